@@ -1,0 +1,38 @@
+// vt::Error, its kinds, and Where: the user's source line that every op and message carries.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+namespace vt {
+
+enum class ErrorKind {
+  shape,      ///< shapes, axes or sizes that do not fit
+  dtype,      ///< element types that an op does not take
+  value,      ///< an argument outside its range
+  tree,       ///< arguments or results whose structure does not fit
+  tracer,     ///< a traced value looked at, or used after its trace ended
+  transform,  ///< a transform asked for what has no meaning (gradient of a non-scalar …)
+  memory,     ///< a buffer could not be had
+  backend,    ///< compiler, device or cache trouble
+  io,         ///< files
+};
+
+/// The only exception vt throws.
+class Error : public std::runtime_error {
+ public:
+  Error(ErrorKind kind, const std::string& message) : std::runtime_error(message), kind_(kind) {}
+  ErrorKind kind() const noexcept { return kind_; }
+
+ private:
+  ErrorKind kind_;
+};
+
+/// A line of the user's source.
+struct Where {
+  const char* file = nullptr;
+  int line = 0;
+  static constexpr Where here(const char* file = __builtin_FILE(), int line = __builtin_LINE()) { return {file, line}; }
+};
+
+}  // namespace vt

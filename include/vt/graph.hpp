@@ -1,0 +1,44 @@
+// Graph: a recorded function as users see it: printable, drawable, applicable.
+#pragma once
+
+#include <iosfwd>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <vt/tensor.hpp>
+
+namespace vt {
+
+namespace detail {
+struct GraphBody;
+}
+
+/// What `make_graph` returns: the equations a function records, in order. Immutable.
+class Graph {
+ public:
+  Graph() = default;
+  Graph(std::shared_ptr<const detail::GraphBody> body, std::vector<Tensor> captured = {})
+      : body_(std::move(body)), captured_(std::move(captured)) {}
+
+  /// Stable text, one equation a line.
+  std::string str() const;
+  /// Graphviz text.
+  std::string to_dot() const;
+  /// Number of equations.
+  std::size_t size() const;
+  /// Runs the Graph on flat arguments (the captured Tensors are added by itself).
+  std::vector<Tensor> operator()(std::span<const Tensor> arguments, Where where = Where::here()) const;
+
+  const detail::GraphBody& body() const { return *body_; }
+  const std::vector<Tensor>& captured() const { return captured_; }
+
+ private:
+  std::shared_ptr<const detail::GraphBody> body_;
+  std::vector<Tensor> captured_;
+};
+
+std::ostream& operator<<(std::ostream&, const Graph&);
+
+}  // namespace vt

@@ -1,0 +1,331 @@
+// The functions on Tensors, under their NumPy and JAX names. All broadcast, take any dtype that makes sense, and work under
+// every transform; each throws vt::Error (op, shapes, the caller's line) when its operands do not fit.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <vt/tensor.hpp>
+
+namespace vt {
+
+/// The axes of a reduction: none given means all of them.
+class ReduceAxes {
+ public:
+  ReduceAxes() = default;
+  ReduceAxes(std::nullopt_t) {}
+  template <std::integral T>
+  ReduceAxes(T axis) : axes_(axis), all_(false) {}
+  ReduceAxes(std::initializer_list<int> axes) : axes_(axes), all_(false) {}
+  ReduceAxes(const Axes& axes) : axes_(axes), all_(false) {}
+  ReduceAxes(const std::vector<int>& axes) : axes_(axes), all_(false) {}
+  bool all() const { return all_; }
+  const Axes& axes() const { return axes_; }
+
+ private:
+  Axes axes_;
+  bool all_ = true;
+};
+
+// --- element-wise, one operand ---------------------------------------------------------------------------------------
+// Integer and bool operands of the float functions become f32. Shapes: any → the same.
+
+Tensor negative(Operand x);
+Tensor abs(Operand x);
+Tensor sign(Operand x);  ///< −1, 0 or 1; NaN stays NaN
+Tensor floor(Operand x);
+Tensor ceil(Operand x);
+Tensor round(Operand x);  ///< half to even
+Tensor trunc(Operand x);
+Tensor exp(Operand x);
+Tensor exp2(Operand x);
+Tensor expm1(Operand x);
+Tensor log(Operand x);
+Tensor log1p(Operand x);
+Tensor log2(Operand x);
+Tensor log10(Operand x);
+Tensor sqrt(Operand x);
+Tensor rsqrt(Operand x);
+Tensor cbrt(Operand x);
+Tensor sin(Operand x);
+Tensor cos(Operand x);
+Tensor tan(Operand x);
+Tensor asin(Operand x);
+Tensor acos(Operand x);
+Tensor atan(Operand x);
+Tensor sinh(Operand x);
+Tensor cosh(Operand x);
+Tensor tanh(Operand x);
+Tensor asinh(Operand x);
+Tensor acosh(Operand x);
+Tensor atanh(Operand x);
+Tensor sigmoid(Operand x);
+Tensor erf(Operand x);
+Tensor erfc(Operand x);
+Tensor erf_inv(Operand x);
+Tensor lgamma(Operand x);
+Tensor digamma(Operand x);
+Tensor isfinite(Operand x);
+Tensor isnan(Operand x);
+Tensor isinf(Operand x);
+Tensor integer_pow(Operand x, int exponent);
+Tensor logical_not(Operand x);
+Tensor bitwise_not(Operand x);
+Tensor popcount(Operand x);
+Tensor clz(Operand x);
+Tensor convert(Operand x, DType dtype);
+Tensor bitcast(Operand x, DType dtype);  ///< same element size only
+Tensor reduce_precision(Operand x, int exponent_bits, int mantissa_bits);
+Tensor stop_gradient(Operand x);
+Tensor square(Operand x);
+Tensor reciprocal(Operand x);
+Tensor deg2rad(Operand x);
+Tensor rad2deg(Operand x);
+
+// --- element-wise, two operands --------------------------------------------------------------------------------------
+// Dtypes are promoted: bool < integers < floats; weak scalars adopt the other side's dtype. `/` and `%` on integers are
+// C's (truncating); division by zero gives 0 and remainder 0; integer arithmetic wraps.
+
+Tensor add(Operand a, Operand b);
+Tensor subtract(Operand a, Operand b);
+Tensor multiply(Operand a, Operand b);
+Tensor divide(Operand a, Operand b);        ///< operator/
+Tensor true_divide(Operand a, Operand b);   ///< integers become f32 first
+Tensor floor_divide(Operand a, Operand b);
+Tensor remainder(Operand a, Operand b);     ///< operator%, C's fmod: the sign of a
+Tensor fmod(Operand a, Operand b);
+Tensor mod(Operand a, Operand b);           ///< NumPy's mod: the sign of b
+Tensor pow(Operand a, Operand b);
+Tensor maximum(Operand a, Operand b);       ///< NaN if either is NaN (vt::max reduces)
+Tensor minimum(Operand a, Operand b);
+Tensor atan2(Operand y, Operand x);
+Tensor hypot(Operand a, Operand b);
+Tensor nextafter(Operand a, Operand b);
+Tensor copysign(Operand magnitude, Operand sign);
+Tensor logaddexp(Operand a, Operand b);
+Tensor xlogy(Operand x, Operand y);
+Tensor squared_difference(Operand a, Operand b);
+Tensor equal(Operand a, Operand b);
+Tensor not_equal(Operand a, Operand b);
+Tensor less(Operand a, Operand b);
+Tensor less_equal(Operand a, Operand b);
+Tensor greater(Operand a, Operand b);
+Tensor greater_equal(Operand a, Operand b);
+Tensor bitwise_and(Operand a, Operand b);
+Tensor bitwise_or(Operand a, Operand b);
+Tensor bitwise_xor(Operand a, Operand b);
+Tensor logical_and(Operand a, Operand b);
+Tensor logical_or(Operand a, Operand b);
+Tensor logical_xor(Operand a, Operand b);
+Tensor shift_left(Operand a, Operand b);              ///< shifts by the width or more give 0
+Tensor shift_right_logical(Operand a, Operand b);
+Tensor shift_right_arithmetic(Operand a, Operand b);  ///< … or the sign
+Tensor isclose(Operand a, Operand b, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false);
+Tensor allclose(Operand a, Operand b, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false);
+
+inline Tensor operator+(const Operand& a, const Operand& b) { return add(a, b); }
+inline Tensor operator-(const Operand& a, const Operand& b) { return subtract(a, b); }
+inline Tensor operator*(const Operand& a, const Operand& b) { return multiply(a, b); }
+inline Tensor operator/(const Operand& a, const Operand& b) { return divide(a, b); }
+inline Tensor operator%(const Operand& a, const Operand& b) { return remainder(a, b); }
+inline Tensor operator==(const Operand& a, const Operand& b) { return equal(a, b); }
+inline Tensor operator!=(const Operand& a, const Operand& b) { return not_equal(a, b); }
+inline Tensor operator<(const Operand& a, const Operand& b) { return less(a, b); }
+inline Tensor operator<=(const Operand& a, const Operand& b) { return less_equal(a, b); }
+inline Tensor operator>(const Operand& a, const Operand& b) { return greater(a, b); }
+inline Tensor operator>=(const Operand& a, const Operand& b) { return greater_equal(a, b); }
+inline Tensor operator&(const Operand& a, const Operand& b) { return bitwise_and(a, b); }
+inline Tensor operator|(const Operand& a, const Operand& b) { return bitwise_or(a, b); }
+inline Tensor operator^(const Operand& a, const Operand& b) { return bitwise_xor(a, b); }
+inline Tensor operator<<(const Operand& a, const Operand& b) { return shift_left(a, b); }
+/// Arithmetic for signed dtypes, logical for unsigned ones.
+Tensor operator>>(const Operand& a, const Operand& b);
+inline Tensor operator-(const Operand& x) { return negative(x); }
+inline Tensor operator+(const Operand& x) { return x.tensor; }
+inline Tensor operator!(const Operand& x) { return logical_not(x); }
+inline Tensor operator~(const Operand& x) { return bitwise_not(x); }
+
+// --- choose ----------------------------------------------------------------------------------------------------------
+
+/// `if_true` where `condition` holds, else `if_false`. The gradient flows only into the chosen side.
+Tensor where(Operand condition, Operand if_true, Operand if_false);
+Tensor select(Operand condition, Operand if_true, Operand if_false);
+Tensor clamp(Operand low, Operand x, Operand high);
+/// Either bound may be std::nullopt.
+Tensor clip(Operand x, std::optional<Operand> low, std::optional<Operand> high);
+
+// --- reduce ----------------------------------------------------------------------------------------------------------
+// Over all axes unless some are given; `keepdims` leaves them with size 1. Integer sums and products: bool, i8 … i32 give
+// i32 (u8 … u32 give u32); max and min of nothing are an error.
+
+Tensor sum(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
+Tensor prod(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
+Tensor max(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
+Tensor min(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
+Tensor any(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
+Tensor all(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
+/// Index (i32) of the first extreme element; of the flattened Tensor without an axis. NaN counts as extreme.
+Tensor argmax(Operand x, std::optional<int> axis = std::nullopt, bool keepdims = false);
+Tensor argmin(Operand x, std::optional<int> axis = std::nullopt, bool keepdims = false);
+Tensor mean(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
+Tensor var(Operand x, const ReduceAxes& axes = {}, int ddof = 0, bool keepdims = false);
+Tensor std(Operand x, const ReduceAxes& axes = {}, int ddof = 0, bool keepdims = false);
+Tensor logsumexp(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
+Tensor count_nonzero(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
+/// `ord`: 2 (Euclidean, the default), 1, infinity, 0 (count) or any p.
+Tensor norm(Operand x, const ReduceAxes& axes = {}, double ord = 2.0, bool keepdims = false);
+Tensor ptp(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
+
+namespace detail {
+using FlatBinary = std::vector<Tensor> (*)(void*, std::span<const Tensor>);
+Tensor reduce_with(Operand x, Operand init, void* context, FlatBinary body, const ReduceAxes& axes);
+}  // namespace detail
+/// General reduction: combines elements with `f(acc, x)`, which must be associative, starting from the scalar `init`.
+template <class F>
+Tensor reduce(F f, Operand init, Operand x, const ReduceAxes& axes = {}) {
+  return detail::reduce_with(
+      x, init, &f,
+      [](void* context, std::span<const Tensor> a) -> std::vector<Tensor> { return {(*static_cast<F*>(context))(a[0], a[1])}; }, axes);
+}
+
+// --- scans along an axis ---------------------------------------------------------------------------------------------
+
+Tensor cumsum(Operand x, int axis = 0, bool reverse = false);
+Tensor cumprod(Operand x, int axis = 0, bool reverse = false);
+Tensor cummax(Operand x, int axis = 0, bool reverse = false);
+Tensor cummin(Operand x, int axis = 0, bool reverse = false);
+Tensor cumlogsumexp(Operand x, int axis = 0, bool reverse = false);
+
+// --- shape -----------------------------------------------------------------------------------------------------------
+
+Tensor reshape(Operand x, const Shape& shape);  ///< one extent may be −1
+Tensor ravel(Operand x);
+Tensor transpose(Operand x, const Axes& permutation = {});  ///< reverses the axes without a permutation
+Tensor swapaxes(Operand x, int a, int b);
+Tensor moveaxis(Operand x, const Axes& from, const Axes& to);
+Tensor matrix_transpose(Operand x);
+Tensor broadcast_to(Operand x, const Shape& shape);
+/// Operand axis i becomes result axis axes[i]; the other axes are new. XLA's BroadcastInDim.
+Tensor broadcast_in_dim(Operand x, const Shape& shape, const Axes& axes);
+Tensor expand_dims(Operand x, const Axes& axes);
+Tensor squeeze(Operand x, const ReduceAxes& axes = {});
+Tensor concatenate(const std::vector<Tensor>& parts, int axis = 0, Where where = Where::here());
+Tensor stack(const std::vector<Tensor>& parts, int axis = 0, Where where = Where::here());
+std::vector<Tensor> unstack(Operand x, int axis = 0);
+std::vector<Tensor> split(Operand x, int sections, int axis = 0);
+std::vector<Tensor> split(Operand x, const std::vector<std::int64_t>& at, int axis = 0);
+/// Per axis (low, high) edges filled with `value`; negative edges crop.
+Tensor pad(Operand x, const std::vector<std::pair<std::int64_t, std::int64_t>>& edges, Operand value = 0);
+Tensor pad(Operand x, Operand value, const Shape& low, const Shape& high, const Shape& interior);
+Tensor rev(Operand x, const Axes& axes);
+Tensor flip(Operand x, const ReduceAxes& axes = {});
+Tensor roll(Operand x, std::int64_t shift, std::optional<int> axis = std::nullopt);
+Tensor tile(Operand x, const Shape& repetitions);
+Tensor repeat(Operand x, std::int64_t count, std::optional<int> axis = std::nullopt);
+std::vector<Tensor> meshgrid(const std::vector<Tensor>& axes, bool matrix_indexing = false, Where where = Where::here());
+Tensor space_to_depth(Operand x, int block);  ///< [N,H,W,C]
+Tensor depth_to_space(Operand x, int block);
+
+// --- index -----------------------------------------------------------------------------------------------------------
+
+/// start ≤ limit per axis, stride ≥ 1.
+Tensor slice(Operand x, const Shape& start, const Shape& limit, const Shape& stride = {});
+Tensor slice_in_dim(Operand x, std::int64_t start, std::int64_t limit, std::int64_t stride = 1, int axis = 0);
+/// A window of `sizes` at the index Tensors `start` (one scalar per axis), moved inside the operand if it sticks out.
+Tensor dynamic_slice(Operand x, const std::vector<Tensor>& start, const Shape& sizes);
+Tensor dynamic_update_slice(Operand x, Operand update, const std::vector<Tensor>& start);
+Tensor dynamic_slice_in_dim(Operand x, Operand start, std::int64_t size, int axis = 0);
+Tensor dynamic_update_slice_in_dim(Operand x, Operand update, Operand start, int axis = 0);
+/// Rows of `x` along `axis` (of the flattened Tensor without one); negative indices count from the end, others clamp.
+Tensor take(Operand x, Operand indices, std::optional<int> axis = std::nullopt);
+Tensor take_along_axis(Operand x, Operand indices, int axis);
+Tensor index_update(Operand x, Operand indices, Operand values);  ///< x with x[indices] = values; out-of-range indices are dropped
+Tensor index_add(Operand x, Operand indices, Operand values);
+Tensor index_mul(Operand x, Operand indices, Operand values);
+Tensor index_min(Operand x, Operand indices, Operand values);
+Tensor index_max(Operand x, Operand indices, Operand values);
+/// The last axis of `indices` addresses the leading axes of `x`.
+Tensor gather_nd(Operand x, Operand indices);
+Tensor scatter_nd(Operand indices, Operand updates, const Shape& shape);
+Tensor one_hot(Operand indices, std::int64_t classes, DType dtype = f32, int axis = -1);
+Tensor segment_sum(Operand x, Operand segment_ids, std::int64_t segments);
+Tensor segment_prod(Operand x, Operand segment_ids, std::int64_t segments);
+Tensor segment_max(Operand x, Operand segment_ids, std::int64_t segments);
+Tensor segment_min(Operand x, Operand segment_ids, std::int64_t segments);
+Tensor segment_mean(Operand x, Operand segment_ids, std::int64_t segments);
+Tensor bincount(Operand x, std::int64_t length);
+Tensor diag(Operand x, int k = 0);
+Tensor diagonal(Operand x, int offset = 0, int axis1 = 0, int axis2 = 1);
+Tensor trace(Operand x, int offset = 0);
+Tensor tril(Operand x, int k = 0);
+Tensor triu(Operand x, int k = 0);
+Tensor band_part(Operand x, std::int64_t lower, std::int64_t upper);
+Tensor matrix_diag(Operand x);
+Tensor matrix_set_diag(Operand x, Operand diagonal);
+Tensor interp(Operand x, Operand xp, Operand fp);
+Tensor bucketize(Operand x, Operand boundaries, bool right = false);
+Tensor histogram(Operand x, std::int64_t bins, double low, double high);
+
+// --- contract --------------------------------------------------------------------------------------------------------
+
+struct DotDimensions {
+  Axes lhs_contract, rhs_contract, lhs_batch = {}, rhs_batch = {};
+};
+/// Result axes: batch, then lhs free, then rhs free. f16 and bf16 accumulate in f32.
+Tensor dot_general(Operand a, Operand b, const DotDimensions& dimensions, std::optional<DType> dtype = std::nullopt);
+/// NumPy's matmul: the last two axes multiply, the others broadcast; vectors are rows or columns.
+Tensor matmul(Operand a, Operand b);
+Tensor dot(Operand a, Operand b);
+Tensor vdot(Operand a, Operand b);
+Tensor inner(Operand a, Operand b);
+Tensor outer(Operand a, Operand b);
+Tensor tensordot(Operand a, Operand b, int axes = 2);
+Tensor tensordot(Operand a, Operand b, const Axes& a_axes, const Axes& b_axes);
+Tensor einsum(std::string_view expression, const std::vector<Tensor>& operands, Where where = Where::here());
+template <class... Rest>
+  requires(std::convertible_to<Rest, Tensor> && ...)
+Tensor einsum(std::string_view expression, Operand first, const Rest&... rest) {
+  return einsum(expression, std::vector<Tensor>{first.tensor, rest...}, first.where);
+}
+Tensor kron(Operand a, Operand b);
+Tensor cross(Operand a, Operand b, int axis = -1);
+Tensor polyval(Operand coefficients, Operand x);
+Tensor matrix_power(Operand x, int n);
+Tensor cov(Operand x, bool rowvar = true, int ddof = 1);
+Tensor corrcoef(Operand x, bool rowvar = true);
+
+// --- networks --------------------------------------------------------------------------------------------------------
+
+Tensor softmax(Operand x, int axis = -1);
+Tensor log_softmax(Operand x, int axis = -1);
+Tensor relu(Operand x);  ///< derivative 0 at 0
+Tensor relu6(Operand x);
+Tensor elu(Operand x, double alpha = 1.0);
+Tensor selu(Operand x);
+Tensor gelu(Operand x, bool approximate = false);
+Tensor silu(Operand x);
+Tensor leaky_relu(Operand x, double slope = 0.01);
+Tensor softplus(Operand x);
+Tensor softsign(Operand x);
+Tensor hard_tanh(Operand x);
+Tensor layer_norm(Operand x, Operand scale, Operand shift, int axis = -1, double epsilon = 1e-5);
+Tensor rms_norm(Operand x, Operand scale, int axis = -1, double epsilon = 1e-6);
+Tensor group_norm(Operand x, int groups, Operand scale, Operand shift, double epsilon = 1e-5);  ///< [N,…,C]
+struct BatchNormResult {
+  Tensor y, mean, variance;
+};
+/// Normalises with the batch's own moments over all axes but the last.
+BatchNormResult batch_norm_training(Operand x, Operand scale, Operand shift, double epsilon = 1e-5);
+Tensor batch_norm_inference(Operand x, Operand scale, Operand shift, Operand mean, Operand variance, double epsilon = 1e-5);
+/// −Σ targets · log_softmax(logits) over `axis`.
+Tensor cross_entropy(Operand logits, Operand targets, int axis = -1);
+/// `labels` are class indices; result has the logits' shape without the last axis.
+Tensor sparse_cross_entropy(Operand logits, Operand labels);
+Tensor l2_loss(Operand x);
+Tensor sum_of_squares(Operand x);
+
+}  // namespace vt

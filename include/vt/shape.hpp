@@ -1,0 +1,77 @@
+// Shape (the extents of a Tensor) and Axes (a list of axis numbers).
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <iosfwd>
+#include <span>
+#include <string>
+
+#include <vt/small_vec.hpp>
+
+namespace vt {
+
+/// One extent; takes any integer type, so that braces hold `size_t` and `int` alike.
+struct Dim {
+  std::int64_t value;
+  template <std::integral T>
+  constexpr Dim(T extent) : value(static_cast<std::int64_t>(extent)) {}
+};
+
+/// Extents of a Tensor, outermost first. Row-major.
+class Shape : public SmallVec<std::int64_t, 6> {
+ public:
+  using Base = SmallVec<std::int64_t, 6>;
+  Shape() = default;
+  Shape(std::initializer_list<Dim> dims) {
+    reserve(dims.size());
+    for (Dim d : dims) push_back(d.value);
+  }
+  Shape(const std::vector<std::int64_t>& dims) : Base(dims.begin(), dims.end()) {}
+  explicit Shape(std::span<const std::int64_t> dims) : Base(dims.begin(), dims.end()) {}
+  /// `rank` extents, each `extent`.
+  static Shape filled(std::size_t rank, std::int64_t extent) {
+    Shape s;
+    s.resize(rank, extent);
+    return s;
+  }
+
+  int rank() const { return static_cast<int>(size()); }
+  /// Product of the extents (1 for a scalar).
+  std::int64_t elements() const {
+    std::int64_t n = 1;
+    for (std::int64_t d : *this) n *= d;
+    return n;
+  }
+  /// "[2,3]"
+  std::string str() const;
+  friend bool operator==(const Shape& a, const Shape& b) {
+    return static_cast<const Base&>(a) == static_cast<const Base&>(b);
+  }
+};
+
+std::ostream& operator<<(std::ostream&, const Shape&);
+
+/// A list of axes; a single integer is a list of one. Negative axes count from the end.
+class Axes : public SmallVec<int, 6> {
+ public:
+  using Base = SmallVec<int, 6>;
+  Axes() = default;
+  template <std::integral T>
+  Axes(T axis) { push_back(static_cast<int>(axis)); }
+  Axes(std::initializer_list<int> axes) : Base(axes.begin(), axes.end()) {}
+  Axes(const std::vector<int>& axes) : Base(axes.begin(), axes.end()) {}
+  /// 0, 1, …, n − 1
+  static Axes first(int n) {
+    Axes a;
+    for (int i = 0; i < n; ++i) a.push_back(i);
+    return a;
+  }
+  bool contains(int axis) const { return std::find(begin(), end(), axis) != end(); }
+  std::string str() const;
+  friend bool operator==(const Axes& a, const Axes& b) {
+    return static_cast<const Base&>(a) == static_cast<const Base&>(b);
+  }
+};
+
+}  // namespace vt

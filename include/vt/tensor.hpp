@@ -1,0 +1,316 @@
+// Tensor: an immutable n-dimensional value, cheap to copy; what makes one, and how its numbers are read.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <iosfwd>
+#include <optional>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <vt/dtype.hpp>
+#include <vt/error.hpp>
+#include <vt/shape.hpp>
+
+namespace vt {
+
+class Tensor;
+class Graph;
+
+/// C++ types that are elements of Tensors.
+template <class T>
+concept Element = std::is_arithmetic_v<T> || std::same_as<T, Float16> || std::same_as<T, BFloat16>;
+
+/// Where a Tensor lives. `cpu()` is the host.
+struct Device {
+  enum class Kind : std::uint8_t { cpu, cuda } kind = Kind::cpu;
+  int index = 0;
+  friend bool operator==(const Device&, const Device&) = default;
+};
+constexpr Device cpu() { return {Device::Kind::cpu, 0}; }
+constexpr Device cuda(int index = 0) { return {Device::Kind::cuda, index}; }
+Device default_device();
+
+/// A half-open range of indices of one axis, `start:stop:step`, with Python's rules for negative and missing ends.
+struct Slice {
+  std::optional<std::int64_t> start, stop;
+  std::int64_t step = 1;
+};
+/// vt::slice(stop), vt::slice(start, stop), vt::slice(start, stop, step); std::nullopt is an open end.
+inline Slice slice(std::optional<std::int64_t> stop) { return {std::nullopt, stop, 1}; }
+inline Slice slice(std::optional<std::int64_t> start, std::optional<std::int64_t> stop, std::int64_t step = 1) {
+  return {start, stop, step};
+}
+
+namespace detail {
+
+struct Node;
+void retain(Node*) noexcept;
+void release(Node*) noexcept;
+
+/// A number with its element type: what `full` fills with, and what a weak scalar holds.
+struct Scalar {
+  DType dtype = DType::f64;
+  union {
+    double real;            // float dtypes
+    std::int64_t integer;   // signed, bool
+    std::uint64_t natural;  // unsigned
+  };
+  Scalar() : real(0) {}
+  template <Element T>
+  Scalar(T v) : dtype(dtype_of<T>()) {
+    if constexpr (std::is_floating_point_v<T> || !std::is_arithmetic_v<T>) real = static_cast<double>(static_cast<std::conditional_t<std::is_arithmetic_v<T>, T, float>>(v));
+    else if constexpr (std::is_unsigned_v<T> && !std::is_same_v<T, bool>) natural = v;
+    else integer = v;
+  }
+  /// The nearest value of `to`, as `convert` would give (float → integer truncates and saturates, NaN → 0).
+  Scalar converted(DType to) const;
+  double to_double() const { return is_float(dtype) ? real : is_unsigned(dtype) ? static_cast<double>(natural) : static_cast<double>(integer); }
+  bool is_value(double v) const { return to_double() == v; }
+  friend bool operator==(const Scalar& a, const Scalar& b) { return a.dtype == b.dtype && a.natural == b.natural; }
+};
+
+Tensor make_weak(Scalar);
+const void* host_data(const Tensor&, DType wanted, Where);
+}  // namespace detail
+
+class Tensor {
+ public:
+  /// An empty handle; every op on it is an error. `defined()` tells.
+  Tensor() = default;
+  /// A weak scalar: in an operation it takes the other operand's dtype.
+  template <class T>
+    requires std::is_arithmetic_v<T>
+  Tensor(T value) : Tensor(detail::make_weak(detail::Scalar(value))) {}
+
+  Tensor(const Tensor& other) noexcept : node_(other.node_), output_(other.output_) {
+    if (node_) detail::retain(node_);
+  }
+  Tensor(Tensor&& other) noexcept : node_(std::exchange(other.node_, nullptr)), output_(other.output_) {}
+  Tensor& operator=(Tensor other) noexcept {
+    std::swap(node_, other.node_);
+    std::swap(output_, other.output_);
+    return *this;
+  }
+  ~Tensor() {
+    if (node_) detail::release(node_);
+  }
+
+  bool defined() const { return node_ != nullptr; }
+
+  /// Under vmap these are the per-lane, logical ones.
+  const Shape& shape() const;
+  DType dtype() const;
+  int rank() const { return shape().rank(); }
+  std::int64_t size() const { return shape().elements(); }
+  /// Extent of one axis; negative counts from the end.
+  std::int64_t dim(int axis, Where where = Where::here()) const;
+
+  /// The single element, converted to T. Forces evaluation. Throws: Error if there is not exactly one element, or
+  /// if the value is not known yet (under jit or vmap).
+  template <Element T>
+  T item(Where where = Where::here()) const;
+  /// All elements in row-major order, converted to T. Forces evaluation.
+  template <Element T>
+  std::vector<T> to_vector(Where where = Where::here()) const;
+  /// Read-only view of the elements; T must be the dtype's own type. Forces evaluation; valid while this Tensor lives.
+  template <Element T>
+  std::span<const T> data(Where where = Where::here()) const;
+  /// The single element as a truth value.
+  explicit operator bool() const { return item<bool>(Where{}); }
+  /// Computes the value now; returns *this.
+  const Tensor& eval(Where where = Where::here()) const;
+
+  Tensor astype(DType dtype, Where where = Where::here()) const;
+  Tensor reshape(const Shape& shape, Where where = Where::here()) const;
+  Tensor to(Device device, Where where = Where::here()) const;
+  Device device() const;
+
+  /// `a[i]`: element i of axis 0, which is dropped; negative counts from the end.
+  template <std::integral I>
+  Tensor operator[](I i) const { return at(static_cast<std::int64_t>(i)); }
+  /// `a[idx]`: integer Tensor of any shape; out-of-range indices clamp, negative ones count from the end.
+  Tensor operator[](const Tensor& index) const;
+  Tensor operator[](const Slice& range) const;
+
+  detail::Node* node() const { return node_; }
+  int output() const { return output_; }
+  /// Takes over one reference.
+  static Tensor adopt(detail::Node* node, int output = 0) {
+    Tensor t;
+    t.node_ = node;
+    t.output_ = output;
+    return t;
+  }
+  static Tensor share(detail::Node* node, int output = 0) {
+    detail::retain(node);
+    return adopt(node, output);
+  }
+
+ private:
+  Tensor at(std::int64_t i) const;
+
+  detail::Node* node_ = nullptr;
+  int output_ = 0;
+};
+
+/// An operand with the line that wrote it; made implicitly from a Tensor or a number.
+struct Operand {
+  Tensor tensor;
+  Where where;
+  Operand(const Tensor& t, const char* file = __builtin_FILE(), int line = __builtin_LINE()) : tensor(t), where{file, line} {}
+  Operand(Tensor&& t, const char* file = __builtin_FILE(), int line = __builtin_LINE())
+      : tensor(std::move(t)), where{file, line} {}
+  template <class T>
+    requires std::is_arithmetic_v<T>
+  Operand(T value, const char* file = __builtin_FILE(), int line = __builtin_LINE()) : tensor(value), where{file, line} {}
+};
+
+std::ostream& operator<<(std::ostream&, const Tensor&);
+
+namespace detail {
+std::string text_of(const Tensor&);
+std::string text_of(const Shape&);
+std::string text_of(const Axes&);
+std::string text_of(const Graph&);
+inline std::string text_of(DType d) { return name_of(d); }
+
+Tensor from_host(const void* data, DType, const Shape&, bool copy, Where);
+[[noreturn]] void ragged_braces(Where);
+
+template <class T, class Nested>
+void flatten_braces(const Nested& nested, std::vector<T>& out, std::vector<std::int64_t>& dims, std::size_t depth, Where where) {
+  const auto n = static_cast<std::int64_t>(nested.size());
+  if (dims.size() <= depth) dims.push_back(n);
+  else if (dims[depth] != n) ragged_braces(where);
+  for (const auto& item : nested) {
+    if constexpr (std::is_same_v<std::decay_t<decltype(item)>, T>) out.push_back(item);
+    else flatten_braces<T>(item, out, dims, depth + 1, where);
+  }
+}
+template <class T, class Nested>
+Tensor from_braces(const Nested& nested, Where where) {
+  std::vector<T> flat;
+  std::vector<std::int64_t> dims;
+  flatten_braces<T>(nested, flat, dims, 0, where);
+  if constexpr (std::is_same_v<T, bool>) {
+    std::vector<std::uint8_t> bytes(flat.begin(), flat.end());
+    return from_host(bytes.data(), DType::bool_, Shape(dims), true, where);
+  } else {
+    return from_host(flat.data(), dtype_of<T>(), Shape(dims), true, where);
+  }
+}
+}  // namespace detail
+
+template <class T>
+using Braces1 = std::initializer_list<T>;
+template <class T>
+using Braces2 = std::initializer_list<std::initializer_list<T>>;
+template <class T>
+using Braces3 = std::initializer_list<std::initializer_list<std::initializer_list<T>>>;
+template <class T>
+using Braces4 = std::initializer_list<std::initializer_list<std::initializer_list<std::initializer_list<T>>>>;
+
+/// A Tensor from nested braces (rank 1 to 4); copies. The dtype is that of the numbers.
+template <Element T>
+Tensor tensor(Braces1<T> values, Where where = Where::here()) { return detail::from_braces<T>(values, where); }
+template <Element T>
+Tensor tensor(Braces2<T> values, Where where = Where::here()) { return detail::from_braces<T>(values, where); }
+template <Element T>
+Tensor tensor(Braces3<T> values, Where where = Where::here()) { return detail::from_braces<T>(values, where); }
+template <Element T>
+Tensor tensor(Braces4<T> values, Where where = Where::here()) { return detail::from_braces<T>(values, where); }
+/// The same, converted to `dtype`.
+template <Element T>
+Tensor tensor(Braces1<T> values, DType dtype, Where where = Where::here()) { return detail::from_braces<T>(values, where).astype(dtype); }
+template <Element T>
+Tensor tensor(Braces2<T> values, DType dtype, Where where = Where::here()) { return detail::from_braces<T>(values, where).astype(dtype); }
+/// A strong scalar of T's own dtype.
+template <Element T>
+Tensor tensor(T value, Where where = Where::here()) { return detail::from_host(&value, dtype_of<T>(), Shape{}, true, where); }
+/// Copies `values` (row-major) into a Tensor of `shape`.
+template <class T>
+  requires Element<std::remove_const_t<T>>
+Tensor tensor(std::span<T> values, const Shape& shape, Where where = Where::here()) {
+  if (static_cast<std::int64_t>(values.size()) != shape.elements())
+    throw Error(ErrorKind::shape, "vt::tensor: " + std::to_string(values.size()) + " values do not fill shape " + shape.str() +
+                                      "; at " + (where.file ? where.file : "?") + ":" + std::to_string(where.line));
+  return detail::from_host(values.data(), dtype_of<std::remove_const_t<T>>(), shape, true, where);
+}
+template <Element T>
+Tensor tensor(const std::vector<T>& values, const Shape& shape, Where where = Where::here()) {
+  if constexpr (std::is_same_v<T, bool>) {
+    const std::vector<std::uint8_t> bytes(values.begin(), values.end());
+    return tensor(std::span<const bool>(reinterpret_cast<const bool*>(bytes.data()), bytes.size()), shape, where);
+  } else {
+    return tensor(std::span<const T>(values), shape, where);
+  }
+}
+template <Element T>
+Tensor tensor(const std::vector<T>& values, Where where = Where::here()) { return tensor(values, Shape{values.size()}, where); }
+
+/// A Tensor over the caller's memory, without a copy. The caller keeps it alive and unchanged.
+template <class T>
+  requires Element<std::remove_const_t<T>>
+Tensor borrow(std::span<T> values, const Shape& shape, Where where = Where::here()) {
+  if (static_cast<std::int64_t>(values.size()) != shape.elements())
+    throw Error(ErrorKind::shape, "vt::borrow: " + std::to_string(values.size()) + " values do not fill shape " + shape.str() +
+                                      "; at " + (where.file ? where.file : "?") + ":" + std::to_string(where.line));
+  return detail::from_host(values.data(), dtype_of<std::remove_const_t<T>>(), shape, false, where);
+}
+
+Tensor zeros(const Shape&, DType = f32, Where = Where::here());
+Tensor ones(const Shape&, DType = f32, Where = Where::here());
+/// Without a dtype: that of `value` (a plain double gives f64).
+Tensor full(const Shape&, Operand value, std::optional<DType> dtype = std::nullopt);
+Tensor eye(std::int64_t rows, std::optional<std::int64_t> columns = std::nullopt, int diagonal = 0, DType = f32, Where = Where::here());
+Tensor zeros_like(Operand);
+Tensor ones_like(Operand);
+Tensor full_like(Operand, Operand value);
+/// 0, 1, …, n − 1 as i32.
+Tensor arange(std::int64_t stop, std::optional<DType> dtype = std::nullopt, Where = Where::here());
+/// start, start + step, … below stop.
+Tensor arange(std::int64_t start, std::int64_t stop, std::int64_t step = 1, std::optional<DType> dtype = std::nullopt, Where = Where::here());
+Tensor arange(double start, double stop, double step = 1.0, std::optional<DType> dtype = std::nullopt, Where = Where::here());
+/// `count` points from `start` to `stop`, both included unless `endpoint` is false. dtype f32 unless given.
+Tensor linspace(double start, double stop, std::int64_t count, bool endpoint = true, DType = f32, Where = Where::here());
+Tensor iota(DType, const Shape&, int axis, Where = Where::here());
+
+// --- reading ---------------------------------------------------------------------------------------------------------
+
+namespace detail {
+/// Evaluates, converts to `dtype` on the host and copies all elements to `out` (bool_ as one byte).
+void copy_out(const Tensor&, DType dtype, void* out, Where);
+[[noreturn]] void not_one_element(const Tensor&, Where);
+}  // namespace detail
+
+template <Element T>
+T Tensor::item(Where where) const {
+  if (size() != 1) detail::not_one_element(*this, where);
+  T value{};
+  detail::copy_out(*this, dtype_of<T>(), &value, where);
+  return value;
+}
+
+template <Element T>
+std::vector<T> Tensor::to_vector(Where where) const {
+  if constexpr (std::is_same_v<T, bool>) {
+    std::vector<std::uint8_t> bytes(static_cast<std::size_t>(size()));
+    detail::copy_out(*this, DType::bool_, bytes.data(), where);
+    return {bytes.begin(), bytes.end()};
+  } else {
+    std::vector<T> values(static_cast<std::size_t>(size()));
+    detail::copy_out(*this, dtype_of<T>(), values.data(), where);
+    return values;
+  }
+}
+
+template <Element T>
+std::span<const T> Tensor::data(Where where) const {
+  return {static_cast<const T*>(detail::host_data(*this, dtype_of<T>(), where)), static_cast<std::size_t>(size())};
+}
+
+}  // namespace vt

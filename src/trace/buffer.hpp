@@ -1,0 +1,43 @@
+// Buffer: a block of host memory (or another device's), 64-byte aligned, from a caching pool.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <vt/error.hpp>
+#include <vt/tensor.hpp>
+
+#include "ref.hpp"
+
+namespace vt::detail {
+
+struct Buffer : RefCounted {
+  void* data = nullptr;
+  std::size_t bytes = 0;     ///< wanted
+  std::size_t capacity = 0;  ///< of the pool's block; 0 for borrowed memory
+  Device device{};
+  ~Buffer();
+
+  template <class T>
+  T* as() const {
+    return static_cast<T*>(data);
+  }
+};
+using BufferRef = Ref<Buffer>;
+
+/// A fresh, uninitialised block of at least `bytes` (never null; zero bytes give a valid address).
+/// Throws: Error(memory) with `what` and the size when the memory cannot be had.
+BufferRef allocate(std::size_t bytes, const char* what = "buffer");
+/// Wraps the caller's memory.
+BufferRef borrow_memory(const void* data, std::size_t bytes);
+
+/// Bytes handed out now, the most there ever were, and bytes cached for reuse.
+struct PoolUse {
+  std::size_t in_use, peak, cached;
+};
+PoolUse pool_use();
+void reset_pool_peak();
+/// Gives cached blocks back to the system.
+void trim_pool();
+
+}  // namespace vt::detail

@@ -1,0 +1,242 @@
+// The IR: abstract values, op parameters, equations, and GraphBody, the jaxpr-like list of them.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <vt/graph.hpp>
+#include <vt/tensor.hpp>
+
+#include "buffer.hpp"
+#include "op.hpp"
+#include "ref.hpp"
+
+namespace vt::detail {
+
+/// What is known of a value before it is computed.
+struct Aval {
+  DType dtype = DType::f32;
+  bool weak = false;  ///< a weak scalar, which takes the other operand's dtype
+  Shape shape;
+  Aval() = default;
+  Aval(DType d, Shape s, bool w = false) : dtype(d), weak(w), shape(std::move(s)) {}
+  std::int64_t elements() const { return shape.elements(); }
+  std::size_t bytes() const { return static_cast<std::size_t>(shape.elements()) * size_of(dtype); }
+  std::string str() const;  ///< "f32[2,3]"
+  friend bool operator==(const Aval&, const Aval&) = default;
+};
+
+struct GraphBody;
+using GraphRef = std::shared_ptr<const GraphBody>;
+/// A function on flat lists of Tensors: what the non-template entry points take.
+using FlatFunction = std::function<std::vector<Tensor>(std::span<const Tensor>)>;
+
+// --- parameters, one plain struct per kind ---------------------------------------------------------------------------
+
+/// What an index outside the operand does. Reads: `clip` moves it to the edge, `fill` gives zero.
+/// Writes: `clip` moves it to the edge, `fill` drops the update.
+enum class IndexMode : std::uint8_t { clip, fill };
+
+struct NoParams {
+  bool operator==(const NoParams&) const = default;
+};
+struct ConstantParams {  ///< constant: a value inside a Graph (after constant folding)
+  BufferRef buffer;
+  Aval aval;
+  bool operator==(const ConstantParams& o) const { return buffer.get() == o.buffer.get() && aval == o.aval; }
+};
+struct FullParams {  ///< full: every element is `value`
+  Scalar value;
+  Aval aval;
+  bool operator==(const FullParams&) const = default;
+};
+struct IotaParams {  ///< iota: each element is its index along `axis`
+  Aval aval;
+  int axis = 0;
+  bool operator==(const IotaParams&) const = default;
+};
+struct ConvertParams {  ///< convert, bitcast; argmax and argmin have ArgParams
+  DType dtype = DType::f32;
+  bool weak = false;
+  bool operator==(const ConvertParams&) const = default;
+};
+struct PrecisionParams {  ///< reduce_precision
+  int exponent_bits = 8, mantissa_bits = 23;
+  bool operator==(const PrecisionParams&) const = default;
+};
+struct IntegerPowParams {
+  int exponent = 1;
+  bool operator==(const IntegerPowParams&) const = default;
+};
+struct AxesParams {  ///< reduce_*, rev: sorted, non-negative
+  Axes axes;
+  bool operator==(const AxesParams&) const = default;
+};
+struct ArgParams {  ///< argmax, argmin: the first extreme element along one axis; NaN wins
+  int axis = 0;
+  DType dtype = DType::i32;
+  bool operator==(const ArgParams&) const = default;
+};
+struct ReduceParams {  ///< reduce: n operands then n scalar inits; body maps (acc…, x…) scalars to acc…
+  Axes axes;
+  GraphRef body;
+  bool operator==(const ReduceParams&) const = default;
+};
+struct CumulativeParams {  ///< cumsum …
+  int axis = 0;
+  bool reverse = false;
+  bool operator==(const CumulativeParams&) const = default;
+};
+struct ShapeParams {  ///< reshape; dynamic_slice (the sizes)
+  Shape shape;
+  bool operator==(const ShapeParams&) const = default;
+};
+struct PermutationParams {  ///< transpose: result axis i is operand axis permutation[i]
+  Axes permutation;
+  bool operator==(const PermutationParams&) const = default;
+};
+struct BroadcastParams {  ///< broadcast_in_dim: operand axis i becomes result axis axes[i] (strictly increasing); size 1 stretches
+  Shape shape;
+  Axes axes;
+  bool operator==(const BroadcastParams&) const = default;
+};
+struct AxisParams {  ///< concatenate
+  int axis = 0;
+  bool operator==(const AxisParams&) const = default;
+};
+struct PadParams {  ///< pad: low and high may be negative (crop), interior ≥ 0
+  Shape low, high, interior;
+  bool operator==(const PadParams&) const = default;
+};
+struct SliceParams {  ///< slice: start ≤ limit, stride ≥ 1
+  Shape start, limit, stride;
+  bool operator==(const SliceParams&) const = default;
+};
+/// gather(operand, indices): the last axis of `indices` holds index vectors. For each of them a window of `slice_sizes` is
+/// read at the index vector, whose component k addresses operand axis start_index_map[k]. Result axes: offset_dims hold the
+/// window's axes (without collapsed and batching ones), the others the indices' leading axes, in order.
+/// operand_batching_dims[k] runs in step with indices axis indices_batching_dims[k]. As XLA's Gather.
+struct GatherParams {
+  Axes offset_dims, collapsed_slice_dims, start_index_map, operand_batching_dims, indices_batching_dims;
+  Shape slice_sizes;
+  IndexMode mode = IndexMode::clip;
+  bool operator==(const GatherParams&) const = default;
+};
+/// scatter*(operand, indices, updates): the mirror of gather: each window of `updates` (axes update_window_dims) is combined
+/// into the operand at its index vector. Several updates of one element are combined in row-major order of `updates`.
+struct ScatterParams {
+  Axes update_window_dims, inserted_window_dims, scatter_dims_to_operand_dims, operand_batching_dims, indices_batching_dims;
+  IndexMode mode = IndexMode::fill;
+  bool unique = false;  ///< the caller promises that no element is written twice
+  bool operator==(const ScatterParams&) const = default;
+};
+/// dot_general: result axes are batch axes, then lhs free, then rhs free. `dtype`: of the accumulation and the result.
+struct DotParams {
+  Axes lhs_contract, rhs_contract, lhs_batch, rhs_batch;
+  DType dtype = DType::f32;
+  bool operator==(const DotParams&) const = default;
+};
+
+/// The rules of custom_jvp, custom_vjp and custom_vmap as flat functions; which are set depends on the op.
+struct CustomRule {
+  std::string name;
+  FlatFunction jvp;       ///< (primals…, tangents…) → (outputs…, output tangents…)
+  FlatFunction forward;   ///< (primals…) → (outputs…, residuals…)
+  FlatFunction backward;  ///< (residuals…, cotangents…) → (cotangents of primals…)
+  /// (axis size, which operands carry the axis (at 0), operands) → results; sets which results carry it
+  std::function<std::vector<Tensor>(std::int64_t, const std::vector<bool>&, std::span<const Tensor>, std::vector<bool>&)> batch;
+};
+/// call, checkpoint, custom_*: `body` maps the operands to the results. Operands beyond `explicit_operands` are captured
+/// values that the body needs; custom rules see only the explicit ones.
+struct CallParams {
+  GraphRef body;
+  std::shared_ptr<const CustomRule> rule;
+  int explicit_operands = 0;
+  bool operator==(const CallParams&) const = default;
+};
+
+struct Params : RefCounted,
+                std::variant<NoParams, ConstantParams, FullParams, IotaParams, ConvertParams, PrecisionParams, IntegerPowParams,
+                             AxesParams, ArgParams, ReduceParams, CumulativeParams, ShapeParams, PermutationParams,
+                             BroadcastParams, AxisParams, PadParams, SliceParams, GatherParams, ScatterParams, DotParams,
+                             CallParams> {
+  using Variant = variant;
+  using Variant::variant;
+  const Variant& base() const { return *this; }
+};
+/// Null for NoParams, so that element-wise ops allocate nothing.
+using ParamsRef = Ref<const Params>;
+template <class P>
+ParamsRef make_params(P p) {
+  return ParamsRef(new Params(std::move(p)));
+}
+bool equal(const ParamsRef& a, const ParamsRef& b);
+std::size_t hash_of(const ParamsRef&);
+
+// --- equations -------------------------------------------------------------------------------------------------------
+
+using Var = std::int32_t;  ///< index into GraphBody::avals
+
+struct Equation {
+  Op op = Op::input;
+  Where where;  ///< the user's call
+  ParamsRef params;
+  SmallVec<Var, 3> inputs;
+  SmallVec<Var, 1> outputs;
+
+  template <class P>
+  const P& as() const {
+    return std::get<P>(params->base());
+  }
+};
+
+/// A function as a list of equations in single assignment form. Every Var is an input or the output of one equation.
+struct GraphBody {
+  std::vector<Aval> avals;
+  std::vector<Var> inputs;
+  std::vector<Equation> equations;
+  std::vector<Var> outputs;
+
+  const Aval& aval(Var v) const { return avals[static_cast<std::size_t>(v)]; }
+  Var fresh(Aval a) {
+    avals.push_back(std::move(a));
+    return static_cast<Var>(avals.size() - 1);
+  }
+};
+
+/// "sin", with the parameters as the printer shows them: "reduce_sum[axes=(0,)]".
+std::string describe(Op, const ParamsRef&);
+/// Stable text of a Graph.
+std::string to_text(const GraphBody&);
+std::string to_dot_text(const GraphBody&);
+
+/// Throws Error naming the first fault: a Var used before it is defined, a shape that its rule does not give …
+/// Shows the equations around it.
+void check_graph(const GraphBody&, const char* after);
+/// check_graph in debug builds, nothing in release ones.
+inline void debug_check([[maybe_unused]] const GraphBody& g, [[maybe_unused]] const char* after) {
+#ifndef NDEBUG
+  check_graph(g, after);
+#endif
+}
+
+/// Shapes and dtypes of the results of `op`; throws Error with the op, the operands and the user's line if they do not fit.
+SmallVec<Aval, 1> infer(Op, const ParamsRef&, std::span<const Aval* const> operands, Where);
+
+/// Dead code, common sub-expressions, constant folding and algebra. Same function, fewer equations.
+GraphBody simplify(const GraphBody&);
+
+/// Structural hash and equality (Where left out), for caches.
+std::size_t hash_of(const GraphBody&);
+bool equal(const GraphBody&, const GraphBody&);
+
+/// "; at file.cpp:41", or nothing when the line is not known.
+std::string at(Where);
+[[noreturn]] void fail(ErrorKind, std::string message, Where);
+
+}  // namespace vt::detail

@@ -1,0 +1,58 @@
+// Node: what a Tensor points to. A value, an op not yet run (lazy), or a tracer of a recording scope: one form for all three.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "graph.hpp"
+
+namespace vt::detail {
+
+struct Node {
+  std::atomic<std::uint32_t> references{1};
+  Op op = Op::constant;
+  std::uint16_t level = 0;     ///< depth of the scope it belongs to; 0: outside every transform
+  std::uint32_t depth = 0;     ///< longest chain of unevaluated ops below (level 0)
+  std::uint64_t scope = 0;     ///< identity of that scope (0 at level 0)
+  Where where;
+  ParamsRef params;
+  SmallVec<Tensor, 3> inputs;  ///< empty once evaluated
+  SmallVec<Aval, 1> avals;     ///< one per output
+  SmallVec<BufferRef, 1> buffers;  ///< the values, once evaluated (level 0); guarded by lazy_mutex() until `ready`
+  std::atomic<bool> ready{false};  ///< `buffers` hold the values
+  // Scratch of the pass that is closing this node's scope; only the owning thread touches it.
+  std::uint32_t live = 0;
+  Var first_var = -1;  ///< Var of output 0; the others follow
+};
+
+inline const Aval& aval_of(const Tensor& t) { return t.node()->avals[static_cast<std::size_t>(t.output())]; }
+
+/// Makes the node of `op` on `operands` and returns its outputs. Checks that the operands' scopes are alive, infers shapes,
+/// and puts the node where its operands live: in the deepest scope among them, but not above the floor of the current one.
+SmallVec<Tensor, 1> emit_all(Op, ParamsRef, std::span<const Tensor> operands, Where);
+/// The same for ops with one result.
+Tensor emit(Op, ParamsRef, std::span<const Tensor> operands, Where);
+inline Tensor emit(Op op, ParamsRef params, std::initializer_list<Tensor> operands, Where where) {
+  return emit(op, std::move(params), std::span<const Tensor>(operands.begin(), operands.size()), where);
+}
+/// A Tensor that holds `buffer`.
+Tensor from_buffer(BufferRef, Aval);
+Tensor full_tensor(Scalar, const Aval&);
+
+/// The value's buffer on the host; evaluates. Throws Error(tracer) if the value is not known under the active transform.
+BufferRef value_of(const Tensor&, Where);
+/// Evaluates all of them in one go.
+void evaluate(std::span<const Tensor>, Where);
+/// Is the value a constant known now, without running anything?
+bool is_known(const Tensor&);
+
+/// Runs a Graph on buffers with the chosen backend. Defined by src/jit (execute.cpp).
+std::vector<BufferRef> run_graph(const GraphBody&, std::span<const BufferRef> inputs);
+/// The definition of every op: plain loops. (interpreter.cpp)
+std::vector<BufferRef> interpret(const GraphBody&, std::span<const BufferRef> inputs);
+/// One equation on buffers.
+SmallVec<BufferRef, 1> interpret_equation(const Equation&, const GraphBody&, std::span<const BufferRef> inputs);
+
+}  // namespace vt::detail

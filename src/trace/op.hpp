@@ -1,0 +1,217 @@
+// The closed set of primitive ops: the Op enum and its definition table (name, arity, family, linearity).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <string_view>
+#include <utility>
+
+namespace vt::detail {
+
+enum class Op : std::uint8_t {
+  // leaves
+  input, constant, full, iota,
+  // element-wise, one operand
+  neg, abs, sign, floor, ceil, round, trunc, exp, exp2, expm1, log, log1p, log2, sqrt, rsqrt, cbrt,
+  sin, cos, tan, asin, acos, atan, sinh, cosh, tanh, asinh, acosh, atanh, sigmoid, erf, erfc, erf_inv, lgamma, digamma,
+  is_finite, is_nan, is_inf, integer_pow, not_, popcount, clz, convert, bitcast, reduce_precision, stop_gradient,
+  // element-wise, two operands
+  add, sub, mul, div, rem, pow, max, min, atan2, nextafter, eq, ne, lt, le, gt, ge,
+  and_, or_, xor_, shift_left, shift_right_logical, shift_right_arithmetic,
+  // choose
+  select,
+  // reduce
+  reduce_sum, reduce_prod, reduce_max, reduce_min, reduce_any, reduce_all, argmax, argmin, reduce,
+  // scan along an axis
+  cumsum, cumprod, cummax, cummin, cumlogsumexp,
+  // shape
+  reshape, transpose, broadcast_in_dim, concatenate, pad, rev,
+  // index
+  slice, dynamic_slice, dynamic_update_slice, gather, scatter, scatter_add, scatter_mul, scatter_min, scatter_max,
+  // contract
+  dot_general,
+  // structure: equations that own a sub-graph
+  call, custom_jvp, custom_vjp, custom_vmap, checkpoint,
+  count_
+};
+inline constexpr int op_count = static_cast<int>(Op::count_);
+
+enum class Family : std::uint8_t { leaf, unary, binary, select, reduce, cumulative, shape, index, contract, structure };
+
+/// In which operands an op is linear (its derivative is itself applied to the tangents).
+enum class Linearity : std::uint8_t {
+  none,
+  linear,    ///< in all operands jointly (add, concatenate, pad …)
+  bilinear,  ///< in each of two operands alone (mul, dot_general)
+  first,     ///< in the first operand only (div, gather …)
+};
+
+struct OpInfo {
+  Op op;
+  std::string_view name;
+  int arity;  ///< −1: any number
+  Family family;
+  Linearity linearity;
+};
+
+/// A dense table indexed by Op, built from rows in any order; `has` tells which rows exist.
+template <class Row>
+struct RuleTable {
+  std::array<Row, op_count> rows{};
+  std::array<bool, op_count> has{};
+  constexpr const Row& operator[](Op op) const { return rows[static_cast<std::size_t>(op)]; }
+};
+
+template <class Row>
+consteval RuleTable<Row> rule_table(std::initializer_list<std::pair<Op, Row>> rows) {
+  RuleTable<Row> table;
+  for (const auto& [op, row] : rows) {
+    if (table.has[static_cast<std::size_t>(op)]) throw "two rows for one op";
+    table.rows[static_cast<std::size_t>(op)] = row;
+    table.has[static_cast<std::size_t>(op)] = true;
+  }
+  return table;
+}
+
+/// The first op without a row, or Op::count_. Use: static_assert(RuleMissingFor<first_without_rule(table)>::ok).
+template <class Row>
+consteval Op first_without_rule(const RuleTable<Row>& table) {
+  for (int i = 0; i < op_count; ++i)
+    if (!table.has[static_cast<std::size_t>(i)]) return static_cast<Op>(i);
+  return Op::count_;
+}
+template <Op op>
+struct RuleMissingFor {
+  static constexpr bool ok = op == Op::count_;
+};
+
+consteval RuleTable<OpInfo> op_infos() {
+  RuleTable<OpInfo> t;
+  auto row = [&](Op op, std::string_view name, int arity, Family family, Linearity linearity = Linearity::none) {
+    if (t.has[static_cast<std::size_t>(op)]) throw "two rows for one op";
+    t.rows[static_cast<std::size_t>(op)] = {op, name, arity, family, linearity};
+    t.has[static_cast<std::size_t>(op)] = true;
+  };
+  using enum Family;
+  using enum Linearity;
+  row(Op::input, "input", 0, leaf);
+  row(Op::constant, "constant", 0, leaf);
+  row(Op::full, "full", 0, leaf);
+  row(Op::iota, "iota", 0, leaf);
+  row(Op::neg, "neg", 1, unary, linear);
+  row(Op::abs, "abs", 1, unary);
+  row(Op::sign, "sign", 1, unary);
+  row(Op::floor, "floor", 1, unary);
+  row(Op::ceil, "ceil", 1, unary);
+  row(Op::round, "round", 1, unary);
+  row(Op::trunc, "trunc", 1, unary);
+  row(Op::exp, "exp", 1, unary);
+  row(Op::exp2, "exp2", 1, unary);
+  row(Op::expm1, "expm1", 1, unary);
+  row(Op::log, "log", 1, unary);
+  row(Op::log1p, "log1p", 1, unary);
+  row(Op::log2, "log2", 1, unary);
+  row(Op::sqrt, "sqrt", 1, unary);
+  row(Op::rsqrt, "rsqrt", 1, unary);
+  row(Op::cbrt, "cbrt", 1, unary);
+  row(Op::sin, "sin", 1, unary);
+  row(Op::cos, "cos", 1, unary);
+  row(Op::tan, "tan", 1, unary);
+  row(Op::asin, "asin", 1, unary);
+  row(Op::acos, "acos", 1, unary);
+  row(Op::atan, "atan", 1, unary);
+  row(Op::sinh, "sinh", 1, unary);
+  row(Op::cosh, "cosh", 1, unary);
+  row(Op::tanh, "tanh", 1, unary);
+  row(Op::asinh, "asinh", 1, unary);
+  row(Op::acosh, "acosh", 1, unary);
+  row(Op::atanh, "atanh", 1, unary);
+  row(Op::sigmoid, "sigmoid", 1, unary);
+  row(Op::erf, "erf", 1, unary);
+  row(Op::erfc, "erfc", 1, unary);
+  row(Op::erf_inv, "erf_inv", 1, unary);
+  row(Op::lgamma, "lgamma", 1, unary);
+  row(Op::digamma, "digamma", 1, unary);
+  row(Op::is_finite, "is_finite", 1, unary);
+  row(Op::is_nan, "is_nan", 1, unary);
+  row(Op::is_inf, "is_inf", 1, unary);
+  row(Op::integer_pow, "integer_pow", 1, unary);
+  row(Op::not_, "not", 1, unary);
+  row(Op::popcount, "popcount", 1, unary);
+  row(Op::clz, "clz", 1, unary);
+  row(Op::convert, "convert", 1, unary, linear);
+  row(Op::bitcast, "bitcast", 1, unary);
+  row(Op::reduce_precision, "reduce_precision", 1, unary, linear);
+  row(Op::stop_gradient, "stop_gradient", 1, unary);
+  row(Op::add, "add", 2, binary, linear);
+  row(Op::sub, "sub", 2, binary, linear);
+  row(Op::mul, "mul", 2, binary, bilinear);
+  row(Op::div, "div", 2, binary, first);
+  row(Op::rem, "rem", 2, binary);
+  row(Op::pow, "pow", 2, binary);
+  row(Op::max, "max", 2, binary);
+  row(Op::min, "min", 2, binary);
+  row(Op::atan2, "atan2", 2, binary);
+  row(Op::nextafter, "nextafter", 2, binary);
+  row(Op::eq, "eq", 2, binary);
+  row(Op::ne, "ne", 2, binary);
+  row(Op::lt, "lt", 2, binary);
+  row(Op::le, "le", 2, binary);
+  row(Op::gt, "gt", 2, binary);
+  row(Op::ge, "ge", 2, binary);
+  row(Op::and_, "and", 2, binary);
+  row(Op::or_, "or", 2, binary);
+  row(Op::xor_, "xor", 2, binary);
+  row(Op::shift_left, "shift_left", 2, binary);
+  row(Op::shift_right_logical, "shift_right_logical", 2, binary);
+  row(Op::shift_right_arithmetic, "shift_right_arithmetic", 2, binary);
+  row(Op::select, "select", 3, Family::select, linear);  // in its last two operands
+  row(Op::reduce_sum, "reduce_sum", 1, Family::reduce, linear);
+  row(Op::reduce_prod, "reduce_prod", 1, Family::reduce);
+  row(Op::reduce_max, "reduce_max", 1, Family::reduce);
+  row(Op::reduce_min, "reduce_min", 1, Family::reduce);
+  row(Op::reduce_any, "reduce_any", 1, Family::reduce);
+  row(Op::reduce_all, "reduce_all", 1, Family::reduce);
+  row(Op::argmax, "argmax", 1, Family::reduce);
+  row(Op::argmin, "argmin", 1, Family::reduce);
+  row(Op::reduce, "reduce", -1, Family::reduce);
+  row(Op::cumsum, "cumsum", 1, cumulative, linear);
+  row(Op::cumprod, "cumprod", 1, cumulative);
+  row(Op::cummax, "cummax", 1, cumulative);
+  row(Op::cummin, "cummin", 1, cumulative);
+  row(Op::cumlogsumexp, "cumlogsumexp", 1, cumulative);
+  row(Op::reshape, "reshape", 1, shape, linear);
+  row(Op::transpose, "transpose", 1, shape, linear);
+  row(Op::broadcast_in_dim, "broadcast_in_dim", 1, shape, linear);
+  row(Op::concatenate, "concatenate", -1, shape, linear);
+  row(Op::pad, "pad", 2, shape, linear);
+  row(Op::rev, "rev", 1, shape, linear);
+  row(Op::slice, "slice", 1, index, linear);
+  row(Op::dynamic_slice, "dynamic_slice", -1, index, first);
+  row(Op::dynamic_update_slice, "dynamic_update_slice", -1, index, linear);  // in operand and update
+  row(Op::gather, "gather", 2, index, first);
+  row(Op::scatter, "scatter", 3, index, linear);  // in operand and updates
+  row(Op::scatter_add, "scatter_add", 3, index, linear);
+  row(Op::scatter_mul, "scatter_mul", 3, index);
+  row(Op::scatter_min, "scatter_min", 3, index);
+  row(Op::scatter_max, "scatter_max", 3, index);
+  row(Op::dot_general, "dot_general", 2, contract, bilinear);
+  row(Op::call, "call", -1, structure);
+  row(Op::custom_jvp, "custom_jvp", -1, structure);
+  row(Op::custom_vjp, "custom_vjp", -1, structure);
+  row(Op::custom_vmap, "custom_vmap", -1, structure);
+  row(Op::checkpoint, "checkpoint", -1, structure);
+  return t;
+}
+inline constexpr auto op_table = op_infos();
+static_assert(RuleMissingFor<first_without_rule(op_table)>::ok);
+
+constexpr std::string_view name_of(Op op) { return op_table[op].name; }
+constexpr Family family_of(Op op) { return op_table[op].family; }
+constexpr bool is_elementwise(Op op) {
+  return family_of(op) == Family::unary || family_of(op) == Family::binary || family_of(op) == Family::select;
+}
+constexpr bool is_comparison(Op op) { return op >= Op::eq && op <= Op::ge; }
+
+}  // namespace vt::detail

@@ -1,0 +1,77 @@
+// Recording scopes: the thread-local stack that decides where an op is recorded, and record(), which turns a function into a Graph.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "graph.hpp"
+#include "node.hpp"
+
+namespace vt::detail {
+
+enum class ScopeKind : std::uint8_t {
+  jit,     ///< everything inside is recorded here, values are never known
+  vmap,    ///< values are per lane, never known; what does not depend on the lane is recorded outside
+  grad,    ///< a function being differentiated: values are known if the arguments' are
+  linear,  ///< the linear part of a linearize, to be transposed or pushed through
+  branch,  ///< a body owned by an equation: everything inside stays inside
+};
+
+struct RecordOptions {
+  ScopeKind kind = ScopeKind::jit;
+  const char* transform = "vt::jit";    ///< for messages
+  std::span<const Tensor> concrete{};   ///< grad: the arguments whose values the tracers stand for
+};
+
+/// A recorded function. Graph inputs: the arguments, then `captured` (Tensors of outer scopes, or values).
+struct Recorded {
+  GraphBody graph;
+  std::vector<Tensor> captured;
+};
+
+/// An open scope, for passes that record in pieces (linearize). Scopes nest like C++ blocks.
+class RecordingScope {
+ public:
+  explicit RecordingScope(const RecordOptions&);
+  ~RecordingScope();
+  RecordingScope(const RecordingScope&) = delete;
+  RecordingScope& operator=(const RecordingScope&) = delete;
+
+  /// A tracer for the next argument.
+  Tensor input(const Aval&);
+  /// Ends the recording and builds the Graph of `outputs` as a function of the inputs and of what they capture. An output
+  /// that belongs to an outer scope becomes a captured input that is passed through.
+  Recorded finish(std::span<const Tensor> outputs);
+
+ private:
+  bool open_ = true;
+};
+
+/// Runs `f` once on tracers of `avals`.
+Recorded record(const FlatFunction& f, std::span<const Aval> avals, const RecordOptions&);
+
+/// Records the equations of `graph` on `arguments` into the current scope (or lazily outside all). `arguments`: inputs then captured.
+std::vector<Tensor> replay(const GraphBody& graph, std::span<const Tensor> arguments);
+
+/// Depth of the innermost open scope of this thread; 0 outside.
+int current_level();
+/// Is this Tensor a tracer of an open or ended scope (as opposed to a value or a lazy op)?
+bool is_tracer(const Tensor&);
+/// Throws Error(tracer) if the Tensor's scope has ended or belongs to another thread.
+void check_alive(const Tensor&, Where);
+
+/// While it lives, ops emitted on this thread carry `where` (the user's line of the equation being transformed).
+class WhereScope {
+ public:
+  explicit WhereScope(Where where);
+  ~WhereScope();
+  WhereScope(const WhereScope&) = delete;
+  WhereScope& operator=(const WhereScope&) = delete;
+
+ private:
+  Where before_;
+};
+
+}  // namespace vt::detail

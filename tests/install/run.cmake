@@ -1,0 +1,33 @@
+# Installs the build to a fresh prefix and uses it from an outside project, from a bare compiler line and as a subproject.
+function(run)
+  execute_process(COMMAND ${ARGN} RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  if(NOT status EQUAL 0)
+    string(JOIN " " line ${ARGN})
+    message(FATAL_ERROR "failed: ${line}\n${output}")
+  endif()
+endfunction()
+
+file(REMOVE_RECURSE ${WORK})
+run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/prefix)
+
+# -O0: what is tested is that everything is found, not speed.
+set(settings -G ${GENERATOR} -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O0)
+run(${CMAKE_COMMAND} -S ${SOURCE}/tests/install -B ${WORK}/outside ${settings} -DCMAKE_PREFIX_PATH=${WORK}/prefix)
+run(${CMAKE_COMMAND} --build ${WORK}/outside)
+run(${WORK}/outside/app)
+run(${WORK}/outside/proto)
+
+# As a subproject: configuring shows that the targets exist and nothing else is built; the library itself was built above.
+run(${CMAKE_COMMAND} -S ${SOURCE}/tests/install -B ${WORK}/nested ${settings} -DVT_AS_SUBPROJECT=${SOURCE})
+
+file(STRINGS ${BUILD}/CMakeCache.txt header_dirs REGEX "^VT_(LLVM|EIGEN|FMT)_INCLUDE_DIR:")
+set(includes)
+foreach(line IN LISTS header_dirs)
+  string(REGEX REPLACE "^[^=]*=" "" dir "${line}")
+  if(NOT dir STREQUAL "/usr/include")
+    list(APPEND includes -isystem ${dir})
+  endif()
+endforeach()
+run(${CXX} -std=c++20 -O0 -DVT_IMPLEMENTATION -I ${WORK}/prefix/include ${includes} ${SOURCE}/tests/install/app.cpp
+    -o ${WORK}/bare -ldl -pthread)
+run(${WORK}/bare)

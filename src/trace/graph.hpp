@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include <vt/detail/entry_points.hpp>
 #include <vt/graph.hpp>
 #include <vt/tensor.hpp>
 
@@ -33,8 +34,6 @@ struct Aval {
 
 struct GraphBody;
 using GraphRef = std::shared_ptr<const GraphBody>;
-/// A function on flat lists of Tensors: what the non-template entry points take.
-using FlatFunction = std::function<std::vector<Tensor>(std::span<const Tensor>)>;
 
 // --- parameters, one plain struct per kind ---------------------------------------------------------------------------
 

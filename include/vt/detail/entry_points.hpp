@@ -1,0 +1,119 @@
+// The non-template entry points of the transforms, on flat lists of Tensors. The templates in the headers only flatten and
+// rebuild trees around these.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <vt/graph.hpp>
+#include <vt/tensor.hpp>
+
+namespace vt::detail {
+
+using FlatFunction = std::function<std::vector<Tensor>(std::span<const Tensor>)>;
+/// Names leaf i for a message: "argument 1 .w[3]".
+using LeafName = std::function<std::string(std::size_t)>;
+using MappedAxis = std::optional<int>;
+
+struct VmapCall {
+  std::span<const Tensor> arguments;
+  std::span<const MappedAxis> in_axes;  ///< one per argument leaf; negative counts from the end
+  /// Asked once the function has run: one entry per result leaf.
+  std::function<std::vector<MappedAxis>(std::size_t results)> out_axes;
+  std::optional<std::int64_t> axis_size;
+  std::string axis_name;
+  std::int64_t chunk = 0;  ///< lanes at a time; 0: all
+  LeafName argument_name, result_name;
+  const char* transform = "vt::vmap";
+  Where where;
+};
+std::vector<Tensor> vmap_flat(const FlatFunction&, const VmapCall&);
+/// f(i) for i in 0 … n − 1, each i a scalar i32.
+std::vector<Tensor> pfor_flat(const FlatFunction&, std::int64_t n, std::int64_t chunk, Where);
+
+/// A function being differentiated at `arguments`, with respect to those leaves whose `wanted` is true.
+struct GradCall {
+  std::span<const Tensor> arguments;
+  std::span<const bool> wanted;
+  LeafName argument_name, result_name;
+  const char* transform = "vt::grad";
+  Where where;
+};
+
+struct JvpFlat {
+  std::vector<Tensor> outputs, tangents;  ///< a tangent for every output; zeros where nothing depends
+};
+/// `tangents`: one per wanted argument.
+JvpFlat jvp_flat(const FlatFunction&, const GradCall&, std::span<const Tensor> tangents);
+
+/// The derivative at a point as a linear map, and its transpose.
+class LinearMap {
+ public:
+  struct State;
+  explicit LinearMap(std::shared_ptr<const State> state) : state_(std::move(state)) {}
+  /// Tangents of the wanted arguments → tangents of the outputs.
+  std::vector<Tensor> push(std::span<const Tensor> tangents, Where) const;
+  /// Cotangents of the outputs → cotangents of the wanted arguments.
+  std::vector<Tensor> pull(std::span<const Tensor> cotangents, Where) const;
+
+ private:
+  std::shared_ptr<const State> state_;
+};
+struct LinearizedFlat {
+  std::vector<Tensor> outputs;
+  LinearMap map;
+};
+LinearizedFlat linearize_flat(const FlatFunction&, const GradCall&);
+
+struct GradFlat {
+  std::vector<Tensor> outputs, gradients;  ///< gradients of outputs[0], which must be a float scalar; the rest is auxiliary
+};
+GradFlat value_and_grad_flat(const FlatFunction&, const GradCall&);
+
+enum class JacobianMode { forward, reverse, automatic };
+struct JacobianFlat {
+  std::vector<Tensor> outputs;
+  std::vector<std::vector<Tensor>> blocks;  ///< [output leaf][wanted leaf], each of shape output ⧺ argument
+};
+JacobianFlat jacobian_flat(const FlatFunction&, const GradCall&, JacobianMode, std::int64_t chunk);
+/// blocks[output leaf][wanted leaf a][wanted leaf b]: shape output ⧺ a ⧺ b. Forward over reverse.
+std::vector<std::vector<std::vector<Tensor>>> hessian_flat(const FlatFunction&, const GradCall&, std::int64_t chunk);
+
+/// Rules on flat leaves; see trace/graph.hpp CustomRule for their signatures.
+using FlatBatchRule = std::function<std::vector<Tensor>(std::int64_t axis_size, const std::vector<bool>& mapped, std::span<const Tensor>, std::vector<bool>& out_mapped)>;
+std::vector<Tensor> custom_jvp_flat(const FlatFunction& f, const FlatFunction& jvp, std::span<const Tensor> arguments, Where);
+std::vector<Tensor> custom_vjp_flat(const FlatFunction& f, const FlatFunction& forward, const FlatFunction& backward, std::span<const Tensor> arguments, Where);
+std::vector<Tensor> custom_vmap_flat(const FlatFunction& f, const FlatBatchRule& rule, std::span<const Tensor> arguments, Where);
+std::vector<Tensor> checkpoint_flat(const FlatFunction& f, std::span<const Tensor> arguments, Where);
+
+/// Records f on tracers like `arguments`.
+Graph make_graph_flat(const FlatFunction&, std::span<const Tensor> arguments, Where);
+/// Tensors that have only a shape and a dtype; any use of them is an error.
+std::vector<Tensor> eval_shape_flat(const FlatFunction&, std::span<const Tensor> arguments, Where);
+
+/// What decides which compiled program a call uses: the static parts of the arguments as bytes.
+using StaticKey = std::string;
+/// The compiled programs of one jitted function, by signature. Any thread may use it.
+class JitCache {
+ public:
+  JitCache();
+  ~JitCache();
+  /// The results of the program for this signature. Traces and compiles when it is new: `trace` runs the function, and returns
+  /// what `result` later gives back (the static part of the results).
+  std::vector<Tensor> call(std::span<const Tensor> arguments, const StaticKey& key, const FlatFunction& f,
+                           const std::function<std::shared_ptr<void>()>& keep, std::shared_ptr<void>& kept, Where);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// The name by which the public op list knows an internal failure: throws Error(kind).
+[[noreturn]] void raise(ErrorKind kind, const std::string& message, Where where);
+
+}  // namespace vt::detail

@@ -1,0 +1,283 @@
+// Lazy evaluation: turning pending ops into a Graph and running it when a value is looked at, and reading values on the host.
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "convert.hpp"
+#include "thread_state.hpp"
+
+namespace vt::detail {
+
+std::mutex& lazy_mutex() {
+  static std::mutex mutex;
+  return mutex;
+}
+
+std::uint32_t next_epoch() {
+  static std::uint32_t epoch = 0;
+  return ++epoch;
+}
+
+namespace lazy_run {
+
+bool pending(const Node* n) { return !n->ready.load(std::memory_order_acquire); }
+
+// The pending ops below some Tensors as a Graph. All of it happens with lazy_mutex() held.
+struct Batch {
+  GraphBody graph;
+  std::vector<BufferRef> inputs;
+  std::vector<Tensor> results;  // one per node whose values are kept; all outputs of it
+};
+
+class Collector {
+ public:
+  Collector() : epoch_(next_epoch()) {}
+
+  Batch collect(std::span<const Tensor> wanted) {
+    for (const Tensor& t : wanted)
+      if (pending(t.node())) visit(t.node());
+    for (Node* n : order_) add(n);
+    // Also keep what somebody outside still holds: it would be computed again when it is looked at in its turn.
+    for (std::size_t i = 0; i < order_.size(); ++i) {
+      Node* n = order_[i];
+      const bool asked = std::any_of(wanted.begin(), wanted.end(), [&](const Tensor& t) { return t.node() == n; });
+      const bool leaf = n->op == Op::full || n->op == Op::iota;
+      if (asked || (!leaf && n->references.load(std::memory_order_relaxed) > uses_[i])) {
+        batch_.results.push_back(Tensor::share(n));
+        for (std::size_t k = 0; k < n->avals.size(); ++k) batch_.graph.outputs.push_back(n->first_var + static_cast<Var>(k));
+      }
+    }
+    return std::move(batch_);
+  }
+
+ private:
+  // Post-order without recursion. `live` marks what was seen; index_ in order_ is kept in first_var until add() runs.
+  void visit(Node* root) {
+    if (root->live == epoch_) return;
+    std::vector<std::pair<Node*, std::size_t>> path{{root, 0}};
+    root->live = epoch_;
+    while (!path.empty()) {
+      auto& [n, next] = path.back();
+      if (next == n->inputs.size()) {
+        order_.push_back(n);
+        path.pop_back();
+        continue;
+      }
+      Node* in = n->inputs[next++].node();
+      if (in->live == epoch_ || !pending(in)) continue;
+      in->live = epoch_;
+      path.push_back({in, 0});
+    }
+    uses_.resize(order_.size(), 0);
+  }
+
+  void add(Node* n) {
+    Equation e;
+    e.op = n->op;
+    e.where = n->where;
+    e.params = n->params;
+    for (const Tensor& in : n->inputs) e.inputs.push_back(var_of(in));
+    position_.emplace(n, position_.size());
+    n->first_var = static_cast<Var>(batch_.graph.avals.size());
+    for (const Aval& a : n->avals) e.outputs.push_back(batch_.graph.fresh(a));
+    batch_.graph.equations.push_back(std::move(e));
+  }
+
+  Var var_of(const Tensor& t) {
+    Node* n = t.node();
+    if (pending(n)) {
+      ++uses_[position_.at(n)];
+      return n->first_var + t.output();
+    }
+    if (t.output() == 0 && n->live == epoch_) return n->first_var;
+    const Var v = batch_.graph.fresh(aval_of(t));
+    if (t.output() == 0) {
+      n->live = epoch_;
+      n->first_var = v;
+    }
+    batch_.graph.inputs.push_back(v);
+    batch_.inputs.push_back(n->buffers[static_cast<std::size_t>(t.output())]);
+    return v;
+  }
+
+  std::uint32_t epoch_;
+  std::vector<Node*> order_;
+  std::vector<std::uint32_t> uses_;
+  std::unordered_map<const Node*, std::size_t> position_;
+  Batch batch_;
+};
+
+// Fills in the values and lets go of the operands, outside the lock: releasing them may free a long chain.
+void publish(const Batch& batch, std::vector<BufferRef> values) {
+  std::vector<SmallVec<Tensor, 3>> operands;
+  std::lock_guard lock(lazy_mutex());
+  std::size_t next = 0;
+  for (const Tensor& t : batch.results) {
+    Node* n = t.node();
+    const std::size_t count = n->avals.size();
+    if (pending(n)) {
+      n->buffers.clear();
+      for (std::size_t k = 0; k < count; ++k) n->buffers.push_back(std::move(values[next + k]));
+      n->depth = 0;
+      operands.push_back(std::move(n->inputs));
+      n->inputs.clear();
+      n->ready.store(true, std::memory_order_release);
+    }
+    next += count;
+  }
+}
+
+// The Tensor of the enclosing scope that a tracer of a grad scope stands for: the ops below it replayed on the arguments.
+Tensor look_through(const Tensor& t, Where where) {
+  ThreadState& state = thread_state();
+  const int level = t.node()->level;
+  auto scope = [&]() -> ScopeState& { return state.scopes[static_cast<std::size_t>(level) - 1]; };
+  if (scope().kind != ScopeKind::grad || scope().concrete.empty()) {
+    const bool lanes = scope().kind == ScopeKind::vmap;
+    fail(ErrorKind::tracer,
+         "the value of a tracer " + aval_of(t).str() + " is not known under " + scope().transform + ": the function runs once, for " +
+             (lanes ? "all lanes" : "every later value") +
+             ". Use vt::where (or vt::cond) in place of `if`, vt::debug_print to print, or take the value outside",
+         where);
+  }
+  for (std::size_t i = 0; i < scope().inputs.size(); ++i) {
+    const Node* input = scope().inputs[i].node();
+    if (!scope().looked_at.contains(input)) scope().looked_at[input] = {scope().concrete[i]};
+  }
+  // The replayed ops belong outside this scope, whatever is innermost now.
+  struct FloorGuard {
+    int before = thread_state().floor;
+    ~FloorGuard() { thread_state().floor = before; }
+  } guard;
+  state.floor = level >= 2 ? state.scopes[static_cast<std::size_t>(level) - 2].floor : 0;
+  std::vector<const Node*> path{t.node()};
+  while (!path.empty()) {
+    const Node* n = path.back();
+    if (scope().looked_at.contains(n)) {
+      path.pop_back();
+      continue;
+    }
+    bool complete = true;
+    for (const Tensor& in : n->inputs)
+      if (in.node()->level == level && !scope().looked_at.contains(in.node())) {
+        path.push_back(in.node());
+        complete = false;
+      }
+    if (!complete) continue;
+    std::vector<Tensor> operands;
+    for (const Tensor& in : n->inputs)
+      operands.push_back(in.node()->level == level ? scope().looked_at.at(in.node())[static_cast<std::size_t>(in.output())] : in);
+    SmallVec<Tensor, 1> outputs = emit_all(n->op, n->params, operands, n->where);
+    scope().looked_at[n] = std::vector<Tensor>(outputs.begin(), outputs.end());
+    path.pop_back();
+  }
+  return scope().looked_at.at(t.node())[static_cast<std::size_t>(t.output())];
+}
+
+}  // namespace lazy_run
+
+void evaluate(std::span<const Tensor> wanted, Where where) {
+  std::vector<Tensor> here;
+  for (const Tensor& t : wanted) {
+    Tensor outer = t;
+    while (outer.node()->level > 0) {
+      check_alive(outer, where);
+      outer = lazy_run::look_through(outer, where);
+    }
+    here.push_back(std::move(outer));
+  }
+  lazy_run::Batch batch;
+  {
+    std::lock_guard lock(lazy_mutex());
+    batch = lazy_run::Collector().collect(here);
+  }
+  if (batch.results.empty()) return;
+  lazy_run::publish(batch, run_graph(batch.graph, batch.inputs));
+}
+
+BufferRef value_of(const Tensor& t, Where where) {
+  if (!t.defined()) fail(ErrorKind::value, "the value of an empty Tensor was asked for", where);
+  Tensor outer = t;
+  while (outer.node()->level > 0) {
+    check_alive(outer, where);
+    outer = lazy_run::look_through(outer, where);
+  }
+  if (lazy_run::pending(outer.node())) evaluate(std::span<const Tensor>(&outer, 1), where);
+  return outer.node()->buffers[static_cast<std::size_t>(outer.output())];
+}
+
+Tensor from_host(const void* data, DType dtype, const Shape& shape, bool copy, Where where) {
+  const auto count = static_cast<std::size_t>(shape.elements());
+  if (!copy) return from_buffer(borrow_memory(data, count * size_of(dtype)), Aval(dtype, shape));
+  (void)where;
+  BufferRef buffer = allocate(count * size_of(dtype), "vt::tensor");
+  if (count) std::memcpy(buffer->data, data, count * size_of(dtype));
+  return from_buffer(std::move(buffer), Aval(dtype, shape));
+}
+
+void copy_out(const Tensor& t, DType dtype, void* out, Where where) {
+  if (!t.defined()) fail(ErrorKind::value, "the value of an empty Tensor was asked for", where);
+  if (t.node()->op == Op::full && t.rank() == 0) {  // a scalar literal: no need to run anything
+    const Scalar value = std::get<FullParams>(t.node()->params->base()).value;
+    with_type(dtype, [&](auto zero) {
+      using T = decltype(zero);
+      const Scalar s = value.converted(dtype);
+      const T v = is_float(dtype) ? static_cast<T>(static_cast<std::conditional_t<std::is_same_v<T, double>, double, float>>(s.real))
+                                  : static_cast<T>(static_cast<float>(0));
+      if constexpr (std::is_integral_v<T>) *static_cast<T*>(out) = is_unsigned(dtype) ? static_cast<T>(s.natural) : static_cast<T>(s.integer);
+      else *static_cast<T*>(out) = v;
+    });
+    return;
+  }
+  const BufferRef buffer = value_of(t, where);
+  convert_elements(buffer->data, t.dtype(), out, dtype, static_cast<std::size_t>(t.size()));
+}
+
+const void* host_data(const Tensor& t, DType wanted, Where where) {
+  if (!t.defined()) fail(ErrorKind::value, "the value of an empty Tensor was asked for", where);
+  if (t.dtype() != wanted)
+    fail(ErrorKind::dtype,
+         std::string("vt::Tensor::data: asked for ") + name_of(wanted) + " elements of a " + aval_of(t).str() +
+             "; use data of its own type, to_vector (which converts) or astype",
+         where);
+  const BufferRef buffer = value_of(t, where);
+  // The buffer lives in the node (or, for a tracer under grad, in the scope's stand-in), so the view outlives this call.
+  return buffer->data;
+}
+
+void not_one_element(const Tensor& t, Where where) {
+  fail(ErrorKind::shape, "vt::Tensor::item: " + aval_of(t).str() + " has " + std::to_string(t.size()) + " elements, not one", where);
+}
+
+void ragged_braces(Where where) { fail(ErrorKind::shape, "vt::tensor: the nested braces have rows of different lengths", where); }
+
+}  // namespace vt::detail
+
+namespace vt {
+
+const Shape& Tensor::shape() const {
+  if (!node_) detail::fail(ErrorKind::value, "the shape of an empty Tensor was asked for", {});
+  return detail::aval_of(*this).shape;
+}
+DType Tensor::dtype() const {
+  if (!node_) detail::fail(ErrorKind::value, "the dtype of an empty Tensor was asked for", {});
+  return detail::aval_of(*this).dtype;
+}
+std::int64_t Tensor::dim(int axis, Where where) const {
+  const int r = rank();
+  if (axis < -r || axis >= r)
+    detail::fail(ErrorKind::shape, "vt::Tensor::dim: axis " + std::to_string(axis) + " of " + detail::aval_of(*this).str(), where);
+  return shape()[static_cast<std::size_t>(axis < 0 ? axis + r : axis)];
+}
+const Tensor& Tensor::eval(Where where) const {
+  detail::value_of(*this, where);
+  return *this;
+}
+Device Tensor::device() const { return cpu(); }
+Device default_device() { return cpu(); }
+Tensor Tensor::to(Device device, Where where) const {
+  if (device.kind != Device::Kind::cpu) detail::fail(ErrorKind::backend, "vt::Tensor::to: this build has no CUDA backend", where);
+  return *this;
+}
+
+}  // namespace vt

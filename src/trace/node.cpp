@@ -1,0 +1,217 @@
+// Nodes: their memory, and emit, the one way an op comes into being.
+#include "node.hpp"
+
+#include <string>
+
+#include "thread_state.hpp"
+
+namespace vt::detail {
+
+namespace node_memory {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool pooled = false;  // the sanitizers must see every life of a node
+#else
+constexpr bool pooled = true;
+#endif
+
+struct FreeList {
+  void* head = nullptr;
+  int count = 0;
+  bool closed = false;  // the thread is ending: give memory back at once
+  ~FreeList() {
+    closed = true;
+    while (head) ::operator delete(std::exchange(head, *static_cast<void**>(head)));
+  }
+};
+inline FreeList& free_list() {
+  static thread_local FreeList list;
+  return list;
+}
+constexpr int most_kept = 1 << 16;
+
+// Nodes whose last reference went while another one was being destroyed: a chain of a million lazy ops must not recurse.
+struct Doomed {
+  std::vector<Node*> nodes;
+  bool draining = false;
+};
+inline thread_local Doomed* doomed = nullptr;
+
+void free_node(Node* n) {
+  n->~Node();
+  FreeList& list = free_list();
+  if (!pooled || list.closed || list.count >= most_kept) {
+    ::operator delete(n);
+    return;
+  }
+  *reinterpret_cast<void**>(n) = list.head;
+  list.head = n;
+  ++list.count;
+}
+
+void destroy(Node* n) {
+  if (doomed) {
+    doomed->nodes.push_back(n);
+    return;
+  }
+  if (n->inputs.empty()) {
+    free_node(n);
+    return;
+  }
+  Doomed mine;
+  doomed = &mine;
+  free_node(n);
+  while (!mine.nodes.empty()) {
+    Node* next = mine.nodes.back();
+    mine.nodes.pop_back();
+    free_node(next);
+  }
+  doomed = nullptr;
+}
+
+}  // namespace node_memory
+
+void retain(Node* n) noexcept { n->references.fetch_add(1, std::memory_order_relaxed); }
+void release(Node* n) noexcept {
+  if (n->references.fetch_sub(1, std::memory_order_acq_rel) == 1) node_memory::destroy(n);
+}
+
+Node* new_node() {
+  node_memory::FreeList& list = node_memory::free_list();
+  void* memory = list.head;
+  if (memory) {
+    list.head = *static_cast<void**>(memory);
+    --list.count;
+  } else {
+    memory = ::operator new(sizeof(Node));
+  }
+  return ::new (memory) Node;
+}
+
+namespace node_emit {
+
+// A chain of lazy ops this long is run, so that a loop that never looks at its values does not pile up memory.
+constexpr std::uint32_t deepest_lazy_chain = 4096;
+
+[[noreturn]] void empty_operand(Op op, std::size_t i, Where where) {
+  fail(ErrorKind::value, "vt::" + std::string(name_of(op)) + ": operand " + std::to_string(i) + " is an empty Tensor", where);
+}
+
+}  // namespace node_emit
+
+void check_alive(const Tensor& t, Where where) {
+  const Node* n = t.node();
+  if (n->level == 0) return;
+  const ThreadState& state = thread_state();
+  const auto level = static_cast<std::size_t>(n->level);
+  if (level <= state.scopes.size() && state.scopes[level - 1].id == n->scope) return;
+  fail(ErrorKind::tracer,
+       "a tracer " + aval_of(t).str() + " made by vt::" + std::string(name_of(n->op)) + at(n->where) +
+           " was used after its trace ended, or on another thread; return it from the function instead of keeping it",
+       where);
+}
+
+int level_for(Op op, std::span<const Tensor> operands, Where where) {
+  const ThreadState& state = thread_state();
+  int level = state.floor;
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    const Node* n = operands[i].node();
+    if (!n) node_emit::empty_operand(op, i, where);
+    if (n->level == 0) continue;
+    if (n->level > state.scopes.size() || state.scopes[n->level - 1u].id != n->scope) check_alive(operands[i], where);
+    level = std::max<int>(level, n->level);
+  }
+  // Leaves without operands belong nowhere: every Graph that uses one gets its own copy.
+  if (op == Op::full || op == Op::iota) return 0;
+  return level;
+}
+
+Node* place_node(Op op, ParamsRef params, std::span<const Tensor> operands, SmallVec<Aval, 1>&& avals, int level, Where where) {
+  Node* n = new_node();
+  n->op = op;
+  n->where = where;
+  n->params = std::move(params);
+  n->avals = std::move(avals);
+  n->inputs.append(operands.begin(), operands.end());
+  if (level > 0) {
+    ScopeState& scope = thread_state().scopes[static_cast<std::size_t>(level) - 1];
+    n->level = static_cast<std::uint16_t>(level);
+    n->scope = scope.id;
+    retain(n);
+    scope.nodes.push_back(n);
+  } else {
+    std::uint32_t depth = 0;
+    for (const Tensor& t : operands) depth = std::max(depth, t.node()->ready.load(std::memory_order_acquire) ? 0 : t.node()->depth);
+    n->depth = depth + 1;
+    if (n->depth > node_emit::deepest_lazy_chain) {
+      // Run what is below, not this op: an error in it must not leave the new op half made.
+      try {
+        evaluate(operands, where);
+      } catch (...) {
+        release(n);
+        throw;
+      }
+      n->depth = 1;
+    }
+  }
+  return n;
+}
+
+SmallVec<Tensor, 1> emit_all(Op op, ParamsRef params, std::span<const Tensor> operands, Where where) {
+  if (const Where& pass = thread_state().where; pass.file) where = pass;
+  const int level = level_for(op, operands, where);
+  SmallVec<const Aval*, 8> operand_avals;
+  operand_avals.reserve(operands.size());
+  for (const Tensor& t : operands) operand_avals.push_back(&aval_of(t));
+  SmallVec<Aval, 1> avals = infer(op, params, std::span<const Aval* const>(operand_avals.data(), operand_avals.size()), where);
+  const std::size_t count = avals.size();
+  Node* n = place_node(op, std::move(params), operands, std::move(avals), level, where);
+  SmallVec<Tensor, 1> results;
+  results.push_back(Tensor::adopt(n, 0));
+  for (std::size_t i = 1; i < count; ++i) results.push_back(Tensor::share(n, static_cast<int>(i)));
+  return results;
+}
+
+Tensor emit(Op op, ParamsRef params, std::span<const Tensor> operands, Where where) {
+  if (const Where& pass = thread_state().where; pass.file) where = pass;
+  const int level = level_for(op, operands, where);
+  const Aval* operand_avals[8];
+  SmallVec<const Aval*, 8> many;
+  std::span<const Aval* const> view;
+  if (operands.size() <= 8) {
+    for (std::size_t i = 0; i < operands.size(); ++i) operand_avals[i] = &aval_of(operands[i]);
+    view = {operand_avals, operands.size()};
+  } else {
+    for (const Tensor& t : operands) many.push_back(&aval_of(t));
+    view = {many.data(), many.size()};
+  }
+  return Tensor::adopt(place_node(op, params, operands, infer(op, params, view, where), level, where));
+}
+
+Tensor from_buffer(BufferRef buffer, Aval aval) {
+  Node* n = new_node();
+  n->op = Op::constant;
+  n->avals.push_back(std::move(aval));
+  n->buffers.push_back(std::move(buffer));
+  n->ready.store(true, std::memory_order_release);
+  return Tensor::adopt(n);
+}
+
+Tensor full_tensor(Scalar value, const Aval& aval) {
+  Node* n = new_node();
+  n->op = Op::full;
+  n->where = thread_state().where;
+  n->params = make_params(FullParams{value, aval});
+  n->avals.push_back(aval);
+  return Tensor::adopt(n);
+}
+
+Tensor make_weak(Scalar value) { return full_tensor(value, Aval(value.dtype, Shape{}, true)); }
+
+bool is_known(const Tensor& t) {
+  const Node* n = t.node();
+  return n->op == Op::full || n->op == Op::iota || n->ready.load(std::memory_order_acquire);
+}
+bool is_tracer(const Tensor& t) { return t.node() && t.node()->level > 0; }
+
+}  // namespace vt::detail

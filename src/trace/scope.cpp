@@ -1,0 +1,195 @@
+// Recording scopes: opening, closing into a Graph, replaying a Graph into the current scope.
+#include "scope.hpp"
+
+#include <atomic>
+#include <string>
+
+#include "thread_state.hpp"
+
+namespace vt::detail {
+
+ThreadState& thread_state() {
+  static thread_local ThreadState state;
+  return state;
+}
+
+int current_level() { return static_cast<int>(thread_state().scopes.size()); }
+
+WhereScope::WhereScope(Where where) : before_(std::exchange(thread_state().where, where)) {}
+WhereScope::~WhereScope() { thread_state().where = before_; }
+
+RecordingScope::RecordingScope(const RecordOptions& options) {
+  static std::atomic<std::uint64_t> last_id{0};
+  ThreadState& state = thread_state();
+  if (state.scopes.size() >= 60000) fail(ErrorKind::transform, std::string(options.transform) + ": transforms are nested too deeply", {});
+  ScopeState scope;
+  scope.id = ++last_id;
+  scope.kind = options.kind;
+  scope.transform = options.transform;
+  const bool pinned = options.kind == ScopeKind::jit || options.kind == ScopeKind::branch;
+  scope.floor = pinned ? static_cast<int>(state.scopes.size()) + 1 : state.floor;
+  scope.concrete.assign(options.concrete.begin(), options.concrete.end());
+  state.scopes.push_back(std::move(scope));
+  state.floor = state.scopes.back().floor;
+}
+
+namespace scope_close {
+
+void pop() {
+  ThreadState& state = thread_state();
+  ScopeState dead = std::move(state.scopes.back());
+  state.scopes.pop_back();
+  state.floor = state.scopes.empty() ? 0 : state.scopes.back().floor;
+  // Latest first, so that most nodes go before what they refer to and nothing cascades.
+  for (auto it = dead.nodes.rbegin(); it != dead.nodes.rend(); ++it) release(*it);
+}
+
+// Builds the Graph of the top scope. lazy_mutex() is held, so scratch fields of outer nodes are ours as well.
+class Closer {
+ public:
+  explicit Closer(ScopeState& scope, int level) : scope_(scope), level_(level), epoch_(next_epoch()) {}
+
+  Recorded close(std::span<const Tensor> outputs) {
+    mark_live(outputs);
+    GraphBody& g = result_.graph;
+    for (const Tensor& t : scope_.inputs) {
+      Node* n = t.node();
+      n->live = epoch_;
+      n->first_var = g.fresh(n->avals[0]);
+      g.inputs.push_back(n->first_var);
+    }
+    for (Node* n : scope_.nodes) {
+      if (n->live != epoch_ || n->op == Op::input) continue;
+      add_equation(n);
+    }
+    for (const Tensor& t : outputs) g.outputs.push_back(var_of(t));
+    return std::move(result_);
+  }
+
+ private:
+  void mark_live(std::span<const Tensor> outputs) {
+    std::size_t live = 0;
+    for (const Tensor& t : outputs)
+      if (t.node()->level == level_) t.node()->live = epoch_;
+    for (auto it = scope_.nodes.rbegin(); it != scope_.nodes.rend(); ++it) {
+      if ((*it)->live != epoch_) continue;
+      ++live;
+      for (const Tensor& in : (*it)->inputs)
+        if (in.node()->level == level_) in.node()->live = epoch_;
+    }
+    result_.graph.equations.reserve(live);
+    result_.graph.avals.reserve(live + scope_.inputs.size() + 8);
+  }
+
+  void add_equation(Node* n) {
+    GraphBody& g = result_.graph;
+    Equation e;
+    e.op = n->op;
+    e.where = n->where;
+    e.params = n->params;
+    for (const Tensor& in : n->inputs) e.inputs.push_back(var_of(in));
+    n->live = epoch_;
+    n->first_var = static_cast<Var>(g.avals.size());
+    for (const Aval& a : n->avals) e.outputs.push_back(g.fresh(a));
+    g.equations.push_back(std::move(e));
+  }
+
+  Var var_of(const Tensor& t) {
+    Node* n = t.node();
+    if (n->level == level_) return n->first_var + t.output();
+    if (n->op == Op::full || n->op == Op::iota) {
+      if (n->live != epoch_) add_equation(n);
+      return n->first_var;
+    }
+    // A Tensor of an outer scope, or a value: a captured input, once.
+    if (t.output() == 0 && n->live == epoch_) return n->first_var;
+    if (t.output() != 0) {
+      for (std::size_t i = 0; i < result_.captured.size(); ++i)
+        if (result_.captured[i].node() == n && result_.captured[i].output() == t.output())
+          return result_.graph.inputs[scope_.inputs.size() + i];
+    }
+    const Var v = result_.graph.fresh(aval_of(t));
+    if (t.output() == 0) {
+      n->live = epoch_;
+      n->first_var = v;
+    }
+    result_.graph.inputs.push_back(v);
+    result_.captured.push_back(t);
+    return v;
+  }
+
+  ScopeState& scope_;
+  int level_;
+  std::uint32_t epoch_;
+  Recorded result_;
+};
+
+}  // namespace scope_close
+
+RecordingScope::~RecordingScope() {
+  if (open_) scope_close::pop();
+}
+
+Tensor RecordingScope::input(const Aval& aval) {
+  ThreadState& state = thread_state();
+  ScopeState& scope = state.scopes.back();
+  SmallVec<Aval, 1> avals;
+  avals.push_back(aval);
+  Tensor t = Tensor::adopt(place_node(Op::input, {}, {}, std::move(avals), static_cast<int>(state.scopes.size()), state.where));
+  scope.inputs.push_back(t);
+  return t;
+}
+
+Recorded RecordingScope::finish(std::span<const Tensor> outputs) {
+  ThreadState& state = thread_state();
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (!outputs[i].defined())
+      fail(ErrorKind::tree, std::string(state.scopes.back().transform) + ": result " + std::to_string(i) + " of the function is an empty Tensor", state.where);
+    check_alive(outputs[i], state.where);
+  }
+  Recorded recorded;
+  {
+    std::lock_guard lock(lazy_mutex());
+    recorded = scope_close::Closer(state.scopes.back(), static_cast<int>(state.scopes.size())).close(outputs);
+  }
+  const char* transform = state.scopes.back().transform;
+  open_ = false;
+  scope_close::pop();
+  debug_check(recorded.graph, transform);
+  return recorded;
+}
+
+Recorded record(const FlatFunction& f, std::span<const Aval> avals, const RecordOptions& options) {
+  // The user's ops carry their own lines, also when a pass calls this while it transforms an equation.
+  WhereScope own_lines(Where{});
+  RecordingScope scope(options);
+  std::vector<Tensor> arguments;
+  arguments.reserve(avals.size());
+  for (const Aval& a : avals) arguments.push_back(scope.input(a));
+  const std::vector<Tensor> outputs = f(arguments);
+  arguments.clear();
+  return scope.finish(outputs);
+}
+
+std::vector<Tensor> replay(const GraphBody& graph, std::span<const Tensor> arguments) {
+  std::vector<Tensor> values(graph.avals.size());
+  for (std::size_t i = 0; i < graph.inputs.size(); ++i) values[static_cast<std::size_t>(graph.inputs[i])] = arguments[i];
+  SmallVec<Tensor, 4> operands;
+  for (const Equation& e : graph.equations) {
+    operands.clear();
+    for (Var v : e.inputs) operands.push_back(values[static_cast<std::size_t>(v)]);
+    const std::span<const Tensor> view(operands.data(), operands.size());
+    SmallVec<Aval, 1> avals;
+    for (Var v : e.outputs) avals.push_back(graph.aval(v));
+    Node* n = place_node(e.op, e.params, view, std::move(avals), level_for(e.op, view, e.where), e.where);
+    for (std::size_t i = 1; i < e.outputs.size(); ++i)
+      values[static_cast<std::size_t>(e.outputs[i])] = Tensor::share(n, static_cast<int>(i));
+    values[static_cast<std::size_t>(e.outputs[0])] = Tensor::adopt(n);
+  }
+  std::vector<Tensor> results;
+  results.reserve(graph.outputs.size());
+  for (Var v : graph.outputs) results.push_back(values[static_cast<std::size_t>(v)]);
+  return results;
+}
+
+}  // namespace vt::detail

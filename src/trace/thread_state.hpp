@@ -1,0 +1,42 @@
+// The one piece of thread-local state: the stack of open recording scopes, and the line that passes attribute ops to.
+#pragma once
+
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "scope.hpp"
+
+namespace vt::detail {
+
+struct ScopeState {
+  std::uint64_t id = 0;  ///< process-wide unique, so that a tracer of an ended scope, or of another thread, is told apart
+  ScopeKind kind = ScopeKind::jit;
+  const char* transform = "";
+  int floor = 0;  ///< ops recorded while this scope is innermost land at this level or deeper
+  std::vector<Node*> nodes;  ///< in order of creation; each holds a reference
+  std::vector<Tensor> inputs;
+  std::vector<Tensor> concrete;
+  std::unordered_map<const Node*, std::vector<Tensor>> looked_at;  ///< outer stand-ins of tracers whose value was asked for
+};
+
+struct ThreadState {
+  std::vector<ScopeState> scopes;  ///< scopes[k] is level k + 1
+  int floor = 0;
+  Where where{};  ///< of the equation a pass is transforming; null file: none
+};
+ThreadState& thread_state();
+
+/// Guards the lazy graph (level 0): the inputs and buffers of nodes not yet run, and the scratch fields of all level 0 nodes.
+std::mutex& lazy_mutex();
+/// A fresh mark for Node::live. Call with lazy_mutex() held.
+std::uint32_t next_epoch();
+
+/// A node with one reference, its memory from a thread-local free list.
+Node* new_node();
+/// Puts the node of known result `avals` into its scope; what emit does after inference.
+Node* place_node(Op, ParamsRef, std::span<const Tensor> operands, SmallVec<Aval, 1>&& avals, int level, Where);
+/// The level an op on `operands` belongs to. Throws if an operand is empty or its scope has ended.
+int level_for(Op, std::span<const Tensor> operands, Where);
+
+}  // namespace vt::detail

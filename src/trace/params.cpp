@@ -1,0 +1,169 @@
+// Equality, hashing and text of the IR's small values: Shape, Axes, Aval, Params; structural equality and hash of GraphBody.
+#include <bit>
+#include <cstring>
+#include <ostream>
+#include <string>
+#include <type_traits>
+
+#include "graph.hpp"
+
+namespace vt {
+
+std::string Shape::str() const {
+  std::string text = "[";
+  for (std::size_t i = 0; i < size(); ++i) {
+    if (i) text += ',';
+    text += std::to_string((*this)[i]);
+  }
+  return text += ']';
+}
+std::ostream& operator<<(std::ostream& out, const Shape& shape) { return out << shape.str(); }
+
+std::string Axes::str() const {
+  std::string text = "(";
+  for (std::size_t i = 0; i < size(); ++i) {
+    if (i) text += ',';
+    text += std::to_string((*this)[i]);
+  }
+  if (size() == 1) text += ',';  // as Python writes a tuple of one
+  return text += ')';
+}
+
+}  // namespace vt
+
+namespace vt::detail {
+
+std::string text_of(const Shape& shape) { return shape.str(); }
+std::string text_of(const Axes& axes) { return axes.str(); }
+
+std::string Aval::str() const {
+  std::string text = name_of(dtype);
+  return text += shape.str();
+}
+
+namespace params_hash {
+
+/// A running hash; `add` takes every kind of field that a Params struct holds.
+struct Hasher {
+  std::size_t state = 0x9e3779b97f4a7c15ull;
+
+  void mix(std::uint64_t word) {
+    state ^= word + 0x9e3779b97f4a7c15ull + (state << 6) + (state >> 2);
+    state *= 0xff51afd7ed558ccdull;
+    state ^= state >> 32;
+  }
+  template <class T>
+    requires(std::is_integral_v<T> || std::is_enum_v<T>)
+  void add(T v) { mix(static_cast<std::uint64_t>(v)); }
+  template <class T, std::size_t n>
+  void add(const SmallVec<T, n>& items) {
+    mix(items.size());
+    for (const T& item : items) add(item);
+  }
+  void add(const Aval& a) {
+    add(a.dtype);
+    add(a.weak);
+    add<std::int64_t, 6>(a.shape);
+  }
+  void add(const Scalar& s) {
+    add(s.dtype);
+    mix(s.natural);
+  }
+  void add(const BufferRef& b) { mix(reinterpret_cast<std::uintptr_t>(b.get())); }
+  void add(const std::shared_ptr<const CustomRule>& rule) { mix(reinterpret_cast<std::uintptr_t>(rule.get())); }
+  void add(const GraphRef& g) { mix(g ? hash_of(*g) : 0); }
+
+  void add(const NoParams&) {}
+  void add(const ConstantParams& p) { all(p.buffer, p.aval); }
+  void add(const FullParams& p) { all(p.value, p.aval); }
+  void add(const IotaParams& p) { all(p.aval, p.axis); }
+  void add(const ConvertParams& p) { all(p.dtype, p.weak); }
+  void add(const PrecisionParams& p) { all(p.exponent_bits, p.mantissa_bits); }
+  void add(const IntegerPowParams& p) { all(p.exponent); }
+  void add(const AxesParams& p) { all(p.axes); }
+  void add(const ArgParams& p) { all(p.axis, p.dtype); }
+  void add(const ReduceParams& p) { all(p.axes, p.body); }
+  void add(const CumulativeParams& p) { all(p.axis, p.reverse); }
+  void add(const ShapeParams& p) { all(p.shape); }
+  void add(const PermutationParams& p) { all(p.permutation); }
+  void add(const BroadcastParams& p) { all(p.shape, p.axes); }
+  void add(const AxisParams& p) { all(p.axis); }
+  void add(const PadParams& p) { all(p.low, p.high, p.interior); }
+  void add(const SliceParams& p) { all(p.start, p.limit, p.stride); }
+  void add(const GatherParams& p) {
+    all(p.offset_dims, p.collapsed_slice_dims, p.start_index_map, p.operand_batching_dims, p.indices_batching_dims, p.slice_sizes, p.mode);
+  }
+  void add(const ScatterParams& p) {
+    all(p.update_window_dims, p.inserted_window_dims, p.scatter_dims_to_operand_dims, p.operand_batching_dims, p.indices_batching_dims,
+        p.mode, p.unique);
+  }
+  void add(const DotParams& p) { all(p.lhs_contract, p.rhs_contract, p.lhs_batch, p.rhs_batch, p.dtype); }
+  void add(const CallParams& p) { all(p.body, p.rule, p.explicit_operands); }
+
+  template <class... Fields>
+  void all(const Fields&... fields) { (add(fields), ...); }
+};
+
+/// Two sub-graphs are the same function if they are one object or equal in structure.
+inline bool same_body(const GraphRef& a, const GraphRef& b) { return a == b || (a && b && equal(*a, *b)); }
+
+}  // namespace params_hash
+
+bool equal(const ParamsRef& a, const ParamsRef& b) {
+  if (a.get() == b.get()) return true;
+  if (!a || !b) {
+    // A NoParams object and the null reference mean the same.
+    const ParamsRef& present = a ? a : b;
+    return std::holds_alternative<NoParams>(present->base());
+  }
+  if (a->index() != b->index()) return false;
+  if (const auto* x = std::get_if<ReduceParams>(&a->base())) {
+    const auto& y = std::get<ReduceParams>(b->base());
+    return x->axes == y.axes && params_hash::same_body(x->body, y.body);
+  }
+  if (const auto* x = std::get_if<CallParams>(&a->base())) {
+    const auto& y = std::get<CallParams>(b->base());
+    return x->explicit_operands == y.explicit_operands && x->rule == y.rule && params_hash::same_body(x->body, y.body);
+  }
+  return a->base() == b->base();
+}
+
+std::size_t hash_of(const ParamsRef& params) {
+  if (!params || std::holds_alternative<NoParams>(params->base())) return 0;
+  params_hash::Hasher h;
+  h.mix(params->index());
+  std::visit([&](const auto& p) { h.add(p); }, params->base());
+  return h.state;
+}
+
+std::size_t hash_of(const GraphBody& g) {
+  params_hash::Hasher h;
+  h.mix(g.inputs.size());
+  for (Var v : g.inputs) {
+    h.add(v);
+    h.add(g.aval(v));
+  }
+  for (const Equation& e : g.equations) {
+    h.add(e.op);
+    h.mix(hash_of(e.params));
+    h.add(e.inputs);
+    h.add(e.outputs);
+  }
+  for (Var v : g.outputs) h.add(v);
+  return h.state;
+}
+
+bool equal(const GraphBody& a, const GraphBody& b) {
+  if (&a == &b) return true;
+  if (a.inputs != b.inputs || a.outputs != b.outputs || a.equations.size() != b.equations.size()) return false;
+  // Only the inputs' types are compared: all others follow from them.
+  for (Var v : a.inputs)
+    if (a.aval(v) != b.aval(v)) return false;
+  for (std::size_t i = 0; i < a.equations.size(); ++i) {
+    const Equation &x = a.equations[i], &y = b.equations[i];
+    if (x.op != y.op || x.inputs != y.inputs || x.outputs != y.outputs || !equal(x.params, y.params)) return false;
+  }
+  return true;
+}
+
+}  // namespace vt::detail

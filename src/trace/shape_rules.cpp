@@ -1,0 +1,409 @@
+// Shape rules: dtype and shape of every op's results, the element-wise, reduce and scan rules, and the table of all of them.
+#include "shape_rules.hpp"
+
+#include <limits>
+#include <string>
+
+#include <vt/fmt.hpp>
+
+namespace vt::detail::shape_rules {
+
+// --- messages --------------------------------------------------------------------------------------------------------
+
+std::string user_name(Op op) {
+  switch (op) {
+    case Op::neg: return "vt::negative";
+    case Op::sub: return "vt::subtract";
+    case Op::mul: return "vt::multiply";
+    case Op::div: return "vt::divide";
+    case Op::rem: return "vt::remainder";
+    case Op::max: return "vt::maximum";
+    case Op::min: return "vt::minimum";
+    case Op::eq: return "vt::equal";
+    case Op::ne: return "vt::not_equal";
+    case Op::lt: return "vt::less";
+    case Op::le: return "vt::less_equal";
+    case Op::gt: return "vt::greater";
+    case Op::ge: return "vt::greater_equal";
+    case Op::and_: return "vt::bitwise_and";
+    case Op::or_: return "vt::bitwise_or";
+    case Op::xor_: return "vt::bitwise_xor";
+    case Op::not_: return "vt::bitwise_not";
+    case Op::is_finite: return "vt::isfinite";
+    case Op::is_nan: return "vt::isnan";
+    case Op::is_inf: return "vt::isinf";
+    case Op::select: return "vt::where";
+    case Op::reduce_sum: return "vt::sum";
+    case Op::reduce_prod: return "vt::prod";
+    case Op::reduce_max: return "vt::max";
+    case Op::reduce_min: return "vt::min";
+    case Op::reduce_any: return "vt::any";
+    case Op::reduce_all: return "vt::all";
+    default: return "vt::" + std::string(name_of(op));
+  }
+}
+
+inline std::string operand_list(std::span<const Aval* const> operands) {
+  std::string text;
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    if (i) text += " · ";
+    if (i == 8 && operands.size() > 9) return text + fmt::format("… ({} operands)", operands.size());
+    text += operands[i]->str();
+  }
+  return text;
+}
+
+void Call::refuse(ErrorKind kind, const std::string& what) const {
+  std::string message = user_name(op) + ": " + what;
+  if (!operands.empty()) message += ": " + operand_list(operands);
+  fail(kind, std::move(message), where);
+}
+
+void Call::wrong_params() const {
+  refuse(ErrorKind::value, fmt::format("internal: parameters of another op (kind {})", params ? static_cast<int>(params->index()) : -1));
+}
+
+void Call::bad_dtype(std::size_t i) const {
+  constexpr std::uint32_t float_bits = 0xfu << static_cast<int>(DType::f16);
+  std::string wanted;
+  if (dtypes == float_bits) wanted = "a float dtype";
+  else if (!(dtypes & float_bits) && !(dtypes & 1u)) wanted = "an integer dtype";
+  else if (!(dtypes & float_bits)) wanted = dtypes == 1u ? "bool" : "bool or an integer dtype";
+  else wanted = "an integer or float dtype";
+  refuse_dtype(fmt::format("needs {}, not {}", wanted, name_of(operand(i).dtype)));
+}
+
+// --- checks ----------------------------------------------------------------------------------------------------------
+
+void check_size(const Call& c, DType dtype, const Shape& shape) {
+  std::int64_t bytes = static_cast<std::int64_t>(size_of(dtype));
+  for (std::int64_t extent : shape) {
+    if (extent < 0) c.refuse_shape(fmt::format("negative extent in shape {}", shape.str()));
+    // Zeros do not hide the others: strides are products of extents too.
+    if (extent > 0 && (__builtin_mul_overflow(bytes, extent, &bytes) || bytes > (std::int64_t{1} << 62)))
+      c.refuse_shape(fmt::format("result {}{} is too large to address", name_of(dtype), shape.str()));
+  }
+}
+
+void check_axis(const Call& c, int axis, int rank, const char* what) {
+  if (axis < 0 || axis >= rank) c.refuse_shape(fmt::format("{} {} out of range for rank {}", what, axis, rank));
+}
+
+void check_axes(const Call& c, const Axes& axes, int rank, const char* what, bool sorted) {
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    check_axis(c, axes[i], rank, what);
+    for (std::size_t j = 0; j < i; ++j)
+      if (axes[j] == axes[i]) c.refuse_shape(fmt::format("{} {} names axis {} twice", what, axes.str(), axes[i]));
+    if (sorted && i && axes[i] < axes[i - 1]) c.refuse_shape(fmt::format("{} {} must be in increasing order", what, axes.str()));
+  }
+}
+
+void check_disjoint(const Call& c, const Axes& a, const Axes& b, const char* what_a, const char* what_b) {
+  for (int axis : a)
+    if (b.contains(axis)) c.refuse_shape(fmt::format("axis {} is in both {} {} and {} {}", axis, what_a, a.str(), what_b, b.str()));
+}
+
+// --- leaves ----------------------------------------------------------------------------------------------------------
+
+inline Avals input(const Call& c) { c.refuse(ErrorKind::value, "internal: an input is declared by its Graph, not computed"); }
+
+inline Avals constant(const Call& c) {
+  const auto& p = c.as<ConstantParams>();
+  check_size(c, p.aval.dtype, p.aval.shape);
+  if (!p.buffer || p.buffer->bytes < p.aval.bytes())
+    c.refuse_shape(fmt::format("{} bytes do not hold {}", p.buffer ? p.buffer->bytes : 0, p.aval.str()));
+  return {p.aval};
+}
+
+inline Avals full(const Call& c) {
+  const auto& p = c.as<FullParams>();
+  check_size(c, p.aval.dtype, p.aval.shape);
+  if (p.value.dtype != p.aval.dtype)
+    c.refuse_dtype(fmt::format("a value of dtype {} cannot fill {}; convert it first", name_of(p.value.dtype), p.aval.str()));
+  return {p.aval};
+}
+
+inline Avals iota(const Call& c) {
+  const auto& p = c.as<IotaParams>();
+  check_size(c, p.aval.dtype, p.aval.shape);
+  if (!c.takes(p.aval.dtype)) c.refuse_dtype(fmt::format("needs an integer or float dtype, not {}", name_of(p.aval.dtype)));
+  check_axis(c, p.axis, p.aval.shape.rank(), "axis");
+  return {p.aval};
+}
+
+// --- element-wise ----------------------------------------------------------------------------------------------------
+
+inline Avals same(const Call& c) {
+  c.need_dtype();
+  Avals avals;
+  avals.push_back(c.operand(0));
+  return avals;
+}
+
+inline Avals to_bool(const Call& c) {
+  c.need_dtype();
+  return result(DType::bool_, c.operand(0).shape);
+}
+
+inline Avals integer_pow(const Call& c) {
+  (void)c.as<IntegerPowParams>();
+  return same(c);
+}
+
+inline Avals convert(const Call& c) {
+  const auto& p = c.as<ConvertParams>();
+  return result(p.dtype, c.operand(0).shape, p.weak);
+}
+
+inline Avals bitcast(const Call& c) {
+  const auto& p = c.as<ConvertParams>();
+  if (size_of(p.dtype) != size_of(c.operand(0).dtype))
+    c.refuse_dtype(fmt::format("to {}: element sizes differ ({} and {} bytes)", name_of(p.dtype), size_of(c.operand(0).dtype), size_of(p.dtype)));
+  if (is_bool(p.dtype) && !is_bool(c.operand(0).dtype)) c.refuse_dtype("to bool: only 0 and 1 are bools; compare with 0 instead");
+  return result(p.dtype, c.operand(0).shape, p.weak);
+}
+
+inline Avals reduce_precision(const Call& c) {
+  const auto& p = c.as<PrecisionParams>();
+  if (p.exponent_bits < 1) c.refuse(ErrorKind::value, fmt::format("exponent_bits must be at least 1, not {}", p.exponent_bits));
+  if (p.mantissa_bits < 0) c.refuse(ErrorKind::value, fmt::format("mantissa_bits must not be negative, is {}", p.mantissa_bits));
+  return same(c);
+}
+
+/// The shape shared by all operands that are not scalars.
+inline const Shape& common_shape(const Call& c) {
+  const Shape* shape = &c.operand(0).shape;
+  for (std::size_t i = 1; i < c.operands.size(); ++i) {
+    const Shape& other = c.operand(i).shape;
+    if (other.empty() || other == *shape) continue;
+    if (!shape->empty()) c.refuse_shape("shapes differ");
+    shape = &other;
+  }
+  return *shape;
+}
+
+inline void need_equal_dtypes(const Call& c, std::size_t first) {
+  for (std::size_t i = first + 1; i < c.operands.size(); ++i)
+    if (c.operand(i).dtype != c.operand(first).dtype) c.refuse_dtype("dtypes differ");
+}
+
+inline Avals binary(const Call& c) {
+  const Aval &a = c.operand(0), &b = c.operand(1);
+  if (a.dtype != b.dtype) c.refuse_dtype("dtypes differ");
+  c.need_dtype();
+  Avals avals;
+  avals.emplace_back(a.dtype, common_shape(c), a.weak && b.weak);
+  return avals;
+}
+
+inline Avals compare(const Call& c) {
+  need_equal_dtypes(c, 0);
+  c.need_dtype();
+  return result(DType::bool_, common_shape(c));
+}
+
+inline Avals select(const Call& c) {
+  if (!is_bool(c.operand(0).dtype)) c.refuse_dtype(fmt::format("the condition must be bool, not {}", name_of(c.operand(0).dtype)));
+  need_equal_dtypes(c, 1);
+  return result(c.operand(1).dtype, common_shape(c), c.operand(1).weak && c.operand(2).weak);
+}
+
+// --- reductions and scans --------------------------------------------------------------------------------------------
+
+inline Shape without_axes(const Shape& shape, const Axes& axes) {
+  Shape left;
+  for (int i = 0; i < shape.rank(); ++i)
+    if (!axes.contains(i)) left.push_back(shape[static_cast<std::size_t>(i)]);
+  return left;
+}
+
+inline Avals reduction(const Call& c) {
+  c.need_dtype();
+  const Axes& axes = c.as<AxesParams>().axes;
+  const Aval& x = c.operand(0);
+  check_axes(c, axes, x.shape.rank(), "axes", true);
+  return result(x.dtype, without_axes(x.shape, axes), x.weak);
+}
+
+/// Reductions without a neutral element: every result needs at least one element.
+inline void need_elements(const Call& c, const Shape& reduced) {
+  if (c.operand(0).elements() == 0 && reduced.elements() != 0) c.refuse_shape("no elements to choose from");
+}
+
+inline Avals extremum(const Call& c) {
+  Avals avals = reduction(c);
+  need_elements(c, avals[0].shape);
+  return avals;
+}
+
+inline Avals arg_extremum(const Call& c) {
+  c.need_dtype();
+  const auto& p = c.as<ArgParams>();
+  const Aval& x = c.operand(0);
+  check_axis(c, p.axis, x.shape.rank(), "axis");
+  if (!is_int(p.dtype)) c.refuse_dtype(fmt::format("indices need an integer dtype, not {}", name_of(p.dtype)));
+  const std::int64_t extent = x.shape[static_cast<std::size_t>(p.axis)];
+  const int bits = static_cast<int>(8 * size_of(p.dtype)) - (is_signed_int(p.dtype) ? 1 : 0);
+  if (bits < 62 && extent > (std::int64_t{1} << bits))
+    c.refuse_dtype(fmt::format("{} does not hold the indices of an axis of {}", name_of(p.dtype), extent));
+  Shape shape = without_axes(x.shape, Axes(p.axis));
+  need_elements(c, shape);
+  return result(p.dtype, std::move(shape));
+}
+
+inline Avals cumulative(const Call& c) {
+  c.need_dtype();
+  check_axis(c, c.as<CumulativeParams>().axis, c.operand(0).shape.rank(), "axis");
+  return {c.operand(0)};
+}
+
+// --- the table -------------------------------------------------------------------------------------------------------
+
+struct Row {
+  Rule rule = nullptr;
+  std::uint32_t dtypes = 0;
+};
+
+constexpr std::uint32_t dtype_set(bool (*holds)(DType)) {
+  std::uint32_t bits = 0;
+  for (int i = 0; i < dtype_count; ++i)
+    if (holds(static_cast<DType>(i))) bits |= 1u << i;
+  return bits;
+}
+inline constexpr std::uint32_t any_dtype = (1u << dtype_count) - 1;
+inline constexpr std::uint32_t bools = 1u;
+inline constexpr std::uint32_t ints = dtype_set(is_int);
+inline constexpr std::uint32_t floats = dtype_set(is_float);
+inline constexpr std::uint32_t numbers = ints | floats;
+inline constexpr std::uint32_t bits_and_bools = ints | bools;
+
+inline constexpr auto table = rule_table<Row>({
+    {Op::input, {input, any_dtype}},
+    {Op::constant, {constant, any_dtype}},
+    {Op::full, {full, any_dtype}},
+    {Op::iota, {iota, numbers}},
+
+    {Op::neg, {same, numbers}},
+    {Op::abs, {same, numbers}},
+    {Op::sign, {same, numbers}},
+    {Op::floor, {same, floats}},
+    {Op::ceil, {same, floats}},
+    {Op::round, {same, floats}},
+    {Op::trunc, {same, floats}},
+    {Op::exp, {same, floats}},
+    {Op::exp2, {same, floats}},
+    {Op::expm1, {same, floats}},
+    {Op::log, {same, floats}},
+    {Op::log1p, {same, floats}},
+    {Op::log2, {same, floats}},
+    {Op::sqrt, {same, floats}},
+    {Op::rsqrt, {same, floats}},
+    {Op::cbrt, {same, floats}},
+    {Op::sin, {same, floats}},
+    {Op::cos, {same, floats}},
+    {Op::tan, {same, floats}},
+    {Op::asin, {same, floats}},
+    {Op::acos, {same, floats}},
+    {Op::atan, {same, floats}},
+    {Op::sinh, {same, floats}},
+    {Op::cosh, {same, floats}},
+    {Op::tanh, {same, floats}},
+    {Op::asinh, {same, floats}},
+    {Op::acosh, {same, floats}},
+    {Op::atanh, {same, floats}},
+    {Op::sigmoid, {same, floats}},
+    {Op::erf, {same, floats}},
+    {Op::erfc, {same, floats}},
+    {Op::erf_inv, {same, floats}},
+    {Op::lgamma, {same, floats}},
+    {Op::digamma, {same, floats}},
+    {Op::is_finite, {to_bool, floats}},
+    {Op::is_nan, {to_bool, floats}},
+    {Op::is_inf, {to_bool, floats}},
+    {Op::integer_pow, {integer_pow, numbers}},
+    {Op::not_, {same, bits_and_bools}},
+    {Op::popcount, {same, ints}},
+    {Op::clz, {same, ints}},
+    {Op::convert, {convert, any_dtype}},
+    {Op::bitcast, {bitcast, any_dtype}},
+    {Op::reduce_precision, {reduce_precision, floats}},
+    {Op::stop_gradient, {same, any_dtype}},
+
+    {Op::add, {binary, numbers}},
+    {Op::sub, {binary, numbers}},
+    {Op::mul, {binary, numbers}},
+    {Op::div, {binary, numbers}},
+    {Op::rem, {binary, numbers}},
+    {Op::pow, {binary, numbers}},
+    {Op::max, {binary, any_dtype}},
+    {Op::min, {binary, any_dtype}},
+    {Op::atan2, {binary, floats}},
+    {Op::nextafter, {binary, floats}},
+    {Op::eq, {compare, any_dtype}},
+    {Op::ne, {compare, any_dtype}},
+    {Op::lt, {compare, any_dtype}},
+    {Op::le, {compare, any_dtype}},
+    {Op::gt, {compare, any_dtype}},
+    {Op::ge, {compare, any_dtype}},
+    {Op::and_, {binary, bits_and_bools}},
+    {Op::or_, {binary, bits_and_bools}},
+    {Op::xor_, {binary, bits_and_bools}},
+    {Op::shift_left, {binary, ints}},
+    {Op::shift_right_logical, {binary, ints}},
+    {Op::shift_right_arithmetic, {binary, ints}},
+    {Op::select, {select, any_dtype}},
+
+    {Op::reduce_sum, {reduction, numbers}},
+    {Op::reduce_prod, {reduction, numbers}},
+    {Op::reduce_max, {extremum, any_dtype}},
+    {Op::reduce_min, {extremum, any_dtype}},
+    {Op::reduce_any, {reduction, bools}},
+    {Op::reduce_all, {reduction, bools}},
+    {Op::argmax, {arg_extremum, any_dtype}},
+    {Op::argmin, {arg_extremum, any_dtype}},
+    {Op::reduce, {reduce, any_dtype}},
+    {Op::cumsum, {cumulative, numbers}},
+    {Op::cumprod, {cumulative, numbers}},
+    {Op::cummax, {cumulative, any_dtype}},
+    {Op::cummin, {cumulative, any_dtype}},
+    {Op::cumlogsumexp, {cumulative, floats}},
+
+    {Op::reshape, {reshape, any_dtype}},
+    {Op::transpose, {transpose, any_dtype}},
+    {Op::broadcast_in_dim, {broadcast_in_dim, any_dtype}},
+    {Op::concatenate, {concatenate, any_dtype}},
+    {Op::pad, {pad, any_dtype}},
+    {Op::rev, {rev, any_dtype}},
+    {Op::slice, {slice, any_dtype}},
+    {Op::dynamic_slice, {dynamic_slice, any_dtype}},
+    {Op::dynamic_update_slice, {dynamic_update_slice, any_dtype}},
+    {Op::gather, {gather, any_dtype}},
+    {Op::scatter, {scatter, any_dtype}},
+    {Op::scatter_add, {scatter, numbers}},
+    {Op::scatter_mul, {scatter, numbers}},
+    {Op::scatter_min, {scatter, any_dtype}},
+    {Op::scatter_max, {scatter, any_dtype}},
+    {Op::dot_general, {dot_general, numbers}},
+
+    {Op::call, {structure, any_dtype}},
+    {Op::custom_jvp, {structure, any_dtype}},
+    {Op::custom_vjp, {structure, any_dtype}},
+    {Op::custom_vmap, {structure, any_dtype}},
+    {Op::checkpoint, {structure, any_dtype}},
+});
+static_assert(RuleMissingFor<first_without_rule(table)>::ok);
+
+}  // namespace vt::detail::shape_rules
+
+namespace vt::detail {
+
+SmallVec<Aval, 1> infer(Op op, const ParamsRef& params, std::span<const Aval* const> operands, Where where) {
+  const auto& row = shape_rules::table[op];
+  const shape_rules::Call call{op, params, operands, where, row.dtypes};
+  const int arity = op_table[op].arity;
+  if (arity >= 0 && static_cast<std::size_t>(arity) != operands.size())
+    call.refuse_shape(fmt::format("takes {} operand{}, not {}", arity, arity == 1 ? "" : "s", operands.size()));
+  return row.rule(call);
+}
+
+}  // namespace vt::detail

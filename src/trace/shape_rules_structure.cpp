@@ -1,0 +1,102 @@
+// Shape rules of dot_general and of the equations that own a sub-graph.
+#include <string>
+
+#include <vt/fmt.hpp>
+
+#include "shape_rules.hpp"
+
+namespace vt::detail::shape_rules {
+
+Avals dot_general(const Call& c) {
+  const auto& p = c.as<DotParams>();
+  const Aval &a = c.operand(0), &b = c.operand(1);
+  if (a.dtype != b.dtype) c.refuse_dtype("dtypes differ");
+  c.need_dtype();
+  const bool widens = is_float(p.dtype) == is_float(a.dtype) && is_unsigned(p.dtype) == is_unsigned(a.dtype) && !is_bool(p.dtype) &&
+                      size_of(p.dtype) > size_of(a.dtype);
+  if (p.dtype != a.dtype && !widens) c.refuse_dtype(fmt::format("{} cannot hold the products of {}", name_of(p.dtype), name_of(a.dtype)));
+
+  check_axes(c, p.lhs_contract, a.shape.rank(), "lhs_contract", false);
+  check_axes(c, p.rhs_contract, b.shape.rank(), "rhs_contract", false);
+  check_axes(c, p.lhs_batch, a.shape.rank(), "lhs_batch", false);
+  check_axes(c, p.rhs_batch, b.shape.rank(), "rhs_batch", false);
+  check_disjoint(c, p.lhs_batch, p.lhs_contract, "lhs_batch", "lhs_contract");
+  check_disjoint(c, p.rhs_batch, p.rhs_contract, "rhs_batch", "rhs_contract");
+  auto match = [&](const Axes& l, const Axes& r, const char* what) {
+    if (l.size() != r.size()) c.refuse_shape(fmt::format("numbers of {} axes differ, {} and {}", what, l.str(), r.str()));
+    for (std::size_t i = 0; i < l.size(); ++i) {
+      const std::int64_t m = a.shape[static_cast<std::size_t>(l[i])], n = b.shape[static_cast<std::size_t>(r[i])];
+      if (m != n) c.refuse_shape(fmt::format("{} axes {} and {} differ in size ({} and {})", what, l[i], r[i], m, n));
+    }
+  };
+  match(p.lhs_contract, p.rhs_contract, "contracting");
+  match(p.lhs_batch, p.rhs_batch, "batch");
+
+  Shape shape;
+  for (int d : p.lhs_batch) shape.push_back(a.shape[static_cast<std::size_t>(d)]);
+  for (int d = 0; d < a.shape.rank(); ++d)
+    if (!p.lhs_batch.contains(d) && !p.lhs_contract.contains(d)) shape.push_back(a.shape[static_cast<std::size_t>(d)]);
+  for (int d = 0; d < b.shape.rank(); ++d)
+    if (!p.rhs_batch.contains(d) && !p.rhs_contract.contains(d)) shape.push_back(b.shape[static_cast<std::size_t>(d)]);
+  check_size(c, p.dtype, shape);
+  return result(p.dtype, std::move(shape), a.weak && b.weak);
+}
+
+namespace structure_rules {
+/// Weak or not makes no difference to a body: its equations were promoted when it was recorded.
+inline bool fits(const Aval& given, const Aval& wanted) { return given.dtype == wanted.dtype && given.shape == wanted.shape; }
+}  // namespace structure_rules
+
+Avals reduce(const Call& c) {
+  const auto& p = c.as<ReduceParams>();
+  if (!p.body) c.refuse(ErrorKind::value, "internal: no body");
+  const std::size_t n = c.operands.size() / 2;
+  if (n == 0 || c.operands.size() != 2 * n) c.refuse_shape("needs as many initial values as operands, and at least one");
+  const GraphBody& body = *p.body;
+  if (body.inputs.size() != 2 * n || body.outputs.size() != n)
+    c.refuse(ErrorKind::tree, fmt::format("the function must take {} scalars and give {}; it takes {} and gives {}", 2 * n, n,
+                                          body.inputs.size(), body.outputs.size()));
+  const Shape& shape = c.operand(0).shape;
+  check_axes(c, p.axes, shape.rank(), "axes", true);
+  Shape left;
+  for (int d = 0; d < shape.rank(); ++d)
+    if (!p.axes.contains(d)) left.push_back(shape[static_cast<std::size_t>(d)]);
+  Avals avals;
+  for (std::size_t i = 0; i < n; ++i) {
+    const Aval &x = c.operand(i), &init = c.operand(n + i);
+    if (x.shape != shape) c.refuse_shape("operands differ in shape");
+    if (!init.shape.empty()) c.refuse_shape("initial values must be scalars");
+    if (init.dtype != x.dtype) c.refuse_dtype("an initial value has another dtype than its operand");
+    const Aval scalar(x.dtype, Shape{});
+    if (!structure_rules::fits(body.aval(body.inputs[i]), scalar) || !structure_rules::fits(body.aval(body.inputs[n + i]), scalar) ||
+        !structure_rules::fits(body.aval(body.outputs[i]), scalar))
+      c.refuse(ErrorKind::shape, fmt::format("the function must map {} and {} to {}; it maps {} and {} to {}", scalar.str(), scalar.str(),
+                                             scalar.str(), body.aval(body.inputs[i]).str(), body.aval(body.inputs[n + i]).str(),
+                                             body.aval(body.outputs[i]).str()));
+    avals.emplace_back(x.dtype, left);
+  }
+  return avals;
+}
+
+Avals structure(const Call& c) {
+  const auto& p = c.as<CallParams>();
+  if (!p.body) c.refuse(ErrorKind::value, "internal: no body");
+  const GraphBody& body = *p.body;
+  if (body.inputs.size() != c.operands.size())
+    c.refuse(ErrorKind::tree, fmt::format("the body takes {} operands, not {}", body.inputs.size(), c.operands.size()));
+  for (std::size_t i = 0; i < c.operands.size(); ++i)
+    if (!structure_rules::fits(c.operand(i), body.aval(body.inputs[i])))
+      c.refuse(ErrorKind::shape, fmt::format("operand {} must be {}", i, body.aval(body.inputs[i]).str()));
+  if (p.explicit_operands < 0 || static_cast<std::size_t>(p.explicit_operands) > c.operands.size())
+    c.refuse(ErrorKind::value, fmt::format("internal: {} explicit operands of {}", p.explicit_operands, c.operands.size()));
+  const bool has_rule = c.op == Op::custom_jvp   ? p.rule && p.rule->jvp
+                        : c.op == Op::custom_vjp ? p.rule && p.rule->forward && p.rule->backward
+                        : c.op == Op::custom_vmap ? p.rule && p.rule->batch
+                                                  : true;
+  if (!has_rule) c.refuse(ErrorKind::value, "the custom rule is empty");
+  Avals avals;
+  for (Var v : body.outputs) avals.push_back(body.aval(v));
+  return avals;
+}
+
+}  // namespace vt::detail::shape_rules

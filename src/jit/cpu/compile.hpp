@@ -1,0 +1,62 @@
+// Owns the way from a finished IR module to callable machine code: passes, object bytes, linking, unloading.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ir_builder.hpp"
+
+#if VT_HAS_LLVM_HEADERS
+
+namespace vt::detail::cpu {
+
+struct CompileOptions {
+  int level = 2;       ///< LLVM's code generation level, 0 (quick) to 3
+  bool passes = true;  ///< the short IR pipeline: combine, common subexpressions, loop-invariant motion, clean the blocks
+};
+
+/// Runs the passes on the builder's module and makes an object file of it. The module is used up: build no more into it.
+/// Throws: Error(backend) when LLVM refuses the module. Any thread; target machines are kept per thread.
+std::vector<char> compile_object(IrBuilder& builder, const CompileOptions& options = {});
+
+/// The same as assembly text, from a copy: the module stays as it is. For dumps.
+std::string compile_assembly(const IrBuilder& builder, const CompileOptions& options = {});
+
+/// Machine code loaded into this process; unloaded when destroyed, so it must outlive every call into it.
+class Code {
+ public:
+  /// Links the object file and looks up `names`, the functions that it exports.
+  /// Throws: Error(backend) when the bytes are no object file for this machine, or a name is missing.
+  Code(std::span<const char> object, std::span<const std::string> names);
+  ~Code();
+  Code(const Code&) = delete;
+  Code& operator=(const Code&) = delete;
+
+  /// Address of names[i].
+  void* address(std::size_t i) const { return addresses_[i]; }
+  template <class Function>
+  Function* function(std::size_t i = 0) const { return reinterpret_cast<Function*>(addresses_[i]); }
+
+ private:
+  LLVMOrcJITDylibRef library_ = nullptr;
+  LLVMOrcResourceTrackerRef tracker_ = nullptr;
+  std::vector<void*> addresses_;
+};
+
+/// compile_object and Code in one: for tests and for code that is never cached.
+std::shared_ptr<Code> compile_and_load(IrBuilder& builder, std::span<const std::string> names, const CompileOptions& options = {});
+
+/// A C function that generated code may call by name.
+struct RuntimeSymbol {
+  const char* name;
+  void* address;
+};
+
+/// All of them; the one place to add one.
+std::span<const RuntimeSymbol> runtime_symbols();
+
+}  // namespace vt::detail::cpu
+
+#endif  // VT_HAS_LLVM_HEADERS

@@ -1,0 +1,123 @@
+// The builder's conversions: between all pairs of dtypes, bit casts, and the 16-bit float formats.
+#include "ir_builder.hpp"
+
+#if VT_HAS_LLVM_HEADERS
+
+#include <vt/error.hpp>
+
+namespace vt::detail::cpu {
+
+namespace ir_conversions {
+bool is_half(DType d) { return d == DType::f16 || d == DType::bf16; }
+}  // namespace ir_conversions
+
+Value IrBuilder::convert(Value a, DType to) {
+  using ir_conversions::is_half;
+  const DType from = a.dtype;
+  const int lanes = a.lanes;
+  if (a.pointer) fault("convert", a, {});
+  if (from == to) return a;
+  if (to == DType::bool_) return compare(Compare::ne, a, zero_like(a));
+  if (from == DType::bool_) return select(a, integer(to, 1, lanes), integer(to, 0, lanes));
+  if (!is_float(from) && !is_float(to)) {
+    LLVMTypeRef type = register_type(to, lanes);
+    const std::size_t before = size_of(from), after = size_of(to);
+    if (after == before) return wrap(a.ref, to, lanes);
+    if (after < before) return wrap(llvm_.BuildTrunc(builder_, a.ref, type, ""), to, lanes);
+    return wrap(is_signed_int(from) ? llvm_.BuildSExt(builder_, a.ref, type, "") : llvm_.BuildZExt(builder_, a.ref, type, ""), to, lanes);
+  }
+  if (!is_float(from)) {
+    LLVMTypeRef type = register_type(to, lanes);  // 16-bit floats are reached through f32
+    LLVMValueRef made = is_signed_int(from) ? llvm_.BuildSIToFP(builder_, a.ref, type, "") : llvm_.BuildUIToFP(builder_, a.ref, type, "");
+    return finish(wrap(made, to, lanes), to);
+  }
+  if (!is_float(to)) return float_to_int(a, to);
+  const bool narrow_from = from != DType::f64, narrow_to = to != DType::f64;
+  if (narrow_from && narrow_to) return finish(wrap(a.ref, to, lanes), to);
+  if (narrow_from) return wrap(llvm_.BuildFPExt(builder_, a.ref, register_type(to, lanes), ""), to, lanes);
+  return finish(wrap(llvm_.BuildFPTrunc(builder_, a.ref, register_type(to, lanes), ""), to, lanes), to);
+}
+
+Value IrBuilder::float_to_int(Value a, DType to) {
+  const char* name = is_signed_int(to) ? "llvm.fptosi.sat" : "llvm.fptoui.sat";
+  LLVMTypeRef type = register_type(to, a.lanes);
+  return wrap(intrinsic(name, {type, register_type(a.dtype, a.lanes)}, {a.ref}), to, a.lanes);
+}
+
+Value IrBuilder::bitcast(Value a, DType to) {
+  using ir_conversions::is_half;
+  if (a.pointer || size_of(a.dtype) != size_of(to)) fault("bitcast", a, {.dtype = to});
+  if (a.dtype == to) return a;
+  if (a.dtype == DType::bool_ || to == DType::bool_) return convert(a, to);
+  if (is_half(a.dtype)) a = half_bits(a);
+  if (is_half(to)) return from_half_bits(wrap(a.ref, DType::u16, a.lanes), to);
+  if (is_float(a.dtype) == is_float(to)) return wrap(a.ref, to, a.lanes);
+  return wrap(llvm_.BuildBitCast(builder_, a.ref, register_type(to, a.lanes), ""), to, a.lanes);
+}
+
+// LLVM would call a function for f32 ↔ f16 where there is no instruction, and spends 176 instructions on f32 → bf16;
+// AVX512-BF16's own conversion flushes subnormals. So both are spelled out on integers, but for f16 with F16C.
+
+Value IrBuilder::from_half_bits(Value bits, DType d) {
+  const int lanes = bits.lanes;
+  if (d == DType::f16 && target_.f16c) {
+    LLVMTypeRef half = vector_of(llvm_.HalfTypeInContext(context_), lanes);
+    return wrap(llvm_.BuildFPExt(builder_, llvm_.BuildBitCast(builder_, bits.ref, half, ""), register_type(DType::f32, lanes), ""), d, lanes);
+  }
+  const auto c = [&](std::int64_t x) { return integer(DType::u32, x, lanes); };
+  const Value h = convert(bits, DType::u32);
+  if (d == DType::bf16) return wrap(bitcast(shift_left(h, c(16)), DType::f32).ref, d, lanes);
+  const Value sign = shift_left(bit_and(h, c(0x8000)), c(16)), magnitude = bit_and(h, c(0x7fff));
+  const Value moved = shift_left(magnitude, c(13));
+  // As an f32 the moved bits are the number times 2^-112, subnormals included; infinities and NaNs need the full exponent.
+  const Value scaled = bitcast(mul(bitcast(moved, DType::f32), real(DType::f32, 0x1p112, lanes)), DType::u32);
+  const Value special = compare(Compare::ge, magnitude, c(0x7c00));
+  const Value result = bit_or(select(special, bit_or(moved, c(0x7f800000)), scaled), sign);
+  return wrap(bitcast(result, DType::f32).ref, d, lanes);
+}
+
+Value IrBuilder::half_bits(Value x) {
+  const int lanes = x.lanes;
+  const auto c = [&](std::int64_t v) { return integer(DType::u32, v, lanes); };
+  const Value f = wrap(x.ref, DType::f32, lanes);
+  if (x.dtype == DType::bf16)  // already rounded: the lower half is 0
+    return convert(shift_right_logical(bitcast(f, DType::u32), c(16)), DType::u16);
+  if (target_.f16c) {
+    LLVMTypeRef half = vector_of(llvm_.HalfTypeInContext(context_), lanes);
+    LLVMValueRef narrow = llvm_.BuildFPTrunc(builder_, f.ref, half, "");
+    return wrap(llvm_.BuildBitCast(builder_, narrow, int_type(16, lanes), ""), DType::u16, lanes);
+  }
+  const Value bits = bitcast(f, DType::u32), magnitude = bit_and(bits, c(0x7fffffff));
+  const Value sign = shift_right_logical(bit_and(bits, c(0x80000000)), c(16));
+  // Normal: round the 13 lost bits to even and move the exponent's bias from 127 to 15.
+  const Value odd = bit_and(shift_right_logical(magnitude, c(13)), c(1));
+  const Value normal = shift_right_logical(sub(add(magnitude, add(odd, c(0xfff))), c(0x38000000)), c(13));
+  // Subnormal: adding 0.5, whose last place is f16's least subnormal, lets the adder round.
+  const Value half = real(DType::f32, 0.5, lanes);
+  const Value tiny = sub(bitcast(add(bitcast(magnitude, DType::f32), half), DType::u32), bitcast(half, DType::u32));
+  const Value nan = bit_or(c(0x7e00), bit_and(shift_right_logical(magnitude, c(13)), c(0x3ff)));
+  Value result = select(compare(Compare::lt, magnitude, c(0x38800000)), tiny, normal);
+  result = select(compare(Compare::ge, magnitude, c(0x477ff000)), c(0x7c00), result);
+  result = select(compare(Compare::gt, magnitude, c(0x7f800000)), nan, result);
+  return convert(bit_or(result, sign), DType::u16);
+}
+
+Value IrBuilder::finish(Value x, DType d) {
+  const int lanes = x.lanes;
+  if (d == DType::f16) return from_half_bits(half_bits(wrap(x.ref, d, lanes)), d);
+  if (d == DType::bf16) {
+    const auto c = [&](std::int64_t v) { return integer(DType::u32, v, lanes); };
+    const Value bits = bitcast(wrap(x.ref, DType::f32, lanes), DType::u32);
+    const Value odd = bit_and(shift_right_logical(bits, c(16)), c(1));
+    const Value rounded = add(bits, add(odd, c(0x7fff)));
+    const Value is_nan_bits = compare(Compare::gt, bit_and(bits, c(0x7fffffff)), c(0x7f800000));
+    const Value kept = bit_and(select(is_nan_bits, bit_or(bits, c(0x400000)), rounded), c(0xffff0000));
+    return wrap(bitcast(kept, DType::f32).ref, d, lanes);
+  }
+  x.dtype = d;
+  return x;
+}
+
+}  // namespace vt::detail::cpu
+
+#endif  // VT_HAS_LLVM_HEADERS

@@ -1,0 +1,122 @@
+// Owns the table of LLVM C functions that vt uses, loaded from libLLVM at run time and never linked.
+#pragma once
+
+#include <string>
+
+// Header-only users may not have the llvm-c headers: everything that needs them is inside `#if VT_HAS_LLVM_HEADERS`.
+#if defined(__has_include)
+#if __has_include(<llvm-c/Core.h>) && __has_include(<llvm-c/LLJIT.h>) && __has_include(<llvm/Config/llvm-config.h>)
+#define VT_HAS_LLVM_HEADERS 1
+#endif
+#endif
+#ifndef VT_HAS_LLVM_HEADERS
+#define VT_HAS_LLVM_HEADERS 0
+#endif
+
+#if VT_HAS_LLVM_HEADERS
+#include <llvm-c/Analysis.h>
+#include <llvm-c/Core.h>
+#include <llvm-c/Error.h>
+#include <llvm-c/LLJIT.h>
+#include <llvm-c/Orc.h>
+#include <llvm-c/Target.h>
+#include <llvm-c/TargetMachine.h>
+#include <llvm-c/Transforms/PassBuilder.h>
+#include <llvm/Config/llvm-config.h>
+
+#if LLVM_VERSION_MAJOR < 18 || LLVM_VERSION_MAJOR > 20
+#error "vt supports LLVM 18 to 20; put the headers of one of these first on the include path"
+#endif
+#ifndef LLVM_NATIVE_TARGET
+#error "vt needs llvm-c headers configured with a native target"
+#endif
+#endif
+
+namespace vt::detail::cpu {
+
+#if VT_HAS_LLVM_HEADERS
+
+// The one list of functions: members of `Llvm` and the names to look up are both made from it.
+#define VT_LLVM_FUNCTIONS(X)                                                                                            \
+  X(GetVersion) X(DisposeMessage) X(ContextCreate) X(ContextDispose) X(ContextSetDiagnosticHandler)                     \
+  X(GetDiagInfoDescription) X(GetDiagInfoSeverity) X(ModuleCreateWithNameInContext) X(DisposeModule) X(SetTarget)       \
+  X(SetModuleDataLayout) X(PrintModuleToString) X(VerifyModule) X(CloneModule)                                                         \
+  /* types */                                                                                                           \
+  X(IntTypeInContext) X(FloatTypeInContext) X(DoubleTypeInContext) X(HalfTypeInContext) X(VoidTypeInContext)            \
+  X(PointerTypeInContext) X(VectorType) X(ArrayType2) X(FunctionType) X(TypeOf) X(GlobalGetValueType)                   \
+  /* constants and globals */                                                                                           \
+  X(ConstInt) X(ConstReal) X(ConstNull) X(ConstVector) X(ConstBitCast) X(ConstArray2) X(GetPoison) X(IsConstant)        \
+  X(IsNull) X(AddGlobal) X(GetNamedGlobal) X(SetInitializer) X(SetGlobalConstant) X(SetLinkage) X(SetUnnamedAddress)    \
+  X(SetAlignment)                                                                                                       \
+  /* functions and attributes */                                                                                        \
+  X(AddFunction) X(GetNamedFunction) X(GetParam) X(CreateEnumAttribute) X(CreateStringAttribute)                        \
+  X(GetEnumAttributeKindForName) X(AddAttributeAtIndex) X(LookupIntrinsicID) X(GetIntrinsicDeclaration)                 \
+  /* blocks */                                                                                                          \
+  X(AppendBasicBlockInContext) X(GetInsertBlock) X(GetBasicBlockParent) X(GetEntryBasicBlock) X(GetFirstInstruction)    \
+  X(CreateBuilderInContext) X(DisposeBuilder) X(PositionBuilderAtEnd) X(PositionBuilderBefore) X(BuildBr)               \
+  X(BuildCondBr) X(BuildRetVoid) X(BuildRet) X(BuildPhi) X(AddIncoming) X(BuildUnreachable)                             \
+  /* arithmetic */                                                                                                      \
+  X(BuildAdd) X(BuildNSWAdd) X(BuildSub) X(BuildMul) X(BuildNSWMul) X(BuildSDiv) X(BuildUDiv) X(BuildSRem) X(BuildURem) \
+  X(BuildNeg) X(BuildAnd) X(BuildOr) X(BuildXor) X(BuildNot) X(BuildShl) X(BuildLShr) X(BuildAShr) X(BuildFAdd)         \
+  X(BuildFSub) X(BuildFMul) X(BuildFDiv) X(BuildFNeg) X(BuildICmp) X(BuildFCmp) X(BuildSelect) X(BuildFreeze)           \
+  /* conversions */                                                                                                     \
+  X(BuildTrunc) X(BuildZExt) X(BuildSExt) X(BuildFPTrunc) X(BuildFPExt) X(BuildSIToFP) X(BuildUIToFP) X(BuildFPToSI)    \
+  X(BuildFPToUI) X(BuildBitCast)                                                                                        \
+  /* vectors and memory */                                                                                              \
+  X(BuildExtractElement) X(BuildInsertElement) X(BuildShuffleVector) X(BuildLoad2) X(BuildStore) X(BuildGEP2)           \
+  X(BuildInBoundsGEP2) X(BuildAlloca) X(BuildCall2) X(BuildMemCpy) X(BuildMemSet)                                       \
+  X(MDStringInContext2) X(MDNodeInContext2) X(MetadataAsValue) X(SetMetadata) X(GetMDKindIDInContext)                   \
+  /* target and object code */                                                                                          \
+  X(GetDefaultTargetTriple) X(GetTargetFromTriple) X(GetHostCPUName) X(GetHostCPUFeatures) X(CreateTargetMachine)       \
+  X(DisposeTargetMachine) X(CreateTargetDataLayout) X(DisposeTargetData) X(TargetMachineEmitToMemoryBuffer)             \
+  X(GetBufferStart) X(GetBufferSize) X(DisposeMemoryBuffer) X(CreateMemoryBufferWithMemoryRangeCopy)                    \
+  X(CreatePassBuilderOptions) X(DisposePassBuilderOptions) X(RunPasses) X(GetErrorMessage) X(DisposeErrorMessage)       \
+  X(ConsumeError)                                                                                                       \
+  /* just-in-time linking */                                                                                            \
+  X(OrcCreateLLJIT) X(OrcCreateLLJITBuilder) X(OrcLLJITGetExecutionSession)                  \
+  X(OrcLLJITMangleAndIntern) X(OrcLLJITAddObjectFileWithRT) X(OrcExecutionSessionCreateBareJITDylib)                    \
+  X(OrcExecutionSessionSetErrorReporter) X(OrcJITDylibCreateResourceTracker) X(OrcResourceTrackerRemove)                \
+  X(OrcReleaseResourceTracker) X(OrcExecutionSessionLookup) X(OrcAbsoluteSymbols) X(OrcJITDylibDefine)                  \
+  X(OrcDisposeMaterializationUnit) X(OrcReleaseSymbolStringPoolEntry)
+
+/// One pointer per LLVM C function in use; `llvm.BuildAdd` is `LLVMBuildAdd`.
+struct Llvm {
+#define VT_LLVM_MEMBER(name) decltype(&::LLVM##name) name = nullptr;
+  VT_LLVM_FUNCTIONS(VT_LLVM_MEMBER)
+#undef VT_LLVM_MEMBER
+  // The native target's initialisers have the target in their names.
+  decltype(&::LLVM_NATIVE_TARGET) InitializeTarget = nullptr;
+  decltype(&::LLVM_NATIVE_TARGETINFO) InitializeTargetInfo = nullptr;
+  decltype(&::LLVM_NATIVE_TARGETMC) InitializeTargetMC = nullptr;
+  decltype(&::LLVM_NATIVE_ASMPRINTER) InitializeAsmPrinter = nullptr;
+};
+
+namespace llvm_names {
+#define VT_LLVM_TEXT(x) #x
+#define VT_LLVM_EXPANDED_TEXT(x) VT_LLVM_TEXT(x)
+#define VT_LLVM_NAME(name) "LLVM" #name,
+inline constexpr const char* all[] = {VT_LLVM_FUNCTIONS(VT_LLVM_NAME) VT_LLVM_EXPANDED_TEXT(LLVM_NATIVE_TARGET),
+                                      VT_LLVM_EXPANDED_TEXT(LLVM_NATIVE_TARGETINFO),
+                                      VT_LLVM_EXPANDED_TEXT(LLVM_NATIVE_TARGETMC),
+                                      VT_LLVM_EXPANDED_TEXT(LLVM_NATIVE_ASMPRINTER)};
+#undef VT_LLVM_NAME
+#undef VT_LLVM_EXPANDED_TEXT
+#undef VT_LLVM_TEXT
+}  // namespace llvm_names
+#undef VT_LLVM_FUNCTIONS
+
+static_assert(sizeof(Llvm) == sizeof(llvm_names::all), "one name per member of Llvm, in the same order");
+
+/// The loaded table. Throws: Error(backend) with `llvm_unavailable_reason()` when there is none.
+const Llvm& llvm();
+
+#endif  // VT_HAS_LLVM_HEADERS
+
+/// Empty when LLVM can be used; else one line that says why not. Loads the library on the first call; any thread.
+const std::string& llvm_unavailable_reason();
+
+/// The outcome of one attempt to load, for tests of the refusals: `path` as given to dlopen, no caching, no fallbacks.
+/// Returns an empty string when the library has the headers' major version and every function.
+std::string llvm_try_library(const std::string& path);
+
+}  // namespace vt::detail::cpu

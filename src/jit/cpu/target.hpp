@@ -1,0 +1,39 @@
+// Owns what is known about the CPU that code is made for: its LLVM name, features, vector width, and cache-key text.
+#pragma once
+
+#include <string>
+
+#include "llvm_library.hpp"
+
+namespace vt::detail::cpu {
+
+/// A CPU to generate code for. The host by default; `VT_CPU_ISA` = sse2 | avx2 | avx512 lowers it (never raises it).
+struct Target {
+  std::string triple;    ///< "x86_64-pc-linux-gnu"
+  std::string cpu;       ///< LLVM's name: "znver5", "x86-64-v3" …
+  std::string features;  ///< LLVM's feature string, "+avx512f,…"
+  int vector_bytes = 16;  ///< widest register worth using: 64 with AVX-512, 32 with AVX2, else 16
+  int vector_registers = 16;
+  bool fma = false;       ///< fused multiply-add in one instruction
+  bool f16c = false;      ///< f16 ↔ f32 in one instruction
+  bool gather = false;    ///< gathers in hardware
+  bool masked = false;    ///< masked loads and stores at full speed for all element sizes (AVX-512 BW + VL)
+  bool sse41 = false;     ///< floor, ceil, … in one instruction (true off x86)
+  bool avx512dq = false;  ///< 64-bit integer multiply and float conversions as vectors
+
+  /// Lanes of a full vector of elements of `bytes` bytes.
+  int lanes(std::size_t bytes) const { return static_cast<int>(static_cast<std::size_t>(vector_bytes) / bytes); }
+  /// Everything that makes code for one Target differ from another's; for cache keys.
+  std::string key() const { return triple + "|" + cpu + "|" + features; }
+};
+
+/// Names of the instruction sets that `VT_CPU_ISA` takes; `host` is everything the machine has.
+enum class Isa { host, sse2, avx2, avx512 };
+
+/// The target for `isa`, or for the host when the host lacks it. Throws: Error(backend) without LLVM.
+Target make_target(Isa isa);
+
+/// The target that this process uses: make_target of `VT_CPU_ISA` (read once). Throws: Error(backend) without LLVM.
+const Target& host_target();
+
+}  // namespace vt::detail::cpu

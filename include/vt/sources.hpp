@@ -14,3 +14,6 @@
 #include "../../src/trace/shape_rules.cpp"
 #include "../../src/trace/shape_rules_index.cpp"
 #include "../../src/trace/shape_rules_structure.cpp"
+#include "../../src/jit/counters.cpp"
+#include "../../src/jit/execute.cpp"
+#include "../../src/jit/threads.cpp"

@@ -3,6 +3,7 @@
 
 #include <vt/dtype.hpp>
 #include <vt/error.hpp>
+#include <vt/execution.hpp>
 #include <vt/graph.hpp>
 #include <vt/ops.hpp>
 #include <vt/shape.hpp>

@@ -1,0 +1,125 @@
+// Threads through Eigen's non-blocking pool; the only file that includes it.
+#include "threads.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+// Eigen's pool is a template-free part of its unsupported tensor module and needs nothing else of Eigen.
+#include <unsupported/Eigen/CXX11/ThreadPool>
+
+#include <vt/execution.hpp>
+
+#include "../trace/graph.hpp"
+
+namespace vt::detail {
+
+namespace kernel_threads {
+
+constexpr int most_threads = 1024;
+
+int default_count() {
+  if (const char* text = std::getenv("VT_NUM_THREADS")) {
+    char* end = nullptr;
+    const long wanted = std::strtol(text, &end, 10);
+    if (end != text && *end == 0 && wanted >= 1 && wanted <= most_threads) return static_cast<int>(wanted);
+  }
+  return static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, 256u));
+}
+
+// The pool is made at the first parallel launch and again after set_num_threads; a launch in flight keeps the old one alive.
+struct State {
+  std::mutex mutex;
+  std::atomic<int> wanted{default_count()};
+  std::shared_ptr<Eigen::ThreadPool> pool;
+  int pool_count = 0;
+};
+State& state() {
+  // Never destroyed: kernels may run in other static objects' destructors, and joining threads there can hang.
+  static State* const s = new State;
+  return *s;
+}
+
+std::shared_ptr<Eigen::ThreadPool> pool_of(int count) {
+  State& s = state();
+  std::lock_guard lock(s.mutex);
+  if (!s.pool || s.pool_count != count) {
+    s.pool = std::make_shared<Eigen::ThreadPool>(count - 1);
+    s.pool_count = count;
+  }
+  return s.pool;
+}
+
+thread_local bool inside = false;
+
+// Ranges are taken from a shared counter, so that a thread that is late takes fewer.
+struct Work {
+  std::atomic<std::int64_t> next{0};
+  std::int64_t total, step;
+  RangeBody body;
+  void* context;
+  std::atomic<std::int64_t> left;  // not yet done; the caller returns at 0, whether or not every thread has turned up
+
+  void take() {
+    const bool before = inside;
+    inside = true;
+    for (std::int64_t begin; (begin = next.fetch_add(step, std::memory_order_relaxed)) < total;) {
+      const std::int64_t end = std::min(begin + step, total);
+      body(context, begin, end);
+      if (left.fetch_sub(end - begin, std::memory_order_acq_rel) == end - begin) left.notify_one();
+    }
+    inside = before;
+  }
+
+  void wait() {
+    // Most launches end within microseconds of each other: look a while before sleeping.
+    for (int i = 0; i < 4000; ++i)
+      if (left.load(std::memory_order_acquire) == 0) return;
+    for (std::int64_t n; (n = left.load(std::memory_order_acquire)) != 0;) left.wait(n, std::memory_order_acquire);
+  }
+};
+
+}  // namespace kernel_threads
+
+int thread_count() { return kernel_threads::state().wanted.load(std::memory_order_relaxed); }
+
+void parallel_ranges(std::int64_t total, std::int64_t grain, RangeBody body, void* context) {
+  using namespace kernel_threads;
+  grain = std::max<std::int64_t>(grain, 1);
+  const std::int64_t grains = (total + grain - 1) / grain;
+  const int count = static_cast<int>(std::min<std::int64_t>(thread_count(), grains));
+  if (count <= 1 || inside) {
+    if (total > 0) body(context, 0, total);
+    return;
+  }
+  const std::shared_ptr<Eigen::ThreadPool> pool = pool_of(thread_count());
+  // A few ranges for each thread even out their speeds.
+  const std::int64_t step = std::max<std::int64_t>(grains / (std::int64_t{count} * 4), 1) * grain;
+  auto work = std::make_shared<Work>();
+  work->total = total;
+  work->step = step;
+  work->body = body;
+  work->context = context;
+  work->left.store(total, std::memory_order_relaxed);
+  for (int i = 1; i < count; ++i) pool->Schedule([work] { work->take(); });
+  work->take();
+  work->wait();
+}
+
+}  // namespace vt::detail
+
+namespace vt {
+
+void set_num_threads(int count, Where where) {
+  if (count < 1 || count > detail::kernel_threads::most_threads)
+    detail::fail(ErrorKind::value, "vt::set_num_threads: " + std::to_string(count) + " is not between 1 and 1024", where);
+  detail::kernel_threads::state().wanted.store(count, std::memory_order_relaxed);
+}
+
+int num_threads() { return detail::thread_count(); }
+
+}  // namespace vt

@@ -35,4 +35,11 @@ struct Where {
   static constexpr Where here(const char* file = __builtin_FILE(), int line = __builtin_LINE()) { return {file, line}; }
 };
 
+namespace detail {
+/// Throws Error(kind, message + "; at file:line"); the line is left out when it is not known.
+[[noreturn]] void fail(ErrorKind kind, std::string message, Where where);
+/// "; at file:line", or nothing.
+std::string at(Where where);
+}  // namespace detail
+
 }  // namespace vt

@@ -236,8 +236,7 @@ template <class T>
   requires Element<std::remove_const_t<T>>
 Tensor tensor(std::span<T> values, const Shape& shape, Where where = Where::here()) {
   if (static_cast<std::int64_t>(values.size()) != shape.elements())
-    throw Error(ErrorKind::shape, "vt::tensor: " + std::to_string(values.size()) + " values do not fill shape " + shape.str() +
-                                      "; at " + (where.file ? where.file : "?") + ":" + std::to_string(where.line));
+    detail::fail(ErrorKind::shape, "vt::tensor: " + std::to_string(values.size()) + " values do not fill shape " + shape.str(), where);
   return detail::from_host(values.data(), dtype_of<std::remove_const_t<T>>(), shape, true, where);
 }
 template <Element T>
@@ -257,8 +256,7 @@ template <class T>
   requires Element<std::remove_const_t<T>>
 Tensor borrow(std::span<T> values, const Shape& shape, Where where = Where::here()) {
   if (static_cast<std::int64_t>(values.size()) != shape.elements())
-    throw Error(ErrorKind::shape, "vt::borrow: " + std::to_string(values.size()) + " values do not fill shape " + shape.str() +
-                                      "; at " + (where.file ? where.file : "?") + ":" + std::to_string(where.line));
+    detail::fail(ErrorKind::shape, "vt::borrow: " + std::to_string(values.size()) + " values do not fill shape " + shape.str(), where);
   return detail::from_host(values.data(), dtype_of<std::remove_const_t<T>>(), shape, false, where);
 }
 

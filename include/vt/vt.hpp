@@ -1,13 +1,18 @@
 // What users include: the public headers, nothing else; with VT_IMPLEMENTATION defined (in one file of a program) also the sources.
 #pragma once
 
+#include <vt/custom.hpp>
 #include <vt/dtype.hpp>
 #include <vt/error.hpp>
 #include <vt/execution.hpp>
+#include <vt/grad.hpp>
 #include <vt/graph.hpp>
+#include <vt/jit.hpp>
 #include <vt/ops.hpp>
 #include <vt/shape.hpp>
 #include <vt/tensor.hpp>
+#include <vt/tree.hpp>
+#include <vt/vmap.hpp>
 // fmt::format("{}", tensor) works in any file that has fmt; only fmt's small header is read here.
 #if __has_include(<fmt/core.h>)
 #include <vt/formatter.hpp>

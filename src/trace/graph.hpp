@@ -234,8 +234,4 @@ GraphBody simplify(const GraphBody&);
 std::size_t hash_of(const GraphBody&);
 bool equal(const GraphBody&, const GraphBody&);
 
-/// "; at file.cpp:41", or nothing when the line is not known.
-std::string at(Where);
-[[noreturn]] void fail(ErrorKind, std::string message, Where);
-
 }  // namespace vt::detail

@@ -113,7 +113,4 @@ class JitCache {
   std::unique_ptr<State> state_;
 };
 
-/// The name by which the public op list knows an internal failure: throws Error(kind).
-[[noreturn]] void raise(ErrorKind kind, const std::string& message, Where where);
-
 }  // namespace vt::detail

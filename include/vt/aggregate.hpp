@@ -1,0 +1,66 @@
+// Plain aggregates as tuples: how many fields a struct has, and references to them, without a macro.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+namespace vt::detail {
+
+/// Stands for a value of any type while fields are counted; never converted at run time.
+template <class Aggregate>
+struct AnyField {
+  template <class T>
+    requires(!std::is_same_v<std::remove_cvref_t<T>, Aggregate>)
+  constexpr operator T&() const&& noexcept;
+  template <class T>
+    requires(!std::is_same_v<std::remove_cvref_t<T>, Aggregate>)
+  constexpr operator T&&() const&& noexcept;
+};
+
+template <class T, std::size_t... I>
+constexpr bool takes_fields(std::index_sequence<I...>) {
+  return requires { T{(static_cast<void>(I), AnyField<T>{})...}; };
+}
+
+inline constexpr std::size_t most_fields = 20;
+
+template <class T, std::size_t N = most_fields>
+constexpr std::size_t field_count() {
+  if constexpr (takes_fields<T>(std::make_index_sequence<N>{})) return N;
+  else if constexpr (N == 0) return 0;
+  else return field_count<T, N - 1>();
+}
+
+/// References to the fields of an aggregate, as a tuple. A wrong count does not compile.
+template <class T>
+constexpr auto fields_of(T& v) {
+  constexpr std::size_t n = field_count<std::remove_const_t<T>>();
+  static_assert(n > 0, "vt: this struct has no fields, more than 20, or an array member; use std::array and nest structs");
+  // clang-format off
+  if constexpr (n == 1) { auto& [a] = v; return std::tie(a); }
+  else if constexpr (n == 2) { auto& [a, b] = v; return std::tie(a, b); }
+  else if constexpr (n == 3) { auto& [a, b, c] = v; return std::tie(a, b, c); }
+  else if constexpr (n == 4) { auto& [a, b, c, d] = v; return std::tie(a, b, c, d); }
+  else if constexpr (n == 5) { auto& [a, b, c, d, e] = v; return std::tie(a, b, c, d, e); }
+  else if constexpr (n == 6) { auto& [a, b, c, d, e, f] = v; return std::tie(a, b, c, d, e, f); }
+  else if constexpr (n == 7) { auto& [a, b, c, d, e, f, g] = v; return std::tie(a, b, c, d, e, f, g); }
+  else if constexpr (n == 8) { auto& [a, b, c, d, e, f, g, h] = v; return std::tie(a, b, c, d, e, f, g, h); }
+  else if constexpr (n == 9) { auto& [a, b, c, d, e, f, g, h, i] = v; return std::tie(a, b, c, d, e, f, g, h, i); }
+  else if constexpr (n == 10) { auto& [a, b, c, d, e, f, g, h, i, j] = v; return std::tie(a, b, c, d, e, f, g, h, i, j); }
+  else if constexpr (n == 11) { auto& [a, b, c, d, e, f, g, h, i, j, k] = v; return std::tie(a, b, c, d, e, f, g, h, i, j, k); }
+  else if constexpr (n == 12) { auto& [a, b, c, d, e, f, g, h, i, j, k, l] = v; return std::tie(a, b, c, d, e, f, g, h, i, j, k, l); }
+  else if constexpr (n == 13) { auto& [a, b, c, d, e, f, g, h, i, j, k, l, m] = v; return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m); }
+  else if constexpr (n == 14) { auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, o] = v; return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, o); }
+  else if constexpr (n == 15) { auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, o, p] = v; return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, o, p); }
+  else if constexpr (n == 16) { auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q] = v; return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q); }
+  else if constexpr (n == 17) { auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r] = v; return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r); }
+  else if constexpr (n == 18) { auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r, s] = v; return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r, s); }
+  else if constexpr (n == 19) { auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r, s, t] = v; return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r, s, t); }
+  else { auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r, s, t, u] = v; return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r, s, t, u); }
+  // clang-format on
+}
+
+}  // namespace vt::detail

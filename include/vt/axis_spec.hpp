@@ -1,0 +1,84 @@
+// AxisSpec: what in_axes and out_axes say: an axis, vt::unmapped, or a list that follows the arguments' tree.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <vt/tree.hpp>
+
+namespace vt {
+
+struct Unmapped {};
+/// Marks an argument (or result) that all lanes share.
+inline constexpr Unmapped unmapped{};
+
+class AxisSpec {
+ public:
+  AxisSpec(int axis) : axis_(axis) {}
+  AxisSpec(Unmapped) {}
+  AxisSpec(std::initializer_list<AxisSpec> items) : items_(items), is_list_(true) {}
+  AxisSpec(std::vector<AxisSpec> items) : items_(std::move(items)), is_list_(true) {}
+
+  bool is_list() const { return is_list_; }
+  std::optional<int> axis() const { return axis_; }
+  const std::vector<AxisSpec>& items() const { return items_; }
+  std::string str() const {
+    if (!is_list_) return axis_ ? std::to_string(*axis_) : "unmapped";
+    std::string s = "{";
+    for (std::size_t i = 0; i < items_.size(); ++i) s += (i ? ", " : "") + items_[i].str();
+    return s + "}";
+  }
+
+ private:
+  std::optional<int> axis_;
+  std::vector<AxisSpec> items_;
+  bool is_list_ = false;
+};
+
+namespace detail {
+
+/// One axis per Tensor of `tree`. `path` and `what` are for the message when the list does not follow the tree.
+template <class T>
+void spread_axes(const T& tree, const AxisSpec& spec, std::vector<std::optional<int>>& out, const std::string& path, const char* what, Where where) {
+  if (!spec.is_list()) {
+    out.insert(out.end(), count_leaves(tree), spec.axis());
+    return;
+  }
+  if constexpr (std::is_same_v<T, Tensor> || is_static<T>) {
+    fail(ErrorKind::tree, std::string(what) + ": " + path + " is " + (is_static<T> ? "a number" : "a Tensor") + " but its axes are a list, " + spec.str(), where);
+  } else {
+    std::size_t children = 0;
+    for_each_child(tree, [&](const auto&, auto&&) { ++children; });
+    if (children != spec.items().size())
+      fail(ErrorKind::tree,
+           std::string(what) + ": " + path + " has " + std::to_string(children) + " parts but its axes are a list of " +
+               std::to_string(spec.items().size()) + ", " + spec.str(),
+           where);
+    std::size_t i = 0;
+    for_each_child(tree, [&](const auto& child, auto&& name) {
+      spread_axes(child, spec.items()[i++], out, path + (path.empty() || path.back() == ']' ? "" : " ") + name(), what, where);
+    });
+  }
+}
+
+/// The same for a whole argument list: a list has an entry per argument.
+template <class... T>
+std::vector<std::optional<int>> spread_argument_axes(const std::tuple<T...>& arguments, const AxisSpec& spec, const char* what, Where where) {
+  std::vector<std::optional<int>> axes;
+  if (spec.is_list() && spec.items().size() != sizeof...(T))
+    fail(ErrorKind::tree,
+         std::string(what) + ": in_axes " + spec.str() + " has " + std::to_string(spec.items().size()) + " entries for " +
+             std::to_string(sizeof...(T)) + " arguments",
+         where);
+  std::size_t i = 0;
+  auto one = [&](const auto& argument) {
+    spread_axes(argument, spec.is_list() ? spec.items()[i] : spec, axes, "argument " + std::to_string(i), what, where);
+    ++i;
+  };
+  std::apply([&](const auto&... argument) { (one(argument), ...); }, arguments);
+  return axes;
+}
+
+}  // namespace detail
+}  // namespace vt

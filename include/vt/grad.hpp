@@ -1,0 +1,268 @@
+// Derivatives: jvp, linearize, vjp, grad, value_and_grad, jacobians and hessian.
+#pragma once
+
+#include <array>
+
+#include <vt/detail/tree_function.hpp>
+
+namespace vt {
+
+struct HasAux {};
+/// Says that the function returns pair(value, anything else); the rest is handed back undifferentiated.
+inline constexpr HasAux has_aux{};
+
+struct JacobianOptions {
+  std::int64_t chunk = 0;  ///< rows (reverse) or columns (forward) at a time; 0: all
+};
+
+namespace detail {
+
+template <std::size_t K, std::size_t... Wanted>
+inline constexpr bool one_of = ((K == Wanted) || ...);
+
+/// A floating-point number given where the function takes a Tensor is differentiated as one.
+template <class F, std::size_t I, class Arguments>
+struct LiftedArgument;
+template <class F, std::size_t I, class... A>
+struct LiftedArgument<F, I, std::tuple<A...>> {
+  using Own = std::tuple_element_t<I, std::tuple<A...>>;
+  template <std::size_t... K>
+  static constexpr bool takes_tensor(std::index_sequence<K...>) {
+    return std::is_invocable_v<F&, const std::conditional_t<K == I, Tensor, A>&...>;
+  }
+  static constexpr bool lift() {
+    if constexpr (std::is_floating_point_v<Own>) return takes_tensor(std::index_sequence_for<A...>{});
+    else return false;
+  }
+  using type = std::conditional_t<lift(), Tensor, Own>;
+};
+
+/// The argument list with the arguments `I…` lifted.
+template <std::size_t... Wanted, class F, class... A>
+auto lift(F&, const std::tuple<A...>& arguments) {
+  static_assert(((Wanted < sizeof...(A)) && ...), "vt: there is no argument of that number");
+  return [&]<std::size_t... K>(std::index_sequence<K...>) {
+    return std::tuple<std::conditional_t<one_of<K, Wanted...>, typename LiftedArgument<F, K, std::tuple<A...>>::type, A>...>(
+        std::get<K>(arguments)...);
+  }(std::index_sequence_for<A...>{});
+}
+
+using Mask = SmallVec<bool, 16>;
+/// Which leaves belong to the arguments `I…`.
+template <std::size_t... Wanted, class... A>
+Mask wanted_leaves(const std::tuple<A...>& arguments) {
+  Mask mask;
+  [&]<std::size_t... K>(std::index_sequence<K...>) {
+    ((mask.resize(mask.size() + count_leaves(std::get<K>(arguments)), one_of<K, Wanted...>)), ...);
+  }(std::index_sequence_for<A...>{});
+  return mask;
+}
+
+inline std::vector<Tensor> chosen(std::span<const Tensor> leaves, const Mask& mask) {
+  std::vector<Tensor> out;
+  for (std::size_t i = 0; i < leaves.size(); ++i)
+    if (mask[i]) out.push_back(leaves[i]);
+  return out;
+}
+
+/// The arguments `I…` holding `leaves`: the bare tree when there is one, else a tuple.
+template <std::size_t... Wanted, class... A>
+auto rebuild_wanted(const std::tuple<A...>& arguments, std::span<const Tensor> leaves) {
+  const Tensor* next = leaves.data();
+  auto one = [&](auto tree) {
+    assign_leaves(tree, next);
+    return tree;
+  };
+  if constexpr (sizeof...(Wanted) == 1) return one((std::get<Wanted>(arguments), ...));
+  else return std::tuple{one(std::get<Wanted>(arguments))...};
+}
+template <class... A>
+auto rebuild_all(const std::tuple<A...>& arguments, std::span<const Tensor> leaves) {
+  return [&]<std::size_t... K>(std::index_sequence<K...>) { return rebuild_wanted<K...>(arguments, leaves); }(std::index_sequence_for<A...>{});
+}
+template <class F, class... A>
+auto lift_all(F& f, const std::tuple<A...>& arguments) {
+  return [&]<std::size_t... K>(std::index_sequence<K...>) { return lift<K...>(f, arguments); }(std::index_sequence_for<A...>{});
+}
+
+/// Arguments given as a tuple, or one argument alone.
+template <class T>
+auto as_arguments(const T& t) {
+  if constexpr (is_tuple<T>) return t;
+  else return std::tuple<T>(t);
+}
+
+template <class G>
+GradCall grad_call(const G& g, const Mask& wanted, const char* transform, Where where) {
+  return {.arguments = g.leaves(),
+          .wanted = {wanted.data(), wanted.size()},
+          .argument_name = g.argument_names(),
+          .result_name = g.result_names(),
+          .transform = transform,
+          .where = where};
+}
+
+/// value_and_grad, and grad as its second half.
+template <bool value_too, bool aux, std::size_t... I, class F>
+auto gradient_function(F f, const char* transform, Where where) {
+  return [f = std::move(f), transform, where]<class... A>(const A&... arguments) mutable {
+    auto g = tree_function(f, lift<I...>(f, own(arguments...)));
+    const Mask wanted = wanted_leaves<I...>(g.arguments());
+    GradFlat flat = value_and_grad_flat(g.flat(), grad_call(g, wanted, transform, where));
+    auto gradient = rebuild_wanted<I...>(g.arguments(), flat.gradients);
+    auto result = g.rebuild(flat.outputs);
+    using Result = decltype(result);
+    if constexpr (aux) {
+      static_assert(is_pair<Result> || is_tuple<Result>, "vt::has_aux: the function must return pair(value, aux)");
+      static_assert(std::is_same_v<std::tuple_element_t<0, Result>, Tensor>, "vt::grad: the value must be one scalar Tensor");
+      if constexpr (value_too) return std::pair(std::pair(std::get<0>(result), std::get<1>(result)), std::move(gradient));
+      else return std::pair(std::move(gradient), std::get<1>(result));
+    } else {
+      static_assert(std::is_same_v<Result, Tensor>, "vt::grad: the function must return one scalar Tensor (or use vt::has_aux)");
+      if constexpr (value_too) return std::pair(std::move(result), std::move(gradient));
+      else return gradient;
+    }
+  };
+}
+
+template <JacobianMode mode, std::size_t... I, class F>
+auto jacobian_function(F f, JacobianOptions options, const char* transform, Where where) {
+  return [f = std::move(f), options, transform, where]<class... A>(const A&... arguments) mutable {
+    auto g = tree_function(f, lift<I...>(f, own(arguments...)));
+    const Mask wanted = wanted_leaves<I...>(g.arguments());
+    JacobianFlat flat = jacobian_flat(g.flat(), grad_call(g, wanted, transform, where), mode, options.chunk);
+    std::size_t row = 0;
+    using Columns = decltype(rebuild_wanted<I...>(g.arguments(), {}));
+    auto make = [&]() -> Columns { return rebuild_wanted<I...>(g.arguments(), flat.blocks[row++]); };
+    return replace_leaves<Columns>(g.last(), make);
+  };
+}
+
+}  // namespace detail
+
+/// The gradient of a scalar function with respect to arguments `I…` (the first, without any): a tree like the argument; a
+/// std::tuple of them for several.
+/// Throws: Error if the value is not a float scalar, or an argument has a leaf that is not a float Tensor.
+template <std::size_t... I, class F>
+auto grad(F f, Where where = Where::here()) {
+  if constexpr (sizeof...(I) == 0) return detail::gradient_function<false, false, 0>(std::move(f), "vt::grad", where);
+  else return detail::gradient_function<false, false, I...>(std::move(f), "vt::grad", where);
+}
+template <std::size_t... I, class F>
+auto grad(F f, HasAux, Where where = Where::here()) {
+  if constexpr (sizeof...(I) == 0) return detail::gradient_function<false, true, 0>(std::move(f), "vt::grad", where);
+  else return detail::gradient_function<false, true, I...>(std::move(f), "vt::grad", where);
+}
+template <std::size_t... I, class F>
+auto value_and_grad(F f, Where where = Where::here()) {
+  if constexpr (sizeof...(I) == 0) return detail::gradient_function<true, false, 0>(std::move(f), "vt::value_and_grad", where);
+  else return detail::gradient_function<true, false, I...>(std::move(f), "vt::value_and_grad", where);
+}
+template <std::size_t... I, class F>
+auto value_and_grad(F f, HasAux, Where where = Where::here()) {
+  if constexpr (sizeof...(I) == 0) return detail::gradient_function<true, true, 0>(std::move(f), "vt::value_and_grad", where);
+  else return detail::gradient_function<true, true, I...>(std::move(f), "vt::value_and_grad", where);
+}
+
+/// The Jacobian: for each result Tensor of shape [m…] and argument Tensor of shape [n…] a block [m…, n…]; the result's tree with
+/// each Tensor replaced by the argument's tree. Forward or reverse, whichever needs fewer passes.
+template <std::size_t... I, class F>
+auto jacobian(F f, JacobianOptions options = {}, Where where = Where::here()) {
+  if constexpr (sizeof...(I) == 0) return detail::jacobian_function<detail::JacobianMode::automatic, 0>(std::move(f), options, "vt::jacobian", where);
+  else return detail::jacobian_function<detail::JacobianMode::automatic, I...>(std::move(f), options, "vt::jacobian", where);
+}
+template <std::size_t... I, class F>
+auto jacfwd(F f, JacobianOptions options = {}, Where where = Where::here()) {
+  if constexpr (sizeof...(I) == 0) return detail::jacobian_function<detail::JacobianMode::forward, 0>(std::move(f), options, "vt::jacfwd", where);
+  else return detail::jacobian_function<detail::JacobianMode::forward, I...>(std::move(f), options, "vt::jacfwd", where);
+}
+template <std::size_t... I, class F>
+auto jacrev(F f, JacobianOptions options = {}, Where where = Where::here()) {
+  if constexpr (sizeof...(I) == 0) return detail::jacobian_function<detail::JacobianMode::reverse, 0>(std::move(f), options, "vt::jacrev", where);
+  else return detail::jacobian_function<detail::JacobianMode::reverse, I...>(std::move(f), options, "vt::jacrev", where);
+}
+
+/// Second derivatives: for results [m…] and arguments [a…], [b…] blocks [m…, a…, b…], as the Jacobian of the Jacobian.
+template <std::size_t... I, class F>
+auto hessian(F f, JacobianOptions options = {}, Where where = Where::here()) {
+  if constexpr (sizeof...(I) == 0) {
+    return hessian<0>(std::move(f), options, where);
+  } else {
+    return [f = std::move(f), options, where]<class... A>(const A&... arguments) mutable {
+      auto g = detail::tree_function(f, detail::lift<I...>(f, detail::own(arguments...)));
+      const detail::Mask wanted = detail::wanted_leaves<I...>(g.arguments());
+      const auto blocks = detail::hessian_flat(g.flat(), detail::grad_call(g, wanted, "vt::hessian", where), options.chunk);
+      using Columns = decltype(detail::rebuild_wanted<I...>(g.arguments(), {}));
+      std::size_t out = 0;
+      auto rows = [&] {
+        const auto& of_output = blocks[out++];
+        std::size_t row = 0;
+        auto columns = [&]() -> Columns { return detail::rebuild_wanted<I...>(g.arguments(), of_output[row++]); };
+        const Columns like = detail::rebuild_wanted<I...>(g.arguments(), detail::chosen(g.leaves(), wanted));
+        return detail::replace_leaves<Columns>(like, columns);
+      };
+      using Rows = decltype(rows());
+      return detail::replace_leaves<Rows>(g.last(), rows);
+    };
+  }
+}
+
+/// f's value at `primals` and its derivative along `tangents` (trees of the same structure; several arguments as std::tuple).
+template <class F, class P, class T>
+auto jvp(F f, const P& primals, const T& tangents, Where where = Where::here()) {
+  auto g = detail::tree_function(f, detail::lift_all(f, detail::as_arguments(primals)));
+  detail::Mask wanted(g.leaves().size(), true);
+  auto given = detail::lift_all(f, detail::as_arguments(tangents));
+  std::vector<Tensor> directions;
+  std::apply([&](const auto&... t) { (detail::append_leaves(t, directions), ...); }, given);
+  if (directions.size() != g.leaves().size())
+    detail::fail(ErrorKind::tree,
+                 "vt::jvp: " + std::to_string(g.leaves().size()) + " primal leaves but " + std::to_string(directions.size()) + " tangent leaves", where);
+  detail::JvpFlat flat = detail::jvp_flat(g.flat(), detail::grad_call(g, wanted, "vt::jvp", where), directions);
+  auto value = g.rebuild(flat.outputs);
+  auto tangent = value;
+  const Tensor* next = flat.tangents.data();
+  detail::assign_leaves(tangent, next);
+  return std::pair(std::move(value), std::move(tangent));
+}
+
+/// f's value at `arguments`, and its derivative there as a function of tangents (one per argument).
+template <class F, class... A>
+auto linearize(F f, const A&... arguments) {
+  const Where where{};
+  auto g = detail::tree_function(f, detail::lift_all(f, detail::own(arguments...)));
+  detail::Mask wanted(g.leaves().size(), true);
+  detail::LinearizedFlat flat = detail::linearize_flat(g.flat(), detail::grad_call(g, wanted, "vt::linearize", where));
+  auto value = g.rebuild(flat.outputs);
+  auto push = [map = std::move(flat.map), shape = value, f](const auto&... tangents) mutable {
+    std::vector<Tensor> leaves;
+    const auto given = detail::lift_all(f, detail::own(tangents...));
+    std::apply([&](const auto&... t) { (detail::append_leaves(t, leaves), ...); }, given);
+    const std::vector<Tensor> out = map.push(leaves, Where{});
+    auto result = shape;
+    const Tensor* next = out.data();
+    detail::assign_leaves(result, next);
+    return result;
+  };
+  return std::pair(std::move(value), std::move(push));
+}
+
+/// f's value at `arguments`, and a function from a cotangent of the value to the cotangents of the arguments (one argument: bare;
+/// several: a std::tuple).
+template <class F, class... A>
+auto vjp(F f, const A&... arguments) {
+  const Where where{};
+  auto g = detail::tree_function(f, detail::lift_all(f, detail::own(arguments...)));
+  detail::Mask wanted(g.leaves().size(), true);
+  detail::LinearizedFlat flat = detail::linearize_flat(g.flat(), detail::grad_call(g, wanted, "vt::vjp", where));
+  auto value = g.rebuild(flat.outputs);
+  auto pull = [map = std::move(flat.map), like = g.arguments()](const auto& cotangent) {
+    std::vector<Tensor> leaves;
+    if constexpr (std::is_arithmetic_v<std::decay_t<decltype(cotangent)>>) leaves.push_back(Tensor(cotangent));
+    else detail::append_leaves(cotangent, leaves);
+    return detail::rebuild_all(like, map.pull(leaves, Where{}));
+  };
+  return std::pair(std::move(value), std::move(pull));
+}
+
+}  // namespace vt

@@ -1,0 +1,309 @@
+// Trees: any nesting of Tensors, numbers, standard containers and plain structs, as arguments and results of transformed functions.
+#pragma once
+
+#include <array>
+#include <concepts>
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <vt/aggregate.hpp>
+#include <vt/tensor.hpp>
+
+namespace vt {
+
+namespace detail {
+
+template <class T>
+inline constexpr bool is_tuple = false;
+template <class... T>
+inline constexpr bool is_tuple<std::tuple<T...>> = true;
+template <class T>
+inline constexpr bool is_pair = false;
+template <class A, class B>
+inline constexpr bool is_pair<std::pair<A, B>> = true;
+template <class T>
+inline constexpr bool is_array = false;
+template <class T, std::size_t N>
+inline constexpr bool is_array<std::array<T, N>> = true;
+template <class T>
+inline constexpr bool is_vector = false;
+template <class T, class A>
+inline constexpr bool is_vector<std::vector<T, A>> = true;
+template <class T>
+inline constexpr bool is_map = false;
+template <class K, class V, class C, class A>
+inline constexpr bool is_map<std::map<K, V, C, A>> = true;
+template <class T>
+inline constexpr bool is_optional = false;
+template <class T>
+inline constexpr bool is_optional<std::optional<T>> = true;
+
+/// Values that pass through a transform unchanged and key the cache of compiled programs.
+template <class T>
+inline constexpr bool is_static = std::is_arithmetic_v<T> || std::is_enum_v<T> || std::is_same_v<T, std::string> ||
+                                  std::is_same_v<T, std::string_view> || std::is_same_v<T, const char*> ||
+                                  std::is_same_v<T, Shape> || std::is_same_v<T, Axes> || std::is_same_v<T, Device> ||
+                                  std::is_same_v<T, std::monostate> || std::is_same_v<T, std::nullopt_t>;
+
+template <class T>
+inline constexpr bool is_product = is_tuple<T> || is_pair<T> || is_array<T>;
+template <class T>
+inline constexpr bool is_plain_struct = std::is_aggregate_v<T> && !is_array<T> && !is_static<T>;
+
+template <class T>
+struct NotATree {
+  static constexpr bool value = false;
+};
+
+/// Calls `visit(child, name)` for each child of an inner node of a tree; names are ".2", "[3]", "[\"key\"]".
+template <class T, class Visit>
+void for_each_child(T& tree, Visit&& visit) {
+  using Plain = std::remove_const_t<T>;
+  if constexpr (is_product<Plain>) {
+    std::size_t i = 0;
+    std::apply([&](auto&... child) { (visit(child, [n = i++] { return "[" + std::to_string(n) + "]"; }), ...); }, tree);
+  } else if constexpr (is_vector<Plain>) {
+    static_assert(!std::is_same_v<typename Plain::value_type, bool>, "vt: std::vector<bool> is no tree; use std::vector<int>");
+    for (std::size_t i = 0; i < tree.size(); ++i) visit(tree[i], [i] { return "[" + std::to_string(i) + "]"; });
+  } else if constexpr (is_map<Plain>) {
+    for (auto& [key, child] : tree)
+      visit(child, [&key = key] {
+        if constexpr (std::is_arithmetic_v<std::remove_cvref_t<decltype(key)>>) return "[" + std::to_string(key) + "]";
+        else if constexpr (std::is_convertible_v<decltype(key), std::string>) return "[\"" + std::string(key) + "\"]";
+        else return std::string("[…]");
+      });
+  } else if constexpr (is_optional<Plain>) {
+    if (tree) visit(*tree, [] { return std::string(); });
+  } else if constexpr (is_plain_struct<Plain>) {
+    std::size_t i = 0;
+    if constexpr (!std::is_empty_v<Plain>)
+      std::apply([&](auto&... child) { (visit(child, [n = i++] { return ".field" + std::to_string(n); }), ...); }, fields_of(tree));
+  } else {
+    static_assert(NotATree<Plain>::value,
+                  "vt: arguments and results of a transformed function are trees: Tensor, numbers, enums, strings, std::tuple, pair, "
+                  "array, vector, map, optional, and structs with public members only");
+  }
+}
+
+/// Calls `f(tensor)` for each Tensor of the tree, in order.
+template <class T, class F>
+void for_each_leaf(T& tree, F&& f) {
+  using Plain = std::remove_const_t<T>;
+  if constexpr (std::is_same_v<Plain, Tensor>) f(tree);
+  else if constexpr (!is_static<Plain>) for_each_child(tree, [&](auto& child, auto&&) { for_each_leaf(child, f); });
+}
+
+template <class T>
+std::size_t count_leaves(const T& tree) {
+  std::size_t n = 0;
+  for_each_leaf(tree, [&](const Tensor&) { ++n; });
+  return n;
+}
+
+template <class T>
+void append_leaves(const T& tree, std::vector<Tensor>& leaves) {
+  for_each_leaf(tree, [&](const Tensor& t) { leaves.push_back(t); });
+}
+
+/// Puts the leaves starting at `*next` in place of the tree's Tensors.
+template <class T>
+void assign_leaves(T& tree, const Tensor*& next) {
+  for_each_leaf(tree, [&](Tensor& t) { t = *next++; });
+}
+
+/// The path of leaf `wanted` inside the tree, like ".field0[2]".
+template <class T>
+std::string leaf_path(const T& tree, std::size_t& wanted) {
+  if constexpr (std::is_same_v<T, Tensor>) {
+    --wanted;  // wraps to "found" when it was 0
+    return "";
+  } else if constexpr (is_static<T>) {
+    return "";
+  } else {
+    std::string found;
+    bool done = false;
+    for_each_child(tree, [&](const auto& child, auto&& name) {
+      if (done) return;
+      const std::string below = leaf_path(child, wanted);
+      if (wanted == static_cast<std::size_t>(-1)) {
+        found = name() + below;
+        done = true;
+      }
+    });
+    return found;
+  }
+}
+
+/// Names for the leaves of an argument list: "argument 1 [0].field2".
+template <class... T>
+std::string argument_name(std::size_t leaf, const std::tuple<T...>& arguments) {
+  std::string name = "argument ?";
+  std::size_t index = 0, before = 0;
+  std::apply(
+      [&](const auto&... argument) {
+        auto one = [&](const auto& tree) {
+          const std::size_t n = count_leaves(tree);
+          if (leaf >= before && leaf < before + n) {
+            std::size_t wanted = leaf - before;
+            const std::string path = leaf_path(tree, wanted);
+            name = "argument " + std::to_string(index) + (path.empty() ? "" : " " + path);
+          }
+          before += n;
+          ++index;
+        };
+        (one(argument), ...);
+      },
+      arguments);
+  return name;
+}
+template <class T>
+std::string result_name(std::size_t leaf, const T& result) {
+  std::size_t wanted = leaf;
+  const std::string path = leaf_path(result, wanted);
+  return path.empty() ? "the result" : "result " + path;
+}
+
+// --- static parts, as bytes -------------------------------------------------------------------------------------------
+
+template <class T>
+void append_bytes(std::string& key, const T& value) {
+  key.append(reinterpret_cast<const char*>(&value), sizeof value);
+}
+inline void append_text(std::string& key, std::string_view text) {
+  append_bytes(key, text.size());
+  key.append(text);
+}
+
+/// Appends what is static about a tree: numbers, strings, container sizes and keys. Tensors add nothing.
+template <class T>
+void append_static(std::string& key, const T& tree) {
+  if constexpr (std::is_same_v<T, Tensor>) {
+  } else if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T>) {
+    append_bytes(key, tree);
+  } else if constexpr (std::is_same_v<T, Shape> || std::is_same_v<T, Axes>) {
+    append_text(key, tree.str());
+  } else if constexpr (std::is_same_v<T, Device>) {
+    append_bytes(key, tree.kind);
+    append_bytes(key, tree.index);
+  } else if constexpr (std::is_same_v<T, std::monostate> || std::is_same_v<T, std::nullopt_t>) {
+  } else if constexpr (is_static<T>) {
+    append_text(key, tree);
+  } else {
+    if constexpr (is_vector<T> || is_map<T>) append_bytes(key, tree.size());
+    if constexpr (is_optional<T>) append_bytes(key, tree.has_value());
+    if constexpr (is_map<T>)
+      for (const auto& [k, child] : tree) append_static(key, k);
+    for_each_child(tree, [&](const auto& child, auto&&) { append_static(key, child); });
+  }
+}
+
+// --- trees of trees ---------------------------------------------------------------------------------------------------
+
+/// The type of a tree whose Tensors are replaced by `Leaf` (structs become tuples of their fields).
+template <class T, class Leaf>
+struct Replaced {
+  static auto of_fields() {
+    using Fields = decltype(fields_of(std::declval<T&>()));
+    return []<class... F>(std::type_identity<std::tuple<F&...>>) {
+      return std::type_identity<std::tuple<typename Replaced<std::remove_cvref_t<F>, Leaf>::type...>>{};
+    }(std::type_identity<Fields>{});
+  }
+  static auto choose() {
+    if constexpr (std::is_same_v<T, Tensor>) return std::type_identity<Leaf>{};
+    else if constexpr (is_static<T>) return std::type_identity<T>{};
+    else return of_fields();
+  }
+  using type = typename decltype(choose())::type;
+};
+template <class... T, class Leaf>
+struct Replaced<std::tuple<T...>, Leaf> {
+  using type = std::tuple<typename Replaced<T, Leaf>::type...>;
+};
+template <class A, class B, class Leaf>
+struct Replaced<std::pair<A, B>, Leaf> {
+  using type = std::pair<typename Replaced<A, Leaf>::type, typename Replaced<B, Leaf>::type>;
+};
+template <class T, std::size_t N, class Leaf>
+struct Replaced<std::array<T, N>, Leaf> {
+  using type = std::array<typename Replaced<T, Leaf>::type, N>;
+};
+template <class T, class A, class Leaf>
+struct Replaced<std::vector<T, A>, Leaf> {
+  using type = std::vector<typename Replaced<T, Leaf>::type>;
+};
+template <class K, class V, class C, class A, class Leaf>
+struct Replaced<std::map<K, V, C, A>, Leaf> {
+  using type = std::map<K, typename Replaced<V, Leaf>::type, C>;
+};
+template <class T, class Leaf>
+struct Replaced<std::optional<T>, Leaf> {
+  using type = std::optional<typename Replaced<T, Leaf>::type>;
+};
+
+/// The tree with each Tensor replaced by `make()`, called in leaf order.
+template <class Leaf, class T, class Make>
+typename Replaced<T, Leaf>::type replace_leaves(const T& tree, Make& make) {
+  using Result = typename Replaced<T, Leaf>::type;
+  if constexpr (std::is_same_v<T, Tensor>) {
+    return make();
+  } else if constexpr (is_static<T>) {
+    return tree;
+  } else if constexpr (is_vector<T>) {
+    Result r;
+    r.reserve(tree.size());
+    for (const auto& child : tree) r.push_back(replace_leaves<Leaf>(child, make));
+    return r;
+  } else if constexpr (is_map<T>) {
+    Result r;
+    for (const auto& [key, child] : tree) r.emplace(key, replace_leaves<Leaf>(child, make));
+    return r;
+  } else if constexpr (is_optional<T>) {
+    return tree ? Result(replace_leaves<Leaf>(*tree, make)) : Result();
+  } else {
+    // Braced initialisation evaluates in order, as leaf order needs.
+    auto build = [&](const auto&... child) { return Result{replace_leaves<Leaf>(child, make)...}; };
+    if constexpr (is_product<T>) return std::apply(build, tree);
+    else return std::apply(build, fields_of(tree));
+  }
+}
+
+}  // namespace detail
+
+/// All Tensors of a tree, in order: struct members and tuple elements as written, maps by key.
+template <class T>
+std::vector<Tensor> tree_leaves(const T& tree) {
+  std::vector<Tensor> leaves;
+  detail::append_leaves(tree, leaves);
+  return leaves;
+}
+
+/// Applies `f` to corresponding Tensors of trees of one structure; the result is a tree like the first.
+/// Throws: Error if the trees have different numbers of leaves.
+template <class F, class T, class... Rest>
+T tree_map(F f, const T& tree, const Rest&... rest) {
+  T result = tree;
+  const std::vector<std::vector<Tensor>> others{tree_leaves(rest)...};
+  const std::size_t n = detail::count_leaves(tree);
+  for (const auto& other : others)
+    if (other.size() != n)
+      detail::fail(ErrorKind::tree, "vt::tree_map: trees of " + std::to_string(n) + " and " + std::to_string(other.size()) + " leaves", {});
+  std::size_t i = 0;
+  auto apply_at = [&]<std::size_t... K>(Tensor& t, std::index_sequence<K...>) { t = f(t, others[K][i]...); };
+  detail::for_each_leaf(result, [&](Tensor& t) {
+    apply_at(t, std::index_sequence_for<Rest...>{});
+    ++i;
+  });
+  return result;
+}
+
+}  // namespace vt

@@ -1,0 +1,67 @@
+// vmap and pfor: a function of one example, run for all of them.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include <vt/axis_spec.hpp>
+#include <vt/detail/tree_function.hpp>
+
+namespace vt {
+
+struct VmapOptions {
+  /// One entry for all arguments or a list with one per argument: an axis (negative from the end), vt::unmapped, or a nested
+  /// list that follows the argument's tree.
+  AxisSpec in_axes = 0;
+  /// Where the results carry the lanes, in the same form.
+  AxisSpec out_axes = 0;
+  /// The number of lanes; needed only when nothing is mapped.
+  std::optional<std::int64_t> axis_size = std::nullopt;
+  /// A name for collectives inside.
+  std::string axis_name = {};
+  /// Lanes at a time; 0: all. Same bits either way.
+  std::int64_t chunk = 0;
+};
+
+/// `vmap(f)(args…)`: f for every lane at once. Equal to calling f on each slice of the mapped axes and stacking the results.
+/// Throws: Error if the axes do not follow the arguments' trees or the lanes' numbers differ.
+template <class F>
+auto vmap(F f, VmapOptions options = {}, Where where = Where::here()) {
+  return [f = std::move(f), options = std::move(options), where]<class... A>(const A&... arguments) mutable {
+    auto g = detail::tree_function(f, detail::own(arguments...));
+    const std::vector<detail::MappedAxis> in_axes = detail::spread_argument_axes(g.arguments(), options.in_axes, "vt::vmap", where);
+    detail::VmapCall call{
+        .arguments = g.leaves(),
+        .in_axes = in_axes,
+        .out_axes =
+            [&](std::size_t) {
+              std::vector<detail::MappedAxis> axes;
+              detail::spread_axes(g.last(), options.out_axes, axes, "the result", "vt::vmap: out_axes", where);
+              return axes;
+            },
+        .axis_size = options.axis_size,
+        .axis_name = options.axis_name,
+        .chunk = options.chunk,
+        .argument_name = g.argument_names(),
+        .result_name = g.result_names(),
+        .transform = "vt::vmap",
+        .where = where,
+    };
+    const std::vector<Tensor> results = detail::vmap_flat(g.flat(), call);
+    return g.rebuild(results);
+  };
+}
+
+struct PforOptions {
+  std::int64_t chunk = 0;  ///< iterations at a time; 0: all
+};
+
+/// Parallel for: the results of f(0), f(1), …, f(n − 1), stacked along a new axis 0. f takes an i32[] Tensor.
+template <class F>
+auto pfor(F f, std::int64_t n, PforOptions options = {}, Where where = Where::here()) {
+  auto g = detail::tree_function(f, std::tuple<Tensor>(Tensor(0)));
+  const std::vector<Tensor> results = detail::pfor_flat(g.flat(), n, options.chunk, where);
+  return g.rebuild(results);
+}
+
+}  // namespace vt

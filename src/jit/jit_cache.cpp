@@ -1,0 +1,97 @@
+// JitCache: the compiled programs of one jitted function, found by the signature of a call.
+#include <atomic>
+#include <cstring>
+#include <mutex>
+#include <shared_mutex>
+#include <string>
+#include <unordered_map>
+
+#include "../trace/executable.hpp"
+#include "../trace/thread_state.hpp"
+
+namespace vt::detail {
+
+namespace jit_program {
+
+// Everything a call of a known signature needs.
+struct Program {
+  GraphRef graph;
+  std::vector<Tensor> captured;
+  std::vector<BufferRef> captured_values;
+  std::shared_ptr<Executable> executable;  // null when the trace captured tracers: such a program is good for one call only
+  std::shared_ptr<void> kept;
+};
+
+void append_aval(std::string& key, const Tensor& t) {
+  const Aval& a = aval_of(t);
+  const unsigned char head[3] = {static_cast<unsigned char>(a.dtype), static_cast<unsigned char>(a.weak), static_cast<unsigned char>(a.shape.size())};
+  key.append(reinterpret_cast<const char*>(head), sizeof head);
+  key.append(reinterpret_cast<const char*>(a.shape.data()), a.shape.size() * sizeof(std::int64_t));
+}
+
+}  // namespace jit_program
+
+struct JitCache::State {
+  std::shared_mutex mutex;
+  std::unordered_map<std::string, std::shared_ptr<const jit_program::Program>> programs;
+};
+
+JitCache::JitCache() : state_(std::make_unique<State>()) {}
+JitCache::~JitCache() = default;
+
+std::vector<Tensor> JitCache::call(std::span<const Tensor> arguments, const StaticKey& static_key, const FlatFunction& f,
+                                   const std::function<std::shared_ptr<void>()>& keep, std::shared_ptr<void>& kept, Where where) {
+  using jit_program::Program;
+  std::string key = static_key;
+  bool traced = thread_state().floor > 0;  // inside another jit: its equations are taken over, and compiled with the rest
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (!arguments[i].defined()) fail(ErrorKind::value, "vt::jit: argument leaf " + std::to_string(i) + " is an empty Tensor", where);
+    traced = traced || is_tracer(arguments[i]);
+    jit_program::append_aval(key, arguments[i]);
+  }
+
+  std::shared_ptr<const Program> program;
+  {
+    std::shared_lock lock(state_->mutex);
+    if (const auto found = state_->programs.find(key); found != state_->programs.end()) program = found->second;
+  }
+  if (!program) {
+    std::vector<Aval> avals;
+    for (const Tensor& t : arguments) avals.push_back(aval_of(t));
+    Recorded recorded = record(f, avals, {.kind = ScopeKind::jit, .transform = "vt::jit"});
+    auto fresh = std::make_shared<Program>();
+    fresh->kept = keep();
+    fresh->graph = std::make_shared<const GraphBody>(simplify(recorded.graph));
+    debug_check(*fresh->graph, "simplify");
+    fresh->captured = std::move(recorded.captured);
+    bool reusable = true;
+    for (const Tensor& t : fresh->captured) reusable = reusable && !is_tracer(t);
+    if (reusable) {
+      for (const Tensor& t : fresh->captured) fresh->captured_values.push_back(value_of(t, where));
+      fresh->executable = compile_graph(*fresh->graph);
+      std::unique_lock lock(state_->mutex);
+      // Another thread may have been first; its program is as good.
+      program = state_->programs.emplace(std::move(key), std::move(fresh)).first->second;
+    } else {
+      program = std::move(fresh);
+    }
+  }
+
+  kept = program->kept;
+  if (traced || !program->executable) {
+    std::vector<Tensor> operands(arguments.begin(), arguments.end());
+    operands.insert(operands.end(), program->captured.begin(), program->captured.end());
+    return replay(*program->graph, operands);
+  }
+  SmallVec<BufferRef, 8> inputs;
+  inputs.reserve(arguments.size() + program->captured_values.size());
+  for (const Tensor& t : arguments) inputs.push_back(value_of(t, where));
+  inputs.append(program->captured_values.begin(), program->captured_values.end());
+  std::vector<BufferRef> outputs = program->executable->run({inputs.data(), inputs.size()});
+  std::vector<Tensor> results;
+  results.reserve(outputs.size());
+  for (std::size_t i = 0; i < outputs.size(); ++i) results.push_back(from_buffer(std::move(outputs[i]), program->graph->aval(program->graph->outputs[i])));
+  return results;
+}
+
+}  // namespace vt::detail

@@ -39,5 +39,7 @@ PoolUse pool_use();
 void reset_pool_peak();
 /// Gives cached blocks back to the system.
 void trim_pool();
+/// No more than `bytes` are handed out from now on; 0: no limit. Starts as VT_MEMORY_LIMIT (bytes, or with K, M, G).
+void set_memory_limit(std::size_t bytes);
 
 }  // namespace vt::detail

@@ -1,0 +1,180 @@
+// Interpreter rules of the element-wise ops with two operands, and of select. An operand of rank 0 stands for all elements.
+#include <bit>
+#include <cmath>
+
+#include "interpreter.hpp"
+#include "scalar_math.hpp"
+
+namespace vt::detail::interp_binary {
+
+using scalar_math::Working;
+
+/// How far to step in operand i per element of the result: not at all for a scalar.
+std::int64_t step_of(const Frame& frame, std::size_t i) { return frame.in(i).shape.empty() ? 0 : 1; }
+
+/// out[i] = f(a[i], b[i]), with both in T's working type.
+template <class T, class Out, class F>
+void each(Frame& frame, F f) {
+  const T *a = frame.read<T>(0), *b = frame.read<T>(1);
+  const std::int64_t n = frame.out().elements(), a_step = step_of(frame, 0), b_step = step_of(frame, 1);
+  Out* out = frame.make<Out>();
+  for (std::int64_t i = 0; i < n; ++i, a += a_step, b += b_step)
+    out[i] = static_cast<Out>(f(static_cast<Working<T>>(*a), static_cast<Working<T>>(*b)));
+}
+
+/// f for every dtype.
+template <class F>
+void on_all(Frame& frame, F f) {
+  with_type(frame.in().dtype, [&](auto tag) { each<decltype(tag), decltype(tag)>(frame, f); });
+}
+
+template <class F>
+void compare(Frame& frame, F f) {
+  with_type(frame.in().dtype, [&](auto tag) { each<decltype(tag), bool>(frame, f); });
+}
+
+/// f for bool and the integers.
+template <class F>
+void on_bits(Frame& frame, F f) {
+  with_type(frame.in().dtype, [&](auto tag) {
+    using T = decltype(tag);
+    if constexpr (std::is_integral_v<T>) each<T, T>(frame, f);
+    else refuse_dtype(frame);
+  });
+}
+
+/// f for the integers.
+template <class F>
+void on_integers(Frame& frame, F f) {
+  with_type(frame.in().dtype, [&](auto tag) {
+    using T = decltype(tag);
+    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) each<T, T>(frame, f);
+    else refuse_dtype(frame);
+  });
+}
+
+/// A function of doubles, rounded once.
+void real(Frame& frame, double (*f)(double, double)) {
+  with_type(frame.in().dtype, [&](auto tag) {
+    using T = decltype(tag);
+    if constexpr (is_real_type<T>) each<T, T>(frame, [f](auto a, auto b) { return from_double<T>(f(a, b)); });
+    else refuse_dtype(frame);
+  });
+}
+
+void add(Frame& frame) {
+  on_all(frame, [](auto a, auto b) { return scalar_math::add(a, b); });
+}
+void sub(Frame& frame) {
+  on_all(frame, [](auto a, auto b) { return scalar_math::sub(a, b); });
+}
+void mul(Frame& frame) {
+  on_all(frame, [](auto a, auto b) { return scalar_math::mul(a, b); });
+}
+void div(Frame& frame) {
+  on_all(frame, [](auto a, auto b) { return scalar_math::div(a, b); });
+}
+void rem(Frame& frame) {
+  on_all(frame, [](auto a, auto b) { return scalar_math::rem(a, b); });
+}
+void max(Frame& frame) {
+  on_all(frame, [](auto a, auto b) { return scalar_math::max(a, b); });
+}
+void min(Frame& frame) {
+  on_all(frame, [](auto a, auto b) { return scalar_math::min(a, b); });
+}
+
+void pow(Frame& frame) {
+  if (is_float(frame.in().dtype)) return real(frame, std::pow);
+  on_integers(frame, [](auto a, auto b) { return scalar_math::integer_pow(a, b); });
+}
+void atan2(Frame& frame) { real(frame, std::atan2); }
+
+/// The next value of a 16-bit float format towards b. Magnitudes are ordered as their bits.
+template <class T>
+T next_half(T a, T b) {
+  const float x = a, y = b;
+  if (std::isnan(x)) return a;
+  if (std::isnan(y) || x == y) return b;
+  T result;
+  if (x == 0) result.bits = static_cast<std::uint16_t>((b.bits & 0x8000u) | 1u);
+  else result.bits = static_cast<std::uint16_t>((x > y) == (x > 0) ? a.bits - 1 : a.bits + 1);
+  return result;
+}
+
+void nextafter(Frame& frame) {
+  with_type(frame.in().dtype, [&](auto tag) {
+    using T = decltype(tag);
+    if constexpr (is_half_type<T>) each<T, T>(frame, [](float a, float b) { return next_half(T(a), T(b)); });  // both exact
+    else if constexpr (is_real_type<T>) each<T, T>(frame, [](T a, T b) { return std::nextafter(a, b); });
+    else refuse_dtype(frame);
+  });
+}
+
+void eq(Frame& frame) {
+  compare(frame, [](auto a, auto b) { return a == b; });
+}
+void ne(Frame& frame) {
+  compare(frame, [](auto a, auto b) { return a != b; });
+}
+void lt(Frame& frame) {
+  compare(frame, [](auto a, auto b) { return a < b; });
+}
+void le(Frame& frame) {
+  compare(frame, [](auto a, auto b) { return a <= b; });
+}
+void gt(Frame& frame) {
+  compare(frame, [](auto a, auto b) { return a > b; });
+}
+void ge(Frame& frame) {
+  compare(frame, [](auto a, auto b) { return a >= b; });
+}
+
+void and_(Frame& frame) {
+  on_bits(frame, [](auto a, auto b) { return a & b; });
+}
+void or_(Frame& frame) {
+  on_bits(frame, [](auto a, auto b) { return a | b; });
+}
+void xor_(Frame& frame) {
+  on_bits(frame, [](auto a, auto b) { return a ^ b; });
+}
+
+/// The amount as an unsigned number, so that a negative one counts as too large.
+template <class T>
+bool too_far(T amount) {
+  return static_cast<std::make_unsigned_t<T>>(amount) >= sizeof(T) * 8;
+}
+
+void shift_left(Frame& frame) {
+  on_integers(frame, [](auto a, auto b) {
+    using T = decltype(a);
+    return too_far(b) ? T{0} : static_cast<T>(static_cast<scalar_math::Wrapping<T>>(a) << b);
+  });
+}
+void shift_right_logical(Frame& frame) {
+  on_integers(frame, [](auto a, auto b) {
+    using T = decltype(a);
+    return too_far(b) ? T{0} : static_cast<T>(static_cast<std::make_unsigned_t<T>>(a) >> b);
+  });
+}
+void shift_right_arithmetic(Frame& frame) {
+  on_integers(frame, [](auto a, auto b) {
+    using T = decltype(a);
+    const auto value = static_cast<std::make_signed_t<T>>(a);
+    return static_cast<T>(too_far(b) ? (value < 0 ? -1 : 0) : value >> b);
+  });
+}
+
+void select(Frame& frame) {
+  with_size(frame.out().dtype, [&](auto tag) {
+    using T = decltype(tag);
+    const bool* chosen = frame.read<bool>(0);
+    const T *a = frame.read<T>(1), *b = frame.read<T>(2);
+    const std::int64_t n = frame.out().elements(), step = step_of(frame, 0), a_step = step_of(frame, 1), b_step = step_of(frame, 2);
+    T* out = frame.make<T>();
+    for (std::int64_t i = 0; i < n; ++i, chosen += step, a += a_step, b += b_step) out[i] = *chosen ? *a : *b;
+  });
+}
+
+}  // namespace vt::detail::interp_binary

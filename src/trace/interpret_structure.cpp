@@ -1,0 +1,45 @@
+// Interpreter rules of the leaves (constant, full, iota) and of equations that own a sub-graph: they run its body.
+#include <string>
+
+#include "interpreter.hpp"
+
+namespace vt::detail {
+
+namespace interp_leaf {
+
+void input(Frame& frame) {
+  fail(ErrorKind::tracer, "vt: an argument of a trace has no value of its own; it cannot be run as an equation", frame.equation.where);
+}
+
+void constant(Frame& frame) { frame.outputs[0] = frame.params<ConstantParams>().buffer; }
+
+void full(Frame& frame) {
+  fill_elements(frame.params<FullParams>().value.converted(frame.out().dtype), frame.make_bytes(), frame.out().elements());
+}
+
+void iota(Frame& frame) {
+  const Shape& shape = frame.out().shape;
+  const int axis = frame.params<IotaParams>().axis;
+  std::int64_t outer = 1, inner = 1;
+  for (int i = 0; i < shape.rank(); ++i) (i < axis ? outer : inner) *= i == axis ? 1 : shape[static_cast<std::size_t>(i)];
+  const std::int64_t n = shape[static_cast<std::size_t>(axis)];
+  with_type(frame.out().dtype, [&](auto tag) {
+    using T = decltype(tag);
+    T* out = frame.make<T>();
+    for (std::int64_t o = 0; o < outer; ++o)
+      for (std::int64_t i = 0; i < n; ++i)
+        for (std::int64_t k = 0; k < inner; ++k) *out++ = convert_value<T>(i);
+  });
+}
+
+}  // namespace interp_leaf
+
+namespace interp_structure {
+
+void call(Frame& frame) {
+  const auto results = interpret(*frame.params<CallParams>().body, frame.inputs);
+  for (std::size_t i = 0; i < results.size(); ++i) frame.outputs[i] = results[i];
+}
+
+}  // namespace interp_structure
+}  // namespace vt::detail

@@ -1,0 +1,176 @@
+// The interpreter's driver: runs a Graph equation by equation through the rule table, and frees buffers at their last use.
+#include "interpreter.hpp"
+
+#include <cmath>
+#include <utility>
+
+#include "special_functions.hpp"
+
+namespace vt::detail {
+namespace interp {
+
+using interp_unary::real;
+
+inline constexpr auto rules = rule_table<InterpretRule>({
+    {Op::input, interp_leaf::input},
+    {Op::constant, interp_leaf::constant},
+    {Op::full, interp_leaf::full},
+    {Op::iota, interp_leaf::iota},
+    {Op::neg, interp_unary::neg},
+    {Op::abs, interp_unary::abs},
+    {Op::sign, interp_unary::sign},
+    {Op::floor, interp_unary::floor},
+    {Op::ceil, interp_unary::ceil},
+    {Op::round, interp_unary::round},
+    {Op::trunc, interp_unary::trunc},
+    {Op::exp, real<std::exp>},
+    {Op::exp2, real<std::exp2>},
+    {Op::expm1, real<std::expm1>},
+    {Op::log, real<std::log>},
+    {Op::log1p, real<std::log1p>},
+    {Op::log2, real<std::log2>},
+    {Op::sqrt, interp_unary::sqrt},
+    {Op::rsqrt, real<special::rsqrt>},
+    {Op::cbrt, real<std::cbrt>},
+    {Op::sin, real<std::sin>},
+    {Op::cos, real<std::cos>},
+    {Op::tan, real<std::tan>},
+    {Op::asin, real<std::asin>},
+    {Op::acos, real<std::acos>},
+    {Op::atan, real<std::atan>},
+    {Op::sinh, real<std::sinh>},
+    {Op::cosh, real<std::cosh>},
+    {Op::tanh, real<std::tanh>},
+    {Op::asinh, real<std::asinh>},
+    {Op::acosh, real<std::acosh>},
+    {Op::atanh, real<std::atanh>},
+    {Op::sigmoid, real<special::sigmoid>},
+    {Op::erf, real<std::erf>},
+    {Op::erfc, real<std::erfc>},
+    {Op::erf_inv, real<special::erf_inv>},
+    {Op::lgamma, real<special::lgamma>},
+    {Op::digamma, real<special::digamma>},
+    {Op::is_finite, interp_unary::is_finite},
+    {Op::is_nan, interp_unary::is_nan},
+    {Op::is_inf, interp_unary::is_inf},
+    {Op::integer_pow, interp_unary::integer_pow},
+    {Op::not_, interp_unary::not_},
+    {Op::popcount, interp_unary::popcount},
+    {Op::clz, interp_unary::clz},
+    {Op::convert, interp_unary::convert},
+    {Op::bitcast, interp_unary::same},
+    {Op::reduce_precision, interp_unary::reduce_precision},
+    {Op::stop_gradient, interp_unary::same},
+    {Op::add, interp_binary::add},
+    {Op::sub, interp_binary::sub},
+    {Op::mul, interp_binary::mul},
+    {Op::div, interp_binary::div},
+    {Op::rem, interp_binary::rem},
+    {Op::pow, interp_binary::pow},
+    {Op::max, interp_binary::max},
+    {Op::min, interp_binary::min},
+    {Op::atan2, interp_binary::atan2},
+    {Op::nextafter, interp_binary::nextafter},
+    {Op::eq, interp_binary::eq},
+    {Op::ne, interp_binary::ne},
+    {Op::lt, interp_binary::lt},
+    {Op::le, interp_binary::le},
+    {Op::gt, interp_binary::gt},
+    {Op::ge, interp_binary::ge},
+    {Op::and_, interp_binary::and_},
+    {Op::or_, interp_binary::or_},
+    {Op::xor_, interp_binary::xor_},
+    {Op::shift_left, interp_binary::shift_left},
+    {Op::shift_right_logical, interp_binary::shift_right_logical},
+    {Op::shift_right_arithmetic, interp_binary::shift_right_arithmetic},
+    {Op::select, interp_binary::select},
+    {Op::reduce_sum, interp_reduce::sum},
+    {Op::reduce_prod, interp_reduce::prod},
+    {Op::reduce_max, interp_reduce::max},
+    {Op::reduce_min, interp_reduce::min},
+    {Op::reduce_any, interp_reduce::any},
+    {Op::reduce_all, interp_reduce::all},
+    {Op::argmax, interp_reduce::argmax},
+    {Op::argmin, interp_reduce::argmin},
+    {Op::reduce, interp_reduce::reduce},
+    {Op::cumsum, interp_cumulative::sum},
+    {Op::cumprod, interp_cumulative::prod},
+    {Op::cummax, interp_cumulative::max},
+    {Op::cummin, interp_cumulative::min},
+    {Op::cumlogsumexp, interp_cumulative::logsumexp},
+    {Op::reshape, interp_unary::same},
+    {Op::transpose, interp_shape::transpose},
+    {Op::broadcast_in_dim, interp_shape::broadcast_in_dim},
+    {Op::concatenate, interp_shape::concatenate},
+    {Op::pad, interp_shape::pad},
+    {Op::rev, interp_shape::rev},
+    {Op::slice, interp_index::slice},
+    {Op::dynamic_slice, interp_index::dynamic_slice},
+    {Op::dynamic_update_slice, interp_index::dynamic_update_slice},
+    {Op::gather, interp_index::gather},
+    {Op::scatter, interp_index::scatter},
+    {Op::scatter_add, interp_index::scatter_add},
+    {Op::scatter_mul, interp_index::scatter_mul},
+    {Op::scatter_min, interp_index::scatter_min},
+    {Op::scatter_max, interp_index::scatter_max},
+    {Op::dot_general, interp_dot::dot_general},
+    {Op::call, interp_structure::call},
+    {Op::custom_jvp, interp_structure::call},
+    {Op::custom_vjp, interp_structure::call},
+    {Op::custom_vmap, interp_structure::call},
+    {Op::checkpoint, interp_structure::call},
+});
+static_assert(RuleMissingFor<first_without_rule(rules)>::ok);
+
+}  // namespace interp
+
+void* Frame::make_bytes(std::size_t i) {
+  const std::size_t wanted = out(i).bytes();
+  try {
+    outputs[i] = allocate(wanted, name_of(equation.op).data());
+  } catch (const Error& error) {
+    fail(error.kind(), std::string(error.what()) + " for " + out(i).str(), equation.where);
+  }
+  return outputs[i]->data;
+}
+
+void refuse_dtype(const Frame& frame) {
+  std::string operands;
+  for (std::size_t i = 0; i < frame.inputs.size(); ++i) operands += (i ? ", " : "") + frame.in(i).str();
+  fail(ErrorKind::dtype, "vt::" + std::string(name_of(frame.equation.op)) + ": not defined for " + operands, frame.equation.where);
+}
+
+SmallVec<BufferRef, 1> interpret_equation(const Equation& equation, const GraphBody& graph, std::span<const BufferRef> inputs) {
+  Frame frame(equation, graph, inputs);
+  interp::rules[equation.op](frame);
+  return std::move(frame.outputs);
+}
+
+std::vector<BufferRef> interpret(const GraphBody& graph, std::span<const BufferRef> inputs) {
+  std::vector<BufferRef> values(graph.avals.size());
+  std::vector<std::uint32_t> uses(graph.avals.size(), 0);
+  for (const Equation& equation : graph.equations)
+    for (Var v : equation.inputs) ++uses[static_cast<std::size_t>(v)];
+  for (Var v : graph.outputs) ++uses[static_cast<std::size_t>(v)];
+  for (std::size_t i = 0; i < graph.inputs.size(); ++i) values[static_cast<std::size_t>(graph.inputs[i])] = inputs[i];
+
+  SmallVec<BufferRef, 4> operands;
+  for (const Equation& equation : graph.equations) {
+    operands.clear();
+    for (Var v : equation.inputs) operands.push_back(values[static_cast<std::size_t>(v)]);
+    Frame frame(equation, graph, {operands.data(), operands.size()});
+    interp::rules[equation.op](frame);
+    for (Var v : equation.inputs)
+      if (--uses[static_cast<std::size_t>(v)] == 0) values[static_cast<std::size_t>(v)] = {};
+    for (std::size_t i = 0; i < equation.outputs.size(); ++i) {
+      const auto v = static_cast<std::size_t>(equation.outputs[i]);
+      if (uses[v] != 0) values[v] = std::move(frame.outputs[i]);
+    }
+  }
+  std::vector<BufferRef> results;
+  results.reserve(graph.outputs.size());
+  for (Var v : graph.outputs) results.push_back(values[static_cast<std::size_t>(v)]);
+  return results;
+}
+
+}  // namespace vt::detail

@@ -6,9 +6,9 @@
 
 namespace vt::detail {
 
-void convert_elements(DType from, const void* source, DType to, void* target, std::int64_t n) {
+void convert_elements(const void* source, DType from, void* target, DType to, std::size_t n) {
   if (from == to) {
-    std::memcpy(target, source, static_cast<std::size_t>(n) * size_of(from));
+    if (n) std::memcpy(target, source, n * size_of(from));
     return;
   }
   with_type(from, [&](auto from_tag) {
@@ -17,7 +17,7 @@ void convert_elements(DType from, const void* source, DType to, void* target, st
       using To = decltype(to_tag);
       const auto* in = static_cast<const From*>(source);
       auto* out = static_cast<To*>(target);
-      for (std::int64_t i = 0; i < n; ++i) out[i] = convert_value<To>(in[i]);
+      for (std::size_t i = 0; i < n; ++i) out[i] = convert_value<To>(in[i]);
     });
   });
 }
@@ -32,7 +32,7 @@ Scalar load_scalar(DType dtype, const void* source) {
 
 void store_scalar(const Scalar& value, void* target) { fill_elements(value, target, 1); }
 
-void fill_elements(const Scalar& value, void* target, std::int64_t n) {
+void fill_elements(const Scalar& value, void* target, std::size_t n) {
   with_type(value.dtype, [&](auto tag) {
     using T = decltype(tag);
     T element{};
@@ -47,7 +47,7 @@ void fill_elements(const Scalar& value, void* target, std::int64_t n) {
 Scalar Scalar::converted(DType to) const {
   unsigned char before[8], after[8];
   store_scalar(*this, before);
-  convert_elements(dtype, before, to, after, 1);
+  convert_elements(before, dtype, after, to, 1);
   return load_scalar(to, after);
 }
 

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <type_traits>
@@ -77,12 +78,12 @@ To convert_value(From x) {
 }
 
 /// Converts `n` elements; `from` and `to` may be the same.
-void convert_elements(DType from, const void* source, DType to, void* target, std::int64_t n);
+void convert_elements(const void* source, DType from, void* target, DType to, std::size_t n);
 /// The element at `source`.
 Scalar load_scalar(DType dtype, const void* source);
 /// Writes the number as an element of its own dtype.
 void store_scalar(const Scalar& value, void* target);
 /// Writes it `n` times.
-void fill_elements(const Scalar& value, void* target, std::int64_t n);
+void fill_elements(const Scalar& value, void* target, std::size_t n);
 
 }  // namespace vt::detail

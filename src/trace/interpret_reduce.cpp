@@ -106,7 +106,7 @@ void arg(Frame& frame, Better better) {
     });
   });
   void* out = frame.make_bytes();
-  convert_elements(DType::i64, found->data, frame.out().dtype, out, n);
+  convert_elements(found->data, DType::i64, out, frame.out().dtype, static_cast<std::size_t>(n));
 }
 
 void argmax(Frame& frame) {

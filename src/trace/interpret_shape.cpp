@@ -76,7 +76,7 @@ void pad(Frame& frame) {
   const Shape &shape = frame.in().shape, &padded = frame.out().shape;
   const Shape own = row_major_strides(shape), result = row_major_strides(padded);
   void* out = frame.make_bytes();
-  fill_elements(load_scalar(frame.out().dtype, frame.bytes(1)), out, padded.elements());
+  fill_elements(load_scalar(frame.out().dtype, frame.bytes(1)), out, static_cast<std::size_t>(padded.elements()));
 
   // Operand index i of an axis goes to low + i · (interior + 1); `dims` are the extents of the part that lands inside.
   Shape dims, strides;

@@ -141,7 +141,7 @@ void convert(Frame& frame) {
   const DType from = frame.in().dtype, to = frame.out().dtype;
   if (from == to) return same(frame);
   void* out = frame.make_bytes();
-  convert_elements(from, frame.bytes(), to, out, frame.out().elements());
+  convert_elements(frame.bytes(), from, out, to, static_cast<std::size_t>(frame.out().elements()));
 }
 
 namespace precision {

@@ -219,14 +219,7 @@ void copy_out(const Tensor& t, DType dtype, void* out, Where where) {
   if (!t.defined()) fail(ErrorKind::value, "the value of an empty Tensor was asked for", where);
   if (t.node()->op == Op::full && t.rank() == 0) {  // a scalar literal: no need to run anything
     const Scalar value = std::get<FullParams>(t.node()->params->base()).value;
-    with_type(dtype, [&](auto zero) {
-      using T = decltype(zero);
-      const Scalar s = value.converted(dtype);
-      const T v = is_float(dtype) ? static_cast<T>(static_cast<std::conditional_t<std::is_same_v<T, double>, double, float>>(s.real))
-                                  : static_cast<T>(static_cast<float>(0));
-      if constexpr (std::is_integral_v<T>) *static_cast<T*>(out) = is_unsigned(dtype) ? static_cast<T>(s.natural) : static_cast<T>(s.integer);
-      else *static_cast<T*>(out) = v;
-    });
+    store_scalar(value.converted(dtype), out);
     return;
   }
   const BufferRef buffer = value_of(t, where);

@@ -1,0 +1,200 @@
+// Text of a Tensor: rows and columns as NumPy prints them, dtype and shape behind; a tracer shows what it is instead of a value.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include <vt/fmt.hpp>
+
+#include "convert.hpp"
+#include "interpreter.hpp"
+#include "thread_state.hpp"
+
+namespace vt::detail {
+namespace print_tensor {
+
+constexpr std::int64_t summarise_above = 1000;  // elements
+constexpr std::int64_t edge = 3;                // shown at each end of a summarised axis
+constexpr std::size_t line_width = 100;
+
+/// The significant digits that tell all numbers of a float dtype apart.
+int digits_of(DType dtype) {
+  switch (dtype) {
+    case DType::bf16: return 4;
+    case DType::f16: return 5;
+    case DType::f32: return 8;
+    default: return 8;  // f64 is shown to as many as f32
+  }
+}
+
+/// How all floats of one Tensor are written, so that their points stand below one another.
+struct FloatStyle {
+  bool scientific = false;
+  int decimals = 0;
+};
+
+std::string write_finite(double x, FloatStyle style) {
+  if (style.scientific) return fmt::format("{:.{}e}", x, style.decimals);
+  std::string text = fmt::format("{:.{}f}", x, style.decimals);
+  if (style.decimals == 0) text += '.';
+  return text;
+}
+
+std::string write(double x, FloatStyle style) {
+  return std::isnan(x) ? "nan" : std::isinf(x) ? (x < 0 ? "-inf" : "inf") : write_finite(x, style);
+}
+
+/// The fewest decimals that keep the leading digits of every number.
+FloatStyle style_for(const std::vector<double>& values, DType dtype) {
+  double greatest = 0, least = std::numeric_limits<double>::infinity();
+  for (double x : values) {
+    if (!std::isfinite(x) || x == 0) continue;
+    greatest = std::max(greatest, std::fabs(x));
+    least = std::min(least, std::fabs(x));
+  }
+  FloatStyle style;
+  style.scientific = greatest >= 1e8 || (greatest > 0 && (least < 1e-4 || greatest / least > 1e6));
+  const int digits = digits_of(dtype);
+  for (double x : values) {
+    if (!std::isfinite(x)) continue;
+    // "d.dddde±xx" with the digits that count; its trailing zeros need not be shown.
+    const std::string text = fmt::format("{:.{}e}", x, digits - 1);
+    const std::size_t point = text.find('.'), e = text.find('e');
+    const std::size_t last = text.find_last_not_of('0', e - 1);
+    const int significant = static_cast<int>(last - point);  // behind the point of "d.ddd"
+    const int exponent = x == 0 ? 0 : std::stoi(text.substr(e + 1));
+    const int wanted = style.scientific ? significant : significant - exponent;
+    style.decimals = std::clamp(std::max(style.decimals, wanted), 0, 8);
+  }
+  return style;
+}
+
+/// Which indices of an axis are shown; −1 stands for the dots.
+std::vector<std::int64_t> shown(std::int64_t extent, bool summarised) {
+  std::vector<std::int64_t> indices;
+  for (std::int64_t i = 0; i < extent; ++i) {
+    if (summarised && extent > 2 * edge && i == edge) {
+      indices.push_back(-1);
+      i = extent - edge;
+    }
+    indices.push_back(i);
+  }
+  return indices;
+}
+
+class Printer {
+ public:
+  Printer(DType dtype, const Shape& shape, const void* data)
+      : dtype_(dtype), shape_(shape), strides_(row_major_strides(shape)), data_(static_cast<const std::byte*>(data)),
+        summarised_(shape.elements() > summarise_above) {
+    prepare();
+  }
+
+  std::string text() {
+    if (shape_.elements() == 0) return "[]";
+    write_axis(0, 0);
+    return std::move(text_);
+  }
+
+ private:
+  void collect(std::size_t axis, std::int64_t position, std::vector<std::int64_t>& positions) const {
+    if (axis == shape_.size()) return positions.push_back(position);
+    for (std::int64_t i : shown(shape_[axis], summarised_))
+      if (i >= 0) collect(axis + 1, position + i * strides_[axis], positions);
+  }
+
+  double real_at(std::int64_t p) const {
+    double x = 0;
+    convert_elements(data_ + static_cast<std::size_t>(p) * size_of(dtype_), dtype_, &x, DType::f64, 1);
+    return x;
+  }
+
+  void prepare() {
+    if (shape_.elements() == 0) return;
+    std::vector<std::int64_t> positions;
+    collect(0, 0, positions);
+    if (is_float(dtype_)) {
+      std::vector<double> values;
+      for (std::int64_t p : positions) values.push_back(real_at(p));
+      style_ = style_for(values, dtype_);
+    }
+    for (std::int64_t p : positions) width_ = std::max(width_, element(p).size());
+  }
+
+  std::string element(std::int64_t p) const {
+    if (is_float(dtype_)) return write(real_at(p), style_);
+    const Scalar value = load_scalar(dtype_, data_ + static_cast<std::size_t>(p) * size_of(dtype_));
+    if (is_bool(dtype_)) return value.integer ? "true" : "false";
+    return is_unsigned(dtype_) ? std::to_string(value.natural) : std::to_string(value.integer);
+  }
+
+  void write_axis(std::size_t axis, std::int64_t position) {
+    if (axis == shape_.size()) {
+      const std::string word = element(position);
+      text_.append(width_ - word.size(), ' ');
+      text_ += word;
+      return;
+    }
+    const bool innermost = axis + 1 == shape_.size();
+    std::size_t line_start = text_.size();
+    text_ += '[';
+    bool first = true;
+    for (std::int64_t i : shown(shape_[axis], summarised_)) {
+      if (!first) {
+        if (!innermost || text_.size() - line_start + width_ + 1 > line_width) {
+          // A blank line between matrices, as NumPy does.
+          text_.append(innermost ? 1 : shape_.size() - axis - 1, '\n');
+          line_start = text_.size();
+          text_.append(axis + 1, ' ');
+        } else {
+          text_ += ' ';
+        }
+      }
+      first = false;
+      if (i < 0) text_ += "...";
+      else write_axis(axis + 1, position + i * strides_[axis]);
+    }
+    text_ += ']';
+  }
+
+  DType dtype_;
+  const Shape& shape_;
+  Shape strides_;
+  const std::byte* data_;
+  bool summarised_;
+  FloatStyle style_;
+  std::size_t width_ = 0;
+  std::string text_;
+};
+
+/// The transform whose scope a tracer belongs to, if that is still open on this thread.
+const char* transform_of(const Tensor& t) {
+  for (const ScopeState& scope : thread_state().scopes)
+    if (scope.id == t.node()->scope) return scope.transform;
+  return "a transform that has ended";
+}
+
+}  // namespace print_tensor
+
+std::string text_of(const Tensor& t) {
+  if (!t.defined()) return "Tensor<empty>";
+  const Aval& aval = aval_of(t);
+  BufferRef value;
+  try {
+    value = value_of(t, Where{});
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::tracer) return "Tracer<" + aval.str() + " under " + print_tensor::transform_of(t) + ">";
+    return "Tensor<" + aval.str() + ": " + error.what() + ">";
+  }
+  return print_tensor::Printer(aval.dtype, aval.shape, value->data).text() + " " + aval.str();
+}
+
+}  // namespace vt::detail
+
+namespace vt {
+
+std::ostream& operator<<(std::ostream& out, const Tensor& t) { return out << detail::text_of(t); }
+
+}  // namespace vt

@@ -32,7 +32,7 @@ inline void expect_leaves(std::size_t got, std::size_t wanted, const char* what)
 /// rule(args…, tangents…) is taken as well.
 template <class F, class Rule>
 auto custom_jvp(F f, Rule rule, Where where = Where::here()) {
-  return [f = std::move(f), rule = std::move(rule), where]<class... A>(const A&... arguments) mutable {
+  return [f = detail::Callable(std::move(f)), rule = detail::Callable(std::move(rule)), where]<class... A>(const A&... arguments) {
     auto g = detail::tree_function(f, detail::own(arguments...));
     using Arguments = std::tuple<std::decay_t<A>...>;
     const Arguments like = std::apply([](const auto&... a) { return Arguments(detail::hollow(a)...); }, g.arguments());
@@ -60,7 +60,7 @@ auto custom_jvp(F f, Rule rule, Where where = Where::here()) {
 /// std::tuple), where `forward(args…)` → pair(value, residuals).
 template <class F, class Forward, class Backward>
 auto custom_vjp(F f, Forward forward, Backward backward, Where where = Where::here()) {
-  return [f = std::move(f), forward = std::move(forward), backward = std::move(backward), where]<class... A>(const A&... arguments) mutable {
+  return [f = detail::Callable(std::move(f)), forward = detail::Callable(std::move(forward)), backward = detail::Callable(std::move(backward)), where]<class... A>(const A&... arguments) {
     auto g = detail::tree_function(f, detail::own(arguments...));
     using Arguments = std::tuple<std::decay_t<A>...>;
     using Pair = detail::ResultOf<Forward, std::decay_t<A>...>;
@@ -102,7 +102,7 @@ auto custom_vjp(F f, Forward forward, Backward backward, Where where = Where::he
 /// per argument; mapped arguments carry the lanes at axis 0, and so must the result if result_mapped (a bool) says so.
 template <class F, class Rule>
 auto custom_vmap(F f, Rule rule, Where where = Where::here()) {
-  return [f = std::move(f), rule = std::move(rule), where]<class... A>(const A&... arguments) mutable {
+  return [f = detail::Callable(std::move(f)), rule = detail::Callable(std::move(rule)), where]<class... A>(const A&... arguments) {
     auto g = detail::tree_function(f, detail::own(arguments...));
     using Arguments = std::tuple<std::decay_t<A>...>;
     const Arguments like = std::apply([](const auto&... a) { return Arguments(detail::hollow(a)...); }, g.arguments());
@@ -136,7 +136,7 @@ auto custom_vmap(F f, Rule rule, Where where = Where::here()) {
 /// f, whose intermediate values are computed again in the backward pass instead of being kept.
 template <class F>
 auto checkpoint(F f, Where where = Where::here()) {
-  return [f = std::move(f), where]<class... A>(const A&... arguments) mutable {
+  return [f = detail::Callable(std::move(f)), where]<class... A>(const A&... arguments) {
     auto g = detail::tree_function(f, detail::own(arguments...));
     const std::vector<Tensor> out = detail::checkpoint_flat(g.flat(), g.leaves(), where);
     return g.rebuild(out);

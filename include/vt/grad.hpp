@@ -105,7 +105,7 @@ GradCall grad_call(const G& g, const Mask& wanted, const char* transform, Where 
 /// value_and_grad, and grad as its second half.
 template <bool value_too, bool aux, std::size_t... I, class F>
 auto gradient_function(F f, const char* transform, Where where) {
-  return [f = std::move(f), transform, where]<class... A>(const A&... arguments) mutable {
+  return [f = Callable(std::move(f)), transform, where]<class... A>(const A&... arguments) {
     auto g = tree_function(f, lift<I...>(f, own(arguments...)));
     const Mask wanted = wanted_leaves<I...>(g.arguments());
     GradFlat flat = value_and_grad_flat(g.flat(), grad_call(g, wanted, transform, where));
@@ -127,7 +127,7 @@ auto gradient_function(F f, const char* transform, Where where) {
 
 template <JacobianMode mode, std::size_t... I, class F>
 auto jacobian_function(F f, JacobianOptions options, const char* transform, Where where) {
-  return [f = std::move(f), options, transform, where]<class... A>(const A&... arguments) mutable {
+  return [f = Callable(std::move(f)), options, transform, where]<class... A>(const A&... arguments) {
     auto g = tree_function(f, lift<I...>(f, own(arguments...)));
     const Mask wanted = wanted_leaves<I...>(g.arguments());
     JacobianFlat flat = jacobian_flat(g.flat(), grad_call(g, wanted, transform, where), mode, options.chunk);
@@ -188,7 +188,7 @@ auto hessian(F f, JacobianOptions options = {}, Where where = Where::here()) {
   if constexpr (sizeof...(I) == 0) {
     return hessian<0>(std::move(f), options, where);
   } else {
-    return [f = std::move(f), options, where]<class... A>(const A&... arguments) mutable {
+    return [f = detail::Callable(std::move(f)), options, where]<class... A>(const A&... arguments) {
       auto g = detail::tree_function(f, detail::lift<I...>(f, detail::own(arguments...)));
       const detail::Mask wanted = detail::wanted_leaves<I...>(g.arguments());
       const auto blocks = detail::hessian_flat(g.flat(), detail::grad_call(g, wanted, "vt::hessian", where), options.chunk);
@@ -234,7 +234,7 @@ auto linearize(F f, const A&... arguments) {
   detail::Mask wanted(g.leaves().size(), true);
   detail::LinearizedFlat flat = detail::linearize_flat(g.flat(), detail::grad_call(g, wanted, "vt::linearize", where));
   auto value = g.rebuild(flat.outputs);
-  auto push = [map = std::move(flat.map), shape = value, f](const auto&... tangents) mutable {
+  auto push = [map = std::move(flat.map), shape = value, f = detail::Callable(f)](const auto&... tangents) {
     std::vector<Tensor> leaves;
     const auto given = detail::lift_all(f, detail::own(tangents...));
     std::apply([&](const auto&... t) { (detail::append_leaves(t, leaves), ...); }, given);

@@ -68,7 +68,7 @@ Jitted<F> jit(F f, Where where = Where::here()) {
 /// `make_graph(f)(args…)`: the Graph that f records on Tensors like these.
 template <class F>
 auto make_graph(F f, Where where = Where::here()) {
-  return [f = std::move(f), where]<class... A>(const A&... arguments) mutable {
+  return [f = detail::Callable(std::move(f)), where]<class... A>(const A&... arguments) {
     auto g = detail::tree_function(f, detail::own(arguments...));
     return detail::make_graph_flat(g.flat(), g.leaves(), where);
   };

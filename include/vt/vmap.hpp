@@ -27,7 +27,7 @@ struct VmapOptions {
 /// Throws: Error if the axes do not follow the arguments' trees or the lanes' numbers differ.
 template <class F>
 auto vmap(F f, VmapOptions options = {}, Where where = Where::here()) {
-  return [f = std::move(f), options = std::move(options), where]<class... A>(const A&... arguments) mutable {
+  return [f = detail::Callable(std::move(f)), options = std::move(options), where]<class... A>(const A&... arguments) {
     auto g = detail::tree_function(f, detail::own(arguments...));
     const std::vector<detail::MappedAxis> in_axes = detail::spread_argument_axes(g.arguments(), options.in_axes, "vt::vmap", where);
     detail::VmapCall call{

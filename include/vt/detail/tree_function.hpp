@@ -1,6 +1,7 @@
 // What the transform templates share: running a user's function on flat lists of Tensors and rebuilding its trees.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <tuple>
@@ -21,6 +22,20 @@ template <class... A>
 std::tuple<std::decay_t<A>...> own(const A&... arguments) {
   return std::tuple<std::decay_t<A>...>(arguments...);
 }
+
+/// A user's function as a transform keeps it: called through const, so that `const auto g = vt::grad(f)` works for every f.
+template <class F>
+class Callable {
+ public:
+  explicit Callable(F f) : f_(std::move(f)) {}
+  template <class... A>
+  auto operator()(A&&... arguments) const -> std::invoke_result_t<F&, A...> {
+    return std::invoke(f_, std::forward<A>(arguments)...);
+  }
+
+ private:
+  mutable F f_;  // a mutable lambda stays one
+};
 
 /// A user's function with the trees of one argument list: callable on flat leaves; remembers the tree of its last result.
 template <class F, class... A>

@@ -2,12 +2,15 @@
 // Order does not matter; one line each, sorted by folder.
 #pragma once
 #include "../../src/jit/counters.cpp"
+#include "../../src/jit/cpu/code_cache.cpp"
 #include "../../src/jit/cpu/compile.cpp"
 #include "../../src/jit/cpu/ir_arith.cpp"
 #include "../../src/jit/cpu/ir_builder.cpp"
 #include "../../src/jit/cpu/ir_convert.cpp"
 #include "../../src/jit/cpu/ir_memory.cpp"
 #include "../../src/jit/cpu/llvm_library.cpp"
+#include "../../src/jit/cpu/matmul.cpp"
+#include "../../src/jit/cpu/matmul_emit.cpp"
 #include "../../src/jit/cpu/runtime_symbols.cpp"
 #include "../../src/jit/cpu/target.cpp"
 #include "../../src/jit/execute.cpp"

@@ -1,0 +1,321 @@
+// The code of matrix products: register tiles, and the functions made of them.
+#include "matmul_emit.hpp"
+
+#if VT_HAS_LLVM_HEADERS
+
+#include <algorithm>
+#include <functional>
+
+namespace vt::detail::cpu {
+
+namespace matmul_tiles {
+
+constexpr int k_unroll = 4;
+
+// One register tile of c while it is summed.
+struct Tile {
+  int rows, vectors, lanes;
+  std::int64_t columns;  ///< columns that exist: the last vector may be partial (direct product)
+};
+
+using LoadA = std::function<Value(int row, Value k)>;      // scalar, any dtype
+using LoadB = std::function<Value(int vector, Value k)>;   // vector, any dtype
+
+struct Sums {
+  std::vector<Value> acc;  // rows × vectors
+};
+
+std::vector<Value> one_step(IrBuilder& b, const Tile& t, DType accumulate, const std::vector<Value>& acc, const LoadA& load_a, const LoadB& load_b, Value k) {
+  std::vector<Value> next(acc.size());
+  std::vector<Value> column(static_cast<std::size_t>(t.vectors));
+  for (int v = 0; v < t.vectors; ++v) column[static_cast<std::size_t>(v)] = b.convert(load_b(v, k), accumulate);
+  for (int r = 0; r < t.rows; ++r) {
+    const Value x = b.splat(b.convert(load_a(r, k), accumulate), t.lanes);
+    for (int v = 0; v < t.vectors; ++v) {
+      const auto i = static_cast<std::size_t>(r * t.vectors + v);
+      next[i] = b.mul_add(x, column[static_cast<std::size_t>(v)], acc[i]);
+    }
+  }
+  return next;
+}
+
+// Σ over k in [0, depth) for a whole tile; `constant_depth` ≥ 0 when it is known.
+std::vector<Value> sum_tile(IrBuilder& b, const Tile& t, DType accumulate, Value depth, std::int64_t constant_depth, const LoadA& load_a, const LoadB& load_b) {
+  std::vector<Value> acc(static_cast<std::size_t>(t.rows * t.vectors), b.integer(accumulate, 0, t.lanes));
+  if (constant_depth >= 0 && constant_depth * t.rows * t.vectors <= 256) {
+    for (std::int64_t k = 0; k < constant_depth; ++k) acc = one_step(b, t, accumulate, acc, load_a, load_b, b.index(k));
+    return acc;
+  }
+  // Long tiles fill the pipeline by themselves; short ones need several steps in flight per round.
+  const int unroll = t.rows * t.vectors >= 24 ? 2 : k_unroll;
+  const Value whole = constant_depth >= 0 ? b.index(constant_depth / unroll * unroll)
+                                          : b.bit_and(depth, b.index(-static_cast<std::int64_t>(unroll)));
+  acc = b.loop(b.index(0), whole, unroll, acc, [&](Value k, const std::vector<Value>& carried) {
+    std::vector<Value> sums = carried;
+    for (int u = 0; u < unroll; ++u) sums = one_step(b, t, accumulate, sums, load_a, load_b, b.add(k, b.index(u)));
+    return sums;
+  });
+  if (constant_depth >= 0) {
+    for (std::int64_t k = constant_depth / unroll * unroll; k < constant_depth; ++k) acc = one_step(b, t, accumulate, acc, load_a, load_b, b.index(k));
+    return acc;
+  }
+  return b.loop(whole, depth, 1, acc, [&](Value k, const std::vector<Value>& carried) {
+    return one_step(b, t, accumulate, carried, load_a, load_b, k);
+  });
+}
+
+}  // namespace matmul_tiles
+
+TileShape best_tile(const Target& target, DType accumulate) {
+  const int lanes = target.lanes(size_of(accumulate));
+  if (target.vector_registers >= 32) return {14, 2, lanes};
+  if (target.fma) return {6, 2, lanes};
+  return {4, 2, lanes};
+}
+
+void emit_packed_tile(IrBuilder& b, const std::string& name, const MatmulSpec& types, int rows, TileShape shape) {
+  using namespace matmul_tiles;
+  b.begin_function(name, {Param::of(i64), Param::ptr(), Param::ptr(), Param{.pointer = true, .noalias = true}, Param::of(i64), Param::of(i64), Param::of(i64)});
+  const Value depth = b.arg(0), a = b.arg(1), panel = b.arg(2), c = b.arg(3), c_row = b.arg(4), columns = b.arg(5), add = b.arg(6);
+  const DType sum = types.accumulate;
+  const Tile tile{rows, shape.vectors, shape.lanes, shape.columns()};
+  const std::vector<Value> acc = sum_tile(
+      b, tile, sum, depth, -1,
+      [&](int r, Value k) { return b.load(b.offset(b.offset(a, sum, k), sum, b.index(r * packed_row)), sum); },
+      [&](int v, Value k) {
+        const Value at = b.offset(b.offset(panel, sum, b.mul(k, b.index(shape.columns()))), sum, b.index(v * shape.lanes));
+        return b.load(at, sum, shape.lanes, static_cast<int>(static_cast<std::size_t>(shape.lanes) * size_of(sum)));
+      });
+  // Earlier passes left their sums in c, which then has the accumulator's dtype.
+  const auto write = [&](bool whole, bool adding) {
+    for (int r = 0; r < rows; ++r)
+      for (int v = 0; v < shape.vectors; ++v) {
+        const Value at = b.offset(b.offset(c, types.result, b.mul(c_row, b.index(r))), types.result, b.index(v * shape.lanes));
+        Value x = acc[static_cast<std::size_t>(r * shape.vectors + v)];
+        if (whole) {
+          if (adding) x = b.add(b.convert(b.load(at, types.result, shape.lanes), sum), x);
+          b.store(at, b.convert(x, types.result));
+        } else {
+          const Value mask = b.tail_mask(shape.lanes, b.sub(columns, b.index(v * shape.lanes)));
+          if (adding) x = b.add(b.convert(b.load_masked(at, types.result, mask), sum), x);
+          b.store_masked(at, b.convert(x, types.result), mask);
+        }
+      }
+  };
+  const auto either = [&](bool whole) {
+    b.if_else(
+        b.compare(Compare::ne, add, b.index(0)), [&] { write(whole, true); return std::vector<Value>{}; },
+        [&] { write(whole, false); return std::vector<Value>{}; });
+    return std::vector<Value>{};
+  };
+  b.if_else(b.compare(Compare::ge, columns, b.index(shape.columns())), [&] { return either(true); }, [&] { return either(false); });
+  b.end_function();
+}
+
+namespace matmul_tiles {
+
+// Tiles of one product at pointers a, b, c. `rows_from` … `rows_to` as Values (m unknown) or the constant m.
+class DirectProduct {
+ public:
+  DirectProduct(IrBuilder& b, const MatmulSpec& s, TileShape shape) : b_(b), s_(s), shape_(shape) {}
+
+  void all_rows(Value a, Value b, Value c) {
+    // m is known: cut it into tiles of equal height, so that no short tile is left over.
+    const std::int64_t height = shape_.rows, count = (s_.m + height - 1) / height;
+    if (count == 0) return;
+    const std::int64_t even = (s_.m + count - 1) / count;
+    const std::int64_t whole = s_.m / even;
+    row_loop(a, b, c, b_.index(0), b_.index(whole * even), static_cast<int>(even), whole == 1);
+    if (const std::int64_t rest = s_.m - whole * even; rest > 0) columns(row_pointer(a, b_.index(whole * even)), b, c_pointer(c, b_.index(whole * even)), static_cast<int>(rest));
+  }
+
+  void some_rows(Value a, Value b, Value c, Value from, Value to) {
+    Value at = from;
+    for (int height : {shape_.rows, std::max(1, shape_.rows / 3), 1}) {
+      const Value span = b_.sub(to, at);
+      const Value whole = b_.mul(b_.div(span, b_.index(height)), b_.index(height));
+      const Value end = b_.add(at, whole);
+      row_loop(a, b, c, at, end, height, false);
+      at = end;
+      if (height == 1) break;
+    }
+  }
+
+ private:
+  Value row_pointer(Value a, Value row) { return b_.offset(a, s_.a_dtype, b_.mul(row, b_.index(s_.a_row))); }
+  Value c_pointer(Value c, Value row) { return b_.offset(c, s_.result, b_.mul(row, b_.index(s_.n))); }
+
+  void row_loop(Value a, Value b, Value c, Value from, Value to, int height, bool once) {
+    if (once) return columns(a, b, c, height);
+    b_.for_range(from, to, height, [&](Value row) { columns(row_pointer(a, row), b, c_pointer(c, row), height); });
+  }
+
+  void columns(Value a, Value b, Value c, int rows) {
+    // Few rows leave registers free: widen the tile so that enough independent sums are in flight.
+    int vectors = shape_.vectors;
+    while (rows * vectors * 2 <= shape_.rows * shape_.vectors && vectors < 8) vectors *= 2;
+    const std::int64_t width = static_cast<std::int64_t>(vectors) * shape_.lanes;
+    const std::int64_t whole = s_.n / width;
+    const auto body = [&](Value column, std::int64_t wide) {
+      one_tile(b_.offset(b, s_.b_dtype, b_.mul(column, b_.index(s_.b_column))), a, b_.offset(c, s_.result, column), rows, wide);
+    };
+    if (whole == 1) body(b_.index(0), width);
+    else if (whole > 1) b_.for_range(b_.index(0), b_.index(whole * width), width, [&](Value column) { body(column, width); }, true);
+    if (const std::int64_t rest = s_.n - whole * width; rest > 0) body(b_.index(whole * width), rest);
+  }
+
+  void one_tile(Value b, Value a, Value c, int rows, std::int64_t wide) {
+    int lanes = shape_.lanes;
+    // A product narrower than a vector takes a narrower vector.
+    while (lanes > 1 && wide <= lanes / 2) lanes /= 2;
+    const int vectors = static_cast<int>((wide + lanes - 1) / lanes);
+    const Tile tile{rows, vectors, lanes, wide};
+    const std::int64_t rest = wide - static_cast<std::int64_t>(vectors - 1) * lanes;
+    const bool partial = rest != lanes;
+    const Value mask = partial ? b_.tail_mask(lanes, b_.index(rest)) : Value{};
+    const std::vector<Value> acc = sum_tile(
+        b_, tile, s_.accumulate, b_.index(s_.k), s_.k,
+        [&](int r, Value k) {
+          return b_.load(b_.offset(b_.offset(a, s_.a_dtype, b_.mul(k, b_.index(s_.a_column))), s_.a_dtype, b_.index(r * s_.a_row)), s_.a_dtype);
+        },
+        [&](int v, Value k) {
+          const Value at = b_.offset(b_.offset(b, s_.b_dtype, b_.mul(k, b_.index(s_.b_row))), s_.b_dtype, b_.index(static_cast<std::int64_t>(v) * lanes));
+          return partial && v == vectors - 1 ? b_.load_masked(at, s_.b_dtype, mask) : b_.load(at, s_.b_dtype, lanes);
+        });
+    for (int r = 0; r < rows; ++r)
+      for (int v = 0; v < vectors; ++v) {
+        const Value at = b_.offset(c, s_.result, b_.index(r * s_.n + static_cast<std::int64_t>(v) * lanes));
+        const Value x = b_.convert(acc[static_cast<std::size_t>(r * vectors + v)], s_.result);
+        if (partial && v == vectors - 1) b_.store_masked(at, x, mask);
+        else b_.store(at, x);
+      }
+  }
+
+  IrBuilder& b_;
+  const MatmulSpec& s_;
+  TileShape shape_;
+};
+
+}  // namespace matmul_tiles
+
+void emit_direct(IrBuilder& b, const std::string& name, const MatmulSpec& s, TileShape shape) {
+  b.begin_function(name, {Param::ptr(), Param::ptr(), Param{.pointer = true, .noalias = true}, Param::of(i64), Param::of(i64)});
+  const Value a = b.arg(0), x = b.arg(1), c = b.arg(2), begin = b.arg(3), end = b.arg(4);
+  matmul_tiles::DirectProduct product(b, s, shape);
+  if (s.batch == 1) {
+    product.some_rows(a, x, c, begin, end);
+  } else {
+    b.for_range(begin, end, 1, [&](Value i) {
+      product.all_rows(b.offset(a, s.a_dtype, b.mul(i, b.index(s.a_batch))), b.offset(x, s.b_dtype, b.mul(i, b.index(s.b_batch))),
+                       b.offset(c, s.result, b.mul(i, b.index(s.m * s.n))));
+    });
+  }
+  b.end_function();
+}
+
+namespace matmul_tiles {
+
+// c[0…rows)[0…columns) where both operands run along k: `rows × columns` vector sums, then one horizontal sum each.
+void dot_tile(IrBuilder& b, const MatmulSpec& s, Value a, Value x, Value c, int rows, int columns, int lanes) {
+  const int streams = rows * columns >= 4 ? 1 : 4;  // a lone dot needs several sums in flight
+  const std::int64_t step = static_cast<std::int64_t>(lanes) * streams;
+  const std::int64_t whole = s.k / step * step;
+  const auto a_at = [&](int r, Value k) { return b.offset(b.offset(a, s.a_dtype, k), s.a_dtype, b.index(r * s.a_row)); };
+  const auto b_at = [&](int n, Value k) { return b.offset(b.offset(x, s.b_dtype, k), s.b_dtype, b.index(n * s.b_column)); };
+  const auto cell = [&](int r, int n, int u) { return static_cast<std::size_t>((r * columns + n) * streams + u); };
+  std::vector<Value> acc(static_cast<std::size_t>(rows * columns * streams), b.integer(s.accumulate, 0, lanes));
+  const auto multiply = [&](std::vector<Value> sums, Value k, int u, Value mask) {
+    std::vector<Value> right(static_cast<std::size_t>(columns));
+    for (int n = 0; n < columns; ++n)
+      right[static_cast<std::size_t>(n)] = b.convert(mask ? b.load_masked(b_at(n, k), s.b_dtype, mask) : b.load(b_at(n, k), s.b_dtype, lanes), s.accumulate);
+    for (int r = 0; r < rows; ++r) {
+      const Value left = b.convert(mask ? b.load_masked(a_at(r, k), s.a_dtype, mask) : b.load(a_at(r, k), s.a_dtype, lanes), s.accumulate);
+      for (int n = 0; n < columns; ++n) sums[cell(r, n, u)] = b.mul_add(left, right[static_cast<std::size_t>(n)], sums[cell(r, n, u)]);
+    }
+    return sums;
+  };
+  if (whole > 0)
+    acc = b.loop(b.index(0), b.index(whole), step, acc,
+                 [&](Value k, const std::vector<Value>& carried) {
+                   std::vector<Value> sums = carried;
+                   for (int u = 0; u < streams; ++u) sums = multiply(std::move(sums), b.add(k, b.index(static_cast<std::int64_t>(u) * lanes)), u, {});
+                   return sums;
+                 },
+                 true);
+  for (std::int64_t k = whole; k < s.k; k += lanes) {
+    const std::int64_t left = s.k - k;
+    acc = multiply(std::move(acc), b.index(k), 0, left < lanes ? b.tail_mask(lanes, b.index(left)) : Value{});
+  }
+  for (int r = 0; r < rows; ++r)
+    for (int n = 0; n < columns; ++n) {
+      Value sum = acc[cell(r, n, 0)];
+      for (int u = 1; u < streams; ++u) sum = b.add(sum, acc[cell(r, n, u)]);
+      b.store(b.offset(c, s.result, b.index(r * s.n + n)), b.convert(b.reduce_lanes(Reduce::add, sum), s.result));
+    }
+}
+
+}  // namespace matmul_tiles
+
+void emit_dots(IrBuilder& b, const std::string& name, const MatmulSpec& s, const Target& target) {
+  using namespace matmul_tiles;
+  int lanes = target.lanes(size_of(s.accumulate));
+  while (lanes > 1 && s.k <= lanes / 2) lanes /= 2;
+  b.begin_function(name, {Param::ptr(), Param::ptr(), Param{.pointer = true, .noalias = true}, Param::of(i64), Param::of(i64)});
+  const Value a = b.arg(0), x = b.arg(1), c = b.arg(2), begin = b.arg(3), end = b.arg(4);
+  const auto row_of_tiles = [&](Value a_row, Value b_start, Value c_row, int rows) {
+    const std::int64_t whole = s.n / 4 * 4;
+    if (whole > 0)
+      b.for_range(b.index(0), b.index(whole), 4,
+                  [&](Value n) { dot_tile(b, s, a_row, b.offset(b_start, s.b_dtype, b.mul(n, b.index(s.b_column))), b.offset(c_row, s.result, n), rows, 4, lanes); }, true);
+    if (const auto rest = static_cast<int>(s.n - whole); rest > 0)
+      dot_tile(b, s, a_row, b.offset(b_start, s.b_dtype, b.index(whole * s.b_column)), b.offset(c_row, s.result, b.index(whole)), rows, rest, lanes);
+  };
+  const auto rows = [&](Value a0, Value b0, Value c0, Value from, Value to) {
+    const Value span = b.sub(to, from);
+    const Value middle = b.add(from, b.mul(b.div(span, b.index(4)), b.index(4)));
+    const auto at = [&](Value r, int height) {
+      row_of_tiles(b.offset(a0, s.a_dtype, b.mul(r, b.index(s.a_row))), b0, b.offset(c0, s.result, b.mul(r, b.index(s.n))), height);
+    };
+    b.for_range(from, middle, 4, [&](Value r) { at(r, 4); });
+    b.for_range(middle, to, 1, [&](Value r) { at(r, 1); });
+  };
+  if (s.batch == 1) {
+    rows(a, x, c, begin, end);
+  } else {
+    b.for_range(begin, end, 1, [&](Value i) {
+      rows(b.offset(a, s.a_dtype, b.mul(i, b.index(s.a_batch))), b.offset(x, s.b_dtype, b.mul(i, b.index(s.b_batch))),
+           b.offset(c, s.result, b.mul(i, b.index(s.m * s.n))), b.index(0), b.index(s.m));
+    });
+  }
+  b.end_function();
+}
+
+void emit_transpose_tile(IrBuilder& b, const std::string& name, DType d, int lanes) {
+  b.begin_function(name, {Param::ptr(), Param{.pointer = true, .noalias = true}, Param::of(i64), Param::of(i64)});
+  const Value from = b.arg(0), to = b.arg(1), from_row = b.arg(2), to_row = b.arg(3);
+  std::vector<Value> rows;
+  for (int i = 0; i < lanes; ++i) rows.push_back(b.load(b.offset(from, d, b.mul(from_row, b.index(i))), d, lanes));
+  // log2(lanes) rounds; each swaps blocks of `half` lanes between rows `half` apart.
+  for (int half = lanes / 2; half >= 1; half /= 2) {
+    std::vector<int> low, high;
+    for (int i = 0; i < lanes; ++i) {
+      const bool upper = (i / half) % 2 != 0;
+      low.push_back(upper ? lanes + i - half : i);
+      high.push_back(upper ? lanes + i : i + half);
+    }
+    std::vector<Value> next = rows;
+    for (int i = 0; i < lanes; ++i) {
+      if ((i / half) % 2) continue;
+      const auto p = static_cast<std::size_t>(i), q = static_cast<std::size_t>(i + half);
+      next[p] = b.shuffle(rows[p], rows[q], low);
+      next[q] = b.shuffle(rows[p], rows[q], high);
+    }
+    rows = std::move(next);
+  }
+  for (int i = 0; i < lanes; ++i) b.store(b.offset(to, d, b.mul(to_row, b.index(i))), rows[static_cast<std::size_t>(i)]);
+  b.end_function();
+}
+
+}  // namespace vt::detail::cpu
+
+#endif

@@ -1,0 +1,178 @@
+// The CPU's matrix product kernels against plain loops: every way of choosing a kernel, every layout, odd sizes, threads.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+#include <vector>
+
+#include <vt/dtype.hpp>
+#include <vt/execution.hpp>
+
+#include "../src/jit/cpu/llvm_library.hpp"
+#include "../src/jit/cpu/matmul.hpp"
+
+namespace {
+
+using vt::DType;
+using vt::detail::cpu::MatmulSpec;
+
+// Element i of an array of `d` as double.
+double get(const std::vector<unsigned char>& bytes, DType d, std::int64_t i) {
+  return vt::detail::with_type(d, [&](auto zero) {
+    using T = decltype(zero);
+    return static_cast<double>(static_cast<std::conditional_t<std::is_arithmetic_v<T>, T, float>>(reinterpret_cast<const T*>(bytes.data())[i]));
+  });
+}
+
+std::vector<unsigned char> random_array(DType d, std::int64_t n, unsigned seed) {
+  std::mt19937 g(seed);
+  std::vector<unsigned char> bytes(static_cast<std::size_t>(n) * vt::size_of(d));
+  vt::detail::with_type(d, [&](auto zero) {
+    using T = decltype(zero);
+    T* p = reinterpret_cast<T*>(bytes.data());
+    for (std::int64_t i = 0; i < n; ++i) {
+      const float x = std::uniform_real_distribution<float>(-1, 1)(g);
+      if constexpr (std::is_integral_v<T>) p[i] = static_cast<T>(static_cast<int>(g() % 16));
+      else p[i] = static_cast<T>(x);
+    }
+  });
+  return bytes;
+}
+
+struct Layout {
+  bool a_transposed, b_transposed;
+};
+
+MatmulSpec dense(DType in, DType sum, DType out, std::int64_t batch, std::int64_t m, std::int64_t n, std::int64_t k, Layout l) {
+  MatmulSpec s;
+  s.a_dtype = s.b_dtype = in;
+  s.accumulate = sum;
+  s.result = out;
+  s.batch = batch, s.m = m, s.n = n, s.k = k;
+  s.a_batch = m * k, s.b_batch = k * n;
+  s.a_row = l.a_transposed ? 1 : k, s.a_column = l.a_transposed ? m : 1;
+  s.b_row = l.b_transposed ? 1 : n, s.b_column = l.b_transposed ? k : 1;
+  return s;
+}
+
+void check(const MatmulSpec& s, std::int64_t a_size, std::int64_t b_size) {
+  const auto a = random_array(s.a_dtype, a_size, 1), b = random_array(s.b_dtype, b_size, 2);
+  const std::size_t bytes = static_cast<std::size_t>(s.batch * s.m * s.n) * vt::size_of(s.result);
+  std::vector<unsigned char> c(bytes + 64, 0xab);
+  const auto kernel = vt::detail::cpu::make_matmul(s);
+  ASSERT_TRUE(kernel);
+  kernel->run(a.data(), b.data(), c.data());
+  for (std::size_t i = bytes; i < c.size(); ++i) ASSERT_EQ(c[i], 0xab) << "written past the end";
+  const double epsilon = s.result == vt::f64 ? 1e-15 : s.result == vt::f32 ? 2e-7 : s.result == vt::f16 ? 1e-3 : s.result == vt::bf16 ? 8e-3 : 0;
+  for (std::int64_t i = 0; i < s.batch; ++i)
+    for (std::int64_t m = 0; m < s.m; ++m)
+      for (std::int64_t n = 0; n < s.n; ++n) {
+        long double sum = 0, size = 0;
+        for (std::int64_t k = 0; k < s.k; ++k) {
+          const long double p = static_cast<long double>(get(a, s.a_dtype, i * s.a_batch + m * s.a_row + k * s.a_column)) * get(b, s.b_dtype, i * s.b_batch + k * s.b_row + n * s.b_column);
+          sum += p;
+          size += std::fabs(p);
+        }
+        const double got = get(c, s.result, (i * s.m + m) * s.n + n);
+        const double sum_epsilon = s.accumulate == vt::f64 ? 1.2e-16 : s.accumulate == vt::f32 ? 6e-8 : 0;
+        ASSERT_NEAR(got, static_cast<double>(sum), static_cast<double>(size) * sum_epsilon * static_cast<double>(s.k + 1) + std::fabs(static_cast<double>(sum)) * epsilon)
+            << kernel->describe() << " at " << i << ' ' << m << ' ' << n << " of " << s.batch << 'x' << s.m << 'x' << s.n << 'x' << s.k;
+      }
+}
+
+class MatmulKernels : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!vt::detail::cpu::llvm_unavailable_reason().empty()) GTEST_SKIP() << "needs LLVM: " << vt::detail::cpu::llvm_unavailable_reason();
+  }
+};
+
+constexpr Layout layouts[] = {{false, false}, {true, false}, {false, true}, {true, true}};
+
+TEST_F(MatmulKernels, small_products_of_every_layout) {
+  for (DType d : {vt::f32, vt::f64})
+    for (Layout l : layouts)
+      for (std::int64_t m : {1, 2, 5, 17})
+        for (std::int64_t n : {1, 3, 16, 37})
+          for (std::int64_t k : {1, 4, 33}) check(dense(d, d, d, 1, m, n, k, l), m * k, k * n);
+}
+
+TEST_F(MatmulKernels, batches) {
+  for (DType d : {vt::f32, vt::f64})
+    for (Layout l : layouts)
+      for (std::int64_t size : {1, 2, 3, 4, 8, 13, 16, 31}) check(dense(d, d, d, 9, size, size, size, l), 9 * size * size, 9 * size * size);
+}
+
+TEST_F(MatmulKernels, blocked_products) {
+  for (DType d : {vt::f32, vt::f64})
+    for (Layout l : layouts) {
+      check(dense(d, d, d, 1, 200, 190, 310, l), 200 * 310, 310 * 190);
+      check(dense(d, d, d, 1, 173, 333, 600, l), 173 * 600, 600 * 333);
+      check(dense(d, d, d, 3, 64, 257, 129, l), 3 * 64 * 129, 3 * 129 * 257);
+    }
+}
+
+TEST_F(MatmulKernels, shared_operand_of_a_batch) {
+  for (DType d : {vt::f32, vt::f64}) {
+    MatmulSpec s = dense(d, d, d, 7, 5, 11, 6, {false, false});
+    s.b_batch = 0;  // folds into rows
+    check(s, 7 * 5 * 6, 6 * 11);
+    s = dense(d, d, d, 7, 5, 11, 6, {false, true});
+    s.a_batch = 0;
+    check(s, 5 * 6, 7 * 6 * 11);
+    s = dense(d, d, d, 7, 5, 11, 6, {true, true});
+    s.b_batch = 0;  // does not fold: rows of a are strided
+    check(s, 7 * 5 * 6, 6 * 11);
+  }
+}
+
+TEST_F(MatmulKernels, strides_that_no_axis_runs_along) {
+  MatmulSpec s = dense(vt::f32, vt::f32, vt::f32, 1, 19, 23, 29, {false, false});
+  s.a_row = 3 * 29, s.a_column = 3;
+  s.b_row = 2 * 23, s.b_column = 2;
+  check(s, 3 * 19 * 29, 2 * 29 * 23);
+  s = dense(vt::f64, vt::f64, vt::f64, 1, 40, 300, 200, {false, false});
+  s.a_row = 2 * 200, s.a_column = 2;
+  s.b_row = 2 * 300, s.b_column = 2;
+  check(s, 2 * 40 * 200, 2 * 200 * 300);
+}
+
+TEST_F(MatmulKernels, sixteen_bit_floats_accumulate_in_f32) {
+  for (DType d : {vt::f16, vt::bf16})
+    for (Layout l : layouts) {
+      check(dense(d, vt::f32, d, 1, 9, 20, 40, l), 9 * 40, 40 * 20);
+      check(dense(d, vt::f32, vt::f32, 1, 90, 300, 333, l), 90 * 333, 333 * 300);
+      check(dense(d, vt::f32, d, 4, 7, 5, 3, l), 4 * 7 * 3, 4 * 3 * 5);
+    }
+}
+
+TEST_F(MatmulKernels, integers_wrap_as_declared) {
+  for (DType d : {vt::i32, vt::i64, vt::u32}) check(dense(d, d, d, 2, 6, 7, 9, {false, false}), 2 * 54, 2 * 63);
+  check(dense(vt::i8, vt::i32, vt::i32, 1, 6, 37, 100, {false, false}), 600, 3700);
+  check(dense(vt::i8, vt::i32, vt::i32, 1, 30, 400, 300, {false, true}), 9000, 120000);
+}
+
+TEST_F(MatmulKernels, nothing_to_multiply_gives_zeros) {
+  check(dense(vt::f32, vt::f32, vt::f32, 1, 3, 4, 0, {false, false}), 0, 0);
+  check(dense(vt::f32, vt::f32, vt::f32, 0, 3, 4, 5, {false, false}), 0, 0);
+}
+
+TEST_F(MatmulKernels, same_bits_for_any_number_of_threads) {
+  for (const auto& [m, n, k] : {std::array{300, 300, 300}, std::array{1000, 64, 64}, std::array{2, 3000, 500}}) {
+    const MatmulSpec s = dense(vt::f32, vt::f32, vt::f32, 1, m, n, k, {false, false});
+    const auto a = random_array(vt::f32, m * k, 3), b = random_array(vt::f32, k * n, 4);
+    const auto kernel = vt::detail::cpu::make_matmul(s);
+    std::vector<float> first(static_cast<std::size_t>(m * n)), c = first;
+    const int before = vt::num_threads();
+    vt::set_num_threads(1);
+    kernel->run(a.data(), b.data(), first.data());
+    for (int threads : {2, 3, 7}) {
+      vt::set_num_threads(threads);
+      kernel->run(a.data(), b.data(), c.data());
+      EXPECT_EQ(c, first) << threads;
+    }
+    vt::set_num_threads(before);
+  }
+}
+
+}  // namespace

@@ -1,0 +1,142 @@
+// batch_graph: walks a Graph with some inputs carrying an extra axis of lanes, and emits the equations for all lanes at once.
+#include "batch.hpp"
+
+#include <algorithm>
+#include <mutex>
+
+#include "../../trace/thread_state.hpp"
+#include "batch_rules.hpp"
+#include "lanes.hpp"
+
+namespace vt::detail {
+
+namespace batch_walk {
+
+// No operand is mapped: the equation as it is, once for all lanes. Its result types are known, so nothing is inferred again.
+void replay_once(const GraphBody& graph, const Equation& e, std::span<const Tensor> operands, std::vector<Batched>& values) {
+  SmallVec<Aval, 1> avals;
+  for (Var v : e.outputs) avals.push_back(graph.aval(v));
+  Node* n = place_node(e.op, e.params, operands, std::move(avals), level_for(e.op, operands, e.where), e.where);
+  for (std::size_t i = 1; i < e.outputs.size(); ++i)
+    values[static_cast<std::size_t>(e.outputs[i])] = {Tensor::share(n, static_cast<int>(i)), std::nullopt};
+  values[static_cast<std::size_t>(e.outputs[0])] = {Tensor::adopt(n), std::nullopt};
+}
+
+// Warnings of one process, each once. Only a program that meets a refusal ever takes the lock.
+struct Warnings {
+  std::mutex mutex;
+  std::vector<std::string> lines;
+};
+Warnings& warnings() {
+  static Warnings w;
+  return w;
+}
+
+}  // namespace batch_walk
+
+std::vector<Batched> batch_graph(const GraphBody& graph, std::span<const Batched> inputs, std::int64_t lanes) {
+  std::vector<Batched> values(graph.avals.size());
+  for (std::size_t i = 0; i < graph.inputs.size(); ++i) values[static_cast<std::size_t>(graph.inputs[i])] = inputs[i];
+  SmallVec<Batched, 4> operands;
+  SmallVec<Tensor, 4> plain;
+  for (const Equation& e : graph.equations) {
+    const bool any_mapped = std::any_of(e.inputs.begin(), e.inputs.end(), [&](Var v) { return values[static_cast<std::size_t>(v)].axis.has_value(); });
+    if (!any_mapped) {
+      plain.clear();
+      for (Var v : e.inputs) plain.push_back(values[static_cast<std::size_t>(v)].value);
+      batch_walk::replay_once(graph, e, std::span<const Tensor>(plain.data(), plain.size()), values);
+      continue;
+    }
+    if (lanes == 0) {  // nothing to compute, whatever the op
+      for (Var v : e.outputs) {
+        const Aval& lane = graph.aval(v);
+        values[static_cast<std::size_t>(v)] = {full_tensor(Scalar(false).converted(lane.dtype), Aval(lane.dtype, lanes::inserted(lane.shape, 0, 0))), 0};
+      }
+      continue;
+    }
+    operands.clear();
+    for (Var v : e.inputs) operands.push_back(values[static_cast<std::size_t>(v)]);
+    const WhereScope line(e.where);
+    BatchedList results = batch_rule_table[e.op]({graph, e, std::span<const Batched>(operands.data(), operands.size()), lanes});
+    for (std::size_t i = 0; i < e.outputs.size(); ++i) values[static_cast<std::size_t>(e.outputs[i])] = std::move(results[i]);
+  }
+  std::vector<Batched> results;
+  results.reserve(graph.outputs.size());
+  for (Var v : graph.outputs) results.push_back(values[static_cast<std::size_t>(v)]);
+  return results;
+}
+
+Recorded record_lane(const FlatFunction& f, std::span<const Batched> arguments, const char* transform) {
+  std::vector<Aval> avals;
+  for (const Batched& a : arguments)
+    if (a.axis) avals.push_back(lanes::lane_aval(a));
+  return record(
+      [&](std::span<const Tensor> tracers) {
+        std::vector<Tensor> all;
+        all.reserve(arguments.size());
+        std::size_t next = 0;
+        for (const Batched& a : arguments) all.push_back(a.axis ? tracers[next++] : a.value);
+        return f(all);
+      },
+      avals, {.kind = ScopeKind::vmap, .transform = transform});
+}
+
+std::vector<Batched> batch_recorded(const Recorded& lane, std::span<const Batched> arguments, std::int64_t lanes) {
+  std::vector<Batched> inputs;
+  inputs.reserve(lane.graph.inputs.size());
+  for (const Batched& a : arguments)
+    if (a.axis) inputs.push_back(a);
+  for (const Tensor& t : lane.captured) inputs.push_back({t, std::nullopt});
+  return batch_graph(lane.graph, inputs, lanes);
+}
+
+std::vector<Batched> batch_function(const FlatFunction& f, std::span<const Batched> arguments, std::int64_t lanes, const char* transform) {
+  return batch_recorded(record_lane(f, arguments, transform), arguments, lanes);
+}
+
+std::vector<std::string> lane_loop_warnings() {
+  std::lock_guard lock(batch_walk::warnings().mutex);
+  return batch_walk::warnings().lines;
+}
+
+namespace batch_rules {
+
+BatchedList never_mapped(const BatchCall& c) {
+  fail(ErrorKind::transform, "vt::vmap: " + std::string(name_of(c.equation.op)) + " has no operand that could be mapped", c.where());
+}
+
+BatchedList lane_loop(const BatchCall& c) {
+  {
+    std::string line = "vt::vmap: " + describe(c.equation.op, c.equation.params) + " has no batch rule for these operands and runs once per lane" + at(c.where());
+    std::lock_guard lock(batch_walk::warnings().mutex);
+    auto& lines = batch_walk::warnings().lines;
+    if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(std::move(line));
+  }
+  std::vector<std::vector<Tensor>> per_result(c.equation.outputs.size());
+  std::vector<Tensor> operands(c.operands.size());
+  for (std::int64_t lane = 0; lane < c.lanes; ++lane) {
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+      const Batched& x = c.operands[i];
+      if (!x.axis) {
+        operands[i] = x.value;
+        continue;
+      }
+      const Shape& shape = x.value.shape();
+      SliceParams p{Shape::filled(shape.size(), 0), shape, Shape::filled(shape.size(), 1)};
+      p.start[static_cast<std::size_t>(*x.axis)] = lane;
+      p.limit[static_cast<std::size_t>(*x.axis)] = lane + 1;
+      const Tensor one = emit(Op::slice, make_params(std::move(p)), {x.value}, c.where());
+      operands[i] = emit(Op::reshape, make_params(ShapeParams{c.operand_aval(i).shape}), {one}, c.where());
+    }
+    const auto results = emit_all(c.equation.op, c.equation.params, operands, c.where());
+    for (std::size_t k = 0; k < results.size(); ++k)
+      per_result[k].push_back(emit(Op::reshape, make_params(ShapeParams{lanes::inserted(results[k].shape(), 0, 1)}), {results[k]}, c.where()));
+  }
+  BatchedList results;
+  for (const auto& parts : per_result) results.push_back({emit(Op::concatenate, make_params(AxisParams{0}), parts, c.where()), 0});
+  return results;
+}
+
+}  // namespace batch_rules
+
+}  // namespace vt::detail

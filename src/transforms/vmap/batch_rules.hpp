@@ -1,0 +1,122 @@
+// The table of batch rules: for every op, how its equation is written for all lanes at once.
+#pragma once
+
+#include "batch.hpp"
+
+namespace vt::detail {
+
+/// One equation being batched; at least one operand is mapped, and there is at least one lane.
+struct BatchCall {
+  const GraphBody& graph;
+  const Equation& equation;
+  std::span<const Batched> operands;
+  std::int64_t lanes;
+
+  template <class P>
+  const P& as() const { return equation.as<P>(); }
+  Where where() const { return equation.where; }
+  /// What one lane sees.
+  const Aval& operand_aval(std::size_t i) const { return graph.aval(equation.inputs[i]); }
+  const Aval& result_aval(std::size_t i = 0) const { return graph.aval(equation.outputs[i]); }
+  bool mapped(std::size_t i) const { return operands[i].axis.has_value(); }
+};
+
+using BatchRule = BatchedList (*)(const BatchCall&);
+
+namespace batch_rules {
+
+BatchedList never_mapped(const BatchCall&);  ///< leaves have no operands, so the walk replays them
+BatchedList elementwise(const BatchCall&);
+BatchedList comparison(const BatchCall&);
+BatchedList convert(const BatchCall&);
+BatchedList select(const BatchCall&);
+BatchedList reduce_axes(const BatchCall&);
+BatchedList arg_extreme(const BatchCall&);
+BatchedList reduce(const BatchCall&);
+BatchedList cumulative(const BatchCall&);
+BatchedList reshape(const BatchCall&);
+BatchedList transpose(const BatchCall&);
+BatchedList broadcast_in_dim(const BatchCall&);
+BatchedList concatenate(const BatchCall&);
+BatchedList pad(const BatchCall&);
+BatchedList rev(const BatchCall&);
+BatchedList slice(const BatchCall&);
+BatchedList dynamic_slice(const BatchCall&);
+BatchedList dynamic_update_slice(const BatchCall&);
+BatchedList gather(const BatchCall&);
+BatchedList scatter(const BatchCall&);
+BatchedList dot_general(const BatchCall&);
+BatchedList call(const BatchCall&);
+BatchedList custom_jvp(const BatchCall&);
+BatchedList custom_vjp(const BatchCall&);
+BatchedList custom_vmap(const BatchCall&);
+/// The refusal: no rule for this op or these operands, so one equation per lane. Noted in lane_loop_warnings().
+BatchedList lane_loop(const BatchCall&);
+
+consteval RuleTable<BatchRule> make() {
+  RuleTable<BatchRule> t = rule_table<BatchRule>({
+      {Op::input, never_mapped},
+      {Op::constant, never_mapped},
+      {Op::full, never_mapped},
+      {Op::iota, never_mapped},
+      {Op::eq, comparison},
+      {Op::ne, comparison},
+      {Op::lt, comparison},
+      {Op::le, comparison},
+      {Op::gt, comparison},
+      {Op::ge, comparison},
+      {Op::convert, convert},
+      {Op::select, select},
+      {Op::reduce_sum, reduce_axes},
+      {Op::reduce_prod, reduce_axes},
+      {Op::reduce_max, reduce_axes},
+      {Op::reduce_min, reduce_axes},
+      {Op::reduce_any, reduce_axes},
+      {Op::reduce_all, reduce_axes},
+      {Op::argmax, arg_extreme},
+      {Op::argmin, arg_extreme},
+      {Op::reduce, reduce},
+      {Op::cumsum, cumulative},
+      {Op::cumprod, cumulative},
+      {Op::cummax, cumulative},
+      {Op::cummin, cumulative},
+      {Op::cumlogsumexp, cumulative},
+      {Op::reshape, reshape},
+      {Op::transpose, transpose},
+      {Op::broadcast_in_dim, broadcast_in_dim},
+      {Op::concatenate, concatenate},
+      {Op::pad, pad},
+      {Op::rev, rev},
+      {Op::slice, slice},
+      {Op::dynamic_slice, dynamic_slice},
+      {Op::dynamic_update_slice, dynamic_update_slice},
+      {Op::gather, gather},
+      {Op::scatter, scatter},
+      {Op::scatter_add, scatter},
+      {Op::scatter_mul, scatter},
+      {Op::scatter_min, scatter},
+      {Op::scatter_max, scatter},
+      {Op::dot_general, dot_general},
+      {Op::call, call},
+      {Op::custom_jvp, custom_jvp},
+      {Op::custom_vjp, custom_vjp},
+      {Op::custom_vmap, custom_vmap},
+      {Op::checkpoint, call},
+  });
+  // The element-wise families have one rule, whatever ops they grow.
+  for (int i = 0; i < op_count; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    const Family family = op_table.rows[at].family;
+    if (t.has[at] || (family != Family::unary && family != Family::binary)) continue;
+    t.rows[at] = elementwise;
+    t.has[at] = true;
+  }
+  return t;
+}
+
+}  // namespace batch_rules
+
+inline constexpr auto batch_rule_table = batch_rules::make();
+static_assert(RuleMissingFor<first_without_rule(batch_rule_table)>::ok);
+
+}  // namespace vt::detail

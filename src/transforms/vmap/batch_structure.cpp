@@ -1,0 +1,179 @@
+// Batch rules of equations that own a sub-graph: the body is batched and stays a body, and custom derivative rules are batched
+// with it, so that differentiating afterwards still uses them.
+#include <memory>
+#include <mutex>
+
+#include "lanes.hpp"
+
+namespace vt::detail::batch_rules {
+
+namespace structure_batch {
+
+using MappedAxes = std::vector<MappedAxis>;
+
+struct BatchedBody {
+  Recorded recorded;
+  MappedAxes axes;  // of the results
+};
+
+// The body for all lanes, as a Graph of the equation's operands. `all_mapped`: every result gets a lane axis.
+BatchedBody batch_body(const BatchCall& c, bool all_mapped) {
+  std::vector<Aval> avals;
+  for (const Batched& x : c.operands) avals.push_back(aval_of(x.value));
+  BatchedBody result;
+  result.recorded = record(
+      [&](std::span<const Tensor> tracers) {
+        std::vector<Batched> inputs;
+        for (std::size_t i = 0; i < tracers.size(); ++i) inputs.push_back({tracers[i], c.operands[i].axis});
+        std::vector<Tensor> outputs;
+        for (Batched& out : batch_graph(*c.as<CallParams>().body, inputs, c.lanes)) {
+          if (all_mapped && !out.axis) out = {lanes::spread(out.value, c.lanes, 0, c.where()), 0};
+          result.axes.push_back(out.axis);
+          outputs.push_back(std::move(out.value));
+        }
+        return outputs;
+      },
+      avals, {.kind = ScopeKind::branch, .transform = "vt::vmap"});
+  return result;
+}
+
+BatchedList emit_body(const BatchCall& c, BatchedBody body, std::shared_ptr<const CustomRule> rule) {
+  std::vector<Tensor> operands;
+  for (const Batched& x : c.operands) operands.push_back(x.value);
+  operands.insert(operands.end(), body.recorded.captured.begin(), body.recorded.captured.end());
+  CallParams p = c.as<CallParams>();
+  p.body = std::make_shared<const GraphBody>(std::move(body.recorded.graph));
+  p.rule = std::move(rule);
+  BatchedList results;
+  std::size_t k = 0;
+  for (Tensor& t : emit_all(c.equation.op, make_params(std::move(p)), operands, c.where())) results.push_back({std::move(t), body.axes[k++]});
+  return results;
+}
+
+MappedAxes explicit_axes(const BatchCall& c) {
+  MappedAxes axes;
+  for (int i = 0; i < c.as<CallParams>().explicit_operands; ++i) axes.push_back(c.operands[static_cast<std::size_t>(i)].axis);
+  return axes;
+}
+
+// A cotangent as its operand needs it: lanes at the operand's axis, or summed when all lanes share the operand.
+Tensor cotangent_for(const Batched& cotangent, const MappedAxis& axis, std::int64_t lanes, Where where) {
+  if (axis) return lanes::at_axis(cotangent, *axis, lanes, where);
+  if (!is_float(cotangent.value.dtype())) return full_tensor(Scalar(false).converted(cotangent.value.dtype()), lanes::lane_aval(cotangent));
+  const Batched every{lanes::at_axis(cotangent, cotangent.axis.value_or(0), lanes, where), cotangent.axis.value_or(0)};
+  return emit(Op::reduce_sum, make_params(AxesParams{Axes{*every.axis}}), {every.value}, where);
+}
+
+// A derivative rule has run on the wrong number of values: the user's, or of the transform that calls it.
+void check_count(const CustomRule& rule, const char* part, std::size_t got, std::size_t wanted, Where where) {
+  if (got == wanted) return;
+  fail(ErrorKind::tree, "vt::vmap: the " + std::string(part) + " rule of " + (rule.name.empty() ? "a custom function" : rule.name) + " gave " + std::to_string(got) +
+                            " values, not " + std::to_string(wanted), where);
+}
+
+}  // namespace structure_batch
+
+BatchedList call(const BatchCall& c) { return structure_batch::emit_body(c, structure_batch::batch_body(c, false), c.as<CallParams>().rule); }
+
+BatchedList custom_jvp(const BatchCall& c) {
+  using namespace structure_batch;
+  BatchedBody body = batch_body(c, true);
+  auto batched = std::make_shared<CustomRule>(*c.as<CallParams>().rule);
+  batched->jvp = [rule = c.as<CallParams>().rule, in_axes = explicit_axes(c), out_axes = body.axes, lanes = c.lanes, where = c.where()](std::span<const Tensor> arguments) {
+    // A tangent has its primal's lanes.
+    std::vector<Batched> inputs;
+    for (std::size_t i = 0; i < arguments.size(); ++i) inputs.push_back({arguments[i], in_axes[i % in_axes.size()]});
+    std::vector<Tensor> results;
+    for (const Batched& out : batch_function(rule->jvp, inputs, lanes, "vt::vmap"))
+      results.push_back(lanes::at_axis(out, *out_axes[results.size() % out_axes.size()], lanes, where));
+    check_count(*rule, "jvp", results.size(), 2 * out_axes.size(), where);
+    return results;
+  };
+  return emit_body(c, std::move(body), std::move(batched));
+}
+
+BatchedList custom_vjp(const BatchCall& c) {
+  using namespace structure_batch;
+  BatchedBody body = batch_body(c, true);
+  // Where the lanes of the residuals lie, found when the forward rule runs. The same on every run, so any of them may tell.
+  struct Residuals {
+    std::mutex mutex;
+    MappedAxes axes;
+  };
+  auto residuals = std::make_shared<Residuals>();
+  auto batched = std::make_shared<CustomRule>(*c.as<CallParams>().rule);
+  const auto rule = c.as<CallParams>().rule;
+  batched->forward = [rule, residuals, in_axes = explicit_axes(c), out_axes = body.axes, lanes = c.lanes, where = c.where()](std::span<const Tensor> primals) {
+    std::vector<Batched> inputs;
+    for (std::size_t i = 0; i < primals.size(); ++i) inputs.push_back({primals[i], in_axes[i]});
+    std::vector<Tensor> results;
+    MappedAxes axes;
+    for (Batched& out : batch_function(rule->forward, inputs, lanes, "vt::vmap")) {
+      if (results.size() < out_axes.size()) {
+        results.push_back(lanes::at_axis(out, *out_axes[results.size()], lanes, where));
+      } else {
+        axes.push_back(out.axis);
+        results.push_back(std::move(out.value));
+      }
+    }
+    std::lock_guard lock(residuals->mutex);
+    residuals->axes = std::move(axes);
+    return results;
+  };
+  batched->backward = [rule, residuals, in_axes = explicit_axes(c), out_axes = body.axes, lanes = c.lanes, where = c.where()](std::span<const Tensor> arguments) {
+    MappedAxes axes;
+    {
+      std::lock_guard lock(residuals->mutex);
+      axes = residuals->axes;
+    }
+    axes.insert(axes.end(), out_axes.begin(), out_axes.end());
+    check_count(*rule, "forward", axes.size(), arguments.size(), where);
+    std::vector<Batched> inputs;
+    for (std::size_t i = 0; i < arguments.size(); ++i) inputs.push_back({arguments[i], axes[i]});
+    const std::vector<Batched> cotangents = batch_function(rule->backward, inputs, lanes, "vt::vmap");
+    check_count(*rule, "backward", cotangents.size(), in_axes.size(), where);
+    std::vector<Tensor> results;
+    for (std::size_t i = 0; i < cotangents.size(); ++i) results.push_back(cotangent_for(cotangents[i], in_axes[i], lanes, where));
+    return results;
+  };
+  return emit_body(c, std::move(body), std::move(batched));
+}
+
+BatchedList custom_vmap(const BatchCall& c) {
+  using namespace structure_batch;
+  const auto& p = c.as<CallParams>();
+  // The user's rule knows nothing of captured values; when lanes differ in one of those, the body decides.
+  for (std::size_t i = static_cast<std::size_t>(p.explicit_operands); i < c.operands.size(); ++i)
+    if (c.mapped(i)) return call(c);
+  std::vector<bool> mapped, out_mapped;
+  std::vector<Tensor> arguments;
+  for (int i = 0; i < p.explicit_operands; ++i) {
+    const Batched& x = c.operands[static_cast<std::size_t>(i)];
+    mapped.push_back(x.axis.has_value());
+    arguments.push_back(x.axis ? lanes::moved(x.value, *x.axis, 0, c.where()) : x.value);
+  }
+  const std::string name = "the rule of " + (p.rule->name.empty() ? std::string("vt::custom_vmap") : p.rule->name);
+  std::vector<Tensor> values;
+  {
+    const WhereScope own_lines(Where{});
+    values = p.rule->batch(c.lanes, mapped, arguments, out_mapped);
+  }
+  const std::size_t count = c.equation.outputs.size();
+  if (values.size() != count || out_mapped.size() != count)
+    fail(ErrorKind::tree, "vt::vmap: " + name + " gave " + std::to_string(values.size()) + " results and " + std::to_string(out_mapped.size()) +
+                              " out_mapped flags; the function has " + std::to_string(count) + " results", c.where());
+  BatchedList results;
+  for (std::size_t k = 0; k < count; ++k) {
+    const Aval& lane = c.result_aval(k);
+    const Aval wanted = out_mapped[k] ? Aval(lane.dtype, lanes::inserted(lane.shape, 0, c.lanes)) : lane;
+    if (!values[k].defined()) fail(ErrorKind::tree, "vt::vmap: " + name + " gave an empty Tensor as result " + std::to_string(k), c.where());
+    const Aval& got = aval_of(values[k]);
+    if (got.dtype != wanted.dtype || got.shape != wanted.shape)
+      fail(ErrorKind::shape, "vt::vmap: " + name + " gave result " + std::to_string(k) + " as " + got.str() + "; " + std::to_string(c.lanes) + " lanes of the function's " +
+                                 lane.str() + (out_mapped[k] ? " are " : ", unmapped, are ") + wanted.str(), c.where());
+    results.push_back({values[k], out_mapped[k] ? MappedAxis(0) : std::nullopt});
+  }
+  return results;
+}
+
+}  // namespace vt::detail::batch_rules

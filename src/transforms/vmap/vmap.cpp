@@ -1,0 +1,214 @@
+// The entry points of vmap, pfor and custom_vmap: checks the axes, records the function for one lane, walks it for all.
+#include <algorithm>
+#include <limits>
+#include <string>
+
+#include <vt/detail/entry_points.hpp>
+
+#include "../../trace/scope.hpp"
+#include "../../trace/thread_state.hpp"
+#include "lanes.hpp"
+
+namespace vt::detail {
+
+namespace vmap_entry {
+
+std::string argument_name(const VmapCall& call, std::size_t i) { return call.argument_name ? call.argument_name(i) : "argument leaf " + std::to_string(i); }
+std::string result_name(const VmapCall& call, std::size_t i) { return call.result_name ? call.result_name(i) : "result leaf " + std::to_string(i); }
+
+[[noreturn]] void refuse(const VmapCall& call, ErrorKind kind, const std::string& message) {
+  fail(kind, std::string(call.transform) + ": " + message, call.where);
+}
+
+std::vector<Batched> mapped_arguments(const VmapCall& call) {
+  if (call.in_axes.size() != call.arguments.size())
+    refuse(call, ErrorKind::tree, "in_axes has " + std::to_string(call.in_axes.size()) + " entries for " + std::to_string(call.arguments.size()) + " argument leaves");
+  std::vector<Batched> result;
+  result.reserve(call.arguments.size());
+  for (std::size_t i = 0; i < call.arguments.size(); ++i) {
+    const Tensor& x = call.arguments[i];
+    if (!x.defined()) refuse(call, ErrorKind::value, argument_name(call, i) + " is an empty Tensor");
+    MappedAxis axis = call.in_axes[i];
+    if (axis) {
+      const int rank = x.rank();
+      if (rank == 0)
+        refuse(call, ErrorKind::shape, "in_axes maps axis " + std::to_string(*axis) + " of " + argument_name(call, i) + ", a scalar " + aval_of(x).str() + "; give it vt::unmapped");
+      if (*axis < -rank || *axis >= rank)
+        refuse(call, ErrorKind::shape, "in_axes maps axis " + std::to_string(*axis) + " of " + argument_name(call, i) + ", which is " + aval_of(x).str());
+      if (*axis < 0) *axis += rank;
+    }
+    result.push_back({x, axis});
+  }
+  return result;
+}
+
+std::int64_t lanes_of(const Batched& x) { return x.value.shape()[static_cast<std::size_t>(*x.axis)]; }
+
+std::int64_t lane_count(const VmapCall& call, const std::vector<Batched>& arguments) {
+  if (call.axis_size && *call.axis_size < 0) refuse(call, ErrorKind::value, "axis_size is " + std::to_string(*call.axis_size));
+  std::optional<std::int64_t> lanes = call.axis_size;
+  bool differ = false;
+  for (const Batched& a : arguments) {
+    if (!a.axis) continue;
+    if (!lanes) lanes = lanes_of(a);
+    differ = differ || lanes_of(a) != *lanes;
+  }
+  if (!lanes) refuse(call, ErrorKind::shape, "no argument is mapped, so the number of lanes is not known; give axis_size");
+  if (differ) {
+    std::string message = call.axis_size ? "axis_size is " + std::to_string(*call.axis_size) : std::string("the mapped axes differ in size");
+    const char* separator = call.axis_size ? ", but " : ": ";
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+      if (!arguments[i].axis) continue;
+      message += separator + argument_name(call, i) + " has " + std::to_string(lanes_of(arguments[i])) + " (axis " + std::to_string(*arguments[i].axis) + " of " +
+                 aval_of(arguments[i].value).str() + ")";
+      separator = ", ";
+    }
+    refuse(call, ErrorKind::shape, message);
+  }
+  return *lanes;
+}
+
+// The asked-for axis of each result, counted from the front.
+std::vector<MappedAxis> result_axes(const VmapCall& call, const GraphBody& lane) {
+  const std::size_t count = lane.outputs.size();
+  std::vector<MappedAxis> axes = call.out_axes ? call.out_axes(count) : std::vector<MappedAxis>(count, 0);
+  if (axes.size() != count)
+    refuse(call, ErrorKind::tree, "out_axes has " + std::to_string(axes.size()) + " entries for " + std::to_string(count) + " result leaves");
+  for (std::size_t k = 0; k < count; ++k) {
+    if (!axes[k]) continue;
+    const Aval& aval = lane.aval(lane.outputs[k]);
+    const int rank = aval.shape.rank() + 1;
+    if (*axes[k] < -rank || *axes[k] >= rank)
+      refuse(call, ErrorKind::shape, "out_axes puts the lanes at axis " + std::to_string(*axes[k]) + " of " + result_name(call, k) + ", which is " + aval.str() + " per lane");
+    if (*axes[k] < 0) *axes[k] += rank;
+  }
+  return axes;
+}
+
+[[noreturn]] void refuse_unmapped(const VmapCall& call, const GraphBody& lane, std::size_t k) {
+  refuse(call, ErrorKind::transform, result_name(call, k) + ", " + lane.aval(lane.outputs[k]).str() + " per lane, differs between lanes, so its out_axes cannot be vt::unmapped");
+}
+
+// Which results of the function depend on an input that differs between lanes: what does not is the same in every block.
+std::vector<bool> dependent_results(const Recorded& lane, std::size_t mapped_inputs) {
+  const GraphBody& g = lane.graph;
+  std::vector<bool> depends(g.avals.size());
+  for (std::size_t i = 0; i < mapped_inputs; ++i) depends[static_cast<std::size_t>(g.inputs[i])] = true;
+  for (const Equation& e : g.equations) {
+    const bool any = std::any_of(e.inputs.begin(), e.inputs.end(), [&](Var v) { return depends[static_cast<std::size_t>(v)]; });
+    for (Var v : e.outputs) depends[static_cast<std::size_t>(v)] = any;
+  }
+  std::vector<bool> result;
+  for (Var v : g.outputs) result.push_back(depends[static_cast<std::size_t>(v)]);
+  return result;
+}
+
+// Lanes first … first + count − 1 of an argument.
+Batched block_of(const Batched& x, std::int64_t first, std::int64_t count, Where where) {
+  if (!x.axis) return x;
+  const auto at = static_cast<std::size_t>(*x.axis);
+  Shape shape = x.value.shape();
+  const Node* n = x.value.node();
+  if (n->op == Op::iota && shape.rank() == 1) {  // a loop's index stays one
+    const DType dtype = x.value.dtype();
+    const Tensor index = emit(Op::iota, make_params(IotaParams{Aval(dtype, Shape{count}), 0}), {}, where);
+    const Tensor start = full_tensor(Scalar(first).converted(dtype), Aval(dtype, Shape{}));
+    return {first == 0 ? index : emit(Op::add, {}, {index, start}, where), 0};
+  }
+  if (n->level == 0 && thread_state().floor == 0) {
+    // Run block by block: with the start as a value, all blocks are one program.
+    std::vector<Tensor> operands{x.value};
+    for (std::size_t a = 0; a < shape.size(); ++a) operands.push_back(tensor(a == at ? first : std::int64_t{0}, where));
+    shape[at] = count;
+    return {emit(Op::dynamic_slice, make_params(ShapeParams{shape}), operands, where), x.axis};
+  }
+  SliceParams p{Shape::filled(shape.size(), 0), shape, Shape::filled(shape.size(), 1)};
+  p.start[at] = first;
+  p.limit[at] = first + count;
+  return {emit(Op::slice, make_params(std::move(p)), {x.value}, where), x.axis};
+}
+
+std::vector<Tensor> run_in_blocks(const VmapCall& call, const Recorded& lane, const std::vector<Batched>& arguments, std::int64_t lanes,
+                                  const std::vector<MappedAxis>& axes) {
+  const auto mapped = std::count_if(arguments.begin(), arguments.end(), [](const Batched& a) { return a.axis.has_value(); });
+  const std::vector<bool> depends = dependent_results(lane, static_cast<std::size_t>(mapped));
+  for (std::size_t k = 0; k < axes.size(); ++k)
+    if (depends[k] && !axes[k]) refuse_unmapped(call, lane.graph, k);
+  std::vector<std::vector<Tensor>> parts(axes.size());
+  for (std::int64_t first = 0; first < lanes; first += call.chunk) {
+    const std::int64_t count = std::min(call.chunk, lanes - first);
+    std::vector<Batched> block;
+    for (const Batched& a : arguments) block.push_back(block_of(a, first, count, call.where));
+    const std::vector<Batched> results = batch_recorded(lane, block, count);
+    std::vector<Tensor> made;
+    for (std::size_t k = 0; k < results.size(); ++k) {
+      if (!axes[k] && first > 0) continue;  // the same in every block
+      parts[k].push_back(axes[k] ? lanes::at_axis(results[k], *axes[k], count, call.where) : results[k].value);
+      made.push_back(parts[k].back());
+    }
+    // What blocks are for: the memory of one at a time. Under a trace that is the compiler's to plan.
+    if (thread_state().floor == 0 && std::none_of(made.begin(), made.end(), [](const Tensor& t) { return is_tracer(t); })) evaluate(made, call.where);
+  }
+  std::vector<Tensor> outputs;
+  for (std::size_t k = 0; k < axes.size(); ++k)
+    outputs.push_back(parts[k].size() == 1 ? parts[k][0] : emit(Op::concatenate, make_params(AxisParams{*axes[k]}), parts[k], call.where));
+  return outputs;
+}
+
+}  // namespace vmap_entry
+
+std::vector<Tensor> vmap_flat(const FlatFunction& f, const VmapCall& call) {
+  using namespace vmap_entry;
+  if (call.chunk < 0) refuse(call, ErrorKind::value, "chunk is " + std::to_string(call.chunk) + "; it is a number of lanes, or 0 for all");
+  const std::vector<Batched> arguments = mapped_arguments(call);
+  const std::int64_t lanes = lane_count(call, arguments);
+  const Recorded lane = record_lane(f, arguments, call.transform);
+  const std::vector<MappedAxis> axes = result_axes(call, lane.graph);
+  const WhereScope line(call.where);
+  if (call.chunk > 0 && call.chunk < lanes) return run_in_blocks(call, lane, arguments, lanes, axes);
+  std::vector<Tensor> outputs;
+  outputs.reserve(axes.size());
+  for (const Batched& result : batch_recorded(lane, arguments, lanes)) {
+    const MappedAxis& axis = axes[outputs.size()];
+    if (result.axis && !axis) refuse_unmapped(call, lane.graph, outputs.size());
+    outputs.push_back(axis ? lanes::at_axis(result, *axis, lanes, call.where) : result.value);
+  }
+  return outputs;
+}
+
+std::vector<Tensor> pfor_flat(const FlatFunction& f, std::int64_t n, std::int64_t chunk, Where where) {
+  if (n < 0 || n > std::numeric_limits<std::int32_t>::max())
+    fail(ErrorKind::value, "vt::pfor: " + std::to_string(n) + " iterations; the index is i32 and starts at 0", where);
+  const Tensor index = emit(Op::iota, make_params(IotaParams{Aval(DType::i32, Shape{n}), 0}), {}, where);
+  const MappedAxis axis = 0;
+  VmapCall call;
+  call.arguments = {&index, 1};
+  call.in_axes = {&axis, 1};
+  call.chunk = chunk;
+  call.transform = "vt::pfor";
+  call.where = where;
+  return vmap_flat(f, call);
+}
+
+std::vector<Tensor> custom_vmap_flat(const FlatFunction& f, const FlatBatchRule& rule, std::span<const Tensor> arguments, Where where) {
+  std::vector<Aval> avals;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (!arguments[i].defined()) fail(ErrorKind::value, "vt::custom_vmap: argument leaf " + std::to_string(i) + " is an empty Tensor", where);
+    avals.push_back(aval_of(arguments[i]));
+  }
+  Recorded recorded = record(f, avals, {.kind = ScopeKind::branch, .transform = "vt::custom_vmap"});
+  if (recorded.graph.outputs.empty()) return {};
+  auto custom = std::make_shared<CustomRule>();
+  custom->name = "vt::custom_vmap";
+  custom->batch = rule;
+  std::vector<Tensor> operands(arguments.begin(), arguments.end());
+  operands.insert(operands.end(), recorded.captured.begin(), recorded.captured.end());
+  CallParams p;
+  p.body = std::make_shared<const GraphBody>(std::move(recorded.graph));
+  p.rule = std::move(custom);
+  p.explicit_operands = static_cast<int>(arguments.size());
+  const auto outputs = emit_all(Op::custom_vmap, make_params(std::move(p)), operands, where);
+  return {outputs.begin(), outputs.end()};
+}
+
+}  // namespace vt::detail

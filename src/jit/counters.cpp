@@ -1,8 +1,5 @@
-// Counters behind vt::stats(), and the warnings that are reported instead of printed.
+// Counters behind vt::stats().
 #include "counters.hpp"
-
-#include <mutex>
-#include <vector>
 
 #include <vt/execution.hpp>
 
@@ -39,28 +36,11 @@ constexpr Row rows[] = {
 static_assert(sizeof(rows) / sizeof(rows[0]) * sizeof(std::uint64_t) == sizeof(Stats), "one row per counter");
 static_assert(sizeof(Counters) == sizeof(Stats));
 
-struct Warnings {
-  std::mutex mutex;
-  std::vector<std::string> lines;
-};
-Warnings& warning_list() {
-  static Warnings list;
-  return list;
-}
-
 }  // namespace counter_table
 
 Counters& counters() {
   static Counters all;
   return all;
-}
-
-void warn_once(const std::string& line) {
-  auto& list = counter_table::warning_list();
-  std::lock_guard lock(list.mutex);
-  for (const std::string& known : list.lines)
-    if (known == line) return;
-  list.lines.push_back(line);
 }
 
 }  // namespace vt::detail
@@ -81,14 +61,6 @@ std::string Stats::str() const {
   std::string text;
   for (const auto& row : detail::counter_table::rows)
     if (this->*row.shown) text += std::string(row.name) + ": " + std::to_string(this->*row.shown) + "\n";
-  return text;
-}
-
-std::string warnings() {
-  auto& list = detail::counter_table::warning_list();
-  std::lock_guard lock(list.mutex);
-  std::string text;
-  for (const std::string& line : list.lines) text += line + "\n";
   return text;
 }
 

@@ -1,9 +1,10 @@
-// Counters behind vt::stats(), and the warnings that are reported instead of printed.
+// Counters behind vt::stats().
 #pragma once
 
 #include <atomic>
 #include <cstdint>
-#include <string>
+
+#include "../trace/warnings.hpp"
 
 namespace vt::detail {
 
@@ -16,8 +17,5 @@ struct Counters {
 Counters& counters();
 
 inline void count(std::atomic<std::uint64_t>& counter, std::uint64_t by = 1) { counter.fetch_add(by, std::memory_order_relaxed); }
-
-/// Remembers a line for vt::warnings(); the same line is kept once.
-void warn_once(const std::string& line);
 
 }  // namespace vt::detail

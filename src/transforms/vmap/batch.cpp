@@ -2,9 +2,9 @@
 #include "batch.hpp"
 
 #include <algorithm>
-#include <mutex>
 
 #include "../../trace/thread_state.hpp"
+#include "../../trace/warnings.hpp"
 #include "batch_rules.hpp"
 #include "lanes.hpp"
 
@@ -20,16 +20,6 @@ void replay_once(const GraphBody& graph, const Equation& e, std::span<const Tens
   for (std::size_t i = 1; i < e.outputs.size(); ++i)
     values[static_cast<std::size_t>(e.outputs[i])] = {Tensor::share(n, static_cast<int>(i)), std::nullopt};
   values[static_cast<std::size_t>(e.outputs[0])] = {Tensor::adopt(n), std::nullopt};
-}
-
-// Warnings of one process, each once. Only a program that meets a refusal ever takes the lock.
-struct Warnings {
-  std::mutex mutex;
-  std::vector<std::string> lines;
-};
-Warnings& warnings() {
-  static Warnings w;
-  return w;
 }
 
 }  // namespace batch_walk
@@ -94,11 +84,6 @@ std::vector<Batched> batch_function(const FlatFunction& f, std::span<const Batch
   return batch_recorded(record_lane(f, arguments, transform), arguments, lanes);
 }
 
-std::vector<std::string> lane_loop_warnings() {
-  std::lock_guard lock(batch_walk::warnings().mutex);
-  return batch_walk::warnings().lines;
-}
-
 namespace batch_rules {
 
 BatchedList never_mapped(const BatchCall& c) {
@@ -106,12 +91,7 @@ BatchedList never_mapped(const BatchCall& c) {
 }
 
 BatchedList lane_loop(const BatchCall& c) {
-  {
-    std::string line = "vt::vmap: " + describe(c.equation.op, c.equation.params) + " has no batch rule for these operands and runs once per lane" + at(c.where());
-    std::lock_guard lock(batch_walk::warnings().mutex);
-    auto& lines = batch_walk::warnings().lines;
-    if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(std::move(line));
-  }
+  warn_once("vt::vmap: " + describe(c.equation.op, c.equation.params) + " has no batch rule for these operands and runs once per lane" + at(c.where()));
   std::vector<std::vector<Tensor>> per_result(c.equation.outputs.size());
   std::vector<Tensor> operands(c.operands.size());
   for (std::int64_t lane = 0; lane < c.lanes; ++lane) {

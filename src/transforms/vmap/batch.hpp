@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "../../trace/graph.hpp"
@@ -31,8 +30,5 @@ Recorded record_lane(const FlatFunction& f, std::span<const Batched> arguments, 
 std::vector<Batched> batch_recorded(const Recorded& lane, std::span<const Batched> arguments, std::int64_t lanes);
 /// Both. The results lie wherever the rules put the lanes.
 std::vector<Batched> batch_function(const FlatFunction& f, std::span<const Batched> arguments, std::int64_t lanes, const char* transform);
-
-/// Ops that went lane by lane for want of a batch rule, one line each ("vt::vmap: reduce … ; at file:line"); what vt::stats() shows.
-std::vector<std::string> lane_loop_warnings();
 
 }  // namespace vt::detail

@@ -50,7 +50,7 @@ BatchedList call(const BatchCall&);
 BatchedList custom_jvp(const BatchCall&);
 BatchedList custom_vjp(const BatchCall&);
 BatchedList custom_vmap(const BatchCall&);
-/// The refusal: no rule for this op or these operands, so one equation per lane. Noted in lane_loop_warnings().
+/// The refusal: no rule for this op or these operands, so one equation per lane. vt::warnings() tells of it.
 BatchedList lane_loop(const BatchCall&);
 
 consteval RuleTable<BatchRule> make() {

@@ -1,0 +1,44 @@
+// Warnings that are kept for vt::warnings() instead of being printed.
+#include "warnings.hpp"
+
+#include <mutex>
+#include <vector>
+
+#include <vt/execution.hpp>
+
+namespace vt::detail {
+
+namespace warning_list {
+
+struct List {
+  std::mutex mutex;
+  std::vector<std::string> lines;
+};
+List& all() {
+  static List list;
+  return list;
+}
+
+}  // namespace warning_list
+
+void warn_once(const std::string& line) {
+  auto& list = warning_list::all();
+  std::lock_guard lock(list.mutex);
+  for (const std::string& known : list.lines)
+    if (known == line) return;
+  list.lines.push_back(line);
+}
+
+}  // namespace vt::detail
+
+namespace vt {
+
+std::string warnings() {
+  auto& list = detail::warning_list::all();
+  std::lock_guard lock(list.mutex);
+  std::string text;
+  for (const std::string& line : list.lines) text += line + "\n";
+  return text;
+}
+
+}  // namespace vt

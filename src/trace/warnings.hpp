@@ -1,0 +1,11 @@
+// Warnings that are kept for vt::warnings() instead of being printed.
+#pragma once
+
+#include <string>
+
+namespace vt::detail {
+
+/// Remembers a line for vt::warnings(); the same line is kept once.
+void warn_once(const std::string& line);
+
+}  // namespace vt::detail

@@ -14,7 +14,7 @@
 namespace {
 
 using vt::DType;
-using vt::detail::cpu::MatmulSpec;
+using vt::detail::MatmulSpec;
 
 // Element i of an array of `d` as double.
 double get(const std::vector<unsigned char>& bytes, DType d, std::int64_t i) {

@@ -15,6 +15,7 @@
 #include "../../src/jit/cpu/target.cpp"
 #include "../../src/jit/execute.cpp"
 #include "../../src/jit/jit_cache.cpp"
+#include "../../src/jit/matmul_spec.cpp"
 #include "../../src/jit/threads.cpp"
 #include "../../src/trace/buffer.cpp"
 #include "../../src/trace/convert.cpp"

@@ -5,19 +5,9 @@
 #include <memory>
 #include <string>
 
-#include <vt/dtype.hpp>
+#include "../matmul_spec.hpp"
 
 namespace vt::detail::cpu {
-
-/// c[i][m,n] = Σ_k a[i][m,k] · b[i][k,n] for i < batch. Strides in elements; c is dense and row-major.
-struct MatmulSpec {
-  DType a_dtype = DType::f32, b_dtype = DType::f32;  ///< of the operands in memory
-  DType accumulate = DType::f32;                     ///< of the sums
-  DType result = DType::f32;                         ///< of c
-  std::int64_t batch = 1, m = 1, n = 1, k = 1;
-  std::int64_t a_batch = 0, a_row = 0, a_column = 1;
-  std::int64_t b_batch = 0, b_row = 0, b_column = 1;
-};
 
 /// A product made ready to run. Any thread may run it; the work is cut by the shape alone, so the bits never depend on threads.
 class Matmul {

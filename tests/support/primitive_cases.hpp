@@ -1,0 +1,270 @@
+// The table of primitive cases: for every op, operands and parameters that a property test can run, whatever the transform.
+#pragma once
+
+#include <cmath>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "src/trace/graph.hpp"
+#include "src/trace/node.hpp"
+#include "src/trace/scope.hpp"
+#include "support/property.hpp"
+
+namespace vt_test {
+
+struct OperandSpec {
+  vt::DType dtype;
+  vt::Shape shape;
+  double low = -2, high = 2;
+};
+
+struct PrimitiveCase {
+  vt::detail::Op op;
+  vt::detail::ParamsRef params;
+  std::vector<OperandSpec> operands;
+  /// Element-wise and moving ops give the same bits however they are batched; inexact ones may differ in the last places where a
+  /// backend has several kernels for them.
+  double ulps = 0;
+
+  std::string name() const {
+    std::string text = vt::detail::describe(op, params) + "(";
+    for (std::size_t i = 0; i < operands.size(); ++i)
+      text += (i ? ", " : "") + std::string(vt::name_of(operands[i].dtype)) + operands[i].shape.str();
+    return text + ")";
+  }
+  std::vector<vt::Tensor> run(std::span<const vt::Tensor> arguments) const {
+    const auto results = vt::detail::emit_all(op, params, arguments, vt::Where{});
+    return {results.begin(), results.end()};
+  }
+  /// Quarters (whole numbers for the integer dtypes) in the operand's range, so that sums and products are exact.
+  vt::Tensor operand(std::size_t i, std::uint64_t seed) const {
+    const OperandSpec& s = operands[i];
+    if (!vt::is_float(s.dtype)) return random_tensor(s.dtype, s.shape, s.low, s.high, seed);
+    std::vector<double> values = random_tensor(vt::i32, s.shape, std::ceil(s.low * 4), std::floor(s.high * 4), seed).to_vector<double>();
+    for (double& v : values) v /= 4;
+    return make_tensor(s.dtype, s.shape, values);
+  }
+};
+
+namespace primitive_table {
+
+using namespace vt::detail;
+using vt::Axes, vt::Shape, vt::DType;
+
+inline void add_unary(std::vector<PrimitiveCase>& cases) {
+  auto add = [&](Op op, ParamsRef p, DType d, double low, double high, double ulps = 0) {
+    for (const Shape& shape : {Shape{}, Shape{2, 3}}) cases.push_back({op, p, {{d, shape, low, high}}, ulps});
+  };
+  for (DType d : {vt::f32, vt::f64, vt::f16}) {
+    for (Op op : {Op::neg, Op::abs, Op::sign, Op::floor, Op::ceil, Op::round, Op::trunc, Op::is_finite, Op::is_nan, Op::is_inf, Op::stop_gradient})
+      add(op, {}, d, -3, 3);
+    for (Op op : {Op::exp, Op::exp2, Op::expm1, Op::sin, Op::cos, Op::tan, Op::atan, Op::sinh, Op::cosh, Op::tanh, Op::asinh, Op::sigmoid, Op::erf, Op::erfc, Op::cbrt})
+      add(op, {}, d, -2, 2, 4);
+    for (Op op : {Op::log, Op::log1p, Op::log2, Op::sqrt, Op::rsqrt, Op::lgamma, Op::digamma}) add(op, {}, d, 0.25, 3, 4);
+    for (Op op : {Op::asin, Op::acos, Op::atanh, Op::erf_inv}) add(op, {}, d, -0.75, 0.75, 4);
+    add(Op::acosh, {}, d, 1, 3, 4);
+    add(Op::integer_pow, make_params(IntegerPowParams{3}), d, -2, 2);
+    add(Op::reduce_precision, make_params(PrecisionParams{5, 4}), d, -2, 2);
+    add(Op::convert, make_params(ConvertParams{vt::i32, false}), d, -3, 3);
+  }
+  for (DType d : {vt::i32, vt::u8, vt::i64}) {
+    for (Op op : {Op::neg, Op::not_, Op::popcount, Op::clz}) add(op, {}, d, -100, 100);
+    add(Op::convert, make_params(ConvertParams{vt::f32, false}), d, -100, 100);
+  }
+  add(Op::not_, {}, vt::bool_, 0, 1);
+  add(Op::bitcast, make_params(ConvertParams{vt::u32, false}), vt::f32, -2, 2);
+  add(Op::bitcast, make_params(ConvertParams{vt::f64, false}), vt::i64, 0, 100);
+}
+
+inline void add_binary(std::vector<PrimitiveCase>& cases) {
+  auto add = [&](Op op, DType d, double low, double high, double low2, double high2, double ulps = 0) {
+    const Shape scalar{}, shaped{2, 3};
+    for (const auto& [a, b] : {std::pair(shaped, shaped), std::pair(shaped, scalar), std::pair(scalar, shaped), std::pair(scalar, scalar)})
+      cases.push_back({op, {}, {{d, a, low, high}, {d, b, low2, high2}}, ulps});
+  };
+  for (DType d : {vt::f32, vt::f64}) {
+    for (Op op : {Op::add, Op::sub, Op::mul, Op::max, Op::min, Op::nextafter, Op::eq, Op::ne, Op::lt, Op::le, Op::gt, Op::ge}) add(op, d, -2, 2, -2, 2);
+    for (Op op : {Op::div, Op::rem}) add(op, d, -3, 3, 0.5, 2);
+    add(Op::pow, d, 0.25, 3, -2, 2, 4);
+    add(Op::atan2, d, -2, 2, -2, 2, 4);
+  }
+  for (DType d : {vt::i32, vt::u8}) {
+    for (Op op : {Op::add, Op::sub, Op::mul, Op::max, Op::min, Op::div, Op::rem, Op::eq, Op::ne, Op::lt, Op::le, Op::gt, Op::ge, Op::and_, Op::or_, Op::xor_})
+      add(op, d, -9, 9, -3, 3);
+    for (Op op : {Op::pow, Op::shift_left, Op::shift_right_logical, Op::shift_right_arithmetic}) add(op, d, -9, 9, 0, 5);
+  }
+  for (Op op : {Op::and_, Op::or_, Op::xor_, Op::eq}) add(op, vt::bool_, 0, 1, 0, 1);
+  const Shape scalar{}, shaped{2, 3};
+  for (const Shape& p : {scalar, shaped})
+    for (const Shape& a : {scalar, shaped})
+      for (const Shape& b : {scalar, shaped}) cases.push_back({Op::select, {}, {{vt::bool_, p}, {vt::f32, a}, {vt::f32, b}}});
+}
+
+inline GraphRef scalar_body(const vt::detail::FlatFunction& f, DType d, std::size_t n) {
+  return std::make_shared<const GraphBody>(record(f, std::vector<Aval>(n, Aval(d, Shape{})), {.kind = ScopeKind::branch}).graph);
+}
+
+inline void add_reduce(std::vector<PrimitiveCase>& cases) {
+  for (const Axes& axes : {Axes{0}, Axes{1}, Axes{2}, Axes{0, 2}, Axes{0, 1, 2}, Axes{}}) {
+    const ParamsRef p = make_params(AxesParams{axes});
+    for (Op op : {Op::reduce_sum, Op::reduce_prod, Op::reduce_max, Op::reduce_min})
+      for (DType d : {vt::f64, vt::i32}) cases.push_back({op, p, {{d, {2, 3, 2}, -1, 1}}});
+    for (Op op : {Op::reduce_any, Op::reduce_all}) cases.push_back({op, p, {{vt::bool_, {2, 3, 2}}}});
+  }
+  for (int axis : {0, 1, 2}) {
+    for (Op op : {Op::argmax, Op::argmin}) cases.push_back({op, make_params(ArgParams{axis, vt::i32}), {{vt::f32, {2, 3, 2}}}});
+    for (bool reverse : {false, true})
+      for (Op op : {Op::cumsum, Op::cumprod, Op::cummax, Op::cummin})
+        cases.push_back({op, make_params(CumulativeParams{axis, reverse}), {{vt::f64, {2, 3, 2}, -1, 1}}});
+    cases.push_back({Op::cumlogsumexp, make_params(CumulativeParams{axis, axis == 1}), {{vt::f64, {2, 3, 2}}}, 8});
+  }
+  const GraphRef sum_of_products = scalar_body(
+      [](std::span<const vt::Tensor> a) -> std::vector<vt::Tensor> {
+        const vt::Tensor product = emit(Op::mul, {}, {a[0], a[1]}, {});
+        return {emit(Op::add, {}, {emit(Op::add, {}, {a[0], a[1]}, {}), product}, {})};  // (1 + a)(1 + b) − 1
+      },
+      vt::f64, 2);
+  for (const Axes& axes : {Axes{1}, Axes{0, 2}})
+    cases.push_back({Op::reduce, make_params(ReduceParams{axes, sum_of_products}), {{vt::f64, {2, 3, 2}, -1, 1}, {vt::f64, {}, -1, 1}}});
+  const GraphRef both = scalar_body(
+      [](std::span<const vt::Tensor> a) -> std::vector<vt::Tensor> { return {emit(Op::add, {}, {a[0], a[2]}, {}), emit(Op::max, {}, {a[1], a[3]}, {})}; }, vt::f32, 4);
+  cases.push_back({Op::reduce, make_params(ReduceParams{Axes{0}, both}), {{vt::f32, {3, 2}}, {vt::f32, {3, 2}}, {vt::f32, {}}, {vt::f32, {}}}});
+}
+
+inline void add_shape(std::vector<PrimitiveCase>& cases) {
+  auto reshape = [&](const Shape& from, const Shape& to) { cases.push_back({Op::reshape, make_params(ShapeParams{to}), {{vt::f32, from}}}); };
+  reshape({2, 6}, {2, 3, 2});
+  reshape({2, 6}, {12});
+  reshape({2, 6}, {3, 4});
+  reshape({2, 1, 3}, {2, 3});
+  reshape({}, {1, 1});
+  reshape({0, 3}, {3, 0, 2});
+  for (const Axes& p : {Axes{1, 0, 2}, Axes{2, 0, 1}, Axes{2, 1, 0}, Axes{0, 1, 2}})
+    cases.push_back({Op::transpose, make_params(PermutationParams{p}), {{vt::f32, {2, 3, 4}}}});
+  auto broadcast = [&](const Shape& from, const Shape& to, const Axes& axes) {
+    cases.push_back({Op::broadcast_in_dim, make_params(BroadcastParams{to, axes}), {{vt::f32, from}}});
+  };
+  broadcast({}, {2, 3}, {});
+  broadcast({3}, {2, 3}, {1});
+  broadcast({2}, {2, 3}, {0});
+  broadcast({2, 3}, {4, 2, 5, 3}, {1, 3});
+  broadcast({1, 3}, {2, 3}, {0, 1});
+  for (int axis : {0, 1}) {
+    cases.push_back({Op::concatenate, make_params(AxisParams{axis}),
+                     {{vt::f32, axis ? Shape{2, 1} : Shape{1, 3}}, {vt::f32, {2, 3}}, {vt::f32, axis ? Shape{2, 4} : Shape{4, 3}}}});
+  }
+  cases.push_back({Op::concatenate, make_params(AxisParams{0}), {{vt::i32, {2}}}});
+  cases.push_back({Op::pad, make_params(PadParams{{1, 0}, {0, 2}, {0, 1}}), {{vt::f32, {2, 3}}, {vt::f32, {}}}});
+  cases.push_back({Op::pad, make_params(PadParams{{-1, 1}, {1, -2}, {2, 0}}), {{vt::i32, {2, 3}}, {vt::i32, {}}}});
+  for (const Axes& axes : {Axes{0}, Axes{1}, Axes{0, 1}}) cases.push_back({Op::rev, make_params(AxesParams{axes}), {{vt::f32, {2, 3}}}});
+}
+
+inline void add_index(std::vector<PrimitiveCase>& cases) {
+  cases.push_back({Op::slice, make_params(SliceParams{{1, 0}, {4, 3}, {2, 1}}), {{vt::f32, {5, 3}}}});
+  cases.push_back({Op::slice, make_params(SliceParams{{0, 1}, {5, 1}, {1, 1}}), {{vt::f32, {5, 3}}}});
+  const OperandSpec index{vt::i32, {}, -3, 6};
+  for (const Shape& sizes : {Shape{2, 1}, Shape{1, 3}, Shape{5, 2}, Shape{5, 3}})
+    cases.push_back({Op::dynamic_slice, make_params(ShapeParams{sizes}), {{vt::f32, {5, 3}}, index, index}});
+  cases.push_back({Op::dynamic_slice, make_params(ShapeParams{{2, 1}}), {{vt::f32, {5, 3}}, index, {vt::u64, {}, 0, 5}}});
+  cases.push_back({Op::dynamic_slice, make_params(ShapeParams{Shape{}}), {{vt::f32, {}}}});
+  for (const Shape& sizes : {Shape{2, 1}, Shape{5, 3}, Shape{1, 3}})
+    cases.push_back({Op::dynamic_update_slice, {}, {{vt::f32, {5, 3}}, {vt::f32, sizes}, index, index}});
+  cases.push_back({Op::dynamic_update_slice, {}, {{vt::f32, {}}, {vt::f32, {}}}});
+
+  struct Map {
+    GatherParams p;  // its fields name scatter's as well
+    Shape operand, indices, updates;
+    double low, high;
+  };
+  std::vector<Map> maps;
+  // rows by index; whole window; a window of 2 columns at (row, column); batching; offsets in front; two leading index axes
+  maps.push_back({{.offset_dims = {1}, .collapsed_slice_dims = {0}, .start_index_map = {0}, .operand_batching_dims = {}, .indices_batching_dims = {}, .slice_sizes = {1, 3}}, {5, 3}, {4, 1}, {4, 3}, -2, 6});
+  maps.push_back({{.offset_dims = {0}, .collapsed_slice_dims = {1}, .start_index_map = {1}, .operand_batching_dims = {}, .indices_batching_dims = {}, .slice_sizes = {5, 1}}, {5, 3}, {4, 1}, {5, 4}, -2, 4});
+  maps.push_back({{.offset_dims = {0, 1}, .collapsed_slice_dims = {}, .start_index_map = {0}, .operand_batching_dims = {}, .indices_batching_dims = {}, .slice_sizes = {2, 3}}, {5, 3}, {1}, {2, 3}, -2, 6});
+  maps.push_back({{.offset_dims = {1}, .collapsed_slice_dims = {0}, .start_index_map = {0, 1}, .operand_batching_dims = {}, .indices_batching_dims = {}, .slice_sizes = {1, 2}}, {5, 3}, {4, 2}, {4, 2}, -1, 5});
+  maps.push_back({{.offset_dims = {}, .collapsed_slice_dims = {0, 1}, .start_index_map = {1, 0}, .operand_batching_dims = {}, .indices_batching_dims = {}, .slice_sizes = {1, 1}}, {5, 3}, {2, 3, 2}, {2, 3}, -1, 4});
+  maps.push_back({{.offset_dims = {1}, .collapsed_slice_dims = {1}, .start_index_map = {1}, .operand_batching_dims = {0}, .indices_batching_dims = {0}, .slice_sizes = {1, 1, 2}}, {3, 4, 2}, {3, 2, 1}, {3, 2, 2}, -1, 5});
+  maps[5].p.offset_dims = {2};
+  maps.push_back({{.offset_dims = {0, 2}, .collapsed_slice_dims = {1}, .start_index_map = {1}, .operand_batching_dims = {}, .indices_batching_dims = {}, .slice_sizes = {2, 1, 3}}, {2, 4, 3}, {5, 1}, {2, 5, 3}, -1, 5});
+  for (const Map& m : maps) {
+    for (IndexMode mode : {IndexMode::clip, IndexMode::fill}) {
+      GatherParams g = m.p;
+      g.mode = mode;
+      cases.push_back({Op::gather, make_params(g), {{vt::f32, m.operand}, {vt::i32, m.indices, m.low, m.high}}});
+      ScatterParams s{m.p.offset_dims, m.p.collapsed_slice_dims, m.p.start_index_map, m.p.operand_batching_dims, m.p.indices_batching_dims, mode, false};
+      for (Op op : {Op::scatter, Op::scatter_add, Op::scatter_mul, Op::scatter_min, Op::scatter_max})
+        cases.push_back({op, make_params(s), {{vt::f64, m.operand, -1, 1}, {vt::i32, m.indices, m.low, m.high}, {vt::f64, m.updates, -1, 1}}});
+    }
+  }
+}
+
+inline void add_dot(std::vector<PrimitiveCase>& cases) {
+  auto add = [&](DType d, const Shape& a, const Shape& b, const Axes& ac, const Axes& bc, const Axes& ab, const Axes& bb) {
+    cases.push_back({Op::dot_general, make_params(DotParams{ac, bc, ab, bb, d}), {{d, a}, {d, b}}});
+  };
+  for (DType d : {vt::f32, vt::i32}) {
+    add(d, {2, 3}, {3, 4}, {1}, {0}, {}, {});
+    add(d, {3, 2}, {4, 3}, {0}, {1}, {}, {});
+    add(d, {3}, {3}, {0}, {0}, {}, {});
+    add(d, {2, 3}, {3}, {1}, {0}, {}, {});
+    add(d, {2}, {4}, {}, {}, {}, {});
+    add(d, {5, 2, 3}, {5, 3, 4}, {2}, {1}, {0}, {0});
+    add(d, {2, 5, 3}, {3, 4, 5}, {2}, {0}, {1}, {2});
+    add(d, {2, 3, 4}, {4, 3}, {1, 2}, {1, 0}, {}, {});
+    add(d, {2, 0}, {0, 3}, {1}, {0}, {}, {});
+  }
+}
+
+inline ParamsRef call_params(const vt::detail::FlatFunction& f, std::vector<Aval> avals, int explicit_operands, std::shared_ptr<CustomRule> rule = nullptr) {
+  CallParams p;
+  p.body = std::make_shared<const GraphBody>(record(f, avals, {.kind = ScopeKind::branch}).graph);
+  p.rule = std::move(rule);
+  p.explicit_operands = explicit_operands;
+  return make_params(std::move(p));
+}
+
+inline void add_structure(std::vector<PrimitiveCase>& cases) {
+  using vt::Tensor;
+  // (x, s) → (x · s, Σ x)
+  auto body = [](std::span<const Tensor> a) -> std::vector<Tensor> {
+    return {emit(Op::mul, {}, {a[0], a[1]}, {}), emit(Op::reduce_sum, make_params(AxesParams{{0}}), {a[0]}, {})};
+  };
+  const std::vector<Aval> avals = {Aval(vt::f32, {3, 2}), Aval(vt::f32, Shape{})};
+  const std::vector<OperandSpec> operands = {{vt::f32, {3, 2}}, {vt::f32, {}}};
+  auto rule = std::make_shared<CustomRule>();
+  rule->name = "test rule";
+  rule->jvp = rule->forward = rule->backward = body;
+  rule->batch = [](std::int64_t lanes, const std::vector<bool>& mapped, std::span<const Tensor> a, std::vector<bool>& out_mapped) -> std::vector<Tensor> {
+    auto all = [&](const Tensor& t, bool is_mapped, const Axes& axes) {
+      Shape shape{lanes, 3, 2};
+      return is_mapped || !axes.empty() ? emit(Op::broadcast_in_dim, make_params(BroadcastParams{shape, axes}), {t}, {}) : t;
+    };
+    out_mapped = {true, static_cast<bool>(mapped[0])};
+    const Tensor x = mapped[0] ? a[0] : all(a[0], false, Axes{1, 2});
+    const Tensor s = mapped[1] ? all(a[1], true, Axes{0}) : a[1];
+    return {emit(Op::mul, {}, {x, s}, {}), emit(Op::reduce_sum, make_params(AxesParams{{mapped[0] ? 1 : 0}}), {a[0]}, {})};
+  };
+  for (Op op : {Op::call, Op::checkpoint, Op::custom_jvp, Op::custom_vjp, Op::custom_vmap}) cases.push_back({op, call_params(body, avals, 2, rule), operands});
+  auto capturing = [](std::span<const Tensor> a) -> std::vector<Tensor> { return {emit(Op::add, {}, {a[0], a[1]}, {}), a[1]}; };
+  for (Op op : {Op::call, Op::checkpoint}) cases.push_back({op, call_params(capturing, avals, 1), operands});
+}
+
+}  // namespace primitive_table
+
+inline const std::vector<PrimitiveCase>& primitive_cases() {
+  static const std::vector<PrimitiveCase> cases = [] {
+    std::vector<PrimitiveCase> all;
+    primitive_table::add_unary(all);
+    primitive_table::add_binary(all);
+    primitive_table::add_reduce(all);
+    primitive_table::add_shape(all);
+    primitive_table::add_index(all);
+    primitive_table::add_dot(all);
+    primitive_table::add_structure(all);
+    return all;
+  }();
+  return cases;
+}
+
+}  // namespace vt_test

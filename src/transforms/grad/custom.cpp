@@ -1,0 +1,71 @@
+// Entry points of the custom rules and of checkpoint: under a transform they become equations, outside they just call.
+#include <algorithm>
+#include <memory>
+#include <string>
+
+#include <vt/detail/entry_points.hpp>
+
+#include "../../trace/node.hpp"
+#include "../../trace/scope.hpp"
+
+namespace vt::detail {
+
+namespace custom_entry {
+
+inline bool is_traced(std::span<const Tensor> arguments) {
+  return current_level() > 0 || std::any_of(arguments.begin(), arguments.end(), [](const Tensor& t) { return is_tracer(t); });
+}
+
+/// The function as one equation. Its tracers stand for the arguments, so that where their values may be looked at outside, they
+/// may inside.
+inline std::vector<Tensor> as_equation(Op op, const char* name, std::shared_ptr<CustomRule> rule, const FlatFunction& f,
+                                       std::span<const Tensor> arguments, Where where) {
+  std::vector<Aval> avals;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (!arguments[i].defined()) fail(ErrorKind::value, std::string(name) + ": argument " + std::to_string(i) + " is an empty Tensor", where);
+    avals.push_back(aval_of(arguments[i]));
+  }
+  const Recorded r = record(f, avals, {.kind = ScopeKind::grad, .transform = name, .concrete = arguments});
+  if (r.graph.outputs.empty()) return {};
+  CallParams p;
+  p.body = std::make_shared<GraphBody>(r.graph);
+  if (rule) rule->name = name;
+  p.rule = std::move(rule);
+  p.explicit_operands = static_cast<int>(arguments.size());
+  std::vector<Tensor> operands(arguments.begin(), arguments.end());
+  operands.insert(operands.end(), r.captured.begin(), r.captured.end());
+  const SmallVec<Tensor, 1> results = emit_all(op, make_params(std::move(p)), operands, where);
+  return {results.begin(), results.end()};
+}
+
+}  // namespace custom_entry
+
+std::vector<Tensor> custom_jvp_flat(const FlatFunction& f, const FlatFunction& jvp, std::span<const Tensor> arguments, Where where) {
+  if (!custom_entry::is_traced(arguments)) return f(arguments);
+  auto rule = std::make_shared<CustomRule>();
+  rule->jvp = jvp;
+  return custom_entry::as_equation(Op::custom_jvp, "vt::custom_jvp", std::move(rule), f, arguments, where);
+}
+
+std::vector<Tensor> custom_vjp_flat(const FlatFunction& f, const FlatFunction& forward, const FlatFunction& backward,
+                                    std::span<const Tensor> arguments, Where where) {
+  if (!custom_entry::is_traced(arguments)) return f(arguments);
+  auto rule = std::make_shared<CustomRule>();
+  rule->forward = forward;
+  rule->backward = backward;
+  return custom_entry::as_equation(Op::custom_vjp, "vt::custom_vjp", std::move(rule), f, arguments, where);
+}
+
+std::vector<Tensor> custom_vmap_flat(const FlatFunction& f, const FlatBatchRule& batch, std::span<const Tensor> arguments, Where where) {
+  if (!custom_entry::is_traced(arguments)) return f(arguments);
+  auto rule = std::make_shared<CustomRule>();
+  rule->batch = batch;
+  return custom_entry::as_equation(Op::custom_vmap, "vt::custom_vmap", std::move(rule), f, arguments, where);
+}
+
+std::vector<Tensor> checkpoint_flat(const FlatFunction& f, std::span<const Tensor> arguments, Where where) {
+  if (!custom_entry::is_traced(arguments)) return f(arguments);
+  return custom_entry::as_equation(Op::checkpoint, "vt::checkpoint", nullptr, f, arguments, where);
+}
+
+}  // namespace vt::detail

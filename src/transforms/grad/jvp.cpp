@@ -1,0 +1,314 @@
+// The jvp walk over a Graph, and the table of jvp rules with the element-wise ones.
+#include "jvp.hpp"
+
+#include <numbers>
+#include <string>
+
+#include "../../trace/thread_state.hpp"
+#include "build.hpp"
+
+namespace vt::detail {
+
+namespace jvp_rules {
+
+using grad_build::Val;
+using namespace grad_build;
+
+inline Val primal(const JvpCall& c, std::size_t i = 0) { return c.x[i]; }
+inline Val tangent(const JvpCall& c, std::size_t i = 0) { return c.t[i]; }
+inline Val result(const JvpCall& c) { return c.y; }
+
+inline Tensor add(const JvpCall& c) { return sum_of(c.t[0], c.t[1]); }
+
+inline Tensor sub(const JvpCall& c) {
+  if (!c.has(1)) return c.t[0];
+  return c.has(0) ? tangent(c, 0) - tangent(c, 1) : -tangent(c, 1);
+}
+
+inline Tensor mul(const JvpCall& c) {
+  Tensor sum;
+  if (c.has(0)) sum = tangent(c, 0) * primal(c, 1);
+  if (c.has(1)) sum = sum_of(sum, tangent(c, 1) * primal(c, 0));
+  return sum;
+}
+
+inline Tensor div(const JvpCall& c) {
+  Tensor sum;
+  if (c.has(0)) sum = tangent(c, 0) / primal(c, 1);
+  if (c.has(1)) sum = sum_of(sum, tangent(c, 1) * -(result(c) / primal(c, 1)));
+  return sum;
+}
+
+// x − n·y with n = trunc(x / y), which is got back from the result: x / y itself may round up to the next integer.
+inline Tensor rem(const JvpCall& c) {
+  Tensor sum = c.t[0];
+  if (c.has(1)) {
+    const Val n = unary(Op::round, (primal(c, 0) - result(c)) / primal(c, 1));
+    sum = sum_of(sum, tangent(c, 1) * -n);
+  }
+  return sum;
+}
+
+// 0 · 0⁻¹ and log 0 are kept out: the derivative of x⁰ at 0 is 0, and so is that of 0^y for y > 0.
+inline Tensor pow(const JvpCall& c) {
+  const Val x = primal(c, 0), y = primal(c, 1);
+  const Tensor zero = scalar(c.y.dtype(), 0), one = scalar(c.y.dtype(), 1);
+  const Tensor x_is_zero = binary(Op::eq, x, zero);
+  Tensor sum;
+  if (c.has(0)) {
+    const Tensor both_zero = binary(Op::and_, x_is_zero, binary(Op::eq, y, zero));
+    const Val exponent = choose(both_zero, one, y - 1.0);
+    sum = tangent(c, 0) * (y * Val(binary(Op::pow, x, exponent)));
+  }
+  if (c.has(1)) sum = sum_of(sum, tangent(c, 1) * (Val(unary(Op::log, choose(x_is_zero, one, x))) * result(c)));
+  return sum;
+}
+
+// The tangent of the greater operand; equal ones share it.
+inline Tensor greater(const JvpCall& c, Op wins) {
+  const DType d = c.y.dtype();
+  const Tensor one = scalar(d, 1), half = scalar(d, 0.5), zero = scalar(d, 0);
+  const Tensor tie = choose(binary(Op::eq, c.x[0], c.x[1]), half, zero);
+  Tensor sum;
+  if (c.has(0)) sum = tangent(c, 0) * Val(choose(binary(wins, c.x[0], c.x[1]), one, tie));
+  if (c.has(1)) sum = sum_of(sum, tangent(c, 1) * Val(choose(binary(wins, c.x[1], c.x[0]), one, tie)));
+  return sum;
+}
+
+inline Tensor atan2(const JvpCall& c) {
+  const Val y = primal(c, 0), x = primal(c, 1);
+  const Val r2 = x * x + y * y;
+  Tensor sum;
+  if (c.has(0)) sum = tangent(c, 0) * (x / r2);
+  if (c.has(1)) sum = sum_of(sum, tangent(c, 1) * -(y / r2));
+  return sum;
+}
+
+inline Tensor select(const JvpCall& c) {
+  const Tensor zero = scalar(c.y.dtype(), 0);
+  return choose(c.x[0], c.has(1) ? c.t[1] : zero, c.has(2) ? c.t[2] : zero);
+}
+
+inline Tensor integer_pow(const JvpCall& c) {
+  const int n = c.as<IntegerPowParams>().exponent;
+  if (n == 0) return {};
+  if (n == 1) return c.t[0];
+  if (n == 2) return tangent(c) * (2.0 * primal(c));
+  return tangent(c) * (static_cast<double>(n) * Val(power(c.x[0], n - 1)));
+}
+
+inline constexpr double ln2 = std::numbers::ln2, inv_sqrtpi = std::numbers::inv_sqrtpi;
+
+inline constexpr auto table = rule_table<JvpRule>({
+    {Op::input, zero_tangent},
+    {Op::constant, zero_tangent},
+    {Op::full, zero_tangent},
+    {Op::iota, zero_tangent},
+
+    {Op::neg, [](const JvpCall& c) -> Tensor { return -tangent(c); }},
+    {Op::abs, [](const JvpCall& c) -> Tensor { return tangent(c) * Val(unary(Op::sign, c.x[0])); }},
+    {Op::sign, zero_tangent},
+    {Op::floor, zero_tangent},
+    {Op::ceil, zero_tangent},
+    {Op::round, zero_tangent},
+    {Op::trunc, zero_tangent},
+    {Op::exp, [](const JvpCall& c) -> Tensor { return tangent(c) * result(c); }},
+    {Op::exp2, [](const JvpCall& c) -> Tensor { return tangent(c) * (ln2 * result(c)); }},
+    {Op::expm1, [](const JvpCall& c) -> Tensor { return tangent(c) * (result(c) + 1.0); }},
+    {Op::log, [](const JvpCall& c) -> Tensor { return tangent(c) / primal(c); }},
+    {Op::log1p, [](const JvpCall& c) -> Tensor { return tangent(c) / (1.0 + primal(c)); }},
+    {Op::log2, [](const JvpCall& c) -> Tensor { return tangent(c) / (ln2 * primal(c)); }},
+    {Op::sqrt, [](const JvpCall& c) -> Tensor { return tangent(c) / (2.0 * result(c)); }},
+    {Op::rsqrt, [](const JvpCall& c) -> Tensor { return tangent(c) * (-0.5 * (result(c) / primal(c))); }},
+    {Op::cbrt, [](const JvpCall& c) -> Tensor { return tangent(c) / (3.0 * (result(c) * result(c))); }},
+    {Op::sin, [](const JvpCall& c) -> Tensor { return tangent(c) * cos_of(primal(c)); }},
+    {Op::cos, [](const JvpCall& c) -> Tensor { return tangent(c) * -sin_of(primal(c)); }},
+    {Op::tan, [](const JvpCall& c) -> Tensor { return tangent(c) * (1.0 + result(c) * result(c)); }},
+    {Op::asin, [](const JvpCall& c) -> Tensor { return tangent(c) * rsqrt_of((1.0 - primal(c)) * (1.0 + primal(c))); }},
+    {Op::acos, [](const JvpCall& c) -> Tensor { return tangent(c) * -rsqrt_of((1.0 - primal(c)) * (1.0 + primal(c))); }},
+    {Op::atan, [](const JvpCall& c) -> Tensor { return tangent(c) / (1.0 + primal(c) * primal(c)); }},
+    {Op::sinh, [](const JvpCall& c) -> Tensor { return tangent(c) * Val(unary(Op::cosh, c.x[0])); }},
+    {Op::cosh, [](const JvpCall& c) -> Tensor { return tangent(c) * Val(unary(Op::sinh, c.x[0])); }},
+    {Op::tanh, [](const JvpCall& c) -> Tensor { return tangent(c) * (1.0 - result(c) * result(c)); }},
+    {Op::asinh, [](const JvpCall& c) -> Tensor { return tangent(c) * rsqrt_of(primal(c) * primal(c) + 1.0); }},
+    {Op::acosh, [](const JvpCall& c) -> Tensor { return tangent(c) * rsqrt_of((primal(c) - 1.0) * (primal(c) + 1.0)); }},
+    {Op::atanh, [](const JvpCall& c) -> Tensor { return tangent(c) / ((1.0 - primal(c)) * (1.0 + primal(c))); }},
+    {Op::sigmoid, [](const JvpCall& c) -> Tensor { return tangent(c) * (result(c) * (1.0 - result(c))); }},
+    {Op::erf, [](const JvpCall& c) -> Tensor { return tangent(c) * (2 * inv_sqrtpi * exp_of(-(primal(c) * primal(c)))); }},
+    {Op::erfc, [](const JvpCall& c) -> Tensor { return tangent(c) * (-2 * inv_sqrtpi * exp_of(-(primal(c) * primal(c)))); }},
+    {Op::erf_inv, [](const JvpCall& c) -> Tensor { return tangent(c) * (0.5 / inv_sqrtpi * exp_of(result(c) * result(c))); }},
+    {Op::lgamma, [](const JvpCall& c) -> Tensor { return tangent(c) * Val(unary(Op::digamma, c.x[0])); }},
+    {Op::digamma, [](const JvpCall& c) -> Tensor { return tangent(c) * Val(trigamma(c.x[0])); }},
+    {Op::is_finite, zero_tangent},
+    {Op::is_nan, zero_tangent},
+    {Op::is_inf, zero_tangent},
+    {Op::integer_pow, integer_pow},
+    {Op::not_, zero_tangent},
+    {Op::popcount, zero_tangent},
+    {Op::clz, zero_tangent},
+    {Op::convert, [](const JvpCall& c) -> Tensor { return convert_to(c.t[0], c.y.dtype()); }},
+    {Op::bitcast, zero_tangent},
+    {Op::reduce_precision, same_op},
+    {Op::stop_gradient, zero_tangent},
+
+    {Op::add, add},
+    {Op::sub, sub},
+    {Op::mul, mul},
+    {Op::div, div},
+    {Op::rem, rem},
+    {Op::pow, pow},
+    {Op::max, [](const JvpCall& c) -> Tensor { return greater(c, Op::gt); }},
+    {Op::min, [](const JvpCall& c) -> Tensor { return greater(c, Op::lt); }},
+    {Op::atan2, atan2},
+    {Op::nextafter, zero_tangent},
+    {Op::eq, zero_tangent},
+    {Op::ne, zero_tangent},
+    {Op::lt, zero_tangent},
+    {Op::le, zero_tangent},
+    {Op::gt, zero_tangent},
+    {Op::ge, zero_tangent},
+    {Op::and_, zero_tangent},
+    {Op::or_, zero_tangent},
+    {Op::xor_, zero_tangent},
+    {Op::shift_left, zero_tangent},
+    {Op::shift_right_logical, zero_tangent},
+    {Op::shift_right_arithmetic, zero_tangent},
+    {Op::select, select},
+
+    {Op::reduce_sum, same_op},
+    {Op::reduce_prod, reduce_prod},
+    {Op::reduce_max, reduce_extremum},
+    {Op::reduce_min, reduce_extremum},
+    {Op::reduce_any, zero_tangent},
+    {Op::reduce_all, zero_tangent},
+    {Op::argmax, zero_tangent},
+    {Op::argmin, zero_tangent},
+    {Op::reduce, reduce},
+    {Op::cumsum, same_op},
+    {Op::cumprod, cumprod},
+    {Op::cummax, cum_extremum},
+    {Op::cummin, cum_extremum},
+    {Op::cumlogsumexp, cumlogsumexp},
+
+    {Op::reshape, same_op},
+    {Op::transpose, same_op},
+    {Op::broadcast_in_dim, same_op},
+    {Op::concatenate, with_zeros},
+    {Op::pad, with_zeros},
+    {Op::rev, same_op},
+    {Op::slice, same_op},
+    {Op::dynamic_slice, same_op},
+    {Op::dynamic_update_slice, with_zeros},
+    {Op::gather, same_op},
+    {Op::scatter, with_zeros},
+    {Op::scatter_add, with_zeros},
+    {Op::scatter_mul, scatter_mul},
+    {Op::scatter_min, scatter_extremum},
+    {Op::scatter_max, scatter_extremum},
+    {Op::dot_general, dot_general},
+
+    {Op::call, inlined},
+    {Op::custom_jvp, custom_jvp},
+    {Op::custom_vjp, custom_vjp},
+    {Op::custom_vmap, inlined},
+    {Op::checkpoint, checkpoint},
+});
+static_assert(RuleMissingFor<first_without_rule(table)>::ok);
+
+}  // namespace jvp_rules
+
+namespace jvp_walk {
+
+class Walk {
+ public:
+  Walk(const GraphBody& graph, JvpMode mode, JvpShapes shapes)
+      : graph_(graph), mode_(mode), shapes_(shapes), x_(graph.avals.size()), t_(graph.avals.size()) {}
+
+  JvpResult run(std::span<const Tensor> primals, std::span<const Tensor> tangents) {
+    for (std::size_t i = 0; i < graph_.inputs.size(); ++i) {
+      x_[index(graph_.inputs[i])] = primals[i];
+      if (is_float(graph_.aval(graph_.inputs[i]).dtype)) t_[index(graph_.inputs[i])] = tangents[i];
+    }
+    for (const Equation& e : graph_.equations) equation(e);
+    JvpResult result;
+    for (Var v : graph_.outputs) {
+      result.primals.push_back(x_[index(v)]);
+      result.tangents.push_back(t_[index(v)]);
+    }
+    return result;
+  }
+
+ private:
+  static std::size_t index(Var v) { return static_cast<std::size_t>(v); }
+
+  void equation(const Equation& e) {
+    operands_.clear();
+    tangents_.clear();
+    bool varies = false;
+    for (Var v : e.inputs) {
+      operands_.push_back(x_[index(v)]);
+      tangents_.push_back(t_[index(v)]);
+      varies = varies || tangents_.back().defined();
+    }
+    const JvpRule& rule = jvp_rules::table[e.op];
+    WhereScope line(e.where);
+    if (varies && rule.whole) {
+      std::vector<Tensor> results, result_tangents(e.outputs.size());
+      rule.whole(call(e, {}), results, result_tangents);
+      for (std::size_t i = 0; i < e.outputs.size(); ++i) {
+        x_[index(e.outputs[i])] = results[i];
+        if (result_tangents[i].defined()) set_tangent(e, i, std::move(result_tangents[i]));
+      }
+      return;
+    }
+    emit_primal(e);
+    if (!varies || !rule.tangent) return;
+    const Tensor& y = x_[index(e.outputs[0])];
+    if (!is_float(y.dtype())) return;
+    Tensor t = rule.tangent(call(e, y));
+    if (t.defined()) set_tangent(e, 0, std::move(t));
+  }
+
+  JvpCall call(const Equation& e, Tensor y) const {
+    return {e, {operands_.data(), operands_.size()}, {tangents_.data(), tangents_.size()}, std::move(y), mode_};
+  }
+
+  void emit_primal(const Equation& e) {
+    const std::span<const Tensor> operands(operands_.data(), operands_.size());
+    if (shapes_ == JvpShapes::lifted) {
+      const SmallVec<Tensor, 1> results = emit_all(e.op, e.params, operands, e.where);
+      for (std::size_t i = 0; i < e.outputs.size(); ++i) x_[index(e.outputs[i])] = results[i];
+      return;
+    }
+    // Shapes are those of the recording, so nothing is inferred again.
+    SmallVec<Aval, 1> avals;
+    for (Var v : e.outputs) avals.push_back(graph_.aval(v));
+    Node* n = place_node(e.op, e.params, operands, std::move(avals), level_for(e.op, operands, e.where), e.where);
+    for (std::size_t i = 1; i < e.outputs.size(); ++i) x_[index(e.outputs[i])] = Tensor::share(n, static_cast<int>(i));
+    x_[index(e.outputs[0])] = Tensor::adopt(n);
+  }
+
+  void set_tangent(const Equation& e, std::size_t i, Tensor t) {
+    const Tensor& y = x_[index(e.outputs[i])];
+    if (!is_float(y.dtype())) return;
+    t = grad_build::spread(t, y.shape());
+    if (t.shape() != y.shape() || t.dtype() != y.dtype())
+      fail(ErrorKind::transform, "internal: the jvp rule of " + describe(e.op, e.params) + " gives " + aval_of(t).str() + " for " + aval_of(y).str(),
+           e.where);
+    t_[index(e.outputs[i])] = std::move(t);
+  }
+
+  const GraphBody& graph_;
+  JvpMode mode_;
+  JvpShapes shapes_;
+  std::vector<Tensor> x_, t_;  // by Var
+  SmallVec<Tensor, 4> operands_, tangents_;
+};
+
+}  // namespace jvp_walk
+
+JvpResult jvp_graph(const GraphBody& graph, std::span<const Tensor> primals, std::span<const Tensor> tangents, JvpMode mode, JvpShapes shapes) {
+  return jvp_walk::Walk(graph, mode, shapes).run(primals, tangents);
+}
+
+}  // namespace vt::detail

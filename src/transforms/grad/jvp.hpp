@@ -1,0 +1,96 @@
+// Forward differentiation of a Graph: the walk that carries tangents, and what a rule of it sees.
+#pragma once
+
+#include <span>
+#include <type_traits>
+#include <vector>
+
+#include "../../trace/graph.hpp"
+#include "../../trace/scope.hpp"
+
+namespace vt::detail {
+
+/// An undefined Tensor is a zero tangent: it is never computed with. Integer and bool values only ever have such.
+struct JvpResult {
+  std::vector<Tensor> primals, tangents;
+};
+
+enum class JvpMode : std::uint8_t {
+  forward,    ///< tangents are ordinary values
+  linearize,  ///< tangents are tracers of an open linear scope; a rule may leave a linear call (see linear_call.hpp) there
+};
+enum class JvpShapes : std::uint8_t {
+  recorded,  ///< the arguments have the shapes that the Graph was recorded with
+  lifted,    ///< an element-wise Graph of scalars runs on arrays
+};
+
+/// Emits the primal and the tangent equations of `graph` into the current scope. `primals`, `tangents`: one per Graph input.
+JvpResult jvp_graph(const GraphBody& graph, std::span<const Tensor> primals, std::span<const Tensor> tangents,
+                    JvpMode mode = JvpMode::forward, JvpShapes shapes = JvpShapes::recorded);
+
+/// One equation with its operands, as a rule sees it. At least one tangent is defined.
+struct JvpCall {
+  const Equation& equation;
+  std::span<const Tensor> x;  ///< operands
+  std::span<const Tensor> t;  ///< their tangents
+  Tensor y;                   ///< the result (rules of one result; structure rules make it themselves)
+  JvpMode mode;
+
+  bool has(std::size_t i) const { return t[i].defined(); }
+  template <class P>
+  const P& as() const {
+    return equation.as<P>();
+  }
+};
+
+/// How an op is differentiated.
+struct JvpRule {
+  /// The tangent of the one result. It may have rank 0 where the result has not: the walk spreads it.
+  using Tangent = Tensor (*)(const JvpCall&);
+  /// Emits all results and fills in their tangents.
+  using Whole = void (*)(const JvpCall&, std::vector<Tensor>& results, std::vector<Tensor>& tangents);
+
+  Tangent tangent = nullptr;
+  Whole whole = nullptr;
+
+  constexpr JvpRule() = default;
+  template <class F>
+    requires std::is_convertible_v<F, Tangent>
+  constexpr JvpRule(F f) : tangent(f) {}
+  template <class F>
+    requires std::is_convertible_v<F, Whole>
+  constexpr JvpRule(F f) : whole(f) {}
+};
+/// The named refusal: the derivative is zero wherever it exists, or the results are not numbers.
+inline constexpr JvpRule zero_tangent{};
+
+namespace jvp_rules {
+
+// Rules longer than a formula, by file.
+// jvp_rules_special.cpp
+Tensor trigamma(const Tensor& x);
+// jvp_rules_reduce.cpp
+Tensor reduce_prod(const JvpCall&);
+Tensor reduce_extremum(const JvpCall&);
+void reduce(const JvpCall&, std::vector<Tensor>&, std::vector<Tensor>&);
+Tensor cumprod(const JvpCall&);
+Tensor cum_extremum(const JvpCall&);
+Tensor cumlogsumexp(const JvpCall&);
+// jvp_rules_index.cpp
+Tensor same_op(const JvpCall&);
+Tensor with_zeros(const JvpCall&);
+Tensor scatter_mul(const JvpCall&);
+Tensor scatter_extremum(const JvpCall&);
+Tensor dot_general(const JvpCall&);
+// jvp_rules_structure.cpp
+void inlined(const JvpCall&, std::vector<Tensor>&, std::vector<Tensor>&);
+void custom_jvp(const JvpCall&, std::vector<Tensor>&, std::vector<Tensor>&);
+void custom_vjp(const JvpCall&, std::vector<Tensor>&, std::vector<Tensor>&);
+void checkpoint(const JvpCall&, std::vector<Tensor>&, std::vector<Tensor>&);
+
+/// The gather that reads what a scatter with these parameters writes, and the reverse.
+GatherParams gather_of(const ScatterParams&, const Shape& operand, const Shape& updates);
+ScatterParams scatter_of(const GatherParams&);
+
+}  // namespace jvp_rules
+}  // namespace vt::detail

@@ -1,0 +1,202 @@
+// Linearization and the entry points built on it: jvp, linearize, vjp, value_and_grad on flat lists of Tensors.
+#include "linearize.hpp"
+
+#include <string>
+
+#include <vt/detail/entry_points.hpp>
+
+#include "build.hpp"
+#include "jvp.hpp"
+#include "transpose.hpp"
+
+namespace vt::detail {
+
+// Products of a tangent and a primal value need no care here: the primal factor has no operand in the linear scope, so it is
+// recorded outside and becomes a residual; only what depends on tangents is recorded inside.
+LinearPart linearize_graph(const GraphBody& graph, std::span<const Tensor> primals, const std::vector<bool>& wanted) {
+  LinearPart part;
+  RecordingScope scope({.kind = ScopeKind::linear, .transform = "vt::linearize"});
+  std::vector<Tensor> tangents(graph.inputs.size()), varying;
+  for (std::size_t i = 0; i < graph.inputs.size() && i < wanted.size(); ++i) {
+    if (!wanted[i]) continue;
+    const Aval& a = graph.aval(graph.inputs[i]);
+    part.wanted.emplace_back(a.dtype, a.shape);
+    tangents[i] = scope.input(part.wanted.back());
+  }
+  {
+    JvpResult r = jvp_graph(graph, primals, tangents, JvpMode::linearize);
+    part.outputs = std::move(r.primals);
+    for (Tensor& t : r.tangents) {
+      part.tangent_of.push_back(t.defined() ? static_cast<int>(varying.size()) : -1);
+      if (t.defined()) varying.push_back(std::move(t));
+    }
+  }
+  tangents.clear();
+  Recorded recorded = scope.finish(varying);
+  part.graph = std::move(recorded.graph);
+  part.residuals = std::move(recorded.captured);
+  return part;
+}
+
+std::vector<Tensor> push_linear(const LinearPart& part, std::span<const Tensor> tangents) {
+  const std::vector<Tensor> pushed = push_graph(part.graph, tangents, part.residuals);
+  std::vector<Tensor> all;
+  for (int i : part.tangent_of) all.push_back(i < 0 ? Tensor() : pushed[static_cast<std::size_t>(i)]);
+  return all;
+}
+
+std::vector<Tensor> pull_linear(const LinearPart& part, std::span<const Tensor> cotangents) {
+  std::vector<Tensor> varying(part.graph.outputs.size());
+  for (std::size_t i = 0; i < part.tangent_of.size(); ++i)
+    if (part.tangent_of[i] >= 0) varying[static_cast<std::size_t>(part.tangent_of[i])] = cotangents[i];
+  return transpose_graph(part.graph, part.wanted.size(), part.residuals, varying);
+}
+
+namespace grad_entry {
+
+inline std::string leaf_name(const LeafName& name, std::size_t i, const char* kind) {
+  return name ? name(i) : std::string(kind) + " " + std::to_string(i);
+}
+inline std::string argument(const GradCall& call, std::size_t i) { return leaf_name(call.argument_name, i, "argument"); }
+inline std::string result(const GradCall& call, std::size_t i) { return leaf_name(call.result_name, i, "result"); }
+
+/// Indices of the wanted arguments; throws if one of them has no derivative.
+inline std::vector<std::size_t> wanted_arguments(const GradCall& call) {
+  std::vector<std::size_t> wanted;
+  for (std::size_t i = 0; i < call.arguments.size(); ++i) {
+    if (!call.arguments[i].defined())
+      fail(ErrorKind::value, std::string(call.transform) + ": " + argument(call, i) + " is an empty Tensor", call.where);
+    if (i >= call.wanted.size() || !call.wanted[i]) continue;
+    const Aval& a = aval_of(call.arguments[i]);
+    if (!is_float(a.dtype))
+      fail(ErrorKind::dtype,
+           std::string(call.transform) + ": " + argument(call, i) + " is " + a.str() +
+               ", and only float Tensors have derivatives; convert it with astype(vt::f32), or do not differentiate with respect to it",
+           call.where);
+    wanted.push_back(i);
+  }
+  return wanted;
+}
+
+/// The function as a Graph of its arguments, recorded where their values may be looked at.
+inline Recorded recorded(const FlatFunction& f, const GradCall& call) {
+  std::vector<Aval> avals;
+  for (const Tensor& t : call.arguments) avals.push_back(aval_of(t));
+  return record(f, avals, {.kind = ScopeKind::grad, .transform = call.transform, .concrete = call.arguments});
+}
+
+inline std::vector<Tensor> primals_of(const GradCall& call, const Recorded& r) {
+  std::vector<Tensor> all(call.arguments.begin(), call.arguments.end());
+  all.insert(all.end(), r.captured.begin(), r.captured.end());
+  return all;
+}
+
+/// A (co)tangent that the user gave, in the dtype and shape of what it goes with. Weak scalars take the dtype; nothing else is bent.
+inline Tensor like(const Tensor& t, const Aval& wanted, const char* transform, const char* what, const std::string& leaf, Where where) {
+  if (!t.defined()) fail(ErrorKind::value, std::string(transform) + ": the " + what + " of " + leaf + " is an empty Tensor", where);
+  const Aval& a = aval_of(t);
+  if (a.shape != wanted.shape || (a.dtype != wanted.dtype && !a.weak))
+    fail(a.shape != wanted.shape ? ErrorKind::shape : ErrorKind::dtype,
+         std::string(transform) + ": the " + what + " of " + leaf + " is " + a.str() + ", but " + leaf + " is " + wanted.str(), where);
+  return grad_build::convert_to(t, wanted.dtype);
+}
+
+inline Tensor or_zeros(const Tensor& t, const Aval& a) { return t.defined() ? t : grad_build::zeros(Aval(a.dtype, a.shape)); }
+
+/// Linearized at the call's arguments.
+inline LinearPart linear_part(const FlatFunction& f, const GradCall& call) {
+  std::vector<bool> wanted(call.arguments.size());
+  for (std::size_t i : wanted_arguments(call)) wanted[i] = true;
+  const Recorded r = recorded(f, call);
+  return linearize_graph(r.graph, primals_of(call, r), wanted);
+}
+
+}  // namespace grad_entry
+
+JvpFlat jvp_flat(const FlatFunction& f, const GradCall& call, std::span<const Tensor> tangents) {
+  using namespace grad_entry;
+  const std::vector<std::size_t> wanted = wanted_arguments(call);
+  if (tangents.size() != wanted.size())
+    fail(ErrorKind::tree, std::string(call.transform) + ": " + std::to_string(tangents.size()) + " tangents for " + std::to_string(wanted.size()) + " arguments", call.where);
+  std::vector<Tensor> given(call.arguments.size());
+  for (std::size_t k = 0; k < wanted.size(); ++k)
+    given[wanted[k]] = like(tangents[k], aval_of(call.arguments[wanted[k]]), call.transform, "tangent", argument(call, wanted[k]), call.where);
+  const Recorded r = recorded(f, call);
+  given.resize(r.graph.inputs.size());
+  JvpResult result = jvp_graph(r.graph, primals_of(call, r), given);
+  for (std::size_t i = 0; i < result.tangents.size(); ++i) result.tangents[i] = or_zeros(result.tangents[i], aval_of(result.primals[i]));
+  return {std::move(result.primals), std::move(result.tangents)};
+}
+
+struct LinearMap::State {
+  LinearPart part;
+  std::vector<Aval> outputs;
+  std::vector<std::string> arguments, results;  // names, for messages
+  const char* transform;
+};
+
+LinearizedFlat linearize_flat(const FlatFunction& f, const GradCall& call) {
+  using namespace grad_entry;
+  auto state = std::make_shared<LinearMap::State>();
+  state->part = linear_part(f, call);
+  state->transform = call.transform;
+  for (std::size_t i : wanted_arguments(call)) state->arguments.push_back(argument(call, i));
+  std::vector<Tensor> outputs = std::move(state->part.outputs);
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    state->outputs.push_back(aval_of(outputs[i]));
+    state->results.push_back(result(call, i));
+  }
+  state->part.outputs.clear();
+  return {std::move(outputs), LinearMap(std::move(state))};
+}
+
+std::vector<Tensor> LinearMap::push(std::span<const Tensor> tangents, Where where) const {
+  using namespace grad_entry;
+  const State& s = *state_;
+  if (tangents.size() != s.part.wanted.size())
+    fail(ErrorKind::tree, std::string(s.transform) + ": " + std::to_string(tangents.size()) + " tangents for " + std::to_string(s.part.wanted.size()) + " arguments", where);
+  std::vector<Tensor> given;
+  for (std::size_t i = 0; i < tangents.size(); ++i)
+    given.push_back(like(tangents[i], s.part.wanted[i], s.transform, "tangent", s.arguments[i], where));
+  std::vector<Tensor> pushed = push_linear(s.part, given);
+  for (std::size_t i = 0; i < pushed.size(); ++i) pushed[i] = or_zeros(pushed[i], s.outputs[i]);
+  return pushed;
+}
+
+std::vector<Tensor> LinearMap::pull(std::span<const Tensor> cotangents, Where where) const {
+  using namespace grad_entry;
+  const State& s = *state_;
+  if (cotangents.size() != s.outputs.size())
+    fail(ErrorKind::tree, std::string(s.transform) + ": " + std::to_string(cotangents.size()) + " cotangents for " + std::to_string(s.outputs.size()) + " results", where);
+  std::vector<Tensor> given;
+  for (std::size_t i = 0; i < cotangents.size(); ++i) {
+    // Integers have no cotangent; whatever is passed for them is not looked at.
+    if (!is_float(s.outputs[i].dtype)) given.emplace_back();
+    else given.push_back(like(cotangents[i], s.outputs[i], s.transform, "cotangent", s.results[i], where));
+  }
+  std::vector<Tensor> pulled = pull_linear(s.part, given);
+  for (std::size_t i = 0; i < pulled.size(); ++i) pulled[i] = or_zeros(pulled[i], s.part.wanted[i]);
+  return pulled;
+}
+
+GradFlat value_and_grad_flat(const FlatFunction& f, const GradCall& call) {
+  using namespace grad_entry;
+  LinearPart part = linear_part(f, call);
+  if (part.outputs.empty()) fail(ErrorKind::tree, std::string(call.transform) + ": the function returns nothing to differentiate", call.where);
+  const Aval& value = aval_of(part.outputs[0]);
+  if (!is_float(value.dtype))
+    fail(ErrorKind::dtype, std::string(call.transform) + ": the function must return a float scalar, not " + value.str(), call.where);
+  if (value.shape.rank() != 0)
+    fail(ErrorKind::shape,
+         std::string(call.transform) + ": the function must return a scalar, not " + value.str() + "; reduce it (vt::sum, vt::mean), or use vt::jacobian",
+         call.where);
+  std::vector<Tensor> cotangents(part.outputs.size());
+  cotangents[0] = grad_build::filled(Aval(value.dtype, Shape{}), 1);
+  GradFlat result;
+  result.gradients = pull_linear(part, cotangents);
+  for (std::size_t i = 0; i < result.gradients.size(); ++i) result.gradients[i] = or_zeros(result.gradients[i], part.wanted[i]);
+  result.outputs = std::move(part.outputs);
+  return result;
+}
+
+}  // namespace vt::detail

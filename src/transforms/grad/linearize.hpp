@@ -1,0 +1,28 @@
+// Linearization of a Graph: its results at a point, and its derivative there as a linear Graph with what it needs of the point.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "../../trace/graph.hpp"
+#include "../../trace/node.hpp"
+
+namespace vt::detail {
+
+/// A Graph at a point. The derivative maps tangents of the wanted inputs to tangents of the outputs.
+struct LinearPart {
+  std::vector<Tensor> outputs;
+  GraphBody graph;                 ///< inputs: the tangents, then the residuals. Only push_linear and pull_linear may run it.
+  std::vector<Tensor> residuals;
+  std::vector<int> tangent_of;     ///< per output: which output of `graph`, −1 where the tangent is zero
+  std::vector<Aval> wanted;        ///< the wanted inputs
+};
+
+/// Emits the primal equations into the current scope. `wanted`: one per Graph input; inputs beyond its end are not wanted.
+LinearPart linearize_graph(const GraphBody& graph, std::span<const Tensor> primals, const std::vector<bool>& wanted);
+
+/// Undefined Tensors are zeros, in arguments and results.
+std::vector<Tensor> push_linear(const LinearPart&, std::span<const Tensor> tangents);
+std::vector<Tensor> pull_linear(const LinearPart&, std::span<const Tensor> cotangents);
+
+}  // namespace vt::detail

@@ -1,0 +1,349 @@
+// The transpose walk over a linear Graph, and the table of transpose rules with the element-wise ones.
+#include "transpose.hpp"
+
+#include <string>
+
+#include "../../trace/thread_state.hpp"
+#include "build.hpp"
+#include "linear_call.hpp"
+
+namespace vt::detail {
+
+namespace transpose_rules {
+
+using namespace grad_build;
+
+void refuse(const TransposeCall& c) {
+  fail(ErrorKind::transform,
+       "vt::" + std::string(name_of(c.equation.op)) +
+           " is used on a tangent or cotangent in a way that is not linear, so reverse mode cannot transpose it; custom rules must be linear "
+           "in their tangents",
+       c.equation.where);
+}
+
+/// Sums what was spread: a cotangent of the result's shape brought to operand i, which may be a scalar.
+inline Tensor onto(const TransposeCall& c, std::size_t i, const Tensor& ct) { return c.shape(i).rank() == 0 ? sum_all(ct) : ct; }
+
+/// A zero that can be seen without computing: adding it to a tangent is still linear.
+inline bool is_zero(const Tensor& t) {
+  const Node* n = t.node();
+  while (n->op == Op::convert || n->op == Op::broadcast_in_dim || n->op == Op::reshape) {
+    if (n->inputs.empty()) return false;  // evaluated since
+    n = n->inputs[0].node();
+  }
+  return n->op == Op::full && std::get<FullParams>(n->params->base()).value.is_value(0);
+}
+inline void add(const TransposeCall& c) {
+  for (std::size_t i : {0u, 1u}) {
+    if (c.linear(i)) c.cotangents[i] = onto(c, i, c.ct());
+    else if (!is_zero(c.x[i])) refuse(c);
+  }
+}
+inline void sub(const TransposeCall& c) {
+  add(c);
+  if (c.linear(1)) c.cotangents[1] = unary(Op::neg, c.cotangents[1]);
+}
+inline void mul(const TransposeCall& c) {
+  if (c.linear(0) && c.linear(1)) refuse(c);
+  const std::size_t i = c.linear(0) ? 0 : 1;
+  const Tensor& factor = c.x[1 - i];
+  // A scalar factor is applied after the sum, to one number.
+  const bool late = c.shape(i).rank() == 0 && factor.rank() == 0;
+  c.cotangents[i] = late ? binary(Op::mul, onto(c, i, c.ct()), factor) : onto(c, i, binary(Op::mul, c.ct(), factor));
+}
+inline void div(const TransposeCall& c) {
+  if (c.linear(1)) refuse(c);
+  c.cotangents[0] = onto(c, 0, binary(Op::div, c.ct(), c.x[1]));
+}
+inline void select(const TransposeCall& c) {
+  const Tensor zero = scalar(c.ct().dtype(), 0);
+  if (c.linear(1)) c.cotangents[1] = onto(c, 1, choose(c.x[0], c.ct(), zero));
+  if (c.linear(2)) c.cotangents[2] = onto(c, 2, choose(c.x[0], zero, c.ct()));
+}
+inline void integer_pow(const TransposeCall& c) {
+  if (c.as<IntegerPowParams>().exponent != 1) refuse(c);
+  c.cotangents[0] = c.ct();
+}
+inline void convert(const TransposeCall& c) { c.cotangents[0] = convert_to(c.ct(), c.operand(0).dtype); }
+inline void reduce_precision(const TransposeCall& c) {
+  c.cotangents[0] = emit(Op::reduce_precision, c.equation.params, {c.ct()}, {});
+}
+
+// A call is transposed as if its equations stood here. Rules of custom functions do not apply: they speak of the function, and
+// what is transposed here is a derivative of which that function is a part.
+inline void inlined(const TransposeCall& c) {
+  const GraphBody& body = *c.as<CallParams>().body;
+  // transpose_graph wants the linear inputs first.
+  GraphBody ordered = body;
+  ordered.inputs.clear();
+  std::vector<Tensor> rest;
+  std::vector<std::size_t> linear;
+  for (std::size_t i = 0; i < c.x.size(); ++i) {
+    if (!c.linear(i)) continue;
+    linear.push_back(i);
+    ordered.inputs.push_back(body.inputs[i]);
+  }
+  for (std::size_t i = 0; i < c.x.size(); ++i) {
+    if (c.linear(i)) continue;
+    ordered.inputs.push_back(body.inputs[i]);
+    rest.push_back(c.x[i]);
+  }
+  const std::vector<Tensor> cts = transpose_graph(ordered, linear.size(), rest, c.results);
+  for (std::size_t k = 0; k < linear.size(); ++k) c.cotangents[linear[k]] = cts[k];
+}
+inline void call(const TransposeCall& c) {
+  if (!is_linear_call(c.equation)) return inlined(c);
+  std::vector<Tensor> results(c.results.begin(), c.results.end());
+  const std::vector<Tensor> cts = pull_linear_call(c.equation, c.x, results);
+  for (std::size_t i = 0; i < cts.size(); ++i) c.cotangents[i] = cts[i];
+}
+
+inline constexpr auto table = rule_table<TransposeRule>({
+    {Op::input, not_linear},
+    {Op::constant, not_linear},
+    {Op::full, not_linear},
+    {Op::iota, not_linear},
+
+    {Op::neg, [](const TransposeCall& c) { c.cotangents[0] = unary(Op::neg, c.ct()); }},
+    {Op::abs, not_linear},
+    {Op::sign, not_linear},
+    {Op::floor, not_linear},
+    {Op::ceil, not_linear},
+    {Op::round, not_linear},
+    {Op::trunc, not_linear},
+    {Op::exp, not_linear},
+    {Op::exp2, not_linear},
+    {Op::expm1, not_linear},
+    {Op::log, not_linear},
+    {Op::log1p, not_linear},
+    {Op::log2, not_linear},
+    {Op::sqrt, not_linear},
+    {Op::rsqrt, not_linear},
+    {Op::cbrt, not_linear},
+    {Op::sin, not_linear},
+    {Op::cos, not_linear},
+    {Op::tan, not_linear},
+    {Op::asin, not_linear},
+    {Op::acos, not_linear},
+    {Op::atan, not_linear},
+    {Op::sinh, not_linear},
+    {Op::cosh, not_linear},
+    {Op::tanh, not_linear},
+    {Op::asinh, not_linear},
+    {Op::acosh, not_linear},
+    {Op::atanh, not_linear},
+    {Op::sigmoid, not_linear},
+    {Op::erf, not_linear},
+    {Op::erfc, not_linear},
+    {Op::erf_inv, not_linear},
+    {Op::lgamma, not_linear},
+    {Op::digamma, not_linear},
+    {Op::is_finite, not_linear},
+    {Op::is_nan, not_linear},
+    {Op::is_inf, not_linear},
+    {Op::integer_pow, integer_pow},
+    {Op::not_, not_linear},
+    {Op::popcount, not_linear},
+    {Op::clz, not_linear},
+    {Op::convert, convert},
+    {Op::bitcast, not_linear},
+    {Op::reduce_precision, reduce_precision},
+    {Op::stop_gradient, [](const TransposeCall&) {}},
+
+    {Op::add, add},
+    {Op::sub, sub},
+    {Op::mul, mul},
+    {Op::div, div},
+    {Op::rem, not_linear},
+    {Op::pow, not_linear},
+    {Op::max, not_linear},
+    {Op::min, not_linear},
+    {Op::atan2, not_linear},
+    {Op::nextafter, not_linear},
+    {Op::eq, not_linear},
+    {Op::ne, not_linear},
+    {Op::lt, not_linear},
+    {Op::le, not_linear},
+    {Op::gt, not_linear},
+    {Op::ge, not_linear},
+    {Op::and_, not_linear},
+    {Op::or_, not_linear},
+    {Op::xor_, not_linear},
+    {Op::shift_left, not_linear},
+    {Op::shift_right_logical, not_linear},
+    {Op::shift_right_arithmetic, not_linear},
+    {Op::select, select},
+
+    {Op::reduce_sum, reduce_sum},
+    {Op::reduce_prod, not_linear},
+    {Op::reduce_max, not_linear},
+    {Op::reduce_min, not_linear},
+    {Op::reduce_any, not_linear},
+    {Op::reduce_all, not_linear},
+    {Op::argmax, not_linear},
+    {Op::argmin, not_linear},
+    {Op::reduce, not_linear},
+    {Op::cumsum, cumsum},
+    {Op::cumprod, not_linear},
+    {Op::cummax, not_linear},
+    {Op::cummin, not_linear},
+    {Op::cumlogsumexp, not_linear},
+
+    {Op::reshape, reshape},
+    {Op::transpose, transpose},
+    {Op::broadcast_in_dim, broadcast_in_dim},
+    {Op::concatenate, concatenate},
+    {Op::pad, pad},
+    {Op::rev, rev},
+    {Op::slice, slice},
+    {Op::dynamic_slice, dynamic_slice},
+    {Op::dynamic_update_slice, dynamic_update_slice},
+    {Op::gather, gather},
+    {Op::scatter, scatter},
+    {Op::scatter_add, scatter_add},
+    {Op::scatter_mul, scatter_mul},
+    {Op::scatter_min, not_linear},
+    {Op::scatter_max, not_linear},
+    {Op::dot_general, dot_general},
+
+    {Op::call, call},
+    {Op::custom_jvp, inlined},
+    {Op::custom_vjp, inlined},
+    {Op::custom_vmap, inlined},
+    {Op::checkpoint, inlined},
+});
+static_assert(RuleMissingFor<first_without_rule(table)>::ok);
+
+}  // namespace transpose_rules
+
+namespace transpose_walk {
+
+inline std::size_t index(Var v) { return static_cast<std::size_t>(v); }
+
+/// Values by Var, and which Vars depend on the linear inputs.
+struct Values {
+  std::vector<Tensor> x;
+  std::vector<bool> linear;
+
+  Values(const GraphBody& graph, std::size_t linear_inputs, std::span<const Tensor> rest) : x(graph.avals.size()), linear(graph.avals.size()) {
+    for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
+      if (i < linear_inputs) linear[index(graph.inputs[i])] = true;
+      else x[index(graph.inputs[i])] = rest[i - linear_inputs];
+    }
+  }
+  bool depends(const Equation& e) const {
+    for (Var v : e.inputs)
+      if (linear[index(v)]) return true;
+    return false;
+  }
+};
+
+/// Emits an equation as it was recorded.
+inline void repeat(const GraphBody& graph, const Equation& e, std::span<const Tensor> operands, std::vector<Tensor>& x) {
+  SmallVec<Aval, 1> avals;
+  for (Var v : e.outputs) avals.push_back(graph.aval(v));
+  Node* n = place_node(e.op, e.params, operands, std::move(avals), level_for(e.op, operands, e.where), e.where);
+  for (std::size_t i = 1; i < e.outputs.size(); ++i) x[index(e.outputs[i])] = Tensor::share(n, static_cast<int>(i));
+  x[index(e.outputs[0])] = Tensor::adopt(n);
+}
+
+}  // namespace transpose_walk
+
+std::vector<Tensor> transpose_graph(const GraphBody& graph, std::size_t linear, std::span<const Tensor> rest,
+                                    std::span<const Tensor> cotangents) {
+  using namespace transpose_walk;
+  Values values(graph, linear, rest);
+  SmallVec<Tensor, 4> operands;
+  for (const Equation& e : graph.equations) {
+    if (values.depends(e)) {
+      // An integer made from a tangent (a comparison, say) has no derivative; it is not linear either, and refused below only
+      // if a cotangent reaches it.
+      for (Var v : e.outputs) values.linear[index(v)] = true;
+      continue;
+    }
+    operands.clear();
+    for (Var v : e.inputs) operands.push_back(values.x[index(v)]);
+    repeat(graph, e, {operands.data(), operands.size()}, values.x);
+  }
+
+  std::vector<Tensor> ct(graph.avals.size());
+  auto accumulate = [&](Var v, const Tensor& more) { ct[index(v)] = grad_build::sum_of(ct[index(v)], more); };
+  for (std::size_t i = 0; i < graph.outputs.size(); ++i)
+    if (values.linear[index(graph.outputs[i])] && is_float(graph.aval(graph.outputs[i]).dtype)) accumulate(graph.outputs[i], cotangents[i]);
+
+  std::vector<Tensor> results, operand_cts;
+  for (auto e = graph.equations.rbegin(); e != graph.equations.rend(); ++e) {
+    results.clear();
+    bool reached = false;
+    for (Var v : e->outputs) {
+      results.push_back(std::move(ct[index(v)]));
+      reached = reached || results.back().defined();
+    }
+    if (!reached || !values.depends(*e)) continue;
+    operands.clear();
+    for (Var v : e->inputs) operands.push_back(values.linear[index(v)] ? Tensor() : values.x[index(v)]);
+    operand_cts.assign(e->inputs.size(), Tensor());
+    WhereScope line(e->where);
+    const TransposeCall call{*e, graph, {operands.data(), operands.size()}, results, operand_cts};
+    const TransposeRule& rule = transpose_rules::table[e->op];
+    for (Var v : e->inputs)  // a predicate or an index made from a tangent
+      if (values.linear[index(v)] && !is_float(graph.aval(v).dtype)) transpose_rules::refuse(call);
+    if (!rule.rule) transpose_rules::refuse(call);
+    rule.rule(call);
+    for (std::size_t i = 0; i < operand_cts.size(); ++i) {
+      const Var v = e->inputs[i];
+      const Tensor& t = operand_cts[i];
+      if (!t.defined() || !values.linear[index(v)]) continue;
+      const Aval& wanted = graph.aval(v);
+      if (t.shape() != wanted.shape || t.dtype() != wanted.dtype)
+        fail(ErrorKind::transform, "internal: the transpose of " + describe(e->op, e->params) + " gives " + aval_of(t).str() + " for " + wanted.str(),
+             e->where);
+      accumulate(v, t);
+    }
+  }
+  std::vector<Tensor> pulled;
+  for (std::size_t i = 0; i < linear; ++i) pulled.push_back(std::move(ct[index(graph.inputs[i])]));
+  return pulled;
+}
+
+std::vector<Tensor> push_graph(const GraphBody& graph, std::span<const Tensor> tangents, std::span<const Tensor> rest) {
+  using namespace transpose_walk;
+  Values values(graph, tangents.size(), rest);
+  for (std::size_t i = 0; i < tangents.size(); ++i) values.x[index(graph.inputs[i])] = tangents[i];
+  SmallVec<Tensor, 4> operands;
+  for (const Equation& e : graph.equations) {
+    const bool depends = values.depends(e);
+    operands.clear();
+    bool some_zero = false, all_zero = true;
+    for (Var v : e.inputs) {
+      operands.push_back(values.x[index(v)]);
+      if (!values.linear[index(v)]) continue;
+      (operands.back().defined() ? all_zero : some_zero) = operands.back().defined() ? false : true;
+    }
+    for (Var v : e.outputs) values.linear[index(v)] = depends;
+    if (depends && all_zero) continue;
+    WhereScope line(e.where);
+    if (is_linear_call(e)) {
+      std::vector<Tensor> results = push_linear_call(e, {operands.data(), operands.size()});
+      for (std::size_t i = 0; i < e.outputs.size(); ++i) values.x[index(e.outputs[i])] = std::move(results[i]);
+      continue;
+    }
+    if (depends && some_zero) {
+      const Tensor& kept = operands[operands[0].defined() ? 0 : 1];
+      if (e.op == Op::add || e.op == Op::sub) {
+        const bool negated = e.op == Op::sub && !operands[0].defined();
+        const Tensor t = grad_build::spread(kept, graph.aval(e.outputs[0]).shape);
+        values.x[index(e.outputs[0])] = negated ? grad_build::unary(Op::neg, t) : t;
+        continue;
+      }
+      for (std::size_t i = 0; i < operands.size(); ++i)
+        if (!operands[i].defined()) operands[i] = grad_build::zeros(graph.aval(e.inputs[i]));
+    }
+    repeat(graph, e, {operands.data(), operands.size()}, values.x);
+  }
+  std::vector<Tensor> pushed;
+  for (Var v : graph.outputs) pushed.push_back(values.x[index(v)]);
+  return pushed;
+}
+
+}  // namespace vt::detail

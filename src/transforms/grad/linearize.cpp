@@ -103,15 +103,14 @@ inline Tensor like(const Tensor& t, const Aval& wanted, const char* transform, c
 
 inline Tensor or_zeros(const Tensor& t, const Aval& a) { return t.defined() ? t : grad_build::zeros(Aval(a.dtype, a.shape)); }
 
-/// Linearized at the call's arguments.
-inline LinearPart linear_part(const FlatFunction& f, const GradCall& call) {
-  std::vector<bool> wanted(call.arguments.size());
-  for (std::size_t i : wanted_arguments(call)) wanted[i] = true;
-  const Recorded r = recorded(f, call);
-  return linearize_graph(r.graph, primals_of(call, r), wanted);
-}
-
 }  // namespace grad_entry
+
+LinearPart linearize_call(const FlatFunction& f, const GradCall& call) {
+  std::vector<bool> wanted(call.arguments.size());
+  for (std::size_t i : grad_entry::wanted_arguments(call)) wanted[i] = true;
+  const Recorded r = grad_entry::recorded(f, call);
+  return linearize_graph(r.graph, grad_entry::primals_of(call, r), wanted);
+}
 
 JvpFlat jvp_flat(const FlatFunction& f, const GradCall& call, std::span<const Tensor> tangents) {
   using namespace grad_entry;
@@ -138,7 +137,7 @@ struct LinearMap::State {
 LinearizedFlat linearize_flat(const FlatFunction& f, const GradCall& call) {
   using namespace grad_entry;
   auto state = std::make_shared<LinearMap::State>();
-  state->part = linear_part(f, call);
+  state->part = linearize_call(f, call);
   state->transform = call.transform;
   for (std::size_t i : wanted_arguments(call)) state->arguments.push_back(argument(call, i));
   std::vector<Tensor> outputs = std::move(state->part.outputs);
@@ -181,7 +180,7 @@ std::vector<Tensor> LinearMap::pull(std::span<const Tensor> cotangents, Where wh
 
 GradFlat value_and_grad_flat(const FlatFunction& f, const GradCall& call) {
   using namespace grad_entry;
-  LinearPart part = linear_part(f, call);
+  LinearPart part = linearize_call(f, call);
   if (part.outputs.empty()) fail(ErrorKind::tree, std::string(call.transform) + ": the function returns nothing to differentiate", call.where);
   const Aval& value = aval_of(part.outputs[0]);
   if (!is_float(value.dtype))

@@ -4,6 +4,8 @@
 #include <span>
 #include <vector>
 
+#include <vt/detail/entry_points.hpp>
+
 #include "../../trace/graph.hpp"
 #include "../../trace/node.hpp"
 
@@ -20,6 +22,9 @@ struct LinearPart {
 
 /// Emits the primal equations into the current scope. `wanted`: one per Graph input; inputs beyond its end are not wanted.
 LinearPart linearize_graph(const GraphBody& graph, std::span<const Tensor> primals, const std::vector<bool>& wanted);
+
+/// Records `f` and linearizes it at the call's arguments. Throws if a wanted one has no derivative.
+LinearPart linearize_call(const FlatFunction& f, const GradCall& call);
 
 /// Undefined Tensors are zeros, in arguments and results.
 std::vector<Tensor> push_linear(const LinearPart&, std::span<const Tensor> tangents);

@@ -1,0 +1,170 @@
+// Jacobians and Hessians: a linearized function pushed or pulled along every basis vector at once, by vmap.
+#include <string>
+
+#include <vt/detail/entry_points.hpp>
+
+#include "grad/build.hpp"
+#include "grad/linearize.hpp"
+#include "vmap/batch.hpp"
+
+namespace vt::detail {
+
+namespace jacobian_parts {
+
+using namespace grad_build;
+
+/// Rows `start` … of the identity on the elements of `a`, each in the shape of `a`: [count, shape…].
+inline Tensor basis_rows(const Aval& a, std::int64_t start, std::int64_t count) {
+  const std::int64_t n = a.elements();
+  const DType index = index_type(n);
+  const Shape square{count, n};
+  Tensor row = index_along(index, square, 0);
+  if (start) row = binary(Op::add, row, scalar(index, static_cast<double>(start)));
+  Shape shape{count};
+  shape.append(a.shape.begin(), a.shape.end());
+  return with_shape(convert_to(binary(Op::eq, row, index_along(index, square, 1)), a.dtype), shape);
+}
+
+/// The lanes of a batched value at the front or the back; one copy for each lane where it has none.
+inline Tensor lanes_at(const Batched& b, std::int64_t lanes, bool front) {
+  if (!b.axis) {
+    Shape shape = b.value.shape();
+    const Axes axes = [&] {
+      Axes own;
+      for (int d = 0; d < b.value.rank(); ++d) own.push_back(front ? d + 1 : d);
+      return own;
+    }();
+    shape.insert(front ? shape.begin() : shape.end(), lanes);
+    return in_dim(b.value, shape, axes);
+  }
+  Axes order = other_axes(b.value.rank(), Axes(*b.axis));
+  order.insert(front ? order.begin() : order.end(), *b.axis);
+  return permuted(b.value, order);
+}
+
+inline Shape joined_shape(const Shape& a, const Shape& b) {
+  Shape all = a;
+  all.append(b.begin(), b.end());
+  return all;
+}
+
+/// One linear function applied to every basis vector of `from`: its results, with the lanes at the front or the back.
+/// `f` may leave results undefined (zero); these come back undefined.
+template <class Linear>
+std::vector<Tensor> along_basis(const Linear& f, const Aval& from, std::size_t results, bool front, std::int64_t chunk, const GradCall& call) {
+  const std::int64_t n = from.elements();
+  if (chunk <= 0 || chunk > n) chunk = n;
+  std::vector<std::vector<Tensor>> blocks(results);
+  std::vector<bool> defined(results);
+  for (std::int64_t start = 0; start < n; start += chunk) {
+    const std::int64_t lanes = std::min(chunk, n - start);
+    auto dense = [&](std::span<const Tensor> in) {
+      std::vector<Tensor> all = f(in[0]), kept;
+      for (std::size_t i = 0; i < results; ++i) {
+        defined[i] = all[i].defined();
+        if (defined[i]) kept.push_back(std::move(all[i]));
+      }
+      return kept;
+    };
+    const Batched rows{basis_rows(from, start, lanes), 0};
+    std::vector<Tensor> values;
+    if (n == 1) {
+      const Tensor one = with_shape(rows.value, from.shape);
+      for (const Tensor& t : dense(std::span<const Tensor>(&one, 1))) values.push_back(lanes_at({t, std::nullopt}, 1, front));
+    } else {
+      for (const Batched& b : batch_function(dense, std::span<const Batched>(&rows, 1), lanes, call.transform)) values.push_back(lanes_at(b, lanes, front));
+    }
+    // A chunk is there to bound memory, so it must be done before the next one starts.
+    if (lanes < n && !values.empty() && current_level() == 0) evaluate(values, call.where);
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < results; ++i)
+      if (defined[i]) blocks[i].push_back(values[next++]);
+  }
+  std::vector<Tensor> whole(results);
+  for (std::size_t i = 0; i < results; ++i) {
+    if (blocks[i].empty()) continue;
+    const int axis = front ? 0 : blocks[i][0].rank() - 1;
+    whole[i] = blocks[i].size() == 1 ? blocks[i][0] : emit(Op::concatenate, make_params(AxisParams{axis}), blocks[i], {});
+  }
+  return whole;
+}
+
+inline std::string result_name(const GradCall& call, std::size_t i) {
+  return call.result_name ? call.result_name(i) : "result " + std::to_string(i);
+}
+
+}  // namespace jacobian_parts
+
+JacobianFlat jacobian_flat(const FlatFunction& f, const GradCall& call, JacobianMode mode, std::int64_t chunk) {
+  using namespace jacobian_parts;
+  if (chunk < 0) fail(ErrorKind::value, std::string(call.transform) + ": chunk " + std::to_string(chunk) + " must not be negative", call.where);
+  LinearPart part = linearize_call(f, call);
+  JacobianFlat result;
+  result.outputs = std::move(part.outputs);
+  WhereScope line(call.where);
+
+  std::int64_t inputs = 0, outputs = 0;
+  for (const Aval& a : part.wanted) inputs += a.elements();
+  std::vector<Aval> out;
+  for (std::size_t o = 0; o < result.outputs.size(); ++o) {
+    const Aval& a = aval_of(result.outputs[o]);
+    if (!is_float(a.dtype))
+      fail(ErrorKind::dtype, std::string(call.transform) + ": " + result_name(call, o) + " is " + a.str() + ", and only float results have derivatives", call.where);
+    out.emplace_back(a.dtype, a.shape);
+    outputs += a.elements();
+  }
+  const bool forward = mode == JacobianMode::forward || (mode == JacobianMode::automatic && inputs < outputs);
+
+  result.blocks.assign(out.size(), std::vector<Tensor>(part.wanted.size()));
+  if (forward) {
+    for (std::size_t k = 0; k < part.wanted.size(); ++k) {
+      auto push = [&](const Tensor& column) {
+        std::vector<Tensor> tangents(part.wanted.size());
+        tangents[k] = column;
+        return push_linear(part, tangents);
+      };
+      const std::vector<Tensor> columns = along_basis(push, part.wanted[k], out.size(), false, chunk, call);
+      for (std::size_t o = 0; o < out.size(); ++o) result.blocks[o][k] = columns[o];
+    }
+  } else {
+    for (std::size_t o = 0; o < out.size(); ++o) {
+      if (part.tangent_of[o] < 0) continue;
+      auto pull = [&](const Tensor& row) {
+        std::vector<Tensor> cotangents(out.size());
+        cotangents[o] = row;
+        return pull_linear(part, cotangents);
+      };
+      result.blocks[o] = along_basis(pull, out[o], part.wanted.size(), true, chunk, call);
+    }
+  }
+  for (std::size_t o = 0; o < out.size(); ++o)
+    for (std::size_t k = 0; k < part.wanted.size(); ++k) {
+      Tensor& block = result.blocks[o][k];
+      const Shape shape = joined_shape(out[o].shape, part.wanted[k].shape);
+      // Of mixed precisions a block has the result's dtype in both modes.
+      block = block.defined() ? convert_to(with_shape(block, shape), out[o].dtype) : zeros(Aval(out[o].dtype, shape));
+    }
+  return result;
+}
+
+std::vector<std::vector<std::vector<Tensor>>> hessian_flat(const FlatFunction& f, const GradCall& call, std::int64_t chunk) {
+  std::size_t wanted = 0;
+  for (std::size_t i = 0; i < call.arguments.size(); ++i) wanted += i < call.wanted.size() && call.wanted[i];
+  auto rows = [&](std::span<const Tensor> arguments) {
+    GradCall inner = call;
+    inner.arguments = arguments;
+    std::vector<Tensor> flat;
+    for (std::vector<Tensor>& blocks : jacobian_flat(f, inner, JacobianMode::reverse, 0).blocks)
+      for (Tensor& t : blocks) flat.push_back(std::move(t));
+    return flat;
+  };
+  const JacobianFlat columns = jacobian_flat(rows, call, JacobianMode::forward, chunk);
+  std::vector<std::vector<std::vector<Tensor>>> result;
+  for (std::size_t i = 0; i < columns.blocks.size(); ++i) {
+    if (i % wanted == 0) result.emplace_back();
+    result.back().push_back(columns.blocks[i]);
+  }
+  return result;
+}
+
+}  // namespace vt::detail

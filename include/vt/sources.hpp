@@ -49,6 +49,7 @@
 #include "../../src/transforms/grad/linearize.cpp"
 #include "../../src/transforms/grad/transpose.cpp"
 #include "../../src/transforms/grad/transpose_rules_shape.cpp"
+#include "../../src/transforms/jacobian.cpp"
 #include "../../src/transforms/vmap/batch.cpp"
 #include "../../src/transforms/vmap/batch_dot.cpp"
 #include "../../src/transforms/vmap/batch_elementwise.cpp"

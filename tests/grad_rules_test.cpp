@@ -1,0 +1,743 @@
+// Every op's derivative: jvp against differences, first and second order, its transpose by the inner-product identity, symmetry
+// of Hessians, and the values where a careless rule gives NaN. An op without a row in the table fails the test.
+#include <map>
+
+#include <vt/detail/entry_points.hpp>
+
+#include "src/trace/node.hpp"
+#include "src/trace/scope.hpp"
+#include "support/property.hpp"
+
+namespace {
+
+using vt::DType;
+using vt::Shape;
+using vt::Tensor;
+using vt_test::Tolerance;
+using namespace vt::detail;
+
+using Flat = vt::detail::FlatFunction;
+using Tensors = std::vector<Tensor>;
+
+// --- the derivatives under test, by their flat entry points ----------------------------------------------------------
+
+
+/// A GradCall with respect to all float arguments.
+struct Point {
+  Tensors x;
+  std::unique_ptr<bool[]> wanted;
+  explicit Point(std::span<const Tensor> arguments) : x(arguments.begin(), arguments.end()), wanted(new bool[arguments.size() + 1]) {
+    for (std::size_t i = 0; i < x.size(); ++i) wanted[i] = vt::is_float(x[i].dtype());
+  }
+  GradCall call() const {
+    GradCall c;
+    c.arguments = x;
+    c.wanted = {wanted.get(), x.size()};
+    c.where = vt::Where::here();
+    return c;
+  }
+};
+
+Tensors jvp_of(const Flat& f, std::span<const Tensor> x, std::span<const Tensor> t) {
+  const Point p(x);
+  return jvp_flat(f, p.call(), t).tangents;
+}
+Tensors only_floats(const Tensors& x) {
+  Tensors kept;
+  for (const Tensor& t : x)
+    if (vt::is_float(t.dtype())) kept.push_back(t);
+  return kept;
+}
+/// The float arguments of a function, the others held fixed.
+Flat of_floats(const Flat& f, const Tensors& x) {
+  return [f, x](std::span<const Tensor> given) {
+    Tensors all = x;
+    std::size_t next = 0;
+    for (Tensor& t : all)
+      if (vt::is_float(t.dtype())) t = given[next++];
+    return f(all);
+  };
+}
+vt_test::FlatFunction for_differences(const Flat& f) {
+  return [f](const Tensors& x) { return f(x); };
+}
+
+// --- the table -------------------------------------------------------------------------------------------------------
+
+struct Case {
+  std::string name;
+  ParamsRef params;
+  Tensors operands;
+  double step = 1e-3;  ///< of the differences; kinks must be further away
+};
+using Cases = std::vector<Case>;
+
+Tensor random_of(const Shape& shape, double low, double high, std::uint64_t seed) { return vt_test::random_tensor(vt::f64, shape, low, high, seed); }
+
+/// Distinct numbers in [low, high], shuffled, no two closer than a step of the grid; `phase` in (0, 1) tells operands apart.
+Tensor spaced(const Shape& shape, double low, double high, double phase, std::uint64_t seed) {
+  const auto n = static_cast<std::size_t>(shape.elements());
+  std::vector<double> values;
+  for (std::size_t i = 0; i < n; ++i) values.push_back(low + (high - low) * (static_cast<double>(i) + phase) / static_cast<double>(n));
+  std::mt19937_64 engine(seed + 11);
+  std::shuffle(values.begin(), values.end(), engine);
+  return vt::tensor(values, shape);
+}
+
+const std::vector<Shape>& shapes() {
+  static const std::vector<Shape> all = {{}, {1}, {3}, {2, 3}, {0, 3}};
+  return all;
+}
+
+Cases unary(double low, double high, ParamsRef params = {}) {
+  Cases cases;
+  std::uint64_t seed = 1;
+  for (const Shape& s : shapes()) cases.push_back({s.str(), params, {spaced(s, low, high, 0.3, ++seed)}});
+  return cases;
+}
+
+/// Equal shapes, and a scalar on either side.
+Cases binary(double low, double high, double low2, double high2) {
+  Cases cases;
+  std::uint64_t seed = 50;
+  for (const Shape& s : shapes()) {
+    const Tensor a = spaced(s, low, high, 0.3, ++seed), b = spaced(s, low2, high2, 0.8, ++seed);
+    cases.push_back({s.str(), {}, {a, b}});
+    if (s.rank() == 0) continue;
+    cases.push_back({"scalar left " + s.str(), {}, {spaced({}, low, high, 0.37, 1), b}});
+    cases.push_back({"scalar right " + s.str(), {}, {a, spaced({}, low2, high2, 0.61, 1)}});
+  }
+  return cases;
+}
+
+Cases over_axes(double low, double high, bool needs_elements) {
+  Cases cases;
+  std::uint64_t seed = 100;
+  auto add = [&](const Shape& s, const vt::Axes& axes) {
+    cases.push_back({s.str() + " over " + axes.str(), make_params(AxesParams{axes}), {spaced(s, low, high, 0.3, ++seed)}});
+  };
+  add({}, {});
+  add({1}, {0});
+  add({3}, {0});
+  add({2, 3}, {0});
+  add({2, 3}, {1});
+  add({2, 3}, {0, 1});
+  add({2, 3, 4}, {1});
+  add({2, 3, 4}, {0, 2});
+  add({0, 3}, {1});
+  if (!needs_elements) add({0, 3}, {0});
+  return cases;
+}
+
+Cases along_axis(double low, double high) {
+  Cases cases;
+  std::uint64_t seed = 150;
+  for (bool reverse : {false, true}) {
+    auto add = [&](const Shape& s, int axis) {
+      cases.push_back({s.str() + " along " + std::to_string(axis) + (reverse ? " reverse" : ""), make_params(CumulativeParams{axis, reverse}),
+                       {spaced(s, low, high, 0.3, ++seed)}});
+    };
+    add({1}, 0);
+    add({3}, 0);
+    add({7}, 0);
+    add({2, 3}, 0);
+    add({2, 3}, 1);
+    add({2, 5, 2}, 1);
+    add({0, 3}, 0);
+    add({0, 3}, 1);
+  }
+  return cases;
+}
+
+Tensor ints(const std::vector<double>& values, const Shape& shape) { return vt_test::make_tensor(vt::i32, shape, values); }
+
+GatherParams rows_gather(std::int64_t columns, IndexMode mode) {
+  GatherParams g;
+  g.offset_dims = {1};
+  g.collapsed_slice_dims = {0};
+  g.start_index_map = {0};
+  g.slice_sizes = {1, columns};
+  g.mode = mode;
+  return g;
+}
+
+Cases gathers() {
+  Cases cases;
+  const Tensor x = random_of({4, 3}, -2, 2, 7);
+  for (IndexMode mode : {IndexMode::clip, IndexMode::fill}) {
+    const std::string name = mode == IndexMode::clip ? "clip" : "fill";
+    cases.push_back({"rows, repeated and out of range, " + name, make_params(rows_gather(3, mode)), {x, ints({1, 1, 9, -4, 3}, {5, 1})}});
+    GatherParams window;  // windows of 2 × 2 at (row, column)
+    window.offset_dims = {1, 2};
+    window.start_index_map = {0, 1};
+    window.slice_sizes = {2, 2};
+    window.mode = mode;
+    cases.push_back({"windows, " + name, make_params(window), {x, ints({0, 0, 2, 1, 1, 1, 3, 2}, {4, 2})}});
+  }
+  GatherParams along;  // one element per row, rows in step
+  along.collapsed_slice_dims = {1};
+  along.start_index_map = {1};
+  along.operand_batching_dims = {0};
+  along.indices_batching_dims = {0};
+  along.slice_sizes = {1, 1};
+  cases.push_back({"batching", make_params(along), {x, ints({2, 0, 1, 1}, {4, 1})}});
+  cases.push_back({"no indices", make_params(rows_gather(3, IndexMode::clip)), {x, ints({}, {0, 1})}});
+  cases.push_back({"from nothing", make_params(rows_gather(3, IndexMode::fill)), {random_of({0, 3}, -2, 2, 1), ints({}, {0, 1})}});
+  return cases;
+}
+
+/// `low`, `high`: of operand and updates. Indices repeat, and one is out of range.
+Cases scatters(double low, double high) {
+  Cases cases;
+  for (IndexMode mode : {IndexMode::clip, IndexMode::fill}) {
+    const std::string name = mode == IndexMode::clip ? "clip" : "fill";
+    ScatterParams rows;
+    rows.update_window_dims = {1};
+    rows.inserted_window_dims = {0};
+    rows.scatter_dims_to_operand_dims = {0};
+    rows.mode = mode;
+    const Tensor x = spaced({4, 3}, low, high, 0.2, 3), updates = spaced({5, 3}, low, high, 0.7, 4);
+    cases.push_back({"rows repeated, " + name, make_params(rows), {x, ints({1, 1, 9, 3, 1}, {5, 1}), updates}});
+    ScatterParams unique = rows;
+    unique.unique = true;
+    cases.push_back({"rows unique, " + name, make_params(unique), {x, ints({3, 0}, {2, 1}), spaced({2, 3}, low, high, 0.7, 5)}});
+    ScatterParams window;
+    window.update_window_dims = {1, 2};
+    window.scatter_dims_to_operand_dims = {0, 1};
+    window.mode = mode;
+    cases.push_back({"windows, " + name, make_params(window), {x, ints({0, 0, 2, 1, 1, 1, 3, 2}, {4, 2}), spaced({4, 2, 2}, low, high, 0.7, 6)}});
+  }
+  ScatterParams along;
+  along.inserted_window_dims = {1};
+  along.scatter_dims_to_operand_dims = {1};
+  along.operand_batching_dims = {0};
+  along.indices_batching_dims = {0};
+  cases.push_back({"batching", make_params(along), {spaced({4, 3}, low, high, 0.2, 3), ints({2, 0, 1, 1}, {4, 1}), spaced({4}, low, high, 0.7, 8)}});
+  ScatterParams none = std::get<ScatterParams>(cases[0].params->base());
+  cases.push_back({"no updates", make_params(none), {spaced({4, 3}, low, high, 0.2, 3), ints({}, {0, 1}), random_of({0, 3}, low, high, 9)}});
+  return cases;
+}
+
+Cases dots() {
+  Cases cases;
+  std::uint64_t seed = 300;
+  auto add = [&](const Shape& a, const Shape& b, DotParams p) {
+    p.dtype = vt::f64;
+    cases.push_back({a.str() + " · " + b.str(), make_params(p), {random_of(a, -2, 2, ++seed), random_of(b, -2, 2, ++seed)}});
+  };
+  add({3}, {3}, {{0}, {0}, {}, {}});
+  add({2, 3}, {3, 4}, {{1}, {0}, {}, {}});
+  add({3, 2}, {4, 3}, {{0}, {1}, {}, {}});
+  add({5, 2, 3}, {5, 3, 4}, {{2}, {1}, {0}, {0}});
+  add({2, 5, 3}, {4, 3, 5}, {{2}, {1}, {1}, {2}});
+  add({2, 3, 4}, {4, 2, 3}, {{0, 2}, {1, 0}, {}, {}});
+  add({2, 3}, {4}, {{}, {}, {}, {}});
+  add({2, 0}, {0, 3}, {{1}, {0}, {}, {}});
+  add({3, 2, 4, 5}, {5, 4, 3, 2}, {{3, 1}, {0, 3}, {2, 0}, {1, 2}});
+  return cases;
+}
+
+Cases reduces() {
+  Cases cases;
+  const Aval scalar(vt::f64, Shape{});
+  auto body = [&](const Flat& f, std::size_t n) {
+    const std::vector<Aval> avals(2 * n, scalar);
+    return std::make_shared<const GraphBody>(record(f, avals, {.kind = ScopeKind::branch}).graph);
+  };
+  const GraphRef product = body([](std::span<const Tensor> a) { return Tensors{emit(Op::mul, {}, {a[0], a[1]}, {})}; }, 1);
+  // log-sum-exp of two
+  const GraphRef soft = body(
+      [](std::span<const Tensor> a) {
+        const Tensor sum = emit(Op::add, {}, {emit(Op::exp, {}, {a[0]}, {}), emit(Op::exp, {}, {a[1]}, {})}, {});
+        return Tensors{emit(Op::log, {}, {sum}, {})};
+      },
+      1);
+  // affine maps x ↦ p·x + q composed: associative, not commutative
+  const GraphRef affine = body(
+      [](std::span<const Tensor> a) {
+        return Tensors{emit(Op::mul, {}, {a[0], a[2]}, {}),
+                       emit(Op::add, {}, {emit(Op::mul, {}, {a[2], a[1]}, {}), a[3]}, {})};
+      },
+      2);
+  std::uint64_t seed = 400;
+  auto one = [&](const char* name, const GraphRef& f, double init, const Shape& s, const vt::Axes& axes) {
+    cases.push_back({std::string(name) + s.str() + axes.str(), make_params(ReduceParams{axes, f}), {random_of(s, 0.5, 1.5, ++seed), vt::tensor(init)}});
+  };
+  for (const GraphRef& f : {product, soft}) {
+    const char* name = f == product ? "product " : "soft ";
+    one(name, f, 1.25, {1}, {0});
+    one(name, f, 1.25, {5}, {0});
+    one(name, f, 1.25, {2, 3}, {0});
+    one(name, f, 1.25, {2, 3, 4}, {0, 2});
+    one(name, f, 1.25, {0, 3}, {0});
+    one(name, f, 1.25, {2, 3}, {});
+  }
+  for (const Shape& s : {Shape{4}, Shape{3, 2}, Shape{2, 7}})
+    cases.push_back({"affine " + s.str(), make_params(ReduceParams{{s.rank() - 1}, affine}),
+                     {random_of(s, 0.5, 1.5, ++seed), random_of(s, -1, 1, ++seed), vt::tensor(1.0), vt::tensor(0.5)}});
+  return cases;
+}
+
+Cases selects() {
+  Cases cases;
+  std::uint64_t seed = 500;
+  for (const Shape& s : shapes()) {
+    const Tensor p = vt_test::random_tensor(vt::bool_, s, ++seed), a = random_of(s, -2, 2, ++seed), b = random_of(s, -2, 2, ++seed);
+    cases.push_back({s.str(), {}, {p, a, b}});
+    if (s.rank() == 0) continue;
+    cases.push_back({"scalar first " + s.str(), {}, {p, vt::tensor(0.5), b}});
+    cases.push_back({"scalar second " + s.str(), {}, {p, a, vt::tensor(0.5)}});
+    cases.push_back({"scalars " + s.str(), {}, {p, vt::tensor(0.25), vt::tensor(0.5)}});
+    cases.push_back({"scalar predicate " + s.str(), {}, {vt::tensor(true), a, b}});
+  }
+  return cases;
+}
+
+Cases paddings() {
+  Cases cases;
+  std::uint64_t seed = 600;
+  auto add = [&](const Shape& s, PadParams p) {
+    cases.push_back({s.str() + p.low.str() + p.high.str() + p.interior.str(), make_params(p), {random_of(s, -2, 2, ++seed), vt::tensor(0.75)}});
+  };
+  add({}, {{}, {}, {}});
+  add({3}, {{1}, {2}, {0}});
+  add({3}, {{0}, {0}, {2}});
+  add({4}, {{-1}, {-2}, {0}});
+  add({4}, {{-2}, {1}, {1}});
+  add({2, 3}, {{1, -1}, {0, 2}, {1, 2}});
+  add({2, 3}, {{-2, 0}, {1, 0}, {0, 1}});
+  add({0, 3}, {{2, 0}, {1, 0}, {0, 0}});
+  add({0, 3}, {{0, 1}, {0, -2}, {0, 1}});
+  return cases;
+}
+
+Cases slices() {
+  Cases cases;
+  std::uint64_t seed = 700;
+  auto add = [&](const Shape& s, SliceParams p) {
+    cases.push_back({s.str() + p.start.str() + p.limit.str() + p.stride.str(), make_params(p), {random_of(s, -2, 2, ++seed)}});
+  };
+  add({}, {{}, {}, {}});
+  add({7}, {{1}, {6}, {1}});
+  add({7}, {{1}, {7}, {3}});
+  add({7}, {{0}, {6}, {4}});
+  add({7}, {{3}, {3}, {2}});
+  add({4, 5}, {{1, 0}, {3, 5}, {1, 2}});
+  add({0, 3}, {{0, 1}, {0, 3}, {1, 1}});
+  return cases;
+}
+
+Tensor scalar_index(int i) { return vt::tensor(i); }
+
+const std::map<Op, Cases>& table() {
+  static const std::map<Op, Cases> rows = [] {
+    std::map<Op, Cases> t;
+    t[Op::neg] = unary(-2, 2);
+    t[Op::abs] = unary(-2, 2);
+    t[Op::exp] = unary(-2, 2);
+    t[Op::exp2] = unary(-2, 2);
+    t[Op::expm1] = unary(-2, 2);
+    t[Op::log] = unary(0.3, 3);
+    t[Op::log1p] = unary(-0.6, 2);
+    t[Op::log2] = unary(0.3, 3);
+    t[Op::sqrt] = unary(0.3, 3);
+    t[Op::rsqrt] = unary(0.3, 3);
+    t[Op::cbrt] = unary(0.3, 3);
+    t[Op::sin] = unary(-3, 3);
+    t[Op::cos] = unary(-3, 3);
+    t[Op::tan] = unary(-1.1, 1.1);
+    t[Op::asin] = unary(-0.8, 0.8);
+    t[Op::acos] = unary(-0.8, 0.8);
+    t[Op::atan] = unary(-3, 3);
+    t[Op::sinh] = unary(-2, 2);
+    t[Op::cosh] = unary(-2, 2);
+    t[Op::tanh] = unary(-2, 2);
+    t[Op::asinh] = unary(-3, 3);
+    t[Op::acosh] = unary(1.3, 4);
+    t[Op::atanh] = unary(-0.8, 0.8);
+    t[Op::sigmoid] = unary(-3, 3);
+    t[Op::erf] = unary(-2, 2);
+    t[Op::erfc] = unary(-2, 2);
+    t[Op::erf_inv] = unary(-0.8, 0.8);
+    t[Op::lgamma] = unary(0.4, 5);
+    t[Op::digamma] = unary(0.4, 5);
+    for (double low : {-2.85, -1.85, -0.85})
+      for (Op op : {Op::lgamma, Op::digamma})
+        for (Case& c : unary(low, low + 0.6)) t[op].push_back(c);
+    for (int n : {-2, -1, 0, 1, 2, 3, 5})
+      for (Case& c : unary(0.4, 2, make_params(IntegerPowParams{n}))) t[Op::integer_pow].push_back(c);
+    t[Op::convert] = unary(-2, 2, make_params(ConvertParams{vt::f64}));
+    t[Op::reduce_precision] = unary(-2, 2, make_params(PrecisionParams{11, 52}));
+
+    t[Op::add] = binary(-2, 2, -2, 2);
+    t[Op::sub] = binary(-2, 2, -2, 2);
+    t[Op::mul] = binary(-2, 2, -2, 2);
+    t[Op::div] = binary(-2, 2, 0.5, 2);
+    t[Op::rem] = binary(4.4, 4.9, 1.3, 1.42)  /* quotients stay between 3 and 4 */;
+    for (Case& c : binary(-4.9, -4.4, 1.3, 1.42)) t[Op::rem].push_back(c);
+    t[Op::pow] = binary(0.4, 2, -2, 2);
+    t[Op::max] = binary(-2, 2, -2, 2);
+    t[Op::min] = binary(-2, 2, -2, 2);
+    t[Op::atan2] = binary(-2, 2, -2, 2);
+    t[Op::select] = selects();
+
+    t[Op::reduce_sum] = over_axes(-2, 2, false);
+    t[Op::reduce_prod] = over_axes(-2, 2, false);
+    t[Op::reduce_max] = over_axes(-2, 2, true);
+    t[Op::reduce_min] = over_axes(-2, 2, true);
+    t[Op::reduce] = reduces();
+    t[Op::cumsum] = along_axis(-2, 2);
+    t[Op::cumprod] = along_axis(-2, 2);
+    t[Op::cummax] = along_axis(-2, 2);
+    t[Op::cummin] = along_axis(-2, 2);
+    t[Op::cumlogsumexp] = along_axis(-2, 2);
+
+    t[Op::reshape] = {{"[2,3]", make_params(ShapeParams{{3, 2}}), {random_of({2, 3}, -2, 2, 1)}},
+                      {"[1]", make_params(ShapeParams{{}}), {random_of({1}, -2, 2, 1)}},
+                      {"[0,3]", make_params(ShapeParams{{3, 0}}), {random_of({0, 3}, -2, 2, 1)}}};
+    t[Op::transpose] = {{"[2,3]", make_params(PermutationParams{{1, 0}}), {random_of({2, 3}, -2, 2, 2)}},
+                        {"[2,3,4]", make_params(PermutationParams{{1, 2, 0}}), {random_of({2, 3, 4}, -2, 2, 3)}},
+                        {"[]", make_params(PermutationParams{{}}), {random_of({}, -2, 2, 3)}},
+                        {"[0,3]", make_params(PermutationParams{{1, 0}}), {random_of({0, 3}, -2, 2, 3)}}};
+    t[Op::broadcast_in_dim] = {{"[]", make_params(BroadcastParams{{2, 3}, {}}), {random_of({}, -2, 2, 4)}},
+                               {"[3]", make_params(BroadcastParams{{2, 3}, {1}}), {random_of({3}, -2, 2, 5)}},
+                               {"[2,1]", make_params(BroadcastParams{{2, 4, 3}, {0, 2}}), {random_of({2, 1}, -2, 2, 6)}},
+                               {"[1,1]", make_params(BroadcastParams{{1, 3}, {0, 1}}), {random_of({1, 1}, -2, 2, 6)}},
+                               {"[1] to nothing", make_params(BroadcastParams{{0, 3}, {0}}), {random_of({1}, -2, 2, 6)}}};
+    t[Op::concatenate] = {
+        {"axis 0", make_params(AxisParams{0}), {random_of({2, 3}, -2, 2, 7), random_of({1, 3}, -2, 2, 8), random_of({0, 3}, -2, 2, 8)}},
+        {"axis 1", make_params(AxisParams{1}), {random_of({2, 3}, -2, 2, 7), random_of({2, 1}, -2, 2, 8)}}};
+    t[Op::pad] = paddings();
+    t[Op::rev] = {{"[2,3] over (0,)", make_params(AxesParams{{0}}), {random_of({2, 3}, -2, 2, 9)}},
+                  {"[2,3] over (0,1)", make_params(AxesParams{{0, 1}}), {random_of({2, 3}, -2, 2, 9)}},
+                  {"[0,3]", make_params(AxesParams{{1}}), {random_of({0, 3}, -2, 2, 9)}}};
+    t[Op::slice] = slices();
+    const Tensor x = random_of({4, 5}, -2, 2, 10);
+    for (int i : {0, 1, 9, -3}) {
+      const std::string at = "at " + std::to_string(i);
+      t[Op::dynamic_slice].push_back({at, make_params(ShapeParams{{2, 3}}), {x, scalar_index(i), scalar_index(1)}});
+      t[Op::dynamic_update_slice].push_back({at, {}, {x, random_of({2, 3}, -2, 2, 11), scalar_index(i), scalar_index(1)}});
+    }
+    t[Op::gather] = gathers();
+    t[Op::scatter] = scatters(-2, 2);
+    t[Op::scatter_add] = scatters(-2, 2);
+    t[Op::scatter_mul] = scatters(0.5, 1.5);
+    t[Op::scatter_min] = scatters(-2, 2);
+    t[Op::scatter_max] = scatters(-2, 2);
+    t[Op::dot_general] = dots();
+    return t;
+  }();
+  return rows;
+}
+
+/// Ops whose derivative is zero or which have no float result; with operands, to see that it is.
+const std::vector<Op> piecewise_constant = {Op::sign, Op::floor, Op::ceil, Op::round, Op::trunc, Op::stop_gradient};
+const std::vector<Op> without_derivative = {
+    Op::input, Op::constant, Op::full, Op::iota, Op::is_finite, Op::is_nan, Op::is_inf, Op::not_, Op::popcount, Op::clz, Op::bitcast,
+    Op::nextafter, Op::eq, Op::ne, Op::lt, Op::le, Op::gt, Op::ge, Op::and_, Op::or_, Op::xor_, Op::shift_left, Op::shift_right_logical,
+    Op::shift_right_arithmetic, Op::reduce_any, Op::reduce_all, Op::argmax, Op::argmin};
+const std::vector<Op> with_sub_graphs = {Op::call, Op::custom_jvp, Op::custom_vjp, Op::custom_vmap, Op::checkpoint};  // custom_rules_test
+
+template <class F>
+void for_each_case(F&& f) {
+  for (const auto& [op, cases] : table())
+    for (const Case& c : cases) {
+      SCOPED_TRACE(std::string(name_of(op)) + " " + c.name);
+      const Op applied = op;
+      const Flat function = of_floats(
+          [applied, params = c.params](std::span<const Tensor> x) {
+            const auto y = emit_all(applied, params, x, vt::Where::here());
+            return Tensors(y.begin(), y.end());
+          },
+          c.operands);
+      f(op, c, function, only_floats(c.operands));
+      if (::testing::Test::HasFatalFailure()) return;
+    }
+}
+
+Tensors directions(const Tensors& like, std::uint64_t seed) {
+  Tensors d;
+  for (const Tensor& t : like) d.push_back(vt_test::random_tensor(t.dtype(), t.shape(), -1, 1, ++seed));
+  return d;
+}
+
+// --- the properties --------------------------------------------------------------------------------------------------
+
+TEST(GradRules, EveryOpHasARow) {
+  for (int i = 0; i < op_count; ++i) {
+    const Op op = static_cast<Op>(i);
+    auto in = [&](const std::vector<Op>& list) { return std::find(list.begin(), list.end(), op) != list.end(); };
+    const int rows = static_cast<int>(table().contains(op)) + in(piecewise_constant) + in(without_derivative) + in(with_sub_graphs);
+    EXPECT_EQ(rows, 1) << name_of(op) << " needs a row in exactly one of the test tables";
+  }
+}
+
+TEST(GradRules, JvpIsTheDifference) {
+  for_each_case([](Op, const Case& c, const Flat& f, const Tensors& x) {
+    const Tensors d = directions(x, 31);
+    vt_test::expect_close(jvp_of(f, x, d), vt_test::difference(for_differences(f), x, d, c.step), {.relative = 1e-8, .absolute = 1e-9});
+  });
+}
+
+TEST(GradRules, SecondDerivativeIsTheDifferenceOfTheFirst) {
+  for_each_case([](Op, const Case& c, const Flat& f, const Tensors& x) {
+    const Tensors d = directions(x, 41), e = directions(x, 43);
+    const Flat first = [&](std::span<const Tensor> at) { return jvp_of(f, at, d); };
+    vt_test::expect_close(jvp_of(first, x, e), vt_test::difference(for_differences(first), x, e, c.step), {.relative = 1e-7, .absolute = 1e-8});
+  });
+}
+
+TEST(GradRules, LinearizeIsJvpAndPullIsItsTranspose) {
+  for_each_case([](Op, const Case&, const Flat& f, const Tensors& x) {
+    const Point p(x);
+    const LinearizedFlat linearized = linearize_flat(f, p.call());
+    vt_test::expect_close(linearized.outputs, f(x));
+    const Tensors d = directions(x, 51), dy = linearized.map.push(d, {});
+    vt_test::expect_close(dy, jvp_of(f, x, d), {.relative = 1e-13, .absolute = 1e-14});
+    const Tensors w = directions(linearized.outputs, 53), dx = linearized.map.pull(w, {});
+    ASSERT_EQ(dx.size(), x.size());
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      EXPECT_EQ(dx[i].shape(), x[i].shape());
+      EXPECT_EQ(dx[i].dtype(), x[i].dtype());
+    }
+    const double left = vt_test::inner_product(w, dy), right = vt_test::inner_product(dx, d);
+    EXPECT_NEAR(left, right, 1e-12 * (1 + std::fabs(left)));
+  });
+}
+
+TEST(GradRules, HessianIsSymmetric) {
+  for_each_case([](Op, const Case&, const Flat& f, const Tensors& x) {
+    const Tensors w = directions(f(x), 61), u = directions(x, 63), v = directions(x, 67);
+    const Flat gradient = [&](std::span<const Tensor> at) {
+      const Point p(at);
+      return linearize_flat(f, p.call()).map.pull(w, {});
+    };
+    const double uv = vt_test::inner_product(u, jvp_of(gradient, x, v)), vu = vt_test::inner_product(v, jvp_of(gradient, x, u));
+    EXPECT_NEAR(uv, vu, 1e-11 * (1 + std::fabs(uv)));
+    // Reverse over reverse sees the same Hessian.
+    const Point p(x);
+    const Tensors hu = linearize_flat(gradient, p.call()).map.pull(u, {});
+    EXPECT_NEAR(vt_test::inner_product(hu, v), uv, 1e-11 * (1 + std::fabs(uv)));
+  });
+}
+
+TEST(GradRules, OtherFloatTypesKeepTheirTypeAndValue) {
+  for (DType dtype : {vt::f32, vt::f16, vt::bf16}) {
+    const double digits = dtype == vt::f32 ? 1e-5 : dtype == vt::f16 ? 2e-2 : 1.5e-1;
+    for (const auto& [op, cases] : table())
+      for (const Case& c : cases) {
+        if (op == Op::reduce) continue;  // the bodies in the table are f64
+        SCOPED_TRACE(std::string(name_of(op)) + " " + c.name + " " + vt::name_of(dtype));
+        ParamsRef params = c.params;
+        if (op == Op::convert) params = make_params(ConvertParams{dtype});
+        if (op == Op::dot_general) {
+          DotParams p = std::get<DotParams>(params->base());
+          p.dtype = dtype == vt::bf16 ? vt::f32 : dtype;  // bf16 also with a wider result
+          params = make_params(p);
+        }
+        auto narrow = [&](const Tensor& t, DType to) {
+          return vt::is_float(t.dtype()) ? vt_test::make_tensor(to, t.shape(), t.to_vector<double>()) : t;
+        };
+        auto apply = [applied = op](const ParamsRef& with) {
+          return [applied, with](std::span<const Tensor> x) {
+            const auto y = emit_all(applied, with, x, {});
+            return Tensors(y.begin(), y.end());
+          };
+        };
+        Tensors x, wide;
+        for (const Tensor& t : c.operands) {
+          x.push_back(narrow(t, dtype));
+          wide.push_back(narrow(x.back(), vt::f64));  // the same numbers
+        }
+        const Flat f = of_floats(apply(params), x), reference = of_floats(apply(c.params), wide);
+        const Tensors fx = only_floats(x), fwide = only_floats(wide);
+        const Tensors d = directions(fx, 71);
+        Tensors wide_d;
+        for (const Tensor& t : d) wide_d.push_back(narrow(t, vt::f64));
+        const Tensors expected = jvp_of(reference, fwide, wide_d), actual = jvp_of(f, fx, d);
+        const Point p(fx);
+        const LinearizedFlat linearized = linearize_flat(f, p.call());
+        for (std::size_t i = 0; i < actual.size(); ++i) {
+          EXPECT_EQ(actual[i].dtype(), linearized.outputs[i].dtype());
+          vt_test::expect_close(narrow(actual[i], vt::f64), expected[i], {.relative = digits, .absolute = digits});
+        }
+        for (const Tensor& g : linearized.map.pull(directions(linearized.outputs, 73), {})) EXPECT_EQ(g.dtype(), dtype);
+      }
+  }
+}
+
+TEST(GradRules, PiecewiseConstantOpsHaveZeroDerivatives) {
+  for (Op op : piecewise_constant) {
+    SCOPED_TRACE(name_of(op));
+    const Flat f = [op](std::span<const Tensor> x) { return Tensors{emit(op, {}, {x[0]}, {})}; };
+    const Tensors x = {vt::tensor({-1.5, 0.0, 2.25})}, d = directions(x, 3);
+    vt_test::expect_close(jvp_of(f, x, d)[0], vt::tensor({0.0, 0.0, 0.0}));
+    const Point p(x);
+    vt_test::expect_close(linearize_flat(f, p.call()).map.pull(d, {})[0], vt::tensor({0.0, 0.0, 0.0}));
+  }
+}
+
+// --- edge values -----------------------------------------------------------------------------------------------------
+
+Tensors pulled(const Flat& f, const Tensors& x, const Tensors& w) {
+  const Point p(x);
+  return linearize_flat(f, p.call()).map.pull(w, {});
+}
+Flat apply(Op op, ParamsRef params = {}) {
+  return [op, params](std::span<const Tensor> x) { return Tensors{emit(op, params, x, {})}; };
+}
+Tensor one_like(const Tensor& t) { return vt_test::make_tensor(t.dtype(), t.shape(), std::vector<double>(static_cast<std::size_t>(t.size()), 1.0)); }
+
+constexpr double inf = std::numeric_limits<double>::infinity();
+
+TEST(GradEdges, TiesShareTheTangent) {
+  const Tensors x = {vt::tensor({1.0, 2.0, 3.0}), vt::tensor({1.0, 3.0, 2.0})};
+  for (Op op : {Op::max, Op::min}) {
+    const Tensors g = pulled(apply(op), x, {one_like(x[0])});
+    const Tensor first = op == Op::max ? vt::tensor({0.5, 0.0, 1.0}) : vt::tensor({0.5, 1.0, 0.0});
+    const Tensor second = op == Op::max ? vt::tensor({0.5, 1.0, 0.0}) : vt::tensor({0.5, 0.0, 1.0});
+    vt_test::expect_close(g, {first, second});
+  }
+  const Tensors y = {vt::tensor({4.0, 1.0, 4.0, 1.0, 2.0})};
+  vt_test::expect_close(pulled(apply(Op::reduce_max, make_params(AxesParams{{0}})), y, {vt::tensor(1.0)}), {vt::tensor({0.5, 0.0, 0.5, 0.0, 0.0})});
+  vt_test::expect_close(pulled(apply(Op::reduce_min, make_params(AxesParams{{0}})), y, {vt::tensor(1.0)}), {vt::tensor({0.0, 0.5, 0.0, 0.5, 0.0})});
+}
+
+TEST(GradEdges, RunningExtremaPointAtTheFirstOfEquals) {
+  const Tensors x = {vt::tensor({2.0, 1.0, 2.0, 3.0, 3.0})};
+  const Tensors w = {vt::tensor({1.0, 10.0, 100.0, 1000.0, 10000.0})};
+  vt_test::expect_close(pulled(apply(Op::cummax, make_params(CumulativeParams{0, false})), x, w), {vt::tensor({111.0, 0.0, 0.0, 11000.0, 0.0})});
+  vt_test::expect_close(pulled(apply(Op::cummax, make_params(CumulativeParams{0, true})), x, w), {vt::tensor({0.0, 0.0, 0.0, 0.0, 11111.0})});
+  vt_test::expect_close(pulled(apply(Op::cummin, make_params(CumulativeParams{0, false})), x, w), {vt::tensor({1.0, 11110.0, 0.0, 0.0, 0.0})});
+}
+
+TEST(GradEdges, RunningMaximumAfterNan) {
+  const Tensors x = {vt::tensor({1.0, std::nan(""), 5.0})};
+  vt_test::expect_close(pulled(apply(Op::cummax, make_params(CumulativeParams{0, false})), x, {vt::tensor({1.0, 10.0, 100.0})}),
+                        {vt::tensor({1.0, 110.0, 0.0})});
+}
+
+TEST(GradEdges, ProductsWithZeros) {
+  const Flat prod = apply(Op::reduce_prod, make_params(AxesParams{{0}}));
+  vt_test::expect_close(pulled(prod, {vt::tensor({2.0, 0.0, 3.0})}, {vt::tensor(1.0)}), {vt::tensor({0.0, 6.0, 0.0})});
+  vt_test::expect_close(pulled(prod, {vt::tensor({0.0, 5.0, 0.0})}, {vt::tensor(1.0)}), {vt::tensor({0.0, 0.0, 0.0})});
+  // d²/dx₀dx₂ of x₀x₁x₂ is x₁, whether or not the others are zero.
+  const Flat gradient = [&](std::span<const Tensor> x) { return pulled(prod, Tensors(x.begin(), x.end()), {vt::tensor(1.0)}); };
+  vt_test::expect_close(jvp_of(gradient, Tensors{vt::tensor({0.0, 5.0, 0.0})}, Tensors{vt::tensor({1.0, 0.0, 0.0})}), {vt::tensor({0.0, 0.0, 5.0})});
+
+  const Flat cumprod = apply(Op::cumprod, make_params(CumulativeParams{0, false}));
+  const Tensors x = {vt::tensor({2.0, 0.0, 3.0, 0.0, 4.0})}, w = {vt::tensor({1.0, 1.0, 1.0, 1.0, 1.0})};
+  vt_test::expect_close(pulled(cumprod, x, w), {vt::tensor({1.0, 8.0, 0.0, 0.0, 0.0})});
+  const Flat slope = [&](std::span<const Tensor> at) { return pulled(cumprod, Tensors(at.begin(), at.end()), w); };
+  // y₃ = x₀x₁x₂x₃ and y₄ = y₃x₄: d/dx₁ of d/dx₃ is x₀x₂(1 + x₄) = 30.
+  vt_test::expect_close(jvp_of(slope, x, Tensors{vt::tensor({0.0, 1.0, 0.0, 0.0, 0.0})}), {vt::tensor({4.0, 0.0, 2.0, 30.0, 0.0})});
+}
+
+TEST(GradEdges, PowerAtZero) {
+  const Flat pow = apply(Op::pow);
+  const Tensors x = {vt::tensor({0.0, 0.0, 0.0, 0.0, 2.0}), vt::tensor({0.0, 1.0, 2.0, 0.5, 0.0})};
+  const Tensors g = pulled(pow, x, {one_like(x[0])});
+  vt_test::expect_close(g[0], vt::tensor({0.0, 1.0, 0.0, inf, 0.0}));
+  vt_test::expect_close(g[1], vt::tensor({0.0, 0.0, 0.0, 0.0, std::log(2.0)}), {.ulps = 2});
+  // A negative base with a constant whole exponent has its derivative.
+  vt_test::expect_close(jvp_of([](std::span<const Tensor> a) { return Tensors{emit(Op::pow, {}, {a[0], vt::tensor(3.0)}, {})}; },
+                               Tensors{vt::tensor(-2.0)}, Tensors{vt::tensor(1.0)}),
+                        {vt::tensor(12.0)}, {.ulps = 2});
+  // ∂²/∂x∂y xʸ at y = 0 is 1/x.
+  const Flat dx = [&](std::span<const Tensor> y) { return jvp_of([&](std::span<const Tensor> a) { return Tensors{emit(Op::pow, {}, {a[0], y[0]}, {})}; }, Tensors{vt::tensor(2.0)}, Tensors{vt::tensor(1.0)}); };
+  vt_test::expect_close(jvp_of(dx, Tensors{vt::tensor(0.0)}, Tensors{vt::tensor(1.0)}), {vt::tensor(0.5)}, {.ulps = 2});
+  vt_test::expect_close(jvp_of(apply(Op::integer_pow, make_params(IntegerPowParams{2})), Tensors{vt::tensor(0.0)}, Tensors{vt::tensor(1.0)}), {vt::tensor(0.0)});
+}
+
+TEST(GradEdges, RootsAtZero) {
+  for (Op op : {Op::sqrt, Op::cbrt}) vt_test::expect_close(jvp_of(apply(op), Tensors{vt::tensor(0.0)}, Tensors{vt::tensor(1.0)}), {vt::tensor(inf)});
+  vt_test::expect_close(jvp_of(apply(Op::abs), Tensors{vt::tensor(0.0)}, Tensors{vt::tensor(1.0)}), {vt::tensor(0.0)});
+}
+
+TEST(GradEdges, LogSumExpAfterNothing) {
+  const Flat f = apply(Op::cumlogsumexp, make_params(CumulativeParams{0, false}));
+  const Tensors x = {vt::tensor({-inf, -inf, 0.0, 0.0})}, w = {vt::tensor({1.0, 1.0, 1.0, 1.0})};
+  vt_test::expect_close(pulled(f, x, w), {vt::tensor({0.0, 0.0, 1.5, 0.5})}, {.ulps = 4});
+  const Flat slope = [&](std::span<const Tensor> at) { return pulled(f, Tensors(at.begin(), at.end()), w); };
+  vt_test::expect_close(jvp_of(slope, x, Tensors{vt::tensor({0.0, 0.0, 0.0, 1.0})}), {vt::tensor({0.0, 0.0, -0.25, 0.25})}, {.ulps = 4});
+  // Large values do not overflow; an ulp of 800 is 1.1e-13.
+  vt_test::expect_close(pulled(f, {vt::tensor({800.0, 800.0})}, {vt::tensor({0.0, 1.0})}), {vt::tensor({0.5, 0.5})}, {.absolute = 1.2e-13});
+}
+
+TEST(GradEdges, ScatteredProductsWithZeros) {
+  ScatterParams p;
+  p.inserted_window_dims = {0};
+  p.scatter_dims_to_operand_dims = {0};
+  const Tensor index = ints({1, 1, 1, 0, 0}, {5, 1});
+  const Flat f = [&](std::span<const Tensor> x) { return Tensors{emit(Op::scatter_mul, make_params(p), {x[0], index, x[1]}, {})}; };
+  const Tensors x = {vt::tensor({2.0, 3.0, 7.0}), vt::tensor({4.0, 0.0, 5.0, 0.0, 0.0})};
+  vt_test::expect_close(pulled(f, x, {vt::tensor({1.0, 1.0, 1.0})}), {vt::tensor({0.0, 0.0, 1.0}), vt::tensor({0.0, 60.0, 0.0, 0.0, 0.0})});
+}
+
+TEST(GradEdges, ScatteredExtremaShareTies) {
+  ScatterParams p;
+  p.inserted_window_dims = {0};
+  p.scatter_dims_to_operand_dims = {0};
+  const Tensor index = ints({0, 0, 1, 9}, {4, 1});
+  const Flat f = [&](std::span<const Tensor> x) { return Tensors{emit(Op::scatter_max, make_params(p), {x[0], index, x[1]}, {})}; };
+  const Tensors x = {vt::tensor({2.0, 3.0}), vt::tensor({2.0, 2.0, 8.0, 0.0})};
+  const Tensors g = pulled(f, x, {vt::tensor({3.0, 1.0})});
+  vt_test::expect_close(g, {vt::tensor({1.0, 0.0}), vt::tensor({1.0, 1.0, 1.0, 0.0})});
+}
+
+TEST(GradEdges, OverwrittenElementsGetNothing) {
+  ScatterParams p;
+  p.inserted_window_dims = {0};
+  p.scatter_dims_to_operand_dims = {0};
+  const Tensor index = ints({1, 1, 9}, {3, 1});
+  const Flat f = [&](std::span<const Tensor> x) { return Tensors{emit(Op::scatter, make_params(p), {x[0], index, x[1]}, {})}; };
+  const Tensors x = {vt::tensor({2.0, 3.0}), vt::tensor({4.0, 5.0, 6.0})};
+  vt_test::expect_close(pulled(f, x, {vt::tensor({1.0, 1.0})}), {vt::tensor({1.0, 0.0}), vt::tensor({0.0, 1.0, 0.0})});
+}
+
+TEST(GradEdges, TrigammaAgainstKnownValues) {
+  const double pi = 3.14159265358979323846;
+  const Tensors x = {vt::tensor({1.0, 0.5, 2.0, 10.0, -0.5, 1e6, 1e-4})};
+  const Tensor expected = vt::tensor({pi * pi / 6, pi * pi / 2, pi * pi / 6 - 1, 0.10516633568168574612, 8.9348022005446793094, 1.0000005000001666667e-06,
+                                      100000001.64469368});
+  vt_test::expect_close(jvp_of(apply(Op::digamma), x, Tensors{one_like(x[0])})[0], expected, {.ulps = 16});
+}
+
+TEST(GradEdges, ConvertGoesThereAndBack) {
+  const Flat f = [](std::span<const Tensor> x) {
+    const Tensor low = emit(Op::convert, make_params(ConvertParams{vt::bf16}), {x[0]}, {});
+    return Tensors{emit(Op::convert, make_params(ConvertParams{vt::f32}), {low}, {})};
+  };
+  vt_test::expect_close(pulled(f, {vt::tensor({1.0f, 2.0f})}, {vt::tensor({3.0f, 4.0f})}), {vt::tensor({3.0f, 4.0f})});
+  // Through integers nothing flows.
+  const Flat g = [](std::span<const Tensor> x) {
+    const Tensor whole = emit(Op::convert, make_params(ConvertParams{vt::i32}), {x[0]}, {});
+    return Tensors{emit(Op::convert, make_params(ConvertParams{vt::f32}), {whole}, {})};
+  };
+  vt_test::expect_close(pulled(g, {vt::tensor({1.0f, 2.0f})}, {vt::tensor({3.0f, 4.0f})}), {vt::tensor({0.0f, 0.0f})});
+}
+
+// --- wrong uses ------------------------------------------------------------------------------------------------------
+
+TEST(GradErrors, WrongUses) {
+  const Flat square = [](std::span<const Tensor> x) { return Tensors{emit(Op::mul, {}, {x[0], x[0]}, {})}; };
+  const Point vector(Tensors{vt::tensor({1.0, 2.0})}), whole(Tensors{vt::tensor({1, 2})});
+  vt_test::expect_error([&] { value_and_grad_flat(square, vector.call()); }, vt::ErrorKind::shape, {"vt::grad", "must return a scalar", "f64[2]", "grad_rules_test.cpp"});
+  bool yes[] = {true};
+  GradCall integers = whole.call();
+  integers.wanted = yes;
+  vt_test::expect_error([&] { value_and_grad_flat(square, integers); }, vt::ErrorKind::dtype, {"argument 0", "i32[2]", "grad_rules_test.cpp"});
+  const Flat to_int = [](std::span<const Tensor> x) { return Tensors{emit(Op::convert, make_params(ConvertParams{vt::i32}), {x[0]}, {})}; };
+  const Point scalar(Tensors{vt::tensor(1.0)});
+  vt_test::expect_error([&] { value_and_grad_flat(to_int, scalar.call()); }, vt::ErrorKind::dtype, {"must return a float scalar", "i32[]"});
+  const Flat nothing = [](std::span<const Tensor>) { return Tensors{}; };
+  vt_test::expect_error([&] { value_and_grad_flat(nothing, scalar.call()); }, vt::ErrorKind::tree, {"returns nothing"});
+  vt_test::expect_error([&] { jvp_flat(square, vector.call(), Tensors{vt::tensor({1.0, 2.0, 3.0})}); }, vt::ErrorKind::shape, {"tangent of argument 0", "f64[3]", "f64[2]"});
+  vt_test::expect_error([&] { jvp_flat(square, vector.call(), Tensors{vt::tensor({1.0f, 2.0f})}); }, vt::ErrorKind::dtype, {"tangent of argument 0", "f32[2]", "f64[2]"});
+  vt_test::expect_error([&] { jvp_flat(square, vector.call(), Tensors{}); }, vt::ErrorKind::tree, {"0 tangents for 1"});
+  const LinearMap map = linearize_flat(square, vector.call()).map;
+  vt_test::expect_error([&] { map.pull(Tensors{vt::tensor(1.0)}, vt::Where::here()); }, vt::ErrorKind::shape, {"cotangent of result 0", "f64[]", "f64[2]", "grad_rules_test.cpp"});
+  vt_test::expect_error([&] { map.push(Tensors{vt::tensor({1.0}), vt::tensor({1.0})}, vt::Where::here()); }, vt::ErrorKind::tree, {"2 tangents for 1"});
+}
+
+}  // namespace

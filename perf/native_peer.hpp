@@ -1,0 +1,28 @@
+// The limits and peers of this machine, compiled for it alone (-march=native): Eigen's products, plain loops, copies, FMA peak.
+#pragma once
+
+#include <cstddef>
+
+namespace native {
+
+void set_threads(int threads);
+/// c[n,n] = a·b, row-major.
+void matmul(const float* a, const float* b, float* c, int n);
+void matmul(const double* a, const double* b, double* c, int n);
+/// `count` products of n×n matrices, one after the other, the size unknown to the compiler.
+void batched_matmul(const float* a, const float* b, float* c, int n, int count);
+/// Multiply-adds in registers only; returns something that depends on them. Flops per call: fma_flops.
+float fma_peak(const float*, int threads);
+double fma_peak(const double*, int threads);
+double fma_flops(float);
+double fma_flops(double);
+/// Copies and reads that stream, on as many threads.
+void copy(const float* from, float* to, std::size_t n, int threads);
+float read(const float* from, std::size_t n, int threads);
+/// libm, element by element.
+void exp(const float* x, float* y, std::size_t n);
+void log(const float* x, float* y, std::size_t n);
+void sin(const float* x, float* y, std::size_t n);
+void tanh(const float* x, float* y, std::size_t n);
+
+}  // namespace native

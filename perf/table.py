@@ -1,0 +1,88 @@
+"""Turns the benchmarks' JSON into one table: every row beside its peer or limit, from the same run, with what is to be reached."""
+
+
+class Row:
+    """The figure is peer time / our time. `peer`: a row name, seconds, or ("flops", count, row name of the peak)."""
+
+    def __init__(self, title, ours, peer, target):
+        self.title, self.ours, self.peer, self.target = title, ours, peer, target
+
+
+def rows():
+    out = [
+        # Absolute figures: the peer is a number of seconds.
+        Row("record and transform 1,000 ops: vmap(grad(f))", "record/1000/vmap_grad", 1e-3, 1.0),
+        Row("call a compiled function of 10 elements, against 2 us", "call/10/vt", 2e-6, 1.0),
+        Row("… against JAX", "call/10/vt", "call/10/jax", 10.0),
+        Row("first call, 20 ops, cold, against 12 ms", "first_call/20_ops/cold", 12e-3, 1.0),
+        Row("… from the disk cache, against 1 ms", "first_call/20_ops/disk", 1e-3, 1.0),
+        Row("… cold, against JAX", "first_call/20_ops/cold", "first_call/20_ops/jax", None),
+    ]
+    for t in (1, 2):
+        out.append(Row(f"fused chain, 1e7 f32, {t} threads, share of copy bandwidth", f"chain/f32/10000000/threads:{t}/vt",
+                       f"chain/f32/10000000/threads:{t}/memcpy", 0.85))
+    out.append(Row("… against JAX", "chain/f32/10000000/threads:2/vt", "chain/f32/10000000/jax", None))
+    for t in (1, 2):
+        for what in ("axis0", "axis1", "all"):
+            out.append(Row(f"sum {what}, 4096x4096 f32, {t} threads, share of read bandwidth", f"sum/{what}/threads:{t}/vt",
+                           f"sum/limit/threads:{t}/read", 0.85))
+    for what in ("axis0", "axis1", "all"):
+        out.append(Row(f"sum {what}, 2 threads, against JAX", f"sum/{what}/threads:2/vt", f"sum/{what}/jax", None))
+    for dtype in ("f32", "f64"):
+        for n in (256, 512, 1024, 2048):
+            for t in (1, 2):
+                name = f"matmul/{dtype}/{n}/threads:{t}"
+                out.append(Row(f"matmul {dtype} n={n}, {t} threads, against Eigen native", name + "/vt", name + "/eigen", 1.1))
+                out.append(Row("… share of FMA peak", name + "/vt", ("flops", 2.0 * n ** 3, f"fma_peak/{dtype}/threads:{t}"), 0.8))
+            out.append(Row("… 2 threads, against JAX", f"matmul/{dtype}/{n}/threads:2/vt", f"matmul/{dtype}/{n}/jax", None))
+    for n in (4, 8, 16, 32, 64):
+        out.append(Row(f"batched matmul f32 n={n}, 1 thread, against Eigen native loop", f"batched_matmul/f32/{n}/vt",
+                       f"batched_matmul/f32/{n}/eigen", 2.0))
+    out.append(Row("exp, 1e6 f32, 2 threads, against 2.5 G/s", "function/exp/f32/threads:2/vt", 1e6 / 2.5e9, 1.0))
+    for name in ("exp", "log", "sin", "tanh"):
+        out.append(Row(f"{name}, 1e6 f32, 2 threads, against JAX", f"function/{name}/f32/threads:2/vt", f"function/{name}/f32/jax", 1.0))
+        out.append(Row(f"{name}, 1 thread, against libm", f"function/{name}/f32/threads:1/vt", f"function/{name}/f32/threads:1/libm", None))
+    out += [
+        Row("per-example gradients, 256 digits, against the loop", "per_example_gradients/256/vt", "per_example_gradients/256/loop", 30.0),
+        Row("… against a loop of compiled calls", "per_example_gradients/256/vt", "per_example_gradients/256/compiled_loop", None),
+        Row("… against JAX", "per_example_gradients/256/vt", "per_example_gradients/256/jax", 1.5),
+        Row("Jacobian of the logits, 359 images, against JAX", "jacobian/logits/359/vt", "jacobian/logits/359/jax", 1.5),
+        Row("Hessian of the softmax regression, against JAX", "hessian/softmax/650/vt", "hessian/softmax/650/jax", 1.5),
+    ]
+    for size in ("d10_K25", "d20_K50", "d64_K25"):
+        out.append(Row(f"GMM {size} f64: gradient, at most 3 objectives", f"gmm/{size}/gradient/vt", f"gmm/{size}/objective/vt", 1 / 3))
+        out.append(Row("… gradient against JAX", f"gmm/{size}/gradient/vt", f"gmm/{size}/gradient/jax", 1.0))
+    return out
+
+
+def duration(seconds):
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if seconds >= scale:
+            return f"{seconds / scale:.3g} {unit}"
+    return f"{seconds * 1e9:.3g} ns"
+
+
+def text(times, counters, markdown=False):
+    """`times`: seconds by row name; `counters`: further figures by row name. Rows without both sides are left out."""
+    lines = []
+    for row in rows():
+        ours = times.get(row.ours)
+        if isinstance(row.peer, tuple):
+            _, flops, limit = row.peer
+            rate = counters.get(limit, {}).get("GFLOP/s")
+            peer = flops / (rate * 1e9) if rate else None
+        else:
+            peer = row.peer if isinstance(row.peer, float) else times.get(row.peer)
+        if ours is None or peer is None:
+            continue
+        ratio = peer / ours
+        verdict = "" if row.target is None else "yes" if ratio >= row.target else "NO"
+        lines.append((row.title, duration(ours), duration(peer), f"{ratio:.2f}", "" if row.target is None else f"{row.target:.2f}", verdict))
+    memory = counters.get("memory/chain50/f32/4000000", {}).get("extra_KB")
+    if memory is not None:
+        lines.append(("memory of a 50-op chain beyond inputs and outputs", f"{memory:.0f} KB", "128 KB", "", "", "yes" if memory <= 128 else "NO"))
+    head = ("what", "vt", "peer or limit", "ratio", "wanted", "reached")
+    if markdown:
+        return "\n".join("| " + " | ".join(cells) + " |" for cells in [head, ("---",) * len(head), *lines])
+    widths = [max(len(line[i]) for line in [head, *lines]) for i in range(len(head))]
+    return "\n".join("  ".join(cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(zip(line, widths))) for line in [head, *lines])

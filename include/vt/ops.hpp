@@ -127,27 +127,27 @@ Tensor shift_right_arithmetic(Operand a, Operand b);  ///< … or the sign
 Tensor isclose(Operand a, Operand b, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false);
 Tensor allclose(Operand a, Operand b, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false);
 
-inline Tensor operator+(const Operand& a, const Operand& b) { return add(a, b); }
-inline Tensor operator-(const Operand& a, const Operand& b) { return subtract(a, b); }
-inline Tensor operator*(const Operand& a, const Operand& b) { return multiply(a, b); }
-inline Tensor operator/(const Operand& a, const Operand& b) { return divide(a, b); }
-inline Tensor operator%(const Operand& a, const Operand& b) { return remainder(a, b); }
-inline Tensor operator==(const Operand& a, const Operand& b) { return equal(a, b); }
-inline Tensor operator!=(const Operand& a, const Operand& b) { return not_equal(a, b); }
-inline Tensor operator<(const Operand& a, const Operand& b) { return less(a, b); }
-inline Tensor operator<=(const Operand& a, const Operand& b) { return less_equal(a, b); }
-inline Tensor operator>(const Operand& a, const Operand& b) { return greater(a, b); }
-inline Tensor operator>=(const Operand& a, const Operand& b) { return greater_equal(a, b); }
-inline Tensor operator&(const Operand& a, const Operand& b) { return bitwise_and(a, b); }
-inline Tensor operator|(const Operand& a, const Operand& b) { return bitwise_or(a, b); }
-inline Tensor operator^(const Operand& a, const Operand& b) { return bitwise_xor(a, b); }
-inline Tensor operator<<(const Operand& a, const Operand& b) { return shift_left(a, b); }
+inline Tensor operator+(Operand a, Operand b) { return add(std::move(a), std::move(b)); }
+inline Tensor operator-(Operand a, Operand b) { return subtract(std::move(a), std::move(b)); }
+inline Tensor operator*(Operand a, Operand b) { return multiply(std::move(a), std::move(b)); }
+inline Tensor operator/(Operand a, Operand b) { return divide(std::move(a), std::move(b)); }
+inline Tensor operator%(Operand a, Operand b) { return remainder(std::move(a), std::move(b)); }
+inline Tensor operator==(Operand a, Operand b) { return equal(std::move(a), std::move(b)); }
+inline Tensor operator!=(Operand a, Operand b) { return not_equal(std::move(a), std::move(b)); }
+inline Tensor operator<(Operand a, Operand b) { return less(std::move(a), std::move(b)); }
+inline Tensor operator<=(Operand a, Operand b) { return less_equal(std::move(a), std::move(b)); }
+inline Tensor operator>(Operand a, Operand b) { return greater(std::move(a), std::move(b)); }
+inline Tensor operator>=(Operand a, Operand b) { return greater_equal(std::move(a), std::move(b)); }
+inline Tensor operator&(Operand a, Operand b) { return bitwise_and(std::move(a), std::move(b)); }
+inline Tensor operator|(Operand a, Operand b) { return bitwise_or(std::move(a), std::move(b)); }
+inline Tensor operator^(Operand a, Operand b) { return bitwise_xor(std::move(a), std::move(b)); }
+inline Tensor operator<<(Operand a, Operand b) { return shift_left(std::move(a), std::move(b)); }
 /// Arithmetic for signed dtypes, logical for unsigned ones.
-Tensor operator>>(const Operand& a, const Operand& b);
-inline Tensor operator-(const Operand& x) { return negative(x); }
-inline Tensor operator+(const Operand& x) { return x.tensor; }
-inline Tensor operator!(const Operand& x) { return logical_not(x); }
-inline Tensor operator~(const Operand& x) { return bitwise_not(x); }
+Tensor operator>>(Operand a, Operand b);
+inline Tensor operator-(Operand x) { return negative(std::move(x)); }
+inline Tensor operator+(Operand x) { return x.tensor; }
+inline Tensor operator!(Operand x) { return logical_not(std::move(x)); }
+inline Tensor operator~(Operand x) { return bitwise_not(std::move(x)); }
 
 // --- choose ----------------------------------------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ namespace vt {
 
 class Tensor;
 class Graph;
+struct Index;
 
 /// C++ types that are elements of Tensors.
 template <class T>
@@ -129,12 +130,10 @@ class Tensor {
   Tensor to(Device device, Where where = Where::here()) const;
   Device device() const;
 
-  /// `a[i]`: element i of axis 0, which is dropped; negative counts from the end.
-  template <std::integral I>
-  Tensor operator[](I i) const { return at(static_cast<std::int64_t>(i)); }
+  /// `a[i]`: element i of axis 0, which is dropped; negative counts from the end, out of range is an error.
   /// `a[idx]`: integer Tensor of any shape; out-of-range indices clamp, negative ones count from the end.
-  Tensor operator[](const Tensor& index) const;
-  Tensor operator[](const Slice& range) const;
+  /// `a[vt::slice(1, 5, 2)]`: a range of axis 0, with Python's rules (a negative step reverses).
+  Tensor operator[](const Index& index) const;
 
   detail::Node* node() const { return node_; }
   int output() const { return output_; }
@@ -151,8 +150,6 @@ class Tensor {
   }
 
  private:
-  Tensor at(std::int64_t i) const;
-
   detail::Node* node_ = nullptr;
   int output_ = 0;
 };
@@ -167,6 +164,22 @@ struct Operand {
   template <class T>
     requires std::is_arithmetic_v<T>
   Operand(T value, const char* file = __builtin_FILE(), int line = __builtin_LINE()) : tensor(value), where{file, line} {}
+};
+
+/// What stands between the brackets of `a[…]`, with the line that wrote it: an integer, an integer Tensor or a Slice.
+struct Index {
+  enum class Kind : std::uint8_t { number, tensor, slice } kind;
+  std::int64_t number = 0;
+  Tensor tensor;
+  Slice range;
+  Where where;
+  template <std::integral I>
+  Index(I i, const char* file = __builtin_FILE(), int line = __builtin_LINE())
+      : kind(Kind::number), number(static_cast<std::int64_t>(i)), where{file, line} {}
+  Index(const Tensor& t, const char* file = __builtin_FILE(), int line = __builtin_LINE())
+      : kind(Kind::tensor), tensor(t), where{file, line} {}
+  Index(const Slice& s, const char* file = __builtin_FILE(), int line = __builtin_LINE())
+      : kind(Kind::slice), range(s), where{file, line} {}
 };
 
 std::ostream& operator<<(std::ostream&, const Tensor&);
@@ -270,9 +283,19 @@ Tensor ones_like(Operand);
 Tensor full_like(Operand, Operand value);
 /// 0, 1, …, n − 1 as i32.
 Tensor arange(std::int64_t stop, std::optional<DType> dtype = std::nullopt, Where = Where::here());
-/// start, start + step, … below stop.
-Tensor arange(std::int64_t start, std::int64_t stop, std::int64_t step = 1, std::optional<DType> dtype = std::nullopt, Where = Where::here());
-Tensor arange(double start, double stop, double step = 1.0, std::optional<DType> dtype = std::nullopt, Where = Where::here());
+namespace detail {
+Tensor integer_range(std::int64_t start, std::int64_t stop, std::int64_t step, std::optional<DType> dtype, Where);
+Tensor real_range(double start, double stop, double step, std::optional<DType> dtype, Where);
+}  // namespace detail
+/// start, start + step, … below stop (above, for a negative step). Integers give i32, floats f32, unless a dtype is given.
+template <class A, class B, class Step = int>
+  requires std::is_arithmetic_v<A> && std::is_arithmetic_v<B> && std::is_arithmetic_v<Step>
+Tensor arange(A start, B stop, Step step = 1, std::optional<DType> dtype = std::nullopt, Where where = Where::here()) {
+  if constexpr (std::is_integral_v<A> && std::is_integral_v<B> && std::is_integral_v<Step>)
+    return detail::integer_range(static_cast<std::int64_t>(start), static_cast<std::int64_t>(stop), static_cast<std::int64_t>(step), dtype, where);
+  else
+    return detail::real_range(static_cast<double>(start), static_cast<double>(stop), static_cast<double>(step), dtype, where);
+}
 /// `count` points from `start` to `stop`, both included unless `endpoint` is false. dtype f32 unless given.
 Tensor linspace(double start, double stop, std::int64_t count, bool endpoint = true, DType = f32, Where = Where::here());
 Tensor iota(DType, const Shape&, int axis, Where = Where::here());

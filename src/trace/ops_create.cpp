@@ -1,0 +1,126 @@
+// The functions that make Tensors from nothing but a shape: zeros, full, eye, ranges; and astype and reshape of Tensor.
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include <vt/fmt.hpp>
+
+#include "promote.hpp"
+
+namespace vt {
+
+namespace detail::create {
+
+inline Tensor like(std::string_view name, Operand& x, Scalar value) {
+  need(name, x.tensor, x.where);
+  const Aval& a = aval_of(x.tensor);
+  return full_tensor(value.converted(a.dtype), Aval(a.dtype, a.shape));
+}
+
+inline std::span<const Tensor> nothing() { return {}; }
+
+/// Throws unless 0 ≤ count and iota can hold the indices in a list in memory.
+inline void check_count(std::string_view name, std::int64_t count, Where where) {
+  if (count < 0) refuse(ErrorKind::value, name, fmt::format("cannot make {} elements", count), nothing(), where);
+}
+
+/// `i` (an iota) scaled: i · step + start, without the steps that do nothing.
+inline Tensor scaled(Tensor i, Scalar start, Scalar step) {
+  if (!step.is_value(1)) i = i * full_tensor(step, Aval(step.dtype, Shape{}));
+  if (!start.is_value(0)) i = i + full_tensor(start, Aval(start.dtype, Shape{}));
+  return i;
+}
+
+}  // namespace detail::create
+
+Tensor zeros(const Shape& shape, DType dtype, Where where) { return detail::filled("zeros", detail::Scalar(0), dtype, shape, where); }
+Tensor ones(const Shape& shape, DType dtype, Where where) { return detail::filled("ones", detail::Scalar(1), dtype, shape, where); }
+
+Tensor full(const Shape& shape, Operand value, std::optional<DType> dtype) {
+  detail::need("full", value.tensor, value.where);
+  Tensor v = detail::cast(value.tensor, dtype.value_or(value.tensor.dtype()), value.where);
+  // Checks the shape even if no element is ever asked for.
+  const Tensor zero = detail::filled("full", detail::Scalar(0), v.dtype(), shape, value.where);
+  const Tensor operands[2] = {v, zero};
+  if (detail::broadcast_shape("full", operands, value.where) != shape)
+    detail::refuse(ErrorKind::shape, "full", fmt::format("the value does not broadcast to {}", shape.str()), v, value.where);
+  return detail::broadcast(v, shape, value.where);
+}
+
+Tensor eye(std::int64_t rows, std::optional<std::int64_t> columns, int diagonal, DType dtype, Where where) {
+  const detail::UserLine line(where);
+  const Shape shape{rows, columns.value_or(rows)};
+  for (std::int64_t n : shape) detail::create::check_count("eye", n, where);
+  const Tensor on = equal(detail::counted(i64, shape, 0, where) + diagonal, detail::counted(i64, shape, 1, where));
+  return detail::cast(on, dtype, where);
+}
+
+Tensor zeros_like(Operand x) { return detail::create::like("zeros_like", x, detail::Scalar(0)); }
+Tensor ones_like(Operand x) { return detail::create::like("ones_like", x, detail::Scalar(1)); }
+Tensor full_like(Operand x, Operand value) {
+  detail::need("full_like", x.tensor, x.where);
+  return full(x.tensor.shape(), std::move(value), x.tensor.dtype());
+}
+
+Tensor arange(std::int64_t stop, std::optional<DType> dtype, Where where) {
+  return detail::integer_range(0, stop, 1, dtype, where);
+}
+
+Tensor detail::integer_range(std::int64_t start, std::int64_t stop, std::int64_t step, std::optional<DType> dtype, Where where) {
+  const UserLine line(where);
+  if (step == 0) refuse(ErrorKind::value, "arange", "the step must not be 0", create::nothing(), where);
+  std::uint64_t count = 0;  // the distance of two int64 fits in a uint64
+  if (step > 0 && stop > start)
+    count = (static_cast<std::uint64_t>(stop) - static_cast<std::uint64_t>(start) - 1) / static_cast<std::uint64_t>(step) + 1;
+  else if (step < 0 && stop < start)
+    count = (static_cast<std::uint64_t>(start) - static_cast<std::uint64_t>(stop) - 1) / (0 - static_cast<std::uint64_t>(step)) + 1;
+  if (count > (std::uint64_t{1} << 60))
+    refuse(ErrorKind::shape, "arange", fmt::format("{} elements are too many to address", count), create::nothing(), where);
+  const std::int64_t last = count ? start + static_cast<std::int64_t>(count - 1) * step : start;
+  constexpr std::int64_t low = std::numeric_limits<std::int32_t>::min(), high = std::numeric_limits<std::int32_t>::max();
+  const bool narrow = std::min(start, last) >= low && std::max(start, last) <= high && step >= low && step <= high;
+  const DType wanted = dtype.value_or(narrow ? i32 : i64);
+  const Shape shape{static_cast<std::int64_t>(count)};
+  if (is_bool(wanted)) return cast(create::scaled(counted(i64, shape, 0, where), Scalar(start), Scalar(step)), wanted, where);
+  if (is_float(wanted) && (start != 0 || step != 1 || size_of(wanted) == 2)) {
+    // Counted exactly, then rounded once.
+    return cast(create::scaled(counted(i64, shape, 0, where), Scalar(start), Scalar(step)), wanted, where);
+  }
+  return create::scaled(counted(wanted, shape, 0, where), Scalar(start).converted(wanted), Scalar(step).converted(wanted));
+}
+
+Tensor detail::real_range(double start, double stop, double step, std::optional<DType> dtype, Where where) {
+  const UserLine line(where);
+  if (step == 0 || !std::isfinite(start) || !std::isfinite(stop) || !std::isfinite(step))
+    refuse(ErrorKind::value, "arange", fmt::format("needs finite ends and a step other than 0, not {} to {} by {}", start, stop, step),
+           create::nothing(), where);
+  const double count = std::max(0.0, std::ceil((stop - start) / step));
+  if (count > 0x1p60) refuse(ErrorKind::shape, "arange", fmt::format("{} elements are too many to address", count), create::nothing(), where);
+  const Tensor i = counted(f64, Shape{static_cast<std::int64_t>(count)}, 0, where);
+  return cast(create::scaled(i, Scalar(start), Scalar(step)), dtype.value_or(f32), where);
+}
+
+Tensor linspace(double start, double stop, std::int64_t count, bool endpoint, DType dtype, Where where) {
+  const detail::UserLine line(where);
+  detail::create::check_count("linspace", count, where);
+  const std::int64_t steps = endpoint ? count - 1 : count;
+  const Tensor i = detail::counted(f64, Shape{count}, 0, where);
+  Tensor x = detail::create::scaled(i, detail::Scalar(start), detail::Scalar(steps > 0 ? (stop - start) / static_cast<double>(steps) : 0.0));
+  if (endpoint && count > 1) x = vt::where(i == static_cast<double>(count - 1), stop, x);  // not a rounding away from it
+  if (!is_float(dtype)) x = floor(x);
+  return detail::cast(x, dtype, where);
+}
+
+Tensor iota(DType dtype, const Shape& shape, int axis, Where where) {
+  if (axis < 0) axis += shape.rank();
+  if (is_bool(dtype)) return detail::cast(detail::counted(i32, shape, axis, where), bool_, where);
+  return detail::counted(dtype, shape, axis, where);
+}
+
+Tensor Tensor::astype(DType dtype, Where where) const {
+  detail::need("astype", *this, where);
+  return detail::cast(*this, dtype, where);
+}
+Tensor Tensor::reshape(const Shape& shape, Where where) const { return vt::reshape(Operand(*this, where.file, where.line), shape); }
+
+}  // namespace vt

@@ -1,0 +1,407 @@
+// The element-wise functions of one and two operands and their operators, and where/clamp/clip.
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include <vt/fmt.hpp>
+
+#include "promote.hpp"
+
+namespace vt::detail::elementwise {
+
+using detail::Op;
+
+/// What a function does with its operands' dtypes.
+enum class Takes : std::uint8_t {
+  numbers,  ///< bools become i32
+  floats,   ///< bools and integers become f32
+  any,      ///< comparisons
+  choice,   ///< maximum, minimum: as they are
+  bits,     ///< bools and integers; floats are refused
+  shifts,   ///< integers; bools become i32; floats are refused
+};
+
+inline bool as_it_is(Takes takes, DType d) {
+  switch (takes) {
+    case Takes::numbers: return !is_bool(d);
+    case Takes::floats: return is_float(d);
+    case Takes::bits: return !is_float(d);
+    case Takes::shifts: return is_int(d);
+    default: return true;
+  }
+}
+
+/// The dtype that `takes` makes of `c`; throws if it refuses.
+inline Common adjusted(Takes takes, Common c, std::string_view name, std::span<const Tensor> operands, Where where) {
+  if (as_it_is(takes, c.dtype)) return c;
+  if (takes == Takes::floats) return {c.weak ? f64 : f32, c.weak};
+  if (takes == Takes::bits || is_float(c.dtype))
+    refuse(ErrorKind::dtype, name, takes == Takes::bits ? "needs bools or integers" : "needs integers", operands, where);
+  return {i32, c.weak};
+}
+
+inline Tensor unary(Op op, std::string_view name, Takes takes, Operand& x, ParamsRef params = {}) {
+  need(name, x.tensor, x.where);
+  if (!as_it_is(takes, aval_of(x.tensor).dtype)) [[unlikely]] {
+    const Aval& a = aval_of(x.tensor);
+    const Common c = adjusted(takes, {a.dtype, a.weak}, name, std::span<const Tensor>(&x.tensor, 1), x.where);
+    x.tensor = cast(std::move(x.tensor), c.dtype, c.weak, x.where);
+  }
+  const Aval& a = aval_of(x.tensor);
+  return emit_fitting(op, std::move(params), std::span<const Tensor>(&x.tensor, 1), a.dtype, a.weak, x.where);
+}
+inline Tensor real(Op op, std::string_view name, Operand& x) { return unary(op, name, Takes::floats, x); }
+
+/// floor, ceil, round, trunc: nothing to do for integers.
+inline Tensor rounding(Op op, std::string_view name, Operand& x) {
+  need(name, x.tensor, x.where);
+  if (!is_float(aval_of(x.tensor).dtype)) return to_number(std::move(x.tensor), x.where);
+  return unary(op, name, Takes::floats, x);
+}
+
+inline Tensor classify(Op op, std::string_view name, Operand& x, bool of_integers) {
+  need(name, x.tensor, x.where);
+  const Aval& a = aval_of(x.tensor);
+  if (!is_float(a.dtype)) return full_tensor(Scalar(of_integers), Aval(bool_, a.shape));
+  return emit_fitting(op, {}, std::span<const Tensor>(&x.tensor, 1), bool_, false, x.where);
+}
+
+/// Brings two operands to one dtype and to shapes that an element-wise primitive takes.
+inline Common fit(std::string_view name, Takes takes, Tensor* xy, Where where) {
+  need(name, xy[0], where);
+  need(name, xy[1], where);
+  const Aval *a = &aval_of(xy[0]), *b = &aval_of(xy[1]);
+  Common c{a->dtype, a->weak};
+  if (a->dtype != b->dtype || a->weak != b->weak || !as_it_is(takes, a->dtype)) {
+    c = adjusted(takes, common_dtype(*a, *b), name, std::span<const Tensor>(xy, 2), where);
+    xy[0] = cast(std::move(xy[0]), c.dtype, c.weak, where);
+    xy[1] = cast(std::move(xy[1]), c.dtype, c.weak, where);
+    a = &aval_of(xy[0]);
+    b = &aval_of(xy[1]);
+  }
+  if (a->shape != b->shape && !a->shape.empty() && !b->shape.empty()) {
+    const Shape shape = broadcast_shape(name, std::span<const Tensor>(xy, 2), where);
+    xy[0] = broadcast(xy[0], shape, where);
+    xy[1] = broadcast(xy[1], shape, where);
+  }
+  return c;
+}
+
+inline Tensor binary(Op op, std::string_view name, Takes takes, Operand& a, Operand& b) {
+  Tensor xy[2] = {std::move(a.tensor), std::move(b.tensor)};
+  const Common c = fit(name, takes, xy, a.where);
+  return emit_fitting(op, {}, xy, c.dtype, c.weak, a.where);
+}
+
+inline Tensor compare(Op op, std::string_view name, Operand& a, Operand& b) {
+  Tensor xy[2] = {std::move(a.tensor), std::move(b.tensor)};
+  fit(name, Takes::any, xy, a.where);
+  return emit_fitting(op, {}, xy, bool_, false, a.where);
+}
+
+inline Tensor logical(Op op, std::string_view name, Operand& a, Operand& b) {
+  need(name, a.tensor, a.where);
+  need(name, b.tensor, a.where);
+  a.tensor = to_bool(std::move(a.tensor), a.where);
+  b.tensor = to_bool(std::move(b.tensor), a.where);
+  return binary(op, name, Takes::bits, a, b);
+}
+
+/// Fits the operands of a composed function, which then only meets equal dtypes.
+inline void meet(std::string_view name, Takes takes, Operand& a, Operand& b) {
+  Tensor xy[2] = {a.tensor, b.tensor};
+  need(name, a.tensor, a.where);
+  need(name, b.tensor, a.where);
+  const Common c = adjusted(takes, common_dtype(aval_of(xy[0]), aval_of(xy[1])), name, std::span<const Tensor>(xy, 2), a.where);
+  broadcast_shape(name, std::span<const Tensor>(xy, 2), a.where);
+  a.tensor = cast(a.tensor, c.dtype, c.weak, a.where);
+  b.tensor = cast(b.tensor, c.dtype, c.weak, a.where);
+}
+
+inline DType dtype_of_operand(const Operand& x) { return aval_of(x.tensor).dtype; }
+
+/// The exponent, if it is a literal that repeated multiplication serves well.
+inline std::optional<int> literal_exponent(const Tensor& base, const Tensor& exponent) {
+  const Node* n = exponent.node();
+  if (n->op != Op::full || !aval_of(exponent).shape.empty() || is_bool(n->avals[0].dtype)) return std::nullopt;
+  const double e = std::get<FullParams>(n->params->base()).value.to_double();
+  const bool integers = !is_float(aval_of(base).dtype) && is_int(n->avals[0].dtype);
+  if (e != std::trunc(e) || std::fabs(e) > (integers ? 2147483647.0 : 32.0)) return std::nullopt;
+  if (common_dtype(aval_of(base), n->avals[0]).dtype != aval_of(base).dtype) return std::nullopt;  // the result is wider
+  return static_cast<int>(e);
+}
+
+}  // namespace vt::detail::elementwise
+
+namespace vt {
+
+namespace ew = detail::elementwise;
+
+// --- one operand -----------------------------------------------------------------------------------------------------
+
+Tensor negative(Operand x) { return ew::unary(ew::Op::neg, "negative", ew::Takes::numbers, x); }
+Tensor abs(Operand x) {
+  detail::need("abs", x.tensor, x.where);
+  if (is_bool(x.tensor.dtype()) || is_unsigned(x.tensor.dtype())) return x.tensor;
+  return ew::unary(ew::Op::abs, "abs", ew::Takes::numbers, x);
+}
+Tensor sign(Operand x) { return ew::unary(ew::Op::sign, "sign", ew::Takes::numbers, x); }
+Tensor floor(Operand x) { return ew::rounding(ew::Op::floor, "floor", x); }
+Tensor ceil(Operand x) { return ew::rounding(ew::Op::ceil, "ceil", x); }
+Tensor round(Operand x) { return ew::rounding(ew::Op::round, "round", x); }
+Tensor trunc(Operand x) { return ew::rounding(ew::Op::trunc, "trunc", x); }
+Tensor exp(Operand x) { return ew::real(ew::Op::exp, "exp", x); }
+Tensor exp2(Operand x) { return ew::real(ew::Op::exp2, "exp2", x); }
+Tensor expm1(Operand x) { return ew::real(ew::Op::expm1, "expm1", x); }
+Tensor log(Operand x) { return ew::real(ew::Op::log, "log", x); }
+Tensor log1p(Operand x) { return ew::real(ew::Op::log1p, "log1p", x); }
+Tensor log2(Operand x) { return ew::real(ew::Op::log2, "log2", x); }
+Tensor log10(Operand x) {
+  const detail::UserLine line(x.where);
+  return log(std::move(x)) * 0.43429448190325182765;
+}
+Tensor sqrt(Operand x) { return ew::real(ew::Op::sqrt, "sqrt", x); }
+Tensor rsqrt(Operand x) { return ew::real(ew::Op::rsqrt, "rsqrt", x); }
+Tensor cbrt(Operand x) { return ew::real(ew::Op::cbrt, "cbrt", x); }
+Tensor sin(Operand x) { return ew::real(ew::Op::sin, "sin", x); }
+Tensor cos(Operand x) { return ew::real(ew::Op::cos, "cos", x); }
+Tensor tan(Operand x) { return ew::real(ew::Op::tan, "tan", x); }
+Tensor asin(Operand x) { return ew::real(ew::Op::asin, "asin", x); }
+Tensor acos(Operand x) { return ew::real(ew::Op::acos, "acos", x); }
+Tensor atan(Operand x) { return ew::real(ew::Op::atan, "atan", x); }
+Tensor sinh(Operand x) { return ew::real(ew::Op::sinh, "sinh", x); }
+Tensor cosh(Operand x) { return ew::real(ew::Op::cosh, "cosh", x); }
+Tensor tanh(Operand x) { return ew::real(ew::Op::tanh, "tanh", x); }
+Tensor asinh(Operand x) { return ew::real(ew::Op::asinh, "asinh", x); }
+Tensor acosh(Operand x) { return ew::real(ew::Op::acosh, "acosh", x); }
+Tensor atanh(Operand x) { return ew::real(ew::Op::atanh, "atanh", x); }
+Tensor sigmoid(Operand x) { return ew::real(ew::Op::sigmoid, "sigmoid", x); }
+Tensor erf(Operand x) { return ew::real(ew::Op::erf, "erf", x); }
+Tensor erfc(Operand x) { return ew::real(ew::Op::erfc, "erfc", x); }
+Tensor erf_inv(Operand x) { return ew::real(ew::Op::erf_inv, "erf_inv", x); }
+Tensor lgamma(Operand x) { return ew::real(ew::Op::lgamma, "lgamma", x); }
+Tensor digamma(Operand x) { return ew::real(ew::Op::digamma, "digamma", x); }
+Tensor isfinite(Operand x) { return ew::classify(ew::Op::is_finite, "isfinite", x, true); }
+Tensor isnan(Operand x) { return ew::classify(ew::Op::is_nan, "isnan", x, false); }
+Tensor isinf(Operand x) { return ew::classify(ew::Op::is_inf, "isinf", x, false); }
+
+Tensor integer_pow(Operand x, int exponent) {
+  detail::need("integer_pow", x.tensor, x.where);
+  if (exponent == 1) return detail::to_number(std::move(x.tensor), x.where);
+  return ew::unary(ew::Op::integer_pow, "integer_pow", ew::Takes::numbers, x, detail::make_params(detail::IntegerPowParams{exponent}));
+}
+Tensor logical_not(Operand x) {
+  detail::need("logical_not", x.tensor, x.where);
+  x.tensor = detail::to_bool(std::move(x.tensor), x.where);
+  return ew::unary(ew::Op::not_, "logical_not", ew::Takes::bits, x);
+}
+Tensor bitwise_not(Operand x) { return ew::unary(ew::Op::not_, "bitwise_not", ew::Takes::bits, x); }
+Tensor popcount(Operand x) { return ew::unary(ew::Op::popcount, "popcount", ew::Takes::shifts, x); }
+Tensor clz(Operand x) { return ew::unary(ew::Op::clz, "clz", ew::Takes::shifts, x); }
+Tensor convert(Operand x, DType dtype) {
+  detail::need("convert", x.tensor, x.where);
+  return detail::cast(std::move(x.tensor), dtype, x.where);
+}
+Tensor bitcast(Operand x, DType dtype) {
+  detail::need("bitcast", x.tensor, x.where);
+  return detail::emit(ew::Op::bitcast, detail::make_params(detail::ConvertParams{dtype, false}), {x.tensor}, x.where);
+}
+Tensor reduce_precision(Operand x, int exponent_bits, int mantissa_bits) {
+  detail::need("reduce_precision", x.tensor, x.where);
+  return detail::emit(ew::Op::reduce_precision, detail::make_params(detail::PrecisionParams{exponent_bits, mantissa_bits}),
+                      {detail::to_float(std::move(x.tensor), x.where)}, x.where);
+}
+Tensor stop_gradient(Operand x) {
+  detail::need("stop_gradient", x.tensor, x.where);
+  if (!is_float(x.tensor.dtype())) return x.tensor;  // nothing flows through them anyway
+  return ew::unary(ew::Op::stop_gradient, "stop_gradient", ew::Takes::any, x);
+}
+Tensor square(Operand x) { return integer_pow(std::move(x), 2); }
+Tensor reciprocal(Operand x) {
+  const detail::UserLine line(x.where);
+  detail::need("reciprocal", x.tensor, x.where);
+  return 1.0 / detail::to_float(std::move(x.tensor), x.where);
+}
+Tensor deg2rad(Operand x) {
+  const detail::UserLine line(x.where);
+  detail::need("deg2rad", x.tensor, x.where);
+  return detail::to_float(std::move(x.tensor), x.where) * 0.017453292519943295769;
+}
+Tensor rad2deg(Operand x) {
+  const detail::UserLine line(x.where);
+  detail::need("rad2deg", x.tensor, x.where);
+  return detail::to_float(std::move(x.tensor), x.where) * 57.295779513082320877;
+}
+
+// --- two operands ----------------------------------------------------------------------------------------------------
+
+Tensor add(Operand a, Operand b) { return ew::binary(ew::Op::add, "add", ew::Takes::numbers, a, b); }
+Tensor subtract(Operand a, Operand b) { return ew::binary(ew::Op::sub, "subtract", ew::Takes::numbers, a, b); }
+Tensor multiply(Operand a, Operand b) { return ew::binary(ew::Op::mul, "multiply", ew::Takes::numbers, a, b); }
+Tensor divide(Operand a, Operand b) { return ew::binary(ew::Op::div, "divide", ew::Takes::numbers, a, b); }
+Tensor true_divide(Operand a, Operand b) { return ew::binary(ew::Op::div, "true_divide", ew::Takes::floats, a, b); }
+
+Tensor floor_divide(Operand a, Operand b) {
+  const detail::UserLine line(a.where);
+  ew::meet("floor_divide", ew::Takes::numbers, a, b);
+  const Tensor &x = a.tensor, &y = b.tensor;
+  if (is_unsigned(ew::dtype_of_operand(a))) return x / y;
+  const Tensor r = remainder(x, y);
+  const Tensor crosses = bitwise_and(r != 0, not_equal(r < 0, y < 0));
+  if (!is_float(ew::dtype_of_operand(a))) return x / y - crosses.astype(ew::dtype_of_operand(a));
+  // Through the remainder, which is exact: floor(x / y) is one off where the quotient rounds up to an integer.
+  const Tensor q = (x - r) / y;
+  return where(y == 0, x / y, round(q - where(crosses, 1, 0)));
+}
+
+Tensor remainder(Operand a, Operand b) { return ew::binary(ew::Op::rem, "remainder", ew::Takes::numbers, a, b); }
+Tensor fmod(Operand a, Operand b) { return ew::binary(ew::Op::rem, "fmod", ew::Takes::numbers, a, b); }
+Tensor mod(Operand a, Operand b) {
+  const detail::UserLine line(a.where);
+  ew::meet("mod", ew::Takes::numbers, a, b);
+  const Tensor r = remainder(a.tensor, b.tensor);
+  if (is_unsigned(ew::dtype_of_operand(a))) return r;
+  return where(bitwise_and(r != 0, not_equal(r < 0, b.tensor < 0)), r + b.tensor, r);
+}
+
+Tensor pow(Operand a, Operand b) {
+  detail::need("pow", a.tensor, a.where);
+  detail::need("pow", b.tensor, a.where);
+  if (const auto exponent = ew::literal_exponent(a.tensor, b.tensor)) return integer_pow(std::move(a), *exponent);
+  return ew::binary(ew::Op::pow, "pow", ew::Takes::numbers, a, b);
+}
+Tensor maximum(Operand a, Operand b) { return ew::binary(ew::Op::max, "maximum", ew::Takes::choice, a, b); }
+Tensor minimum(Operand a, Operand b) { return ew::binary(ew::Op::min, "minimum", ew::Takes::choice, a, b); }
+Tensor atan2(Operand y, Operand x) { return ew::binary(ew::Op::atan2, "atan2", ew::Takes::floats, y, x); }
+
+Tensor hypot(Operand a, Operand b) {
+  const detail::UserLine line(a.where);
+  ew::meet("hypot", ew::Takes::floats, a, b);
+  // Scaled by the larger one, so that squares neither overflow nor vanish.
+  const Tensor x = abs(a.tensor), y = abs(b.tensor);
+  const Tensor large = maximum(x, y), small = minimum(x, y);
+  const Tensor infinite = isinf(x) | isinf(y);
+  const Tensor ratio = where(infinite, 0.0, small) / where((large == 0) | infinite, 1.0, large);
+  return where(infinite, std::numeric_limits<double>::infinity(), large * sqrt(1.0 + square(ratio)));
+}
+Tensor nextafter(Operand a, Operand b) { return ew::binary(ew::Op::nextafter, "nextafter", ew::Takes::floats, a, b); }
+
+Tensor copysign(Operand magnitude, Operand sign) {
+  const detail::UserLine line(magnitude.where);
+  ew::meet("copysign", ew::Takes::floats, magnitude, sign);
+  const std::size_t bytes = size_of(ew::dtype_of_operand(sign));
+  const DType bits = bytes == 2 ? i16 : bytes == 4 ? i32 : i64;
+  const Tensor positive = abs(magnitude.tensor);
+  return where(bitcast(sign.tensor, bits) < 0, -positive, positive);
+}
+
+Tensor logaddexp(Operand a, Operand b) {
+  const detail::UserLine line(a.where);
+  ew::meet("logaddexp", ew::Takes::floats, a, b);
+  const Tensor &x = a.tensor, &y = b.tensor;
+  // Equal infinities have no difference; everything else goes through the larger one. Chosen by `where`, not by max and
+  // abs, so that the derivative at x = y is one half each.
+  const Tensor same_infinity = (x == y) & isinf(x);
+  const Tensor difference = where(same_infinity, 0.0, x) - where(same_infinity, 0.0, y);
+  const Tensor first = difference > 0;
+  return where(same_infinity | first, x, y) + log1p(exp(where(first, -difference, difference)));
+}
+
+Tensor xlogy(Operand x, Operand y) {
+  const detail::UserLine line(x.where);
+  ew::meet("xlogy", ew::Takes::floats, x, y);
+  // 0 · log(y) is 0 whatever y is; where the logarithm is finite nothing needs guarding, and d/dx stays log(y).
+  const Tensor good = (y.tensor > 0) & isfinite(y.tensor);
+  return x.tensor * log(where((x.tensor == 0) & !good, 1.0, y.tensor));
+}
+Tensor squared_difference(Operand a, Operand b) {
+  const detail::UserLine line(a.where);
+  return square(ew::binary(ew::Op::sub, "squared_difference", ew::Takes::numbers, a, b));
+}
+
+Tensor equal(Operand a, Operand b) { return ew::compare(ew::Op::eq, "equal", a, b); }
+Tensor not_equal(Operand a, Operand b) { return ew::compare(ew::Op::ne, "not_equal", a, b); }
+Tensor less(Operand a, Operand b) { return ew::compare(ew::Op::lt, "less", a, b); }
+Tensor less_equal(Operand a, Operand b) { return ew::compare(ew::Op::le, "less_equal", a, b); }
+Tensor greater(Operand a, Operand b) { return ew::compare(ew::Op::gt, "greater", a, b); }
+Tensor greater_equal(Operand a, Operand b) { return ew::compare(ew::Op::ge, "greater_equal", a, b); }
+
+Tensor bitwise_and(Operand a, Operand b) { return ew::binary(ew::Op::and_, "bitwise_and", ew::Takes::bits, a, b); }
+Tensor bitwise_or(Operand a, Operand b) { return ew::binary(ew::Op::or_, "bitwise_or", ew::Takes::bits, a, b); }
+Tensor bitwise_xor(Operand a, Operand b) { return ew::binary(ew::Op::xor_, "bitwise_xor", ew::Takes::bits, a, b); }
+Tensor logical_and(Operand a, Operand b) { return ew::logical(ew::Op::and_, "logical_and", a, b); }
+Tensor logical_or(Operand a, Operand b) { return ew::logical(ew::Op::or_, "logical_or", a, b); }
+Tensor logical_xor(Operand a, Operand b) { return ew::logical(ew::Op::xor_, "logical_xor", a, b); }
+Tensor shift_left(Operand a, Operand b) { return ew::binary(ew::Op::shift_left, "shift_left", ew::Takes::shifts, a, b); }
+Tensor shift_right_logical(Operand a, Operand b) {
+  return ew::binary(ew::Op::shift_right_logical, "shift_right_logical", ew::Takes::shifts, a, b);
+}
+Tensor shift_right_arithmetic(Operand a, Operand b) {
+  return ew::binary(ew::Op::shift_right_arithmetic, "shift_right_arithmetic", ew::Takes::shifts, a, b);
+}
+Tensor operator>>(Operand a, Operand b) {
+  detail::need("operator>>", a.tensor, a.where);
+  detail::need("operator>>", b.tensor, a.where);
+  const DType d = detail::common_dtype(detail::aval_of(a.tensor), detail::aval_of(b.tensor)).dtype;
+  return is_unsigned(d) ? shift_right_logical(std::move(a), std::move(b)) : shift_right_arithmetic(std::move(a), std::move(b));
+}
+
+Tensor isclose(Operand a, Operand b, double rtol, double atol, bool equal_nan) {
+  const detail::UserLine line(a.where);
+  ew::meet("isclose", ew::Takes::any, a, b);
+  if (!is_float(ew::dtype_of_operand(a))) {  // exact: no integer is rounded but the largest of 64 bits
+    a.tensor = a.tensor.astype(f64);
+    b.tensor = b.tensor.astype(f64);
+  }
+  const Tensor &x = a.tensor, &y = b.tensor;
+  const Tensor near = abs(x - y) <= atol + rtol * abs(y);
+  Tensor close = where(isfinite(x) & isfinite(y), near, x == y);
+  if (equal_nan) close = close | (isnan(x) & isnan(y));
+  return close;
+}
+Tensor allclose(Operand a, Operand b, double rtol, double atol, bool equal_nan) {
+  const detail::UserLine line(a.where);
+  return all(isclose(std::move(a), std::move(b), rtol, atol, equal_nan));
+}
+
+// --- choose ----------------------------------------------------------------------------------------------------------
+
+Tensor where(Operand condition, Operand if_true, Operand if_false) {
+  const Where line = condition.where;
+  Tensor operands[3] = {std::move(condition.tensor), std::move(if_true.tensor), std::move(if_false.tensor)};
+  for (const Tensor& t : operands) detail::need("where", t, line);
+  operands[0] = detail::to_bool(std::move(operands[0]), line);
+  const detail::Common c = detail::common_dtype(detail::aval_of(operands[1]), detail::aval_of(operands[2]));
+  const Shape* shape = nullptr;
+  bool fits = true;
+  for (Tensor& t : operands) {
+    if (&t != operands) t = detail::cast(std::move(t), c.dtype, c.weak, line);
+    const Shape& s = detail::aval_of(t).shape;
+    if (s.empty()) continue;
+    fits = fits && (!shape || *shape == s);
+    shape = &s;
+  }
+  if (!fits) {
+    const Shape common = detail::broadcast_shape("where", operands, line);
+    for (Tensor& t : operands)
+      if (t.rank() != 0) t = detail::broadcast(t, common, line);
+  }
+  return detail::emit_fitting(ew::Op::select, {}, operands, c.dtype, c.weak, line);
+}
+Tensor select(Operand condition, Operand if_true, Operand if_false) {
+  return where(std::move(condition), std::move(if_true), std::move(if_false));
+}
+Tensor clamp(Operand low, Operand x, Operand high) {
+  const detail::UserLine line(x.where);
+  return minimum(maximum(std::move(x), std::move(low)), std::move(high));
+}
+Tensor clip(Operand x, std::optional<Operand> low, std::optional<Operand> high) {
+  const detail::UserLine line(x.where);
+  detail::need("clip", x.tensor, x.where);
+  Tensor result = x.tensor;
+  if (low) result = maximum(result, *std::move(low));
+  if (high) result = minimum(result, *std::move(high));
+  return result;
+}
+
+}  // namespace vt

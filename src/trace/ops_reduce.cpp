@@ -1,0 +1,263 @@
+// Reductions and scans along an axis: sum … argmin, the moments, logsumexp, norms, and reduce with a user's function.
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include <vt/fmt.hpp>
+
+#include "promote.hpp"
+#include "scope.hpp"
+
+namespace vt::detail::reductions {
+
+/// Puts the reduced axes back with size 1.
+inline Tensor kept(const Tensor& reduced, const Shape& before, const Axes& axes, bool keepdims, Where where) {
+  if (!keepdims || axes.empty()) return reduced;
+  Shape shape = before;
+  for (int axis : axes) shape[static_cast<std::size_t>(axis)] = 1;
+  return spread(reduced, shape, other_axes(axes, before.rank()), where);
+}
+
+inline Tensor simple(Op op, std::string_view name, Operand& x, const ReduceAxes& axes, bool keepdims) {
+  const Axes over = reduction_axes(name, axes, x.tensor, x.where);
+  const Shape before = aval_of(x.tensor).shape;
+  return kept(reduced(op, x.tensor, over, x.where), before, over, keepdims, x.where);
+}
+
+/// Sums and products: narrow integers widen.
+inline Tensor totals(Op op, std::string_view name, Operand& x, const ReduceAxes& axes, bool keepdims) {
+  need(name, x.tensor, x.where);
+  const DType d = sum_dtype(aval_of(x.tensor).dtype);
+  if (d != aval_of(x.tensor).dtype) x.tensor = cast(std::move(x.tensor), d, x.where);
+  return simple(op, name, x, axes, keepdims);
+}
+
+inline Tensor extremes(Op op, Op of_bools, std::string_view name, Operand& x, const ReduceAxes& axes, bool keepdims) {
+  need(name, x.tensor, x.where);
+  const Axes over = reduction_axes(name, axes, x.tensor, x.where);
+  const Shape before = aval_of(x.tensor).shape;
+  if (!over.empty() && extent_along(before, over) == 0)
+    refuse(ErrorKind::shape, name, "no elements to choose from along axes " + over.str(), x.tensor, x.where);
+  if (is_bool(aval_of(x.tensor).dtype)) op = of_bools;
+  return kept(reduced(op, x.tensor, over, x.where), before, over, keepdims, x.where);
+}
+
+inline Tensor truths(Op op, std::string_view name, Operand& x, const ReduceAxes& axes, bool keepdims) {
+  need(name, x.tensor, x.where);
+  x.tensor = to_bool(std::move(x.tensor), x.where);
+  return simple(op, name, x, axes, keepdims);
+}
+
+inline Tensor arg(Op op, std::string_view name, Operand& x, std::optional<int> axis, bool keepdims) {
+  need(name, x.tensor, x.where);
+  const Shape before = x.tensor.shape();
+  Tensor t = is_bool(x.tensor.dtype()) ? cast(x.tensor, u8, x.where) : x.tensor;
+  Axes over = Axes::first(before.rank());
+  int along = 0;
+  if (axis) {
+    along = normal_axis(name, *axis, x.tensor, x.where);
+    over = Axes(along);
+  } else {
+    t = reshaped(t, Shape{before.elements()}, x.where);
+  }
+  if (extent(t.shape(), along) == 0) refuse(ErrorKind::shape, name, "no elements to choose from", x.tensor, x.where);
+  const DType index = extent(t.shape(), along) > std::numeric_limits<std::int32_t>::max() ? i64 : i32;
+  return kept(emit(op, make_params(ArgParams{along, index}), {t}, x.where), before, over, keepdims, x.where);
+}
+
+/// The operand of a float reduction, the axes, and the dtype to give back.
+struct Real {
+  Tensor x;
+  Axes axes;
+  DType result;
+  double count;
+};
+inline Real real_operand(std::string_view name, Operand& x, const ReduceAxes& axes) {
+  need(name, x.tensor, x.where);
+  const Axes over = reduction_axes(name, axes, x.tensor, x.where);
+  const Tensor t = to_float(x.tensor, x.where);
+  return {widened(t, x.where), over, t.dtype(), static_cast<double>(extent_along(t.shape(), over))};
+}
+inline Tensor finished(const Tensor& result, const Real& r, bool keepdims, Where where) {
+  return kept(cast(result, r.result, aval_of(result).weak, where), r.x.shape(), r.axes, keepdims, where);
+}
+/// `part` (r.x without the reduced axes) stretched back over them.
+inline Tensor restored(const Tensor& part, const Real& r, Where where) {
+  return spread(part, r.x.shape(), other_axes(r.axes, r.x.rank()), where);
+}
+
+/// Two passes: the mean first, then the squares of what is left.
+inline Tensor variance(const Real& r, int ddof, Where where) {
+  const Tensor middle = reduced(Op::reduce_sum, r.x, r.axes, where) / r.count;
+  const Tensor squares = square(r.x - restored(middle, r, where));
+  return reduced(Op::reduce_sum, squares, r.axes, where) / std::max(r.count - ddof, 0.0);
+}
+
+inline Tensor scan(Op op, std::string_view name, Operand& x, int axis, bool reverse) {
+  CumulativeParams p;
+  p.axis = normal_axis(name, axis, x.tensor, x.where);
+  p.reverse = reverse;
+  return emit(op, make_params(p), {x.tensor}, x.where);
+}
+inline Tensor running_total(Op op, std::string_view name, Operand& x, int axis, bool reverse) {
+  need(name, x.tensor, x.where);
+  const DType d = sum_dtype(x.tensor.dtype());
+  if (d != x.tensor.dtype()) x.tensor = cast(x.tensor, d, x.where);
+  return scan(op, name, x, axis, reverse);
+}
+
+/// The body of a general reduction may not look outside; values known now become constants of it.
+inline GraphRef closed_body(Recorded recorded, Where where) {
+  GraphBody& g = recorded.graph;
+  if (recorded.captured.empty()) return std::make_shared<const GraphBody>(std::move(g));
+  std::vector<Equation> constants;
+  const std::size_t explicit_inputs = g.inputs.size() - recorded.captured.size();
+  for (std::size_t i = 0; i < recorded.captured.size(); ++i) {
+    const Tensor& t = recorded.captured[i];
+    if (is_tracer(t))
+      refuse(ErrorKind::transform, "reduce", "the function may use its two arguments and constants, not other values that are being traced", t, where);
+    Equation e;
+    e.op = Op::constant;
+    e.where = where;
+    e.params = make_params(ConstantParams{value_of(t, where), aval_of(t)});
+    e.outputs.push_back(g.inputs[explicit_inputs + i]);
+    constants.push_back(std::move(e));
+  }
+  g.inputs.resize(explicit_inputs);
+  g.equations.insert(g.equations.begin(), std::make_move_iterator(constants.begin()), std::make_move_iterator(constants.end()));
+  debug_check(g, "vt::reduce");
+  return std::make_shared<const GraphBody>(std::move(g));
+}
+
+}  // namespace vt::detail::reductions
+
+namespace vt {
+
+namespace rd = detail::reductions;
+
+Tensor sum(Operand x, const ReduceAxes& axes, bool keepdims) { return rd::totals(detail::Op::reduce_sum, "sum", x, axes, keepdims); }
+Tensor prod(Operand x, const ReduceAxes& axes, bool keepdims) { return rd::totals(detail::Op::reduce_prod, "prod", x, axes, keepdims); }
+Tensor max(Operand x, const ReduceAxes& axes, bool keepdims) {
+  return rd::extremes(detail::Op::reduce_max, detail::Op::reduce_any, "max", x, axes, keepdims);
+}
+Tensor min(Operand x, const ReduceAxes& axes, bool keepdims) {
+  return rd::extremes(detail::Op::reduce_min, detail::Op::reduce_all, "min", x, axes, keepdims);
+}
+Tensor any(Operand x, const ReduceAxes& axes, bool keepdims) { return rd::truths(detail::Op::reduce_any, "any", x, axes, keepdims); }
+Tensor all(Operand x, const ReduceAxes& axes, bool keepdims) { return rd::truths(detail::Op::reduce_all, "all", x, axes, keepdims); }
+Tensor argmax(Operand x, std::optional<int> axis, bool keepdims) { return rd::arg(detail::Op::argmax, "argmax", x, axis, keepdims); }
+Tensor argmin(Operand x, std::optional<int> axis, bool keepdims) { return rd::arg(detail::Op::argmin, "argmin", x, axis, keepdims); }
+
+Tensor mean(Operand x, const ReduceAxes& axes, bool keepdims) {
+  const detail::UserLine line(x.where);
+  const rd::Real r = rd::real_operand("mean", x, axes);
+  return rd::finished(detail::reduced(detail::Op::reduce_sum, r.x, r.axes, x.where) / r.count, r, keepdims, x.where);
+}
+Tensor var(Operand x, const ReduceAxes& axes, int ddof, bool keepdims) {
+  const detail::UserLine line(x.where);
+  const rd::Real r = rd::real_operand("var", x, axes);
+  return rd::finished(rd::variance(r, ddof, x.where), r, keepdims, x.where);
+}
+Tensor std(Operand x, const ReduceAxes& axes, int ddof, bool keepdims) {
+  const detail::UserLine line(x.where);
+  const rd::Real r = rd::real_operand("std", x, axes);
+  return rd::finished(sqrt(rd::variance(r, ddof, x.where)), r, keepdims, x.where);
+}
+
+Tensor logsumexp(Operand x, const ReduceAxes& axes, bool keepdims) {
+  const detail::UserLine line(x.where);
+  const rd::Real r = rd::real_operand("logsumexp", x, axes);
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  if (r.count == 0)
+    return rd::finished(detail::reduced(detail::Op::reduce_sum, r.x, r.axes, x.where) - infinity, r, keepdims, x.where);
+  // Relative to the largest element, if there is one to be relative to. The shift cancels, so no gradient flows through it.
+  Tensor largest = stop_gradient(detail::reduced(detail::Op::reduce_max, r.x, r.axes, x.where));
+  largest = where(isfinite(largest), largest, 0.0);
+  const Tensor total = detail::reduced(detail::Op::reduce_sum, exp(r.x - rd::restored(largest, r, x.where)), r.axes, x.where);
+  // All −inf: the sum is 0 and its logarithm has no derivative; the answer is −inf, with none.
+  const Tensor none = total == 0;
+  const Tensor result = where(none, -infinity, log(where(none, 1.0, total)) + largest);
+  return rd::finished(result, r, keepdims, x.where);
+}
+
+Tensor count_nonzero(Operand x, const ReduceAxes& axes, bool keepdims) {
+  const detail::UserLine line(x.where);
+  detail::need("count_nonzero", x.tensor, x.where);
+  return sum(detail::to_bool(x.tensor, x.where), axes, keepdims);
+}
+
+Tensor norm(Operand x, const ReduceAxes& axes, double ord, bool keepdims) {
+  const detail::UserLine line(x.where);
+  const rd::Real r = rd::real_operand("norm", x, axes);
+  const Where w = x.where;
+  auto total = [&](const Tensor& t) { return detail::reduced(detail::Op::reduce_sum, t, r.axes, w); };
+  Tensor result;
+  if (std::isnan(ord)) detail::refuse(ErrorKind::value, "norm", "ord is NaN", x.tensor, w);
+  if (std::isinf(ord)) {
+    if (r.count == 0) detail::refuse(ErrorKind::shape, "norm", "no elements to choose from", x.tensor, w);
+    result = detail::reduced(ord > 0 ? detail::Op::reduce_max : detail::Op::reduce_min, abs(r.x), r.axes, w);
+  } else if (ord == 2.0) {
+    result = sqrt(total(square(r.x)));
+  } else if (ord == 1.0) {
+    result = total(abs(r.x));
+  } else if (ord == 0.0) {
+    result = total(detail::cast(r.x != 0, r.x.dtype(), w));
+  } else {
+    result = pow(total(pow(abs(r.x), ord)), 1.0 / ord);
+  }
+  return rd::finished(result, r, keepdims, w);
+}
+
+Tensor ptp(Operand x, const ReduceAxes& axes, bool keepdims) {
+  const detail::UserLine line(x.where);
+  detail::need("ptp", x.tensor, x.where);
+  x.tensor = detail::to_number(x.tensor, x.where);
+  return rd::extremes(detail::Op::reduce_max, detail::Op::reduce_max, "ptp", x, axes, keepdims) -
+         rd::extremes(detail::Op::reduce_min, detail::Op::reduce_min, "ptp", x, axes, keepdims);
+}
+
+Tensor detail::reduce_with(Operand x, Operand init, void* context, FlatBinary body, const ReduceAxes& axes) {
+  const Where w = user_line(x.where);
+  need("reduce", x.tensor, w);
+  need("reduce", init.tensor, w);
+  if (init.tensor.rank() != 0) refuse(ErrorKind::shape, "reduce", "the initial value must be a scalar", x.tensor, init.tensor, w);
+  const Common c = common_dtype(aval_of(x.tensor), aval_of(init.tensor));
+  const Tensor operand = cast(x.tensor, c.dtype, w), start = cast(init.tensor, c.dtype, w);
+  const Axes over = reduction_axes("reduce", axes, operand, w);
+  const Aval scalar(c.dtype, Shape{});
+  const Aval avals[2] = {scalar, scalar};
+  const FlatFunction f = [&](std::span<const Tensor> arguments) {
+    std::vector<Tensor> out = body(context, arguments);
+    const Aval& got = aval_of(out.at(0));
+    const bool narrows = !got.weak && promote(got.dtype, c.dtype) != c.dtype;
+    if (!got.shape.empty() || narrows || (got.weak && category(got.dtype) > category(c.dtype)))
+      fail(ErrorKind::shape, fmt::format("vt::reduce: the function must map {} and {} to {}, not to {}", scalar.str(), scalar.str(), scalar.str(), got.str()), w);
+    out[0] = cast(out[0], c.dtype, w);
+    return out;
+  };
+  RecordOptions options;
+  options.kind = ScopeKind::branch;
+  options.transform = "vt::reduce";
+  ReduceParams p;
+  p.axes = over;
+  p.body = reductions::closed_body(record(f, avals, options), w);
+  return emit(Op::reduce, make_params(std::move(p)), {operand, start}, w);
+}
+
+Tensor cumsum(Operand x, int axis, bool reverse) { return rd::running_total(detail::Op::cumsum, "cumsum", x, axis, reverse); }
+Tensor cumprod(Operand x, int axis, bool reverse) { return rd::running_total(detail::Op::cumprod, "cumprod", x, axis, reverse); }
+Tensor cummax(Operand x, int axis, bool reverse) {
+  detail::need("cummax", x.tensor, x.where);
+  return rd::scan(detail::Op::cummax, "cummax", x, axis, reverse);
+}
+Tensor cummin(Operand x, int axis, bool reverse) {
+  detail::need("cummin", x.tensor, x.where);
+  return rd::scan(detail::Op::cummin, "cummin", x, axis, reverse);
+}
+Tensor cumlogsumexp(Operand x, int axis, bool reverse) {
+  detail::need("cumlogsumexp", x.tensor, x.where);
+  x.tensor = detail::to_float(std::move(x.tensor), x.where);
+  return rd::scan(detail::Op::cumlogsumexp, "cumlogsumexp", x, axis, reverse);
+}
+
+}  // namespace vt

@@ -1,0 +1,337 @@
+// The functions that rearrange, join, cut and repeat: reshape … tile, concatenate, pad, roll, meshgrid.
+#include <algorithm>
+#include <string>
+
+#include <vt/fmt.hpp>
+
+#include "promote.hpp"
+
+namespace vt::detail::shapes {
+
+/// The shape with a −1 filled in. Throws if the elements do not fill it.
+inline Shape resolved(const Tensor& x, const Shape& wanted, Where where) {
+  Shape shape = wanted;
+  int open = -1;
+  std::int64_t others = 1;
+  for (int i = 0; i < shape.rank(); ++i) {
+    const std::int64_t d = extent(shape, i);
+    if (d == -1) {
+      if (open >= 0) refuse(ErrorKind::shape, "reshape", fmt::format("only one extent of {} may be −1", wanted.str()), x, where);
+      open = i;
+    } else if (d < 0 || __builtin_mul_overflow(others, d, &others)) {
+      refuse(ErrorKind::shape, "reshape", fmt::format("shape {} has a bad extent", wanted.str()), x, where);
+    }
+  }
+  const std::int64_t n = x.size();
+  if (open >= 0 && others > 0 && n % others == 0) shape[static_cast<std::size_t>(open)] = n / others;
+  if (shape.elements() != n || (open >= 0 && others == 0))
+    refuse(ErrorKind::shape, "reshape", fmt::format("{} elements do not fill shape {}", n, wanted.str()), x, where);
+  return shape;
+}
+
+/// Brings the parts of a concatenation to one dtype.
+inline std::vector<Tensor> met(std::string_view name, const std::vector<Tensor>& parts, Where where) {
+  if (parts.empty()) refuse(ErrorKind::shape, name, "needs at least one Tensor", std::span<const Tensor>(), where);
+  for (const Tensor& t : parts) need(name, t, where);
+  const Common c = common_dtype(parts);
+  std::vector<Tensor> result;
+  result.reserve(parts.size());
+  for (const Tensor& t : parts) result.push_back(cast(t, c.dtype, c.weak, where));
+  return result;
+}
+
+inline Tensor joined(std::string_view name, const std::vector<Tensor>& parts, int axis, Where where) {
+  if (parts.size() == 1) return parts[0];
+  const Shape& first = aval_of(parts[0]).shape;
+  for (const Tensor& t : parts) {
+    const Shape& s = aval_of(t).shape;
+    bool fits = s.rank() == first.rank();
+    for (int i = 0; fits && i < s.rank(); ++i) fits = i == axis || extent(s, i) == extent(first, i);
+    if (!fits) refuse(ErrorKind::shape, name, fmt::format("shapes differ outside axis {}", axis), std::span<const Tensor>(parts), where);
+  }
+  return emit(Op::concatenate, make_params(AxisParams{axis}), std::span<const Tensor>(parts), where);
+}
+
+/// Swaps the two halves of an axis: element i goes to i + shift, around the end.
+inline Tensor rolled(const Tensor& x, std::int64_t shift, int axis, Where where) {
+  const std::int64_t n = extent(aval_of(x).shape, axis);
+  if (n == 0) return x;
+  const std::int64_t s = ((shift % n) + n) % n;
+  if (s == 0) return x;
+  return joined("roll", {sliced(x, axis, n - s, n, 1, where), sliced(x, axis, 0, n - s, 1, where)}, axis, where);
+}
+
+inline Tensor flattened(const Tensor& x, Where where) { return reshaped(x, Shape{x.size()}, where); }
+
+}  // namespace vt::detail::shapes
+
+namespace vt {
+
+namespace sh = detail::shapes;
+
+Tensor reshape(Operand x, const Shape& shape) {
+  detail::need("reshape", x.tensor, x.where);
+  return detail::reshaped(x.tensor, sh::resolved(x.tensor, shape, x.where), x.where);
+}
+Tensor ravel(Operand x) {
+  detail::need("ravel", x.tensor, x.where);
+  return sh::flattened(x.tensor, x.where);
+}
+
+Tensor transpose(Operand x, const Axes& permutation) {
+  detail::need("transpose", x.tensor, x.where);
+  const int rank = x.tensor.rank();
+  Axes p;
+  if (permutation.empty()) {
+    for (int i = rank; i-- > 0;) p.push_back(i);
+  } else {
+    p = detail::normal_axes("transpose", permutation, rank, x.tensor, x.where);
+    if (static_cast<int>(p.size()) != rank)
+      detail::refuse(ErrorKind::shape, "transpose", fmt::format("permutation {} does not have one entry per axis", permutation.str()), x.tensor, x.where);
+  }
+  return detail::permuted(x.tensor, p, x.where);
+}
+Tensor swapaxes(Operand x, int a, int b) {
+  detail::need("swapaxes", x.tensor, x.where);
+  Axes p = Axes::first(x.tensor.rank());
+  const int i = detail::normal_axis("swapaxes", a, x.tensor, x.where), j = detail::normal_axis("swapaxes", b, x.tensor, x.where);
+  std::swap(p[static_cast<std::size_t>(i)], p[static_cast<std::size_t>(j)]);
+  return detail::permuted(x.tensor, p, x.where);
+}
+Tensor moveaxis(Operand x, const Axes& from, const Axes& to) {
+  detail::need("moveaxis", x.tensor, x.where);
+  const int rank = x.tensor.rank();
+  const Axes f = detail::normal_axes("moveaxis", from, rank, x.tensor, x.where), t = detail::normal_axes("moveaxis", to, rank, x.tensor, x.where);
+  if (f.size() != t.size())
+    detail::refuse(ErrorKind::shape, "moveaxis", fmt::format("{} and {} differ in length", from.str(), to.str()), x.tensor, x.where);
+  Axes p;
+  p.resize(static_cast<std::size_t>(rank), -1);
+  for (std::size_t i = 0; i < f.size(); ++i) p[static_cast<std::size_t>(t[i])] = f[i];
+  const Axes rest = detail::other_axes(f, rank);
+  std::size_t next = 0;
+  for (int& axis : p)
+    if (axis < 0) axis = rest[next++];
+  return detail::permuted(x.tensor, p, x.where);
+}
+Tensor matrix_transpose(Operand x) {
+  detail::need("matrix_transpose", x.tensor, x.where);
+  if (x.tensor.rank() < 2) detail::refuse(ErrorKind::shape, "matrix_transpose", "needs at least two axes", x.tensor, x.where);
+  return swapaxes(std::move(x), -1, -2);
+}
+
+Tensor broadcast_to(Operand x, const Shape& shape) {
+  detail::need("broadcast_to", x.tensor, x.where);
+  const Shape& from = x.tensor.shape();
+  bool fits = from.rank() <= shape.rank();
+  for (int i = 1; fits && i <= from.rank(); ++i) {
+    const std::int64_t n = detail::extent(from, from.rank() - i), wanted = detail::extent(shape, shape.rank() - i);
+    fits = n == wanted || n == 1;
+  }
+  for (std::int64_t d : shape) fits = fits && d >= 0;
+  if (!fits) detail::refuse(ErrorKind::shape, "broadcast_to", fmt::format("does not stretch to {}", shape.str()), x.tensor, x.where);
+  return detail::broadcast(x.tensor, shape, x.where);
+}
+Tensor broadcast_in_dim(Operand x, const Shape& shape, const Axes& axes) {
+  detail::need("broadcast_in_dim", x.tensor, x.where);
+  const Axes to = detail::normal_axes("broadcast_in_dim", axes, shape.rank(), x.tensor, x.where);
+  if (to.size() != x.tensor.shape().size())
+    detail::refuse(ErrorKind::shape, "broadcast_in_dim", fmt::format("axes {} do not name one result axis per operand axis", axes.str()), x.tensor, x.where);
+  // The primitive keeps the order of the axes; another order is a transpose first.
+  Axes order = Axes::first(x.tensor.rank()), sorted = to;
+  std::sort(order.begin(), order.end(), [&](int i, int j) { return to[static_cast<std::size_t>(i)] < to[static_cast<std::size_t>(j)]; });
+  std::sort(sorted.begin(), sorted.end());
+  return detail::emit(detail::Op::broadcast_in_dim, detail::make_params(detail::BroadcastParams{shape, sorted}),
+                      {detail::permuted(x.tensor, order, x.where)}, x.where);
+}
+
+Tensor expand_dims(Operand x, const Axes& axes) {
+  detail::need("expand_dims", x.tensor, x.where);
+  const int rank = x.tensor.rank() + static_cast<int>(axes.size());
+  const Axes added = detail::normal_axes("expand_dims", axes, rank, x.tensor, x.where);
+  const Axes old = detail::other_axes(added, rank);
+  Shape shape = Shape::filled(static_cast<std::size_t>(rank), 1);
+  for (std::size_t i = 0; i < old.size(); ++i) shape[static_cast<std::size_t>(old[i])] = x.tensor.shape()[i];
+  return detail::spread(x.tensor, shape, old, x.where);
+}
+Tensor squeeze(Operand x, const ReduceAxes& axes) {
+  detail::need("squeeze", x.tensor, x.where);
+  const Shape& from = x.tensor.shape();
+  Axes gone;
+  if (axes.all()) {
+    for (int i = 0; i < from.rank(); ++i)
+      if (detail::extent(from, i) == 1) gone.push_back(i);
+  } else {
+    gone = detail::normal_axes("squeeze", axes.axes(), from.rank(), x.tensor, x.where);
+    for (int i : gone)
+      if (detail::extent(from, i) != 1)
+        detail::refuse(ErrorKind::shape, "squeeze", fmt::format("axis {} has size {}, not 1", i, detail::extent(from, i)), x.tensor, x.where);
+  }
+  Shape shape;
+  for (int i : detail::other_axes(gone, from.rank())) shape.push_back(detail::extent(from, i));
+  return detail::reshaped(x.tensor, shape, x.where);
+}
+
+Tensor concatenate(const std::vector<Tensor>& parts, int axis, Where where) {
+  const std::vector<Tensor> met = sh::met("concatenate", parts, where);
+  return sh::joined("concatenate", met, detail::normal_axis("concatenate", axis, met[0], where), where);
+}
+Tensor stack(const std::vector<Tensor>& parts, int axis, Where where) {
+  const detail::UserLine line(where);
+  std::vector<Tensor> met = sh::met("stack", parts, where);
+  const int at = detail::normal_axis("stack", axis, met[0].rank() + 1, met[0], where);
+  for (const Tensor& t : met)
+    if (t.shape() != met[0].shape()) detail::refuse(ErrorKind::shape, "stack", "shapes differ", std::span<const Tensor>(parts), where);
+  for (Tensor& t : met) t = expand_dims(t, at);
+  return sh::joined("stack", met, at, where);
+}
+std::vector<Tensor> unstack(Operand x, int axis) {
+  detail::need("unstack", x.tensor, x.where);
+  const int at = detail::normal_axis("unstack", axis, x.tensor, x.where);
+  Shape shape = x.tensor.shape();
+  shape.erase(shape.begin() + at);
+  std::vector<Tensor> parts;
+  for (std::int64_t i = 0; i < x.tensor.dim(at); ++i)
+    parts.push_back(detail::reshaped(detail::sliced(x.tensor, at, i, i + 1, 1, x.where), shape, x.where));
+  return parts;
+}
+
+std::vector<Tensor> split(Operand x, int sections, int axis) {
+  detail::need("split", x.tensor, x.where);
+  const int along = detail::normal_axis("split", axis, x.tensor, x.where);
+  const std::int64_t n = x.tensor.dim(along);
+  if (sections < 1 || n % sections != 0)
+    detail::refuse(ErrorKind::shape, "split", fmt::format("axis {} of size {} does not divide into {} equal parts", along, n, sections), x.tensor, x.where);
+  std::vector<Tensor> parts;
+  for (int i = 0; i < sections; ++i)
+    parts.push_back(detail::sliced(x.tensor, along, i * (n / sections), (i + 1) * (n / sections), 1, x.where));
+  return parts;
+}
+std::vector<Tensor> split(Operand x, const std::vector<std::int64_t>& at, int axis) {
+  detail::need("split", x.tensor, x.where);
+  const int along = detail::normal_axis("split", axis, x.tensor, x.where);
+  const std::int64_t n = x.tensor.dim(along);
+  std::vector<Tensor> parts;
+  std::int64_t start = 0;
+  // As slices with the cuts for ends: negative ones count from the end, those beyond it leave empty parts.
+  auto cut = [&](std::int64_t i) { return std::clamp<std::int64_t>(i < 0 ? i + n : i, 0, n); };
+  for (std::int64_t i : at) {
+    const std::int64_t stop = cut(i);
+    parts.push_back(detail::sliced(x.tensor, along, std::min(start, stop), stop, 1, x.where));
+    start = stop;
+  }
+  parts.push_back(detail::sliced(x.tensor, along, start, n, 1, x.where));
+  return parts;
+}
+
+Tensor pad(Operand x, const std::vector<std::pair<std::int64_t, std::int64_t>>& edges, Operand value) {
+  detail::need("pad", x.tensor, x.where);
+  const auto rank = static_cast<std::size_t>(x.tensor.rank());
+  if (edges.size() != rank && edges.size() != 1)
+    detail::refuse(ErrorKind::shape, "pad", fmt::format("{} pairs of edges for rank {}", edges.size(), rank), x.tensor, x.where);
+  Shape low, high;
+  for (std::size_t i = 0; i < rank; ++i) {
+    const auto& [before, after] = edges[edges.size() == 1 ? 0 : i];
+    low.push_back(before);
+    high.push_back(after);
+  }
+  return pad(std::move(x), std::move(value), low, high, Shape::filled(rank, 0));
+}
+Tensor pad(Operand x, Operand value, const Shape& low, const Shape& high, const Shape& interior) {
+  detail::need("pad", x.tensor, x.where);
+  detail::need("pad", value.tensor, x.where);
+  const detail::Aval &a = detail::aval_of(x.tensor), &v = detail::aval_of(value.tensor);
+  if (detail::category(v.dtype) > detail::category(a.dtype))
+    detail::refuse(ErrorKind::dtype, "pad", fmt::format("{} does not hold the padding value", name_of(a.dtype)), x.tensor, value.tensor, x.where);
+  return detail::emit(detail::Op::pad, detail::make_params(detail::PadParams{low, high, interior}),
+                      {x.tensor, detail::cast(value.tensor, a.dtype, a.weak, x.where)}, x.where);
+}
+
+Tensor rev(Operand x, const Axes& axes) {
+  detail::need("rev", x.tensor, x.where);
+  Axes over = detail::normal_axes("rev", axes, x.tensor.rank(), x.tensor, x.where);
+  if (over.empty()) return x.tensor;
+  std::sort(over.begin(), over.end());
+  return detail::emit(detail::Op::rev, detail::make_params(detail::AxesParams{over}), {x.tensor}, x.where);
+}
+Tensor flip(Operand x, const ReduceAxes& axes) {
+  detail::need("flip", x.tensor, x.where);
+  const Axes over = detail::reduction_axes("flip", axes, x.tensor, x.where);
+  return rev(std::move(x), over);
+}
+Tensor roll(Operand x, std::int64_t shift, std::optional<int> axis) {
+  detail::need("roll", x.tensor, x.where);
+  if (axis) return sh::rolled(x.tensor, shift, detail::normal_axis("roll", *axis, x.tensor, x.where), x.where);
+  return detail::reshaped(sh::rolled(sh::flattened(x.tensor, x.where), shift, 0, x.where), x.tensor.shape(), x.where);
+}
+
+Tensor tile(Operand x, const Shape& repetitions) {
+  detail::need("tile", x.tensor, x.where);
+  const Shape& from = x.tensor.shape();
+  const int rank = std::max(from.rank(), repetitions.rank());
+  Shape apart, whole;  // each axis as (copies, elements), then merged
+  Axes axes;
+  for (int i = 0; i < rank; ++i) {
+    const int r = i - (rank - repetitions.rank()), d = i - (rank - from.rank());
+    const std::int64_t copies = r < 0 ? 1 : detail::extent(repetitions, r), n = d < 0 ? 1 : detail::extent(from, d);
+    if (copies < 0) detail::refuse(ErrorKind::value, "tile", fmt::format("negative repetitions {}", repetitions.str()), x.tensor, x.where);
+    if (copies != 1) apart.push_back(copies);
+    if (d >= 0) {
+      axes.push_back(apart.rank());
+      apart.push_back(n);
+    }
+    whole.push_back(copies * n);
+  }
+  return detail::reshaped(detail::spread(x.tensor, apart, axes, x.where), whole, x.where);
+}
+Tensor repeat(Operand x, std::int64_t count, std::optional<int> axis) {
+  detail::need("repeat", x.tensor, x.where);
+  if (count < 0) detail::refuse(ErrorKind::value, "repeat", fmt::format("negative count {}", count), x.tensor, x.where);
+  const Tensor t = axis ? x.tensor : sh::flattened(x.tensor, x.where);
+  const int along = axis ? detail::normal_axis("repeat", *axis, x.tensor, x.where) : 0;
+  Shape apart, whole;
+  Axes axes;
+  for (int i = 0; i < t.rank(); ++i) {
+    axes.push_back(apart.rank());
+    apart.push_back(t.dim(i));
+    whole.push_back(t.dim(i) * (i == along ? count : 1));
+    if (i == along) apart.push_back(count);
+  }
+  return detail::reshaped(detail::spread(t, apart, axes, x.where), whole, x.where);
+}
+
+std::vector<Tensor> meshgrid(const std::vector<Tensor>& axes, bool matrix_indexing, Where where) {
+  const auto n = static_cast<int>(axes.size());
+  Shape shape;
+  for (const Tensor& t : axes) {
+    detail::need("meshgrid", t, where);
+    if (t.rank() > 1) detail::refuse(ErrorKind::shape, "meshgrid", "needs vectors", std::span<const Tensor>(axes), where);
+    shape.push_back(t.size());
+  }
+  // NumPy's default counts x along columns: the first two axes trade places.
+  auto place = [&](int i) { return !matrix_indexing && n >= 2 && i < 2 ? 1 - i : i; };
+  if (n >= 2 && !matrix_indexing) std::swap(shape[0], shape[1]);
+  std::vector<Tensor> grids;
+  for (int i = 0; i < n; ++i)
+    grids.push_back(detail::spread(sh::flattened(axes[static_cast<std::size_t>(i)], where), shape, Axes(place(i)), where));
+  return grids;
+}
+
+Tensor space_to_depth(Operand x, int block) {
+  detail::need("space_to_depth", x.tensor, x.where);
+  const Shape& s = x.tensor.shape();
+  if (s.rank() != 4 || block < 1 || s[1] % block != 0 || s[2] % block != 0)
+    detail::refuse(ErrorKind::shape, "space_to_depth", fmt::format("needs [N,H,W,C] with H and W multiples of the block {}", block), x.tensor, x.where);
+  const Tensor cut = detail::reshaped(x.tensor, Shape{s[0], s[1] / block, block, s[2] / block, block, s[3]}, x.where);
+  return detail::reshaped(detail::permuted(cut, {0, 1, 3, 2, 4, 5}, x.where), Shape{s[0], s[1] / block, s[2] / block, s[3] * block * block}, x.where);
+}
+Tensor depth_to_space(Operand x, int block) {
+  detail::need("depth_to_space", x.tensor, x.where);
+  const Shape& s = x.tensor.shape();
+  if (s.rank() != 4 || block < 1 || s[3] % (block * block) != 0)
+    detail::refuse(ErrorKind::shape, "depth_to_space", fmt::format("needs [N,H,W,C] with C a multiple of the block {} squared", block), x.tensor, x.where);
+  const std::int64_t c = s[3] / (block * block);
+  const Tensor cut = detail::reshaped(x.tensor, Shape{s[0], s[1], s[2], block, block, c}, x.where);
+  return detail::reshaped(detail::permuted(cut, {0, 1, 3, 2, 4, 5}, x.where), Shape{s[0], s[1] * block, s[2] * block, c}, x.where);
+}
+
+}  // namespace vt

@@ -146,7 +146,8 @@ inline Tensor operator<<(Operand a, Operand b) { return shift_left(std::move(a),
 Tensor operator>>(Operand a, Operand b);
 inline Tensor operator-(Operand x) { return negative(std::move(x)); }
 inline Tensor operator+(Operand x) { return x.tensor; }
-inline Tensor operator!(Operand x) { return logical_not(std::move(x)); }
+/// Takes the Tensor itself (and so knows no line): `!` also converts to bool, and through an Operand the two would be as good.
+inline Tensor operator!(const Tensor& x) { return logical_not(Operand(x, nullptr, 0)); }
 inline Tensor operator~(Operand x) { return bitwise_not(std::move(x)); }
 
 // --- choose ----------------------------------------------------------------------------------------------------------

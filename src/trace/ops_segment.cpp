@@ -1,0 +1,178 @@
+// Functions that group or look up by number: one_hot, segment reductions, bincount, histogram, bucketize, interp.
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include <vt/fmt.hpp>
+
+#include "indexing.hpp"
+
+namespace vt::detail::segments {
+
+inline Tensor scalar_of(DType d, Scalar value) { return full_tensor(value.converted(d), Aval(d, Shape{})); }
+
+/// The least (or greatest) value of a dtype: the neutral element of max (of min).
+inline Scalar extreme(DType d, bool least) {
+  if (is_float(d)) return Scalar(least ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity()).converted(d);
+  if (is_unsigned(d)) return Scalar(least ? std::uint64_t{0} : ~std::uint64_t{0} >> (64 - 8 * size_of(d))).converted(d);
+  if (is_bool(d)) return Scalar(!least);
+  const std::int64_t most = std::numeric_limits<std::int64_t>::max() >> (64 - 8 * size_of(d));
+  return Scalar(least ? -most - 1 : most).converted(d);
+}
+
+/// Combines the rows of x that share an id into `segments` rows. An id that is none of them is dropped, negative ones too.
+inline Tensor combined(Op op, std::string_view name, const Tensor& x, const Tensor& ids, std::int64_t segments, Scalar start, Where where) {
+  if (segments < 0) refuse(ErrorKind::value, name, fmt::format("cannot make {} segments", segments), x, ids, where);
+  const int leading = ids.rank();
+  bool prefix = leading >= 1 && leading <= x.rank();
+  for (int i = 0; prefix && i < leading; ++i) prefix = x.dim(i) == ids.dim(i);
+  if (!prefix) refuse(ErrorKind::shape, name, "the ids must have the shape of the leading axes of the data", x, ids, where);
+  const Tensor index = index_dtype(name, ids, segments, where);
+  Shape shape{segments}, indices = index.shape();
+  indices.push_back(1);
+  ScatterParams p;
+  for (int i = leading; i < x.rank(); ++i) {
+    shape.push_back(x.dim(i));
+    p.update_window_dims.push_back(i);
+  }
+  p.inserted_window_dims.push_back(0);
+  p.scatter_dims_to_operand_dims.push_back(0);
+  p.mode = IndexMode::fill;
+  const Tensor data = cast(x, x.dtype(), where);
+  return emit(op, make_params(std::move(p)),
+              {filled(name, start, data.dtype(), shape, where), spread(index, indices, Axes::first(leading), where), data}, where);
+}
+
+inline void need_both(std::string_view name, const Operand& x, const Operand& ids) {
+  need(name, x.tensor, x.where);
+  need(name, ids.tensor, x.where);
+}
+
+/// How many of the sorted `edges` lie below each x; at or below it with `right`. Comparisons for few edges, else bisection.
+inline Tensor rank_among(const Tensor& edges, const Tensor& x, bool right, Where where) {
+  const std::int64_t n = edges.dim(0);
+  auto below = [&](const Tensor& e, const Tensor& t) { return right ? e <= t : e < t; };
+  constexpr std::int64_t few = 64;
+  if (n <= few) {
+    Shape grid = x.shape();
+    const int last = grid.rank();
+    grid.push_back(n);
+    const Tensor e = spread(edges, grid, Axes(last), where), t = spread(x, grid, Axes::first(last), where);
+    return sum(cast(below(e, t), i32, where), last);
+  }
+  // Each step halves the open interval [low, high); it takes as many steps for every element.
+  const DType d = n > std::numeric_limits<std::int32_t>::max() ? i64 : i32;
+  Tensor low = full_tensor(Scalar(0).converted(d), Aval(d, x.shape())), high = full_tensor(Scalar(n).converted(d), Aval(d, x.shape()));
+  for (std::int64_t width = n; width > 0; width /= 2) {
+    const Tensor open = low < high, middle = (low + high) / 2;
+    const Tensor up = below(edges[middle], x);
+    low = vt::where(open & up, middle + 1, low);
+    high = vt::where(open & logical_not(up), middle, high);
+  }
+  return cast(low, i32, where);
+}
+
+}  // namespace vt::detail::segments
+
+namespace vt {
+
+namespace sg = detail::segments;
+
+Tensor one_hot(Operand indices, std::int64_t classes, DType dtype, int axis) {
+  const Where w = indices.where;
+  const detail::UserLine line(w);
+  detail::need("one_hot", indices.tensor, w);
+  if (classes < 0) detail::refuse(ErrorKind::value, "one_hot", fmt::format("cannot make {} classes", classes), indices.tensor, w);
+  const Tensor index = detail::index_dtype("one_hot", indices.tensor, classes, w);
+  const int rank = index.rank() + 1, at = detail::normal_axis("one_hot", axis, rank, indices.tensor, w);
+  Shape shape = index.shape();
+  shape.insert(shape.begin() + at, classes);
+  const Tensor stretched = detail::spread(index, shape, detail::other_axes(Axes(at), rank), w);
+  return detail::cast(stretched == detail::counted(index.dtype(), shape, at, w), dtype, w);
+}
+
+Tensor segment_sum(Operand x, Operand segment_ids, std::int64_t segments) {
+  const detail::UserLine line(x.where);
+  sg::need_both("segment_sum", x, segment_ids);
+  return sg::combined(detail::Op::scatter_add, "segment_sum", detail::to_number(x.tensor, x.where), segment_ids.tensor, segments, detail::Scalar(0), x.where);
+}
+Tensor segment_prod(Operand x, Operand segment_ids, std::int64_t segments) {
+  const detail::UserLine line(x.where);
+  sg::need_both("segment_prod", x, segment_ids);
+  return sg::combined(detail::Op::scatter_mul, "segment_prod", detail::to_number(x.tensor, x.where), segment_ids.tensor, segments, detail::Scalar(1), x.where);
+}
+Tensor segment_max(Operand x, Operand segment_ids, std::int64_t segments) {
+  const detail::UserLine line(x.where);
+  sg::need_both("segment_max", x, segment_ids);
+  return sg::combined(detail::Op::scatter_max, "segment_max", x.tensor, segment_ids.tensor, segments, sg::extreme(x.tensor.dtype(), true), x.where);
+}
+Tensor segment_min(Operand x, Operand segment_ids, std::int64_t segments) {
+  const detail::UserLine line(x.where);
+  sg::need_both("segment_min", x, segment_ids);
+  return sg::combined(detail::Op::scatter_min, "segment_min", x.tensor, segment_ids.tensor, segments, sg::extreme(x.tensor.dtype(), false), x.where);
+}
+Tensor segment_mean(Operand x, Operand segment_ids, std::int64_t segments) {
+  const Where w = x.where;
+  const detail::UserLine line(w);
+  sg::need_both("segment_mean", x, segment_ids);
+  const Tensor given = detail::to_float(x.tensor, w), data = detail::widened(given, w);
+  const Tensor total = sg::combined(detail::Op::scatter_add, "segment_mean", data, segment_ids.tensor, segments, detail::Scalar(0), w);
+  const Tensor one = detail::full_tensor(detail::Scalar(1).converted(data.dtype()), detail::Aval(data.dtype(), segment_ids.tensor.shape()));
+  const Tensor count = maximum(sg::combined(detail::Op::scatter_add, "segment_mean", one, segment_ids.tensor, segments, detail::Scalar(0), w), 1.0);
+  return detail::cast(total / detail::spread(count, total.shape(), Axes(0), w), given.dtype(), w);
+}
+
+Tensor bincount(Operand x, std::int64_t length) {
+  const Where w = x.where;
+  const detail::UserLine line(w);
+  detail::need("bincount", x.tensor, w);
+  const Tensor ids = detail::reshaped(x.tensor, Shape{x.tensor.size()}, w);
+  const Tensor one = detail::full_tensor(detail::Scalar(std::int32_t{1}), detail::Aval(i32, ids.shape()));
+  return sg::combined(detail::Op::scatter_add, "bincount", one, ids, length, detail::Scalar(0), w);
+}
+
+Tensor histogram(Operand x, std::int64_t bins, double low, double high) {
+  const Where w = x.where;
+  const detail::UserLine line(w);
+  detail::need("histogram", x.tensor, w);
+  if (bins < 1 || !(low < high) || !std::isfinite(low) || !std::isfinite(high))
+    detail::refuse(ErrorKind::value, "histogram", fmt::format("needs at least one bin and low < high, not {} from {} to {}", bins, low, high), x.tensor, w);
+  const Tensor t = is_float(x.tensor.dtype()) ? detail::widened(x.tensor, w) : detail::cast(x.tensor, f64, w);
+  const Tensor inside = (t >= low) & (t <= high);
+  const double width = (high - low) / static_cast<double>(bins);
+  const Tensor offset = floor((where(inside, t, low) - low) / width);
+  const Tensor bin = minimum(offset.astype(i64), bins - 1);  // the last bin has its upper edge as well
+  return bincount(where(inside, bin, std::int64_t{-1}), bins);
+}
+
+Tensor bucketize(Operand x, Operand boundaries, bool right) {
+  const Where w = x.where;
+  const detail::UserLine line(w);
+  sg::need_both("bucketize", x, boundaries);
+  if (boundaries.tensor.rank() != 1) detail::refuse(ErrorKind::shape, "bucketize", "the boundaries must be a vector", x.tensor, boundaries.tensor, w);
+  const detail::Common c = detail::common_dtype(detail::aval_of(x.tensor), detail::aval_of(boundaries.tensor));
+  return sg::rank_among(detail::cast(boundaries.tensor, c.dtype, w), detail::cast(x.tensor, c.dtype, w), right, w);
+}
+
+Tensor interp(Operand x, Operand xp, Operand fp) {
+  const Where w = x.where;
+  const detail::UserLine line(w);
+  sg::need_both("interp", x, xp);
+  detail::need("interp", fp.tensor, w);
+  if (xp.tensor.rank() != 1 || xp.tensor.shape() != fp.tensor.shape() || xp.tensor.size() == 0)
+    detail::refuse(ErrorKind::shape, "interp", "the points must be two vectors of one size, at least 1", xp.tensor, fp.tensor, w);
+  const Tensor operands[3] = {x.tensor, xp.tensor, fp.tensor};
+  detail::Common c = detail::common_dtype(operands);
+  if (!is_float(c.dtype)) c.dtype = f32;
+  const Tensor t = detail::cast(x.tensor, c.dtype, w), at = detail::cast(xp.tensor, c.dtype, w), value = detail::cast(fp.tensor, c.dtype, w);
+  const std::int64_t n = at.dim(0);
+  if (n == 1) return detail::broadcast(detail::reshaped(value, Shape{}, w), t.shape(), w);
+  const Tensor i = clip(sg::rank_among(at, t, true, w), 1, n - 1);
+  const Tensor x0 = at[i - 1], x1 = at[i], y0 = value[i - 1], y1 = value[i];
+  // Two points at one place are a jump: no slope between them.
+  const Tensor jump = x1 == x0;
+  const Tensor slope = where(jump, 0.0, y1 - y0) / where(jump, 1.0, x1 - x0);
+  return where(t <= at[0], value[0], where(t >= at[-1], value[-1], y0 + slope * (t - x0)));
+}
+
+}  // namespace vt

@@ -22,8 +22,8 @@ class Graph {
   Graph(std::shared_ptr<const detail::GraphBody> body, std::vector<Tensor> captured = {})
       : body_(std::move(body)), captured_(std::move(captured)) {}
 
-  /// Stable text, one equation a line.
-  std::string str() const;
+  /// Stable text, one equation a line; `lines` adds the user's file and line to each.
+  std::string str(bool lines = false) const;
   /// Graphviz text.
   std::string to_dot() const;
   /// Number of equations.

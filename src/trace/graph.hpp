@@ -210,8 +210,8 @@ struct GraphBody {
 
 /// "sin", with the parameters as the printer shows them: "reduce_sum[axes=(0,)]".
 std::string describe(Op, const ParamsRef&);
-/// Stable text of a Graph.
-std::string to_text(const GraphBody&);
+/// Stable text of a Graph; `lines` adds the user's file (base name) and line to each equation.
+std::string to_text(const GraphBody&, bool lines = false);
 std::string to_dot_text(const GraphBody&);
 
 /// Throws Error naming the first fault: a Var used before it is defined, a shape that its rule does not give …

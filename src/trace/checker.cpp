@@ -1,0 +1,97 @@
+// check_graph: is this GraphBody well formed? Every Var defined once and before its use, every type as its shape rule says.
+#include <exception>
+#include <string>
+#include <vector>
+
+#include <vt/fmt.hpp>
+
+#include "printer.hpp"
+
+namespace vt::detail {
+
+namespace checker {
+
+class GraphChecker {
+ public:
+  GraphChecker(const GraphBody& g, const char* after, std::string path)
+      : graph_(g), after_(after), path_(std::move(path)), defined_(g.avals.size(), false) {}
+
+  void run() {
+    for (Var v : graph_.inputs) define(v, -1);
+    for (std::size_t i = 0; i < graph_.equations.size(); ++i) check_equation(static_cast<std::ptrdiff_t>(i));
+    for (std::size_t i = 0; i < graph_.outputs.size(); ++i)
+      if (!is_defined(graph_.outputs[i])) fault(end(), fmt::format("result {} ({}) is never defined", i, name(graph_.outputs[i])));
+  }
+
+ private:
+  std::ptrdiff_t end() const { return static_cast<std::ptrdiff_t>(graph_.equations.size()); }
+  bool in_range(Var v) const { return v >= 0 && static_cast<std::size_t>(v) < defined_.size(); }
+  bool is_defined(Var v) const { return in_range(v) && defined_[static_cast<std::size_t>(v)]; }
+  std::string name(Var v) const { return printer::Names(graph_)(v); }
+
+  void define(Var v, std::ptrdiff_t i) {
+    if (!in_range(v)) fault(i, fmt::format("Var {} has no type", v));
+    if (is_defined(v)) fault(i, fmt::format("{} is defined twice", name(v)));
+    for (std::int64_t extent : graph_.aval(v).shape)
+      if (extent < 0) fault(i, fmt::format("{} has a negative extent: {}", name(v), graph_.aval(v).str()));
+    defined_[static_cast<std::size_t>(v)] = true;
+  }
+
+  void check_equation(std::ptrdiff_t i) {
+    const Equation& e = graph_.equations[static_cast<std::size_t>(i)];
+    SmallVec<const Aval*, 8> operands;
+    for (Var v : e.inputs) {
+      if (!is_defined(v)) fault(i, fmt::format("{} is used before it is defined", name(v)));
+      operands.push_back(&graph_.aval(v));
+    }
+    if (const GraphBody* body = printer::body_of(e.params))
+      GraphChecker(*body, after_, path_ + fmt::format(" in the body of equation {} ({})", i, name_of(e.op))).run();
+
+    SmallVec<Aval, 1> results;
+    try {
+      results = infer(e.op, e.params, {operands.data(), operands.size()}, {});
+    } catch (const Error& error) {
+      fault(i, error.what());
+    }
+    if (results.size() != e.outputs.size())
+      fault(i, fmt::format("{} gives {} results, not {}", name_of(e.op), results.size(), e.outputs.size()));
+    for (std::size_t k = 0; k < e.outputs.size(); ++k) {
+      define(e.outputs[k], i);
+      const Aval& said = graph_.aval(e.outputs[k]);
+      if (said.dtype != results[k].dtype || said.shape != results[k].shape)
+        fault(i, fmt::format("{} is said to be {}, but {} gives {}", name(e.outputs[k]), said.str(), name_of(e.op), results[k].str()));
+    }
+  }
+
+  /// `i`: the equation at fault; −1 the inputs, end() the results.
+  [[noreturn]] void fault(std::ptrdiff_t i, const std::string& what) const {
+    const bool in_equation = i >= 0 && i < end();
+    std::string text = fmt::format("{}: the Graph is broken{}", after_, path_);
+    if (in_equation) text += fmt::format(" at equation {}", i);
+    text += ": " + what + "\n";
+    const printer::Names names(graph_);
+    text += "  lambda";
+    for (Var v : graph_.inputs) text += " " + names.typed(v);
+    const std::ptrdiff_t first = std::max<std::ptrdiff_t>(0, i - 6), last = std::min(end(), i + 5);
+    if (first > 0) text += fmt::format("\n    … {} equations", first);
+    for (std::ptrdiff_t k = first; k < last; ++k) {
+      const Equation& e = graph_.equations[static_cast<std::size_t>(k)];
+      text += fmt::format("\n  {} {}: {}{}", k == i ? ">" : " ", k, printer::equation_text(e, names), printer::line_text(e.where));
+    }
+    if (last < end()) text += fmt::format("\n    … {} equations", end() - last);
+    text += "\n  in (";
+    for (std::size_t k = 0; k < graph_.outputs.size(); ++k) text += (k ? ", " : "") + names(graph_.outputs[k]);
+    fail(ErrorKind::transform, text + ")", in_equation ? graph_.equations[static_cast<std::size_t>(i)].where : Where{});
+  }
+
+  const GraphBody& graph_;
+  const char* after_;
+  std::string path_;
+  std::vector<bool> defined_;
+};
+
+}  // namespace checker
+
+void check_graph(const GraphBody& g, const char* after) { checker::GraphChecker(g, after, {}).run(); }
+
+}  // namespace vt::detail

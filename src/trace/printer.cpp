@@ -1,0 +1,291 @@
+// Text of Graphs: one equation a line with short names, sub-graphs indented below theirs; and Graphviz text.
+#include <cmath>
+#include <cstring>
+#include <ostream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <vt/fmt.hpp>
+
+#include "printer.hpp"
+
+namespace vt::detail {
+
+// --- values and parameters -------------------------------------------------------------------------------------------
+
+namespace printer {
+
+/// The shortest decimal that reads back as `v`, with a point so that it is seen to be a float.
+template <class T>
+std::string float_text(T v) {
+  if (std::isnan(v)) return "nan";
+  if (std::isinf(v)) return v < 0 ? "-inf" : "inf";
+  std::string text = fmt::format("{}", v);
+  if (text.find_first_of(".e") == std::string::npos) text += ".0";
+  return text;
+}
+
+inline std::string scalar_text(const Scalar& s) {
+  if (is_bool(s.dtype)) return s.integer ? "true" : "false";
+  // Every 16-bit float is exact in binary32, whose decimals are the shorter.
+  if (is_float(s.dtype)) return s.dtype == DType::f64 ? float_text(s.real) : float_text(static_cast<float>(s.real));
+  return is_unsigned(s.dtype) ? fmt::format("{}", s.natural) : fmt::format("{}", s.integer);
+}
+
+inline std::string constant_text(const ConstantParams& p) {
+  constexpr std::int64_t most_shown = 8;
+  std::string text = p.aval.str() + ":";
+  const std::int64_t n = p.aval.elements();
+  if (!p.buffer || p.buffer->device.kind != Device::Kind::cpu) return text + " …";
+  with_type(p.aval.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    for (std::int64_t i = 0; i < std::min(n, most_shown); ++i) {
+      T v;
+      std::memcpy(&v, static_cast<const char*>(p.buffer->data) + static_cast<std::size_t>(i) * sizeof(T), sizeof(T));
+      text += i ? ", " : " ";
+      text += scalar_text(Scalar(v));
+    }
+  });
+  if (n > most_shown) text += ", …";
+  return text;
+}
+
+inline bool all_are(const Shape& s, std::int64_t value) {
+  for (std::int64_t d : s)
+    if (d != value) return false;
+  return true;
+}
+
+inline std::string mode_text(IndexMode mode) { return mode == IndexMode::clip ? ", mode=clip" : ", mode=fill"; }
+
+/// Leaves out what is empty: most gathers use two or three of the five lists.
+inline std::string axes_fields(std::initializer_list<std::pair<const char*, const Axes*>> fields) {
+  std::string text;
+  for (const auto& [name, axes] : fields) {
+    if (axes->empty()) continue;
+    if (!text.empty()) text += ", ";
+    text += fmt::format("{}={}", name, axes->str());
+  }
+  return text;
+}
+
+struct ParamsText {
+  Op op;
+  std::string operator()(const NoParams&) const { return {}; }
+  std::string operator()(const ConstantParams& p) const { return constant_text(p); }
+  std::string operator()(const FullParams& p) const { return "value=" + scalar_text(p.value); }
+  std::string operator()(const IotaParams& p) const { return fmt::format("axis={}", p.axis); }
+  std::string operator()(const ConvertParams& p) const { return fmt::format("dtype={}{}", name_of(p.dtype), p.weak ? ", weak" : ""); }
+  std::string operator()(const PrecisionParams& p) const {
+    return fmt::format("exponent_bits={}, mantissa_bits={}", p.exponent_bits, p.mantissa_bits);
+  }
+  std::string operator()(const IntegerPowParams& p) const { return fmt::format("exponent={}", p.exponent); }
+  std::string operator()(const AxesParams& p) const { return "axes=" + p.axes.str(); }
+  std::string operator()(const ArgParams& p) const { return fmt::format("axis={}, dtype={}", p.axis, name_of(p.dtype)); }
+  std::string operator()(const ReduceParams& p) const { return "axes=" + p.axes.str(); }
+  std::string operator()(const CumulativeParams& p) const { return fmt::format("axis={}{}", p.axis, p.reverse ? ", reverse" : ""); }
+  std::string operator()(const ShapeParams& p) const { return (op == Op::dynamic_slice ? "sizes=" : "shape=") + p.shape.str(); }
+  std::string operator()(const PermutationParams& p) const { return "permutation=" + p.permutation.str(); }
+  std::string operator()(const BroadcastParams& p) const { return fmt::format("shape={}, axes={}", p.shape.str(), p.axes.str()); }
+  std::string operator()(const AxisParams& p) const { return fmt::format("axis={}", p.axis); }
+  std::string operator()(const PadParams& p) const {
+    std::string text = fmt::format("low={}, high={}", p.low.str(), p.high.str());
+    if (!all_are(p.interior, 0)) text += ", interior=" + p.interior.str();
+    return text;
+  }
+  std::string operator()(const SliceParams& p) const {
+    std::string text = fmt::format("start={}, limit={}", p.start.str(), p.limit.str());
+    if (!all_are(p.stride, 1)) text += ", stride=" + p.stride.str();
+    return text;
+  }
+  std::string operator()(const GatherParams& p) const {
+    std::string text = axes_fields({{"offset_dims", &p.offset_dims},
+                                    {"collapsed_slice_dims", &p.collapsed_slice_dims},
+                                    {"start_index_map", &p.start_index_map},
+                                    {"operand_batching_dims", &p.operand_batching_dims},
+                                    {"indices_batching_dims", &p.indices_batching_dims}});
+    if (!text.empty()) text += ", ";
+    return text + "slice_sizes=" + p.slice_sizes.str() + mode_text(p.mode);
+  }
+  std::string operator()(const ScatterParams& p) const {
+    std::string text = axes_fields({{"update_window_dims", &p.update_window_dims},
+                                    {"inserted_window_dims", &p.inserted_window_dims},
+                                    {"scatter_dims_to_operand_dims", &p.scatter_dims_to_operand_dims},
+                                    {"operand_batching_dims", &p.operand_batching_dims},
+                                    {"indices_batching_dims", &p.indices_batching_dims}});
+    text += mode_text(p.mode);
+    if (p.unique) text += ", unique";
+    return text.compare(0, 2, ", ") == 0 ? text.substr(2) : text;
+  }
+  std::string operator()(const DotParams& p) const {
+    std::string text = fmt::format("contract={}·{}", p.lhs_contract.str(), p.rhs_contract.str());
+    if (!p.lhs_batch.empty()) text += fmt::format(", batch={}·{}", p.lhs_batch.str(), p.rhs_batch.str());
+    return text;
+  }
+  std::string operator()(const CallParams& p) const { return p.rule && !p.rule->name.empty() ? "name=" + p.rule->name : std::string(); }
+};
+
+const GraphBody* body_of(const ParamsRef& params) {
+  if (!params) return nullptr;
+  if (const auto* p = std::get_if<CallParams>(&params->base())) return p->body.get();
+  if (const auto* p = std::get_if<ReduceParams>(&params->base())) return p->body.get();
+  return nullptr;
+}
+
+// --- names -----------------------------------------------------------------------------------------------------------
+
+inline std::string letters(std::size_t n) {
+  std::string text;
+  for (++n; n > 0; n = (n - 1) / 26) text.insert(text.begin(), static_cast<char>('a' + (n - 1) % 26));
+  return text;
+}
+
+Names::Names(const GraphBody& g) : graph_(g), index_(g.avals.size(), -1) {
+  for (Var v : g.inputs) add(v);
+  for (const Equation& e : g.equations)
+    for (Var v : e.outputs) add(v);
+}
+void Names::add(Var v) {
+  if (v >= 0 && static_cast<std::size_t>(v) < index_.size() && index_[static_cast<std::size_t>(v)] < 0)
+    index_[static_cast<std::size_t>(v)] = next_++;
+}
+std::string Names::operator()(Var v) const {
+  // Broken Graphs are printed too, by the checker.
+  if (v < 0 || static_cast<std::size_t>(v) >= index_.size()) return fmt::format("?{}", v);
+  const int i = index_[static_cast<std::size_t>(v)];
+  return i < 0 ? fmt::format("?{}", v) : letters(static_cast<std::size_t>(i));
+}
+std::string Names::typed(Var v) const {
+  if (v < 0 || static_cast<std::size_t>(v) >= index_.size()) return (*this)(v);
+  return (*this)(v) + ":" + graph_.aval(v).str();
+}
+
+// --- text ------------------------------------------------------------------------------------------------------------
+
+std::string equation_text(const Equation& e, const Names& names) {
+  std::string text;
+  for (Var v : e.outputs) text += names.typed(v) + " ";
+  text += "= " + describe(e.op, e.params);
+  for (Var v : e.inputs) text += " " + names(v);
+  return text;
+}
+
+std::string line_text(Where where) {
+  std::string text = at(where);
+  return text.empty() ? text : "  # " + text.substr(std::string_view("; at ").size());
+}
+
+inline void write_graph(const GraphBody& g, const std::string& indent, bool lines, std::string& out) {
+  const Names names(g);
+  out += indent + "{ lambda";
+  for (Var v : g.inputs) out += " " + names.typed(v);
+  out += " .\n";
+  const char* lead = "  let ";
+  for (const Equation& e : g.equations) {
+    out += indent + lead + equation_text(e, names);
+    if (lines) out += line_text(e.where);
+    out += '\n';
+    if (const GraphBody* body = body_of(e.params)) {
+      write_graph(*body, indent + "        ", lines, out);
+      out += '\n';
+    }
+    lead = "      ";
+  }
+  out += indent + "  in (";
+  for (std::size_t i = 0; i < g.outputs.size(); ++i) out += (i ? ", " : "") + names(g.outputs[i]);
+  out += ") }";
+}
+
+// --- Graphviz --------------------------------------------------------------------------------------------------------
+
+inline std::string quoted(std::string_view text) {
+  std::string out = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out += '"';
+}
+
+/// Writes the nodes and edges of one Graph; node names carry `prefix`, which is unique per sub-graph.
+class DotWriter {
+ public:
+  explicit DotWriter(std::string& out) : out_(out) {}
+
+  void write(const GraphBody& g, const std::string& prefix, const std::string& indent) {
+    const Names names(g);
+    std::vector<std::string> maker(g.avals.size());
+    for (Var v : g.inputs) {
+      const std::string id = prefix + "in_" + names(v);
+      maker[static_cast<std::size_t>(v)] = id;
+      out_ += fmt::format("{}{} [shape=ellipse, label={}];\n", indent, id, quoted(names.typed(v)));
+    }
+    for (std::size_t i = 0; i < g.equations.size(); ++i) {
+      const Equation& e = g.equations[i];
+      const std::string id = fmt::format("{}eq{}", prefix, i);
+      std::string tip = at(e.where);
+      if (!tip.empty()) tip = tip.substr(std::string_view("; at ").size());
+      out_ += fmt::format("{}{} [shape=box, label={}, tooltip={}];\n", indent, id, quoted(describe(e.op, e.params)), quoted(tip));
+      for (Var v : e.inputs) edge(g, names, maker[static_cast<std::size_t>(v)], id, v, indent);
+      for (Var v : e.outputs) maker[static_cast<std::size_t>(v)] = id;
+      if (const GraphBody* body = body_of(e.params)) {
+        const std::string inner = fmt::format("{}eq{}_", prefix, i);
+        out_ += fmt::format("{}subgraph cluster_{} {{\n{}  label={};\n", indent, id, indent, quoted(name_of(e.op)));
+        write(*body, inner, indent + "  ");
+        out_ += indent + "}\n";
+        // Ties the cluster to its equation, in case it has no operands of its own.
+        if (!body->inputs.empty()) {
+          const Names inner_names(*body);
+          out_ += fmt::format("{}{} -> {}in_{} [style=dotted, arrowhead=none];\n", indent, id, inner, inner_names(body->inputs[0]));
+        }
+      }
+    }
+    for (std::size_t i = 0; i < g.outputs.size(); ++i) {
+      const Var v = g.outputs[i];
+      const std::string id = fmt::format("{}out{}", prefix, i);
+      out_ += fmt::format("{}{} [shape=ellipse, style=bold, label={}];\n", indent, id, quoted("result " + std::to_string(i)));
+      edge(g, names, maker[static_cast<std::size_t>(v)], id, v, indent);
+    }
+  }
+
+ private:
+  void edge(const GraphBody& g, const Names& names, const std::string& from, const std::string& to, Var v, const std::string& indent) {
+    out_ += fmt::format("{}{} -> {} [label={}];\n", indent, from, to, quoted(names(v) + ":" + g.aval(v).str()));
+  }
+  std::string& out_;
+};
+
+}  // namespace printer
+
+std::string describe(Op op, const ParamsRef& params) {
+  std::string text(name_of(op));
+  if (!params) return text;
+  const std::string inner = std::visit(printer::ParamsText{op}, params->base());
+  return inner.empty() ? text : text + "[" + inner + "]";
+}
+
+std::string to_text(const GraphBody& g, bool lines) {
+  std::string text;
+  printer::write_graph(g, "", lines, text);
+  return text;
+}
+
+std::string to_dot_text(const GraphBody& g) {
+  std::string text = "digraph vt {\n  node [fontname=\"monospace\"];\n  edge [fontname=\"monospace\", fontsize=10];\n";
+  printer::DotWriter(text).write(g, "", "  ");
+  return text += "}\n";
+}
+
+std::string text_of(const Graph& g) { return g.str(); }
+
+}  // namespace vt::detail
+
+namespace vt {
+
+std::string Graph::str(bool lines) const { return body_ ? detail::to_text(*body_, lines) : "{ }"; }
+std::string Graph::to_dot() const { return body_ ? detail::to_dot_text(*body_) : "digraph vt {\n}\n"; }
+std::size_t Graph::size() const { return body_ ? body_->equations.size() : 0; }
+std::ostream& operator<<(std::ostream& out, const Graph& g) { return out << g.str(); }
+
+}  // namespace vt

@@ -1,0 +1,32 @@
+// Pieces of the printer that the checker shows faults with: names of Vars and the text of one equation.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "graph.hpp"
+
+namespace vt::detail::printer {
+
+/// Short names of a Graph's Vars, in order of definition: a, b, … z, aa, ab … A Var that nothing defines is "?17".
+class Names {
+ public:
+  explicit Names(const GraphBody&);
+  std::string operator()(Var) const;
+  std::string typed(Var) const;  ///< "a:f32[3]"
+
+ private:
+  void add(Var);
+  const GraphBody& graph_;
+  std::vector<int> index_;
+  int next_ = 0;
+};
+
+/// "c:f32[3] = mul a b"
+std::string equation_text(const Equation&, const Names&);
+/// "  # file.cpp:12", or nothing when the line is not known.
+std::string line_text(Where);
+/// The sub-graph an equation owns, or null.
+const GraphBody* body_of(const ParamsRef&);
+
+}  // namespace vt::detail::printer

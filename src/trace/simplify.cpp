@@ -1,0 +1,307 @@
+// simplify: the walk that drops dead equations, merges equal ones and asks the rewrite rules; run to a fixpoint.
+#include "simplify.hpp"
+
+#include <algorithm>
+
+namespace vt::detail {
+
+namespace simplification {
+
+namespace walk_details {
+
+// A rule that rewrites its own results for ever would be a bug; this keeps it from being an endless loop.
+constexpr int deepest_rewrite = 200;
+constexpr int most_walks = 16;
+
+std::size_t at(Var v) { return static_cast<std::size_t>(v); }
+
+/// a op b = b op a, also in which of two NaNs or zeros comes out.
+bool commutes(Op op) {
+  switch (op) {
+    case Op::add: case Op::mul: case Op::and_: case Op::or_: case Op::xor_: case Op::eq: case Op::ne: return true;
+    default: return false;
+  }
+}
+
+/// Equations that stay even if nobody uses their results. No op has an effect yet besides its results; those that will
+/// (print, check, variables) are named here and nowhere else.
+constexpr bool has_effect(Op) { return false; }
+
+/// How often each Var is used by equations that matter; 0: dead.
+std::vector<std::int32_t> count_uses(const GraphBody& g) {
+  std::vector<std::int32_t> uses(g.avals.size(), 0);
+  for (Var v : g.outputs) ++uses[at(v)];
+  for (auto e = g.equations.rbegin(); e != g.equations.rend(); ++e) {
+    const bool needed = has_effect(e->op) || std::any_of(e->outputs.begin(), e->outputs.end(), [&](Var v) { return uses[at(v)] > 0; });
+    if (needed)
+      for (Var v : e->inputs) ++uses[at(v)];
+  }
+  return uses;
+}
+
+std::size_t hash_equation(Op op, const ParamsRef& params, std::span<const Var> inputs) {
+  std::uint64_t h = static_cast<std::uint64_t>(op) * 0x9e3779b97f4a7c15ull;
+  const auto mix = [&](std::uint64_t word) {
+    h = (h ^ word) * 0xff51afd7ed558ccdull;
+    h ^= h >> 32;
+  };
+  if (commutes(op)) {
+    mix(static_cast<std::uint64_t>(std::min(inputs[0], inputs[1])));
+    mix(static_cast<std::uint64_t>(std::max(inputs[0], inputs[1])));
+  } else {
+    for (Var v : inputs) mix(static_cast<std::uint64_t>(v));
+  }
+  if (params) mix(hash_of(params));
+  return h;
+}
+
+}  // namespace walk_details
+
+// --- adding equations ------------------------------------------------------------------------------------------------
+
+Var Pass::fresh(Aval a) {
+  avals_.push_back(std::move(a));
+  makers_.push_back(-1);
+  uses_.push_back(0);
+  return static_cast<Var>(avals_.size() - 1);
+}
+
+std::int32_t Pass::find_equal(Op op, const ParamsRef& params, std::span<const Var> inputs, std::size_t hash) const {
+  if (table_.empty()) return -1;
+  const std::size_t mask = table_.size() - 1;
+  for (std::size_t slot = hash & mask; table_[slot] >= 0; slot = (slot + 1) & mask) {
+    const auto i = static_cast<std::size_t>(table_[slot]);
+    if (hashes_[i] != hash) continue;
+    const Equation& e = equations_[i];
+    if (e.op != op || e.inputs.size() != inputs.size()) continue;
+    const bool same = std::equal(inputs.begin(), inputs.end(), e.inputs.begin()) ||
+                      (walk_details::commutes(op) && inputs[0] == e.inputs[1] && inputs[1] == e.inputs[0]);
+    if (same && equal(e.params, params)) return table_[slot];
+  }
+  return -1;
+}
+
+void Pass::remember(std::int32_t equation, std::size_t hash) {
+  hashes_.push_back(hash);
+  if ((equations_.size() + 1) * 2 > table_.size()) {
+    table_.assign(std::max<std::size_t>(64, table_.size() * 2), -1);
+    for (std::size_t i = 0; i + 1 < hashes_.size(); ++i) {
+      std::size_t slot = hashes_[i] & (table_.size() - 1);
+      while (table_[slot] >= 0) slot = (slot + 1) & (table_.size() - 1);
+      table_[slot] = static_cast<std::int32_t>(i);
+    }
+  }
+  std::size_t slot = hash & (table_.size() - 1);
+  while (table_[slot] >= 0) slot = (slot + 1) & (table_.size() - 1);
+  table_[slot] = equation;
+}
+
+const Equation& Pass::place_all(Op op, const ParamsRef& params, std::span<const Var> inputs, std::span<const Aval* const> avals) {
+  const std::size_t hash = walk_details::hash_equation(op, params, inputs);
+  if (!walk_details::has_effect(op))
+    if (const std::int32_t same = find_equal(op, params, inputs, hash); same >= 0) return equations_[static_cast<std::size_t>(same)];
+  const auto index = static_cast<std::int32_t>(equations_.size());
+  Equation e;
+  e.op = op;
+  e.where = where_;
+  e.params = params;
+  e.inputs.append(inputs.begin(), inputs.end());
+  for (const Aval* a : avals) {
+    e.outputs.push_back(fresh(*a));
+    makers_.back() = index;
+  }
+  const Equation& placed = equations_.push_back(std::move(e));
+  remember(index, hash);
+  return placed;
+}
+
+Var Pass::place(const Candidate& c) {
+  const Aval* aval = &c.aval;
+  return place_all(c.op, c.params, c.inputs, {&aval, 1}).outputs[0];
+}
+
+Var Pass::simplified(const Candidate& c) {
+  if (depth_ >= walk_details::deepest_rewrite) return place(c);
+  ++depth_;
+  Var v = none;
+  switch (family_of(c.op)) {
+    case Family::leaf: break;
+    case Family::unary:
+    case Family::binary:
+    case Family::select:
+      v = fold_constants(*this, c);
+      if (v == none) v = simplify_arithmetic(*this, c);
+      if (v == none) v = simplify_elementwise(*this, c);
+      break;
+    case Family::shape:
+      v = simplify_shape(*this, c);
+      if (v == none) v = fold_constants(*this, c);
+      break;
+    case Family::index:
+      v = fold_constants(*this, c);
+      break;
+    case Family::reduce:
+    case Family::cumulative:
+      v = fold_constants(*this, c);
+      break;
+    case Family::contract:
+      v = fold_constants(*this, c);
+      break;
+    case Family::structure: break;
+  }
+  --depth_;
+  if (v == none) return place(c);
+  ++rewrites_;
+  return shape(v) == c.aval.shape ? v : broadcast(v, c.aval.shape, Axes{});
+}
+
+Var Pass::emit(Op op, ParamsRef params, std::span<const Var> inputs) {
+  SmallVec<const Aval*, 4> operands;
+  for (Var v : inputs) operands.push_back(&aval(v));
+  const SmallVec<Aval, 1> avals = infer(op, params, {operands.data(), operands.size()}, where_);
+  return simplified(Candidate{op, params, inputs, avals[0]});
+}
+
+Var Pass::full(const Scalar& value, const Aval& a) { return emit(Op::full, make_params(FullParams{value, a}), {}); }
+Var Pass::full_like(double value, const Aval& a) { return full(Scalar(value).converted(a.dtype), a); }
+Var Pass::reshape(Var v, const Shape& shape) { return emit(Op::reshape, make_params(ShapeParams{shape}), {v}); }
+Var Pass::transpose(Var v, const Axes& permutation) { return emit(Op::transpose, make_params(PermutationParams{permutation}), {v}); }
+Var Pass::broadcast(Var v, const Shape& shape, const Axes& axes) {
+  return emit(Op::broadcast_in_dim, make_params(BroadcastParams{shape, axes}), {v});
+}
+Var Pass::slice(Var v, const Shape& start, const Shape& limit, const Shape& stride) {
+  return emit(Op::slice, make_params(SliceParams{start, limit, stride}), {v});
+}
+
+// --- the walk --------------------------------------------------------------------------------------------------------
+
+GraphRef Pass::simplified_body(const GraphRef& body) {
+  if (!body) return body;
+  GraphRef& done = memo_[body.get()];
+  if (!done) {
+    GraphBody simple = simplify_body(*body, memo_);
+    // References into the memo may have moved while the inner bodies were entered.
+    GraphRef result = equal(simple, *body) ? body : std::make_shared<const GraphBody>(std::move(simple));
+    memo_[result.get()] = result;
+    return memo_[body.get()] = result;
+  }
+  return done;
+}
+
+void Pass::copy_equation(const GraphBody& g, const Equation& e, std::vector<Var>& map, const std::vector<std::int32_t>& uses) {
+  using walk_details::at;
+  SmallVec<Var, 8> inputs;
+  for (Var v : e.inputs) inputs.push_back(map[at(v)]);
+  const std::span<const Var> view(inputs.data(), inputs.size());
+  const auto bind = [&](Var old, Var now) {
+    map[at(old)] = now;
+    uses_[at(now)] += uses[at(old)];
+  };
+
+  if (family_of(e.op) != Family::structure && e.op != Op::reduce) {
+    bind(e.outputs[0], simplified(Candidate{e.op, e.params, view, g.aval(e.outputs[0])}));
+    return;
+  }
+  if (e.op == Op::call) {
+    // A plain call is nothing but its body.
+    const GraphBody& body = *e.as<CallParams>().body;
+    std::vector<Var> inner(body.avals.size(), none);
+    for (std::size_t i = 0; i < body.inputs.size(); ++i) inner[at(body.inputs[i])] = inputs[i];
+    walk(body, inner, false);
+    for (std::size_t i = 0; i < body.outputs.size(); ++i) bind(e.outputs[i], inner[at(body.outputs[i])]);
+    ++rewrites_;
+    return;
+  }
+  ParamsRef params = e.params;
+  if (const auto* reduce = std::get_if<ReduceParams>(&params->base())) {
+    if (GraphRef body = simplified_body(reduce->body); body != reduce->body) params = make_params(ReduceParams{reduce->axes, std::move(body)});
+  } else {
+    const auto& call = e.as<CallParams>();
+    if (GraphRef body = simplified_body(call.body); body != call.body)
+      params = make_params(CallParams{std::move(body), call.rule, call.explicit_operands});
+  }
+  SmallVec<const Aval*, 4> avals;
+  for (Var v : e.outputs) avals.push_back(&g.aval(v));
+  const Equation& placed = place_all(e.op, params, view, {avals.data(), avals.size()});
+  for (std::size_t i = 0; i < e.outputs.size(); ++i) bind(e.outputs[i], placed.outputs[i]);
+}
+
+void Pass::walk(const GraphBody& g, std::vector<Var>& map, bool outermost) {
+  using walk_details::at;
+  const std::vector<std::int32_t> uses = walk_details::count_uses(g);
+  if (outermost)
+    for (Var v : g.inputs) uses_[at(map[at(v)])] += uses[at(v)];
+  for (const Equation& e : g.equations) {
+    if (!walk_details::has_effect(e.op) && std::none_of(e.outputs.begin(), e.outputs.end(), [&](Var v) { return uses[at(v)] > 0; })) continue;
+    where_ = e.where;
+    copy_equation(g, e, map, uses);
+  }
+}
+
+GraphBody Pass::run(const GraphBody& g) {
+  using walk_details::at;
+  std::vector<Var> map(g.avals.size(), none);
+  std::vector<Var> inputs, outputs;
+  for (Var v : g.inputs) inputs.push_back(map[at(v)] = fresh(g.aval(v)));
+  walk(g, map, true);
+  for (Var v : g.outputs) {
+    Var now = map[at(v)];
+    // Callers see the results' types: also whether they are weak.
+    if (aval(now).weak != g.aval(v).weak) {
+      const ParamsRef same_dtype = make_params(ConvertParams{g.aval(v).dtype, g.aval(v).weak});
+      now = place(Candidate{Op::convert, same_dtype, {&now, 1}, g.aval(v)});
+    }
+    outputs.push_back(now);
+  }
+  return compacted(inputs, outputs);
+}
+
+GraphBody Pass::compacted(std::span<const Var> inputs, std::span<const Var> outputs) {
+  using walk_details::at;
+  std::vector<bool> live(avals_.size(), false);
+  std::vector<std::int32_t> kept;
+  for (Var v : outputs) live[at(v)] = true;
+  for (std::size_t i = equations_.size(); i-- > 0;) {
+    const Equation& e = equations_[i];
+    if (!walk_details::has_effect(e.op) && std::none_of(e.outputs.begin(), e.outputs.end(), [&](Var v) { return live[at(v)]; })) continue;
+    for (Var v : e.inputs) live[at(v)] = true;
+    kept.push_back(static_cast<std::int32_t>(i));
+  }
+
+  GraphBody g;
+  g.avals.reserve(inputs.size() + kept.size());
+  g.equations.reserve(kept.size());
+  std::vector<Var> map(avals_.size(), none);
+  const auto renamed = [&](Var v) { return map[at(v)] = g.fresh(std::move(avals_[at(v)])); };
+  for (Var v : inputs) g.inputs.push_back(renamed(v));
+  for (std::size_t k = kept.size(); k-- > 0;) {
+    Equation& e = equations_[static_cast<std::size_t>(kept[k])];
+    for (Var& v : e.inputs) v = map[at(v)];
+    for (Var& v : e.outputs) v = renamed(v);
+    g.equations.push_back(std::move(e));
+  }
+  for (Var v : outputs) g.outputs.push_back(map[at(v)]);
+  return g;
+}
+
+GraphBody simplify_body(const GraphBody& graph, BodyMemo& memo) {
+  Pass first(memo);
+  GraphBody g = first.run(graph);
+  std::size_t rewrites = first.rewrites();
+  for (int walks = 1; rewrites > 0 && walks < walk_details::most_walks; ++walks) {
+    Pass next(memo);
+    g = next.run(g);
+    rewrites = next.rewrites();
+  }
+  debug_check(g, "vt::simplify");
+  return g;
+}
+
+}  // namespace simplification
+
+GraphBody simplify(const GraphBody& graph) {
+  simplification::BodyMemo memo;
+  return simplification::simplify_body(graph, memo);
+}
+
+}  // namespace vt::detail

@@ -1,0 +1,476 @@
+// The simplifier: each rewrite happens (text of the result) and changes no bit of any result (interpreter before and after).
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "graph_builder.hpp"
+#include "src/trace/convert.hpp"
+#include "src/trace/node.hpp"
+
+namespace {
+using namespace vt_test;
+using vt::Float16;
+using enum vt::DType;
+
+/// Numbers that tell rewrites apart: zeros of both signs, infinities, NaN, ones, halves, extremes and random ones.
+BufferRef awkward_values(const Aval& a, std::mt19937& random) {
+  const auto n = static_cast<std::size_t>(a.elements());
+  BufferRef buffer = allocate(a.bytes());
+  vt::detail::with_type(a.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    T* out = buffer->as<T>();
+    for (std::size_t i = 0; i < n; ++i) {
+      if constexpr (std::is_same_v<T, bool>) out[i] = random() % 2 == 0;
+      else if constexpr (std::is_integral_v<T>) {
+        const T some[] = {0, 1, 2, static_cast<T>(-1), std::numeric_limits<T>::min(), std::numeric_limits<T>::max(), 3, 7};
+        out[i] = random() % 2 ? some[random() % 8] : static_cast<T>(random());
+      } else {
+        const float some[] = {0.0f, -0.0f, 1.0f, -1.0f, INFINITY, -INFINITY, NAN, 0.5f, 2.0f, 65504.0f, 1e-40f, 1e-7f};
+        const float x = random() % 3 == 0 ? some[random() % 12] : std::ldexp(static_cast<float>(static_cast<std::int32_t>(random())), -28);
+        if constexpr (std::is_same_v<T, double>) out[i] = random() % 2 ? static_cast<double>(x) * 1.1 : static_cast<double>(x);
+        else out[i] = T(x);
+      }
+    }
+  });
+  return buffer;
+}
+
+bool same_bits(const Aval& a, const BufferRef& x, const BufferRef& y, std::string& difference) {
+  const std::size_t size = vt::size_of(a.dtype);
+  for (std::int64_t i = 0; i < a.elements(); ++i) {
+    const char *p = x->as<char>() + static_cast<std::size_t>(i) * size, *q = y->as<char>() + static_cast<std::size_t>(i) * size;
+    if (std::memcmp(p, q, size) == 0) continue;
+    const Scalar s = load_scalar(a.dtype, p), t = load_scalar(a.dtype, q);
+    if (vt::is_float(a.dtype) && std::isnan(s.real) && std::isnan(t.real)) continue;
+    difference = "element " + std::to_string(i) + " of " + a.str() + ": " + std::to_string(s.to_double()) + " became " + std::to_string(t.to_double());
+    return false;
+  }
+  return true;
+}
+
+/// Checks that `simplify` keeps every bit; returns the simple Graph.
+GraphBody simplified(const GraphBody& g, unsigned seed = 1) {
+  check_graph(g, "the test");
+  const GraphBody s = simplify(g);
+  check_graph(s, "simplify");
+  EXPECT_EQ(s.inputs.size(), g.inputs.size());
+  EXPECT_EQ(s.outputs.size(), g.outputs.size());
+  for (std::size_t i = 0; i < g.inputs.size(); ++i) EXPECT_EQ(s.aval(s.inputs[i]), g.aval(g.inputs[i]));
+  for (std::size_t i = 0; i < g.outputs.size(); ++i) EXPECT_EQ(s.aval(s.outputs[i]), g.aval(g.outputs[i])) << to_text(g) << "\n" << to_text(s);
+  std::mt19937 random(seed);
+  for (int round = 0; round < 4; ++round) {
+    std::vector<BufferRef> inputs;
+    for (Var v : g.inputs) inputs.push_back(awkward_values(g.aval(v), random));
+    const auto before = interpret(g, inputs), after = interpret(s, inputs);
+    for (std::size_t i = 0; i < before.size(); ++i) {
+      std::string difference;
+      EXPECT_TRUE(same_bits(g.aval(g.outputs[i]), before[i], after[i], difference)) << difference << "\n" << to_text(g) << "\n" << to_text(s);
+    }
+  }
+  // A second time there is nothing left to do.
+  EXPECT_TRUE(equal(s, simplify(s))) << to_text(s) << "\n" << to_text(simplify(s));
+  return s;
+}
+
+/// The ops of the equations, in order: "mul sin".
+std::string ops(const GraphBody& g) {
+  std::string text;
+  for (const Equation& e : g.equations) text += (text.empty() ? "" : " ") + std::string(name_of(e.op));
+  return text;
+}
+std::string simple_ops(Builder& b, const std::vector<Var>& results) { return ops(simplified(b.returns(results))); }
+
+// --- dead code and common sub-expressions ----------------------------------------------------------------------------
+
+TEST(Simplify, DropsDeadEquationsAndKeepsUnusedInputs) {
+  Builder b;
+  const Var x = b.input(f32, {3});
+  b.input(f32, {2});
+  b.add(Op::cos, {b.add(Op::sin, {x})});
+  EXPECT_EQ(simple_ops(b, {b.add(Op::exp, {x})}), "exp");
+}
+
+TEST(Simplify, EmptyGraphsAndPassedInputs) {
+  Builder b;
+  const Var x = b.input(f32, {3});
+  EXPECT_EQ(simple_ops(b, {x, x}), "");
+  EXPECT_EQ(simplify(GraphBody{}).equations.size(), 0u);
+}
+
+TEST(Simplify, MergesEqualEquations) {
+  Builder b;
+  const Var x = b.input(f32, {3}), y = b.input(f32, {3});
+  const Var s = b.add(Op::sin, {x}), t = b.add(Op::sin, {x});
+  EXPECT_EQ(simple_ops(b, {b.add(Op::div, {s, y}), b.add(Op::div, {t, y})}), "sin div");
+}
+
+TEST(Simplify, MergesCommutedOperandsOnlyWhereTheyCommute) {
+  for (const Op op : {Op::add, Op::mul}) {
+    Builder b;
+    const Var x = b.input(f32, {3}), y = b.input(f32, {3});
+    EXPECT_EQ(simplified(b.returns({b.add(op, {x, y}), b.add(op, {y, x})})).equations.size(), 1u) << name_of(op);
+  }
+  for (const Op op : {Op::sub, Op::div, Op::max, Op::atan2}) {
+    Builder b;
+    const Var x = b.input(f32, {3}), y = b.input(f32, {3});
+    EXPECT_EQ(simplified(b.returns({b.add(op, {x, y}), b.add(op, {y, x})})).equations.size(), 2u) << name_of(op);
+  }
+}
+
+TEST(Simplify, ParametersTellEquationsApart) {
+  Builder b;
+  const Var x = b.input(f32, {3, 3});
+  const auto sum = [&](int axis) { return b.with(Op::reduce_sum, AxesParams{Axes{axis}}, {x}); };
+  EXPECT_EQ(simple_ops(b, {sum(0), sum(1), sum(0)}), "reduce_sum reduce_sum");
+  Builder c;
+  const Var y = c.input(f32, {3});
+  EXPECT_EQ(simplified(c.returns({c.add(Op::mul, {y, c.full(2.0f)}), c.add(Op::mul, {y, c.full(3.0f)})})).equations.size(), 4u);
+}
+
+// --- constants -------------------------------------------------------------------------------------------------------
+
+TEST(Simplify, FoldsNumbers) {
+  Builder b;
+  const Var x = b.input(f32, {3});
+  const Var two = b.convert(b.full(2.0), f32), y = b.add(Op::sqrt, {b.add(Op::add, {two, b.full(7.0f)})});
+  const GraphBody s = simplified(b.returns({b.add(Op::mul, {x, y})}));
+  EXPECT_EQ(to_text(s), "{ lambda a:f32[3] .\n  let b:f32[] = full[value=3.0]\n      c:f32[3] = mul a b\n  in (c) }");
+}
+
+TEST(Simplify, FoldsFullOperandsOfAnyShape) {
+  Builder b;
+  EXPECT_EQ(to_text(simplified(b.returns({b.add(Op::add, {b.full(1.0f, {100, 100}), b.full(2.0f)})}))),
+            "{ lambda .\n  let a:f32[100,100] = full[value=3.0]\n  in (a) }");
+}
+
+TEST(Simplify, FoldsSmallConstants) {
+  Builder b;
+  const Var k = b.constant<float>({1, 2, 3}, {3});
+  const GraphBody s = simplified(b.returns({b.add(Op::mul, {k, b.full(2.0f)}), b.with(Op::reduce_sum, AxesParams{Axes{0}}, {k})}));
+  EXPECT_EQ(to_text(s),
+            "{ lambda .\n  let a:f32[3] = constant[f32[3]: 2.0, 4.0, 6.0]\n      b:f32[] = full[value=6.0]\n  in (a, b) }");
+}
+
+TEST(Simplify, DoesNotSpreadConstantsOut) {
+  Builder b;
+  const Var k = b.constant<float>({1, 2, 3}, {3});
+  EXPECT_EQ(simple_ops(b, {b.broadcast(k, {1000, 3}, {1})}), "constant broadcast_in_dim");
+  Builder c;
+  EXPECT_EQ(simple_ops(c, {c.add(Op::sin, {c.convert(c.iota(i32, {1000}), f64)})}), "iota sin");
+}
+
+TEST(Simplify, KeepsNaNsAndSignedZerosInConstants) {
+  Builder b;
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  simplified(b.returns({b.add(Op::neg, {b.full(0.0f)}), b.add(Op::add, {b.full(nan), b.full(1.0f)}),
+                        b.add(Op::div, {b.full(1.0f), b.full(-0.0f)}), b.add(Op::neg, {b.full(Float16(0.0f))})}));
+}
+
+// --- arithmetic ------------------------------------------------------------------------------------------------------
+
+/// What `make(b, x)` of an input x[3] becomes.
+template <class Make>
+std::string of_input(DType d, Make make) {
+  Builder b;
+  const Var x = b.input(d, {3});
+  return simple_ops(b, {make(b, x)});
+}
+
+TEST(Simplify, NeutralElements) {
+  const auto with = [](Op op, auto k, bool left = false) {
+    return of_input(vt::dtype_of<decltype(k)>(), [=](Builder& b, Var x) {
+      const Var c = b.full(k);
+      return b.add(op, left ? std::vector{c, x} : std::vector{x, c});
+    });
+  };
+  EXPECT_EQ(with(Op::mul, 1.0f), "");
+  EXPECT_EQ(with(Op::mul, 1.0f, true), "");
+  EXPECT_EQ(with(Op::mul, Float16(1.0f)), "");
+  EXPECT_EQ(with(Op::mul, -1.0f), "neg");
+  EXPECT_EQ(with(Op::mul, 0.0f), "full mul");  // not of floats: NaN, infinities and −0.0
+  EXPECT_EQ(with(Op::mul, 0), "full");
+  EXPECT_EQ(with(Op::add, -0.0f), "");
+  EXPECT_EQ(with(Op::add, 0.0f), "full add");  // −0.0 + 0.0 is 0.0
+  EXPECT_EQ(with(Op::add, 0), "");
+  EXPECT_EQ(with(Op::add, 0, true), "");
+  EXPECT_EQ(with(Op::sub, 0.0), "");
+  EXPECT_EQ(with(Op::sub, -0.0), "full sub");
+  EXPECT_EQ(with(Op::sub, -0.0, true), "neg");
+  EXPECT_EQ(with(Op::sub, 0.0, true), "full sub");
+  EXPECT_EQ(with(Op::sub, 0, true), "neg");
+  EXPECT_EQ(with(Op::div, 1.0f), "");
+  EXPECT_EQ(with(Op::div, 1), "");
+  EXPECT_EQ(with(Op::div, -1), "neg");
+  EXPECT_EQ(with(Op::div, 8.0f), "full mul");  // · 0.125
+  EXPECT_EQ(with(Op::div, 3.0f), "full div");
+  EXPECT_EQ(with(Op::div, 1e-45f), "full div");  // the reciprocal overflows
+  EXPECT_EQ(with(Op::rem, 1), "full");
+  EXPECT_EQ(with(Op::pow, 1.0f), "");
+  EXPECT_EQ(with(Op::pow, 0.0f), "full");
+  EXPECT_EQ(with(Op::pow, 3.0), "integer_pow");
+  EXPECT_EQ(with(Op::pow, 0.5), "full pow");
+  EXPECT_EQ(with(Op::pow, 2), "integer_pow");
+  EXPECT_EQ(with(Op::max, -std::numeric_limits<float>::infinity()), "");
+  EXPECT_EQ(with(Op::min, -std::numeric_limits<float>::infinity()), "full min");
+  EXPECT_EQ(with(Op::and_, -1), "");
+  EXPECT_EQ(with(Op::and_, 0), "full");
+  EXPECT_EQ(with(Op::or_, 0), "");
+  EXPECT_EQ(with(Op::or_, true), "full");
+  EXPECT_EQ(with(Op::xor_, true), "not");
+  EXPECT_EQ(with(Op::xor_, std::uint8_t{255}), "not");
+  EXPECT_EQ(with(Op::shift_left, 0), "");
+  EXPECT_EQ(with(Op::eq, true), "");
+  EXPECT_EQ(with(Op::eq, false), "not");
+}
+
+TEST(Simplify, SumsThatAreNeverNegativeZeroTakeAZero) {
+  EXPECT_EQ(of_input(f32, [](Builder& b, Var x) { return b.add(Op::add, {b.add(Op::abs, {x}), b.full(0.0f)}); }), "abs");
+  EXPECT_EQ(of_input(f32, [](Builder& b, Var x) { return b.add(Op::add, {b.full(0.0f), b.add(Op::mul, {x, x})}); }), "mul");
+  EXPECT_EQ(of_input(i32, [](Builder& b, Var x) { return b.add(Op::sub, {b.convert(x, f32), b.full(-0.0f)}); }), "convert");
+}
+
+TEST(Simplify, SameOperandTwice) {
+  const auto twice = [](DType d, Op op) { return of_input(d, [=](Builder& b, Var x) { return b.add(op, {x, x}); }); };
+  EXPECT_EQ(twice(i32, Op::sub), "full");
+  EXPECT_EQ(twice(f32, Op::sub), "sub");
+  EXPECT_EQ(twice(f32, Op::max), "");
+  EXPECT_EQ(twice(u8, Op::and_), "");
+  EXPECT_EQ(twice(bool_, Op::xor_), "full");
+  EXPECT_EQ(twice(i64, Op::le), "full");
+  EXPECT_EQ(twice(f64, Op::le), "le");
+  EXPECT_EQ(twice(f32, Op::div), "div");
+}
+
+TEST(Simplify, Negations) {
+  const auto of = [](auto make) {
+    Builder b;
+    const Var x = b.input(f32, {3}), y = b.input(f32, {3});
+    return simple_ops(b, {make(b, x, y)});
+  };
+  const auto neg = [](Builder& b, Var v) { return b.add(Op::neg, {v}); };
+  EXPECT_EQ(of([&](Builder& b, Var x, Var) { return neg(b, neg(b, x)); }), "");
+  EXPECT_EQ(of([&](Builder& b, Var x, Var y) { return b.add(Op::add, {x, neg(b, y)}); }), "sub");
+  EXPECT_EQ(of([&](Builder& b, Var x, Var y) { return b.add(Op::add, {neg(b, x), y}); }), "sub");
+  EXPECT_EQ(of([&](Builder& b, Var x, Var y) { return b.add(Op::sub, {x, neg(b, y)}); }), "add");
+  EXPECT_EQ(of([&](Builder& b, Var x, Var y) { return b.add(Op::mul, {neg(b, x), neg(b, y)}); }), "mul");
+  EXPECT_EQ(of([&](Builder& b, Var x, Var) { return b.add(Op::mul, {neg(b, x), b.full(3.0f)}); }), "full mul");
+  EXPECT_EQ(of([&](Builder& b, Var x, Var) { return b.add(Op::abs, {neg(b, x)}); }), "abs");
+  EXPECT_EQ(of([&](Builder& b, Var x, Var) { return b.with(Op::integer_pow, IntegerPowParams{2}, {neg(b, x)}); }), "integer_pow");
+  EXPECT_EQ(of([&](Builder& b, Var x, Var) { return b.with(Op::integer_pow, IntegerPowParams{3}, {neg(b, x)}); }), "neg integer_pow");
+}
+
+TEST(Simplify, DoneOnceIsEnough) {
+  const auto chain = [](Op first, Op second) { return of_input(f32, [=](Builder& b, Var x) { return b.add(second, {b.add(first, {x})}); }); };
+  EXPECT_EQ(chain(Op::abs, Op::abs), "abs");
+  EXPECT_EQ(chain(Op::floor, Op::round), "floor");
+  EXPECT_EQ(chain(Op::trunc, Op::ceil), "trunc");
+  EXPECT_EQ(chain(Op::sign, Op::sign), "sign");
+  EXPECT_EQ(chain(Op::stop_gradient, Op::stop_gradient), "stop_gradient");
+  EXPECT_EQ(chain(Op::sin, Op::sin), "sin sin");
+}
+
+TEST(Simplify, LogicalNot) {
+  const auto of = [](DType d, Op op, std::size_t nots) {
+    Builder b;
+    const Var x = b.input(d, {3}), y = b.input(d, {3});
+    Var v = b.add(op, {x, y});
+    for (std::size_t i = 0; i < nots; ++i) v = b.add(Op::not_, {v});
+    return simple_ops(b, {v});
+  };
+  EXPECT_EQ(of(f32, Op::eq, 1), "ne");
+  EXPECT_EQ(of(f32, Op::lt, 1), "lt not");  // !(NaN < 1), but NaN ≥ 1 is false too
+  EXPECT_EQ(of(i32, Op::lt, 1), "ge");
+  EXPECT_EQ(of(i32, Op::ge, 1), "lt");
+  EXPECT_EQ(of(f32, Op::lt, 2), "lt");
+}
+
+TEST(Simplify, Select) {
+  const auto of = [](auto make) {
+    Builder b;
+    const Var p = b.input(bool_, {3}), x = b.input(f32, {3}), y = b.input(f32, {3});
+    return simple_ops(b, {make(b, p, x, y)});
+  };
+  EXPECT_EQ(of([](Builder& b, Var, Var x, Var y) { return b.add(Op::select, {b.full(true), x, y}); }), "");
+  EXPECT_EQ(of([](Builder& b, Var, Var x, Var) { return b.add(Op::select, {b.full(false, {3}), x, b.full(1.0f)}); }), "full");
+  EXPECT_EQ(of([](Builder& b, Var p, Var x, Var) { return b.add(Op::select, {p, x, x}); }), "");
+  EXPECT_EQ(of([](Builder& b, Var p, Var x, Var y) { return b.add(Op::select, {b.add(Op::not_, {p}), x, y}); }), "select");
+  EXPECT_EQ(of([](Builder& b, Var p, Var, Var) { return b.add(Op::select, {p, b.full(true), b.full(false)}); }), "");
+  EXPECT_EQ(of([](Builder& b, Var p, Var, Var) { return b.add(Op::select, {p, b.full(false), b.full(true)}); }), "not");
+  EXPECT_EQ(of([](Builder& b, Var p, Var x, Var y) { return b.add(Op::select, {p, b.add(Op::select, {p, x, b.full(2.0f)}), y}); }), "select");
+}
+
+TEST(Simplify, NestedSelectOfScalarsKeepsItsShape) {
+  Builder b;
+  const Var p = b.input(bool_, {}), x = b.input(f32, {3}), s = b.input(f32, {}), t = b.input(f32, {});
+  EXPECT_EQ(simplified(b.returns({b.add(Op::select, {p, b.add(Op::select, {p, s, x}), t})})).equations.size(), 2u);
+}
+
+TEST(Simplify, ConvertOfConvertOnlyWhereExact) {
+  const auto path = [](DType a, DType b1, DType c) { return of_input(a, [=](Builder& b, Var x) { return b.convert(b.convert(x, b1), c); }); };
+  EXPECT_EQ(path(f32, f64, f32), "");
+  EXPECT_EQ(path(f32, f64, f16), "convert");
+  EXPECT_EQ(path(f64, f32, f16), "convert convert");
+  EXPECT_EQ(path(f16, f32, f64), "convert");
+  EXPECT_EQ(path(f16, bf16, f32), "convert convert");
+  EXPECT_EQ(path(i32, i64, i32), "");
+  EXPECT_EQ(path(i32, i64, u8), "convert");
+  EXPECT_EQ(path(i32, f64, i32), "");
+  EXPECT_EQ(path(i32, f64, u8), "convert convert");  // saturates where i32 → u8 wraps
+  EXPECT_EQ(path(i32, f32, i32), "convert convert");
+  EXPECT_EQ(path(u8, i16, f32), "convert");
+  EXPECT_EQ(path(i8, u16, i32), "convert convert");
+  EXPECT_EQ(path(bool_, f32, bool_), "");
+  EXPECT_EQ(path(i32, bool_, i32), "convert convert");
+  EXPECT_EQ(path(u16, f16, f32), "convert convert");
+}
+
+TEST(Simplify, ConvertOfConvertAgreesForEveryTripleOfDtypes) {
+  for (int a = 0; a < vt::dtype_count; ++a)
+    for (int m = 0; m < vt::dtype_count; ++m)
+      for (int c = 0; c < vt::dtype_count; ++c) {
+        Builder b;
+        const Var x = b.input(static_cast<DType>(a), {64});
+        simplified(b.returns({b.convert(b.convert(x, static_cast<DType>(m)), static_cast<DType>(c))}), static_cast<unsigned>(a * 169 + m * 13 + c));
+      }
+}
+
+TEST(Simplify, Bits) {
+  EXPECT_EQ(of_input(f32, [](Builder& b, Var x) {
+              return b.with(Op::bitcast, ConvertParams{f32, false}, {b.with(Op::bitcast, ConvertParams{u32, false}, {x})});
+            }), "");
+  EXPECT_EQ(of_input(f32, [](Builder& b, Var x) { return b.with(Op::reduce_precision, PrecisionParams{8, 23}, {x}); }), "");
+  EXPECT_EQ(of_input(f64, [](Builder& b, Var x) { return b.with(Op::reduce_precision, PrecisionParams{8, 23}, {x}); }), "reduce_precision");
+}
+
+TEST(Simplify, IndicesKnownToBeInRange) {
+  // As `take` writes it: negative indices count from the end.
+  Builder b;
+  const Var i = b.iota(i32, {10});
+  const Var wrapped = b.add(Op::select, {b.add(Op::lt, {i, b.full(0)}), b.add(Op::add, {i, b.full(10)}), i});
+  const Var clamped = b.add(Op::min, {b.add(Op::max, {wrapped, b.full(0)}), b.full(9)});
+  EXPECT_EQ(simple_ops(b, {clamped, b.add(Op::rem, {i, b.full(10)})}), "iota");
+  Builder c;
+  const Var x = c.input(i32, {10});
+  EXPECT_EQ(simple_ops(c, {c.add(Op::lt, {x, c.full(0)})}), "full lt");
+  Builder d;  // 100 + 100 leaves i8
+  const Var j = d.iota(DType::i8, {101});
+  EXPECT_EQ(simple_ops(d, {d.add(Op::lt, {d.add(Op::add, {j, d.full(std::int8_t{100})}), d.full(std::int8_t{0})})}), "iota full add full lt");
+}
+
+// --- scalars and broadcasts in element-wise ops ----------------------------------------------------------------------
+
+TEST(Simplify, ScalarsAreUsedAsScalars) {
+  Builder b;
+  const Var x = b.input(f32, {3, 4}), s = b.input(f32, {});
+  const GraphBody g = simplified(b.returns({b.add(Op::mul, {x, b.broadcast(s, {3, 4}, {})}), b.add(Op::div, {b.full(2.0f, {3, 4}), x})}));
+  EXPECT_EQ(to_text(g),
+            "{ lambda a:f32[3,4] b:f32[] .\n"
+            "  let c:f32[3,4] = mul a b\n"
+            "      d:f32[] = full[value=2.0]\n"
+            "      e:f32[3,4] = div d a\n"
+            "  in (c, e) }");
+}
+
+TEST(Simplify, WorkIsDoneBeforeValuesAreSpread) {
+  Builder b;
+  const Var x = b.input(f32, {3}), s = b.input(f32, {});
+  const Var wide = b.broadcast(x, {5, 3}, {1});
+  const GraphBody g = simplified(b.returns({b.add(Op::mul, {b.add(Op::exp, {wide}), b.broadcast(s, {5, 3}, {})})}));
+  EXPECT_EQ(to_text(g),
+            "{ lambda a:f32[3] b:f32[] .\n"
+            "  let c:f32[3] = exp a\n"
+            "      d:f32[3] = mul c b\n"
+            "      e:f32[5,3] = broadcast_in_dim[shape=[5,3], axes=(1,)] d\n"
+            "  in (e) }");
+}
+
+TEST(Simplify, OnlyScalarsLeft) {
+  Builder b;
+  const Var s = b.input(f32, {}), t = b.input(f32, {});
+  EXPECT_EQ(simple_ops(b, {b.add(Op::add, {b.broadcast(s, {3}, {}), b.broadcast(t, {3}, {})})}), "add broadcast_in_dim");
+}
+
+TEST(Simplify, DifferentBroadcastsStay) {
+  Builder b;
+  const Var x = b.input(f32, {3}), y = b.input(f32, {5});
+  EXPECT_EQ(simple_ops(b, {b.add(Op::add, {b.broadcast(x, {5, 3}, {1}), b.broadcast(y, {5, 3}, {0})})}), "broadcast_in_dim broadcast_in_dim add");
+}
+
+// --- sub-graphs ------------------------------------------------------------------------------------------------------
+
+TEST(Simplify, CallsAreReplacedByTheirBodies) {
+  Builder body;
+  const Var p = body.input(f32, {3});
+  body.returns({body.add(Op::sin, {p}), p});
+  const auto graph = std::make_shared<const GraphBody>(body.graph);
+  Builder b;
+  const Var x = b.input(f32, {3});
+  const auto once = b.all(Op::call, make_params(CallParams{graph, {}, 1}), {x}), again = b.all(Op::call, make_params(CallParams{graph, {}, 1}), {once[1]});
+  EXPECT_EQ(simple_ops(b, {b.add(Op::add, {once[0], again[0]})}), "sin add");
+}
+
+TEST(Simplify, BodiesAreSimplifiedAndMerged) {
+  Builder body;
+  const Var acc = body.input(f32, {}), v = body.input(f32, {});
+  body.returns({body.add(Op::add, {acc, body.add(Op::mul, {v, body.full(1.0f)})})});
+  Builder b;
+  const Var x = b.input(f32, {4}), zero = b.input(f32, {});
+  const auto reduce = [&] {  // a body of its own each time
+    return b.with(Op::reduce, ReduceParams{Axes{0}, std::make_shared<const GraphBody>(body.graph)}, {x, zero});
+  };
+  const GraphBody s = simplified(b.returns({reduce(), reduce()}));
+  EXPECT_EQ(to_text(s),
+            "{ lambda a:f32[4] b:f32[] .\n"
+            "  let c:f32[] = reduce[axes=(0,)] a b\n"
+            "        { lambda a:f32[] b:f32[] .\n"
+            "          let c:f32[] = add a b\n"
+            "          in (c) }\n"
+            "  in (c, c) }");
+}
+
+TEST(Simplify, WeakResultsStayWeak) {
+  GraphBody g;
+  const Var x = g.fresh(Aval(f64, {}, false));
+  g.inputs = {x};
+  Equation e;
+  e.op = Op::convert;
+  e.params = make_params(ConvertParams{f64, true});
+  e.inputs = {x};
+  e.outputs = {g.fresh(Aval(f64, {}, true))};
+  g.equations.push_back(e);
+  g.outputs = {e.outputs[0]};
+  EXPECT_EQ(ops(simplified(g)), "convert");
+}
+
+// --- speed -----------------------------------------------------------------------------------------------------------
+
+TEST(Simplify, LongGraphsInLinearTime) {
+  const auto time = [](int n) {
+    Builder b;
+    Var x = b.input(f32, {3}), y = b.input(f32, {3});
+    for (int k = 0; k < n / 4; ++k) {
+      const Var s = b.add(Op::sin, {x}), t = b.add(Op::mul, {s, b.full(1.0f)});
+      x = b.add(Op::add, {t, y});
+    }
+    b.returns({x});
+    double best = 1e9;
+    for (int round = 0; round < 3; ++round) {
+      const auto start = std::chrono::steady_clock::now();
+      const GraphBody s = simplify(b.graph);
+      best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+      EXPECT_EQ(s.equations.size(), static_cast<std::size_t>(n / 4 * 2));
+    }
+    return best;
+  };
+  const double small = time(2000), large = time(32000);
+  EXPECT_LT(large, 16 * small * 4);  // 16 times the size: not quadratic
+}
+
+}  // namespace

@@ -266,6 +266,35 @@ void IrBuilder::for_range(Value lo, Value hi, std::int64_t step, const std::func
   loop(lo, hi, step, std::vector<Value>{}, [&](Value i, const std::vector<Value>&) { body(i); return std::vector<Value>{}; }, nonempty);
 }
 
+std::vector<Value> IrBuilder::while_loop(const std::vector<Value>& init, const std::function<Value(const std::vector<Value>&)>& condition,
+                                         const std::function<std::vector<Value>(const std::vector<Value>&)>& body) {
+  LLVMBasicBlockRef before = llvm_.GetInsertBlock(builder_);
+  LLVMBasicBlockRef head = block("while"), round = block("round"), after = block("after");
+  llvm_.BuildBr(builder_, head);
+  llvm_.PositionBuilderAtEnd(builder_, head);
+  std::vector<Value> carried;
+  for (const Value& x : init) {
+    Value p = x;
+    p.ref = llvm_.BuildPhi(builder_, type_of(x), "");
+    LLVMValueRef incoming = x.ref;
+    llvm_.AddIncoming(p.ref, &incoming, &before, 1);
+    carried.push_back(p);
+  }
+  llvm_.BuildCondBr(builder_, condition(carried).ref, round, after);
+  llvm_.PositionBuilderAtEnd(builder_, round);
+  const std::vector<Value> next = body(carried);
+  if (next.size() != init.size()) fault("while_loop (number of carried values)", {}, {});
+  LLVMBasicBlockRef latch = llvm_.GetInsertBlock(builder_);
+  for (std::size_t k = 0; k < next.size(); ++k) {
+    expect_same("while_loop (carried value)", init[k], next[k]);
+    LLVMValueRef incoming = next[k].ref;
+    llvm_.AddIncoming(carried[k].ref, &incoming, &latch, 1);
+  }
+  llvm_.BuildBr(builder_, head);
+  llvm_.PositionBuilderAtEnd(builder_, after);
+  return carried;
+}
+
 std::vector<Value> IrBuilder::if_else(Value condition, const std::function<std::vector<Value>()>& on_true,
                                       const std::function<std::vector<Value>()>& on_false) {
   if (condition.dtype != DType::bool_ || condition.lanes != 1) fault("if_else", condition, {});

@@ -93,6 +93,9 @@ class IrBuilder {
                           bool nonempty = false);
   /// The same with nothing carried.
   void for_range(Value lo, Value hi, std::int64_t step, const std::function<void(Value i)>& body, bool nonempty = false);
+  /// while (condition(carried)) carried = body(carried); the condition is a bool scalar.
+  std::vector<Value> while_loop(const std::vector<Value>& init, const std::function<Value(const std::vector<Value>&)>& condition,
+                                const std::function<std::vector<Value>(const std::vector<Value>&)>& body);
   /// Branches on a bool scalar; both sides return values of the same types, which are merged.
   std::vector<Value> if_else(Value condition, const std::function<std::vector<Value>()>& on_true,
                              const std::function<std::vector<Value>()>& on_false);
@@ -139,6 +142,8 @@ class IrBuilder {
   Value tail_mask(int lanes, Value count);
   /// Uninitialised array in the function's frame, 64-byte aligned, freed on return.
   Value stack_array(DType d, std::int64_t count);
+  /// Read-only array in the module, of the elements' bits; one per `name`.
+  Value constant_array(const std::string& name, DType d, std::span<const std::uint64_t> bits);
   void copy_bytes(Value to, Value from, Value bytes);
   void zero_bytes(Value to, Value bytes);
 

@@ -193,6 +193,22 @@ Value IrBuilder::stack_array(DType d, std::int64_t count) {
   return {.ref = slot, .pointer = true};
 }
 
+Value IrBuilder::constant_array(const std::string& name, DType d, std::span<const std::uint64_t> bits) {
+  LLVMValueRef global = llvm_.GetNamedGlobal(module_, name.c_str());
+  if (!global) {
+    LLVMTypeRef element = int_type(static_cast<int>(size_of(d)) * 8);
+    std::vector<LLVMValueRef> all;
+    for (std::uint64_t x : bits) all.push_back(llvm_.ConstInt(element, x, 0));
+    LLVMValueRef array = llvm_.ConstArray2(element, all.data(), all.size());
+    global = llvm_.AddGlobal(module_, llvm_.TypeOf(array), name.c_str());
+    llvm_.SetInitializer(global, array);
+    llvm_.SetGlobalConstant(global, 1);
+    llvm_.SetLinkage(global, LLVMInternalLinkage);
+    llvm_.SetAlignment(global, 64);
+  }
+  return {.ref = global, .pointer = true};
+}
+
 void IrBuilder::copy_bytes(Value to, Value from, Value bytes) { llvm_.BuildMemCpy(builder_, to.ref, 1, from.ref, 1, bytes.ref); }
 
 void IrBuilder::zero_bytes(Value to, Value bytes) {

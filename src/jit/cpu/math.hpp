@@ -1,0 +1,51 @@
+// Owns the list of inner functions: vector code for exp, log, sin, …, emitted inline, for any lane count.
+//
+// Each takes and returns a Value of a float dtype. f32 results are within 2 ulp of the true value, f64 within 4 (measured
+// by tests/cpu_math_test.cpp and perf/ulp_exhaustive); f16 and bf16 are computed in f32 and rounded. Zeros, infinities, NaN and subnormals
+// as C and IEEE say. Lanes do not influence each other: a value gives the same bits in any lane beside any neighbours.
+#pragma once
+
+#include "ir_builder.hpp"
+
+#if VT_HAS_LLVM_HEADERS
+
+namespace vt::detail::cpu::math {
+
+// math_exp.cpp
+Value exp(IrBuilder& b, Value x);
+Value exp2(IrBuilder& b, Value x);
+Value expm1(IrBuilder& b, Value x);
+Value sinh(IrBuilder& b, Value x);
+Value cosh(IrBuilder& b, Value x);
+Value tanh(IrBuilder& b, Value x);
+Value sigmoid(IrBuilder& b, Value x);  ///< 1 / (1 + exp(-x))
+
+// math_log.cpp
+Value log(IrBuilder& b, Value x);
+Value log2(IrBuilder& b, Value x);
+Value log1p(IrBuilder& b, Value x);
+Value asinh(IrBuilder& b, Value x);
+Value acosh(IrBuilder& b, Value x);
+Value atanh(IrBuilder& b, Value x);
+Value pow(IrBuilder& b, Value x, Value y);
+
+// math_trig.cpp
+Value sin(IrBuilder& b, Value x);
+Value cos(IrBuilder& b, Value x);
+Value tan(IrBuilder& b, Value x);
+Value asin(IrBuilder& b, Value x);
+Value acos(IrBuilder& b, Value x);
+Value atan(IrBuilder& b, Value x);
+Value atan2(IrBuilder& b, Value y, Value x);
+
+// math_special.cpp
+Value erf(IrBuilder& b, Value x);
+Value erfc(IrBuilder& b, Value x);
+Value cbrt(IrBuilder& b, Value x);
+Value rsqrt(IrBuilder& b, Value x);  ///< 1 / sqrt(x)
+Value fmod(IrBuilder& b, Value x, Value y);  ///< C's fmod, exact; of integers IrBuilder::rem
+Value nextafter(IrBuilder& b, Value x, Value y);
+
+}  // namespace vt::detail::cpu::math
+
+#endif  // VT_HAS_LLVM_HEADERS

@@ -1,4 +1,4 @@
-// Entry points of the custom rules and of checkpoint: under a transform they become equations, outside they just call.
+// Entry points of the custom derivative rules and of checkpoint: under a transform they become equations, outside they just call.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -54,13 +54,6 @@ std::vector<Tensor> custom_vjp_flat(const FlatFunction& f, const FlatFunction& f
   rule->forward = forward;
   rule->backward = backward;
   return custom_entry::as_equation(Op::custom_vjp, "vt::custom_vjp", std::move(rule), f, arguments, where);
-}
-
-std::vector<Tensor> custom_vmap_flat(const FlatFunction& f, const FlatBatchRule& batch, std::span<const Tensor> arguments, Where where) {
-  if (!custom_entry::is_traced(arguments)) return f(arguments);
-  auto rule = std::make_shared<CustomRule>();
-  rule->batch = batch;
-  return custom_entry::as_equation(Op::custom_vmap, "vt::custom_vmap", std::move(rule), f, arguments, where);
 }
 
 std::vector<Tensor> checkpoint_flat(const FlatFunction& f, std::span<const Tensor> arguments, Where where) {

@@ -1,0 +1,68 @@
+// Owns the cache of compiled kernels on disk: one folder of checked entries by key, shared by all processes of a user.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace vt::detail {
+
+/// Raised whenever generated code or the entries' form changes in a way that the keys do not show.
+inline constexpr std::uint32_t emitter_version = 1;
+
+/// 128 bits that stand for everything a kernel depends on.
+struct CacheKey {
+  std::uint64_t high = 0, low = 0;
+  friend bool operator==(const CacheKey&, const CacheKey&) = default;
+};
+
+/// Key of a text. Not for adversaries: the folder is the user's own.
+CacheKey cache_key(std::string_view text);
+
+/// Differs between two builds of the program that holds vt: code cached by another build is never run, even when someone
+/// changed an emitter and forgot `emitter_version`. Empty where it cannot be told.
+const std::string& program_identity();
+
+/// One cache folder. Nothing here throws for a trouble with files: what cannot be read is absent, what cannot be written is
+/// not kept. Safe for any number of threads and processes: entries appear by rename, whole, and are checked when read.
+class DiskCache {
+ public:
+  static constexpr std::uint64_t default_limit = std::uint64_t{512} << 20;
+
+  /// Uses (and makes, with mode 0700) `folder`; only if it belongs to the user and nobody else may write in it.
+  explicit DiskCache(const std::string& folder, std::uint64_t limit_bytes = default_limit);
+  ~DiskCache();
+  DiskCache(const DiskCache&) = delete;
+  DiskCache& operator=(const DiskCache&) = delete;
+
+  /// The process's cache: VT_CACHE_DIR, else $XDG_CACHE_HOME/vt, else ~/.cache/vt. VT_CACHE_DIR set but empty: no cache.
+  static DiskCache& process();
+
+  /// The entry's bytes. A damaged entry (magic, version, key, size, checksum) is deleted and counts as absent.
+  std::optional<std::vector<char>> load(CacheKey key);
+  /// Keeps `bytes`; then, beyond the size limit, deletes the entries used longest ago.
+  void store(CacheKey key, std::span<const char> bytes);
+  /// Deletes an entry that passed the checks but turned out unusable.
+  void remove(CacheKey key);
+
+  bool usable() const { return folder_ >= 0; }
+  const std::string& unusable_reason() const { return reason_; }  ///< one line; empty when usable
+  const std::string& folder_name() const { return name_; }
+
+ private:
+  std::string open_folder();       // what is wrong with it, or nothing
+  std::uint64_t scan(bool evict);  // bytes of all entries (after eviction)
+
+  std::string name_, reason_;
+  int folder_ = -1;  // all accesses are relative to this descriptor: the folder that was checked is the one that is used
+  std::uint64_t limit_;
+  std::mutex lock_;          // of the two below
+  std::uint64_t size_ = 0;   // estimate: other processes write too
+  bool scanned_ = false;
+};
+
+}  // namespace vt::detail

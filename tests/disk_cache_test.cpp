@@ -1,0 +1,263 @@
+// The kernel cache on disk: round trips, damage of every kind, folders that are not to be trusted, the size limit, many users at once.
+#include <gtest/gtest.h>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "src/jit/disk_cache.hpp"
+
+namespace {
+
+namespace fs = std::filesystem;
+using vt::detail::cache_key;
+using vt::detail::CacheKey;
+using vt::detail::DiskCache;
+
+std::vector<char> payload(std::size_t n, int seed = 1) {
+  std::vector<char> v(n);
+  for (std::size_t i = 0; i < n; ++i) v[i] = static_cast<char>((i * 131 + static_cast<std::size_t>(seed) * 29) >> 3);
+  return v;
+}
+
+class DiskCacheTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (fs::temp_directory_path() / "vt_cache_test.XXXXXX").string();
+    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+    root_ = pattern;
+  }
+  void TearDown() override {
+    ::chmod(root_.c_str(), 0700);
+    std::error_code ignored;
+    fs::permissions(folder(), fs::perms::owner_all, ignored);
+    fs::remove_all(root_, ignored);
+  }
+  fs::path folder() const { return root_ / "a" / "vt"; }
+  std::vector<fs::path> files() const {
+    std::vector<fs::path> all;
+    for (const auto& e : fs::directory_iterator(folder())) all.push_back(e.path());
+    return all;
+  }
+  fs::path root_;
+};
+
+TEST_F(DiskCacheTest, RoundTripsAndMakesItsFolderPrivate) {
+  DiskCache cache(folder().string());
+  ASSERT_TRUE(cache.usable()) << cache.unusable_reason();
+  EXPECT_EQ(fs::status(folder()).permissions() & fs::perms::all, fs::perms::owner_all);
+  const CacheKey key = cache_key("a kernel");
+  EXPECT_FALSE(cache.load(key));
+  for (std::size_t n : {std::size_t{0}, std::size_t{1}, std::size_t{7}, std::size_t{4096}, std::size_t{100001}}) {
+    cache.store(key, payload(n));
+    const auto back = cache.load(key);
+    ASSERT_TRUE(back) << n;
+    EXPECT_EQ(*back, payload(n));
+  }
+  EXPECT_FALSE(cache.load(cache_key("another")));
+  EXPECT_EQ(files().size(), 1u) << "nothing but the entry is left";
+  EXPECT_TRUE(DiskCache(folder().string()).load(key)) << "a second process finds it";
+  cache.remove(key);
+  EXPECT_FALSE(cache.load(key));
+}
+
+TEST_F(DiskCacheTest, KeysDependOnEveryByte) {
+  const std::string text = "some text of more than eight bytes";
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    std::string other = text;
+    other[i] ^= 1;
+    EXPECT_NE(cache_key(text), cache_key(other));
+    EXPECT_NE(cache_key(text), cache_key(text.substr(0, i)));
+  }
+  EXPECT_NE(cache_key(std::string(1, '\0')), cache_key(std::string(2, '\0')));
+  EXPECT_FALSE(vt::detail::program_identity().empty());
+}
+
+TEST_F(DiskCacheTest, EveryFlippedByteIsFoundAndTheEntryDeleted) {
+  DiskCache cache(folder().string());
+  const CacheKey key = cache_key("k");
+  cache.store(key, payload(40));
+  const fs::path file = files().at(0);
+  std::string good;
+  {
+    std::ifstream in(file, std::ios::binary);
+    good.assign(std::istreambuf_iterator<char>(in), {});
+  }
+  ASSERT_EQ(good.size(), 48u + 40u);
+  for (std::size_t i = 0; i < good.size(); ++i) {
+    if (i >= 12 && i < 16) continue;  // the reserved field says nothing
+    std::string bad = good;
+    bad[i] = static_cast<char>(bad[i] ^ 0x10);
+    std::ofstream(file, std::ios::binary | std::ios::trunc) << bad;
+    EXPECT_FALSE(cache.load(key)) << "byte " << i;
+    EXPECT_FALSE(fs::exists(file)) << "byte " << i;
+  }
+  for (std::size_t length : {std::size_t{0}, std::size_t{10}, std::size_t{47}, std::size_t{48}, std::size_t{87}}) {
+    std::ofstream(file, std::ios::binary | std::ios::trunc) << good.substr(0, length);
+    EXPECT_FALSE(cache.load(key)) << length;
+    EXPECT_FALSE(fs::exists(file)) << length;
+  }
+  std::ofstream(file, std::ios::binary | std::ios::trunc) << good + "x";
+  EXPECT_FALSE(cache.load(key)) << "trailing bytes";
+  std::ofstream(file, std::ios::binary | std::ios::trunc) << good;
+  EXPECT_TRUE(cache.load(key)) << "the original is fine";
+  fs::rename(file, file.parent_path() / "0123456789abcdef0123456789abcdef.vtk");
+  EXPECT_FALSE(cache.load({0x0123456789abcdef, 0x0123456789abcdef})) << "an entry under another key's name";
+  cache.store(key, payload(40));
+  EXPECT_TRUE(cache.load(key)) << "rebuilt";
+}
+
+TEST_F(DiskCacheTest, LinksAndFoldersInPlaceOfEntriesAreNotFollowed) {
+  DiskCache cache(folder().string());
+  const CacheKey key = cache_key("k");
+  cache.store(key, payload(10));
+  const fs::path file = files().at(0), elsewhere = root_ / "elsewhere";
+  fs::rename(file, elsewhere);
+  fs::create_symlink(elsewhere, file);
+  EXPECT_FALSE(cache.load(key));
+  EXPECT_TRUE(fs::exists(elsewhere));
+  fs::remove(file);
+  fs::create_directory(file);
+  EXPECT_FALSE(cache.load(key));
+  cache.store(key, payload(10));  // cannot replace the folder; must not fail
+  EXPECT_FALSE(cache.load(key));
+}
+
+TEST_F(DiskCacheTest, FoldersOfOthersOrWritableByOthersAreNotUsed) {
+  fs::create_directories(folder());
+  ::chmod(folder().c_str(), 0777);
+  DiskCache open_to_all(folder().string());
+  EXPECT_FALSE(open_to_all.usable());
+  EXPECT_NE(open_to_all.unusable_reason().find("may be written by others"), std::string::npos) << open_to_all.unusable_reason();
+  EXPECT_NE(open_to_all.unusable_reason().find(folder().string()), std::string::npos);
+  open_to_all.store(cache_key("k"), payload(3));
+  EXPECT_FALSE(open_to_all.load(cache_key("k")));
+  EXPECT_TRUE(files().empty());
+  ::chmod(folder().c_str(), 0770);
+  EXPECT_FALSE(DiskCache(folder().string()).usable());
+  ::chmod(folder().c_str(), 0755);
+  EXPECT_TRUE(DiskCache(folder().string()).usable()) << "others may look";
+  if (::geteuid() == 0) {
+    ASSERT_EQ(::chown(folder().c_str(), 12345, 12345), 0);
+    DiskCache foreign(folder().string());
+    EXPECT_FALSE(foreign.usable());
+    EXPECT_NE(foreign.unusable_reason().find("another user"), std::string::npos) << foreign.unusable_reason();
+  }
+  std::ofstream(root_ / "file") << "x";
+  DiskCache not_a_folder((root_ / "file").string());
+  EXPECT_FALSE(not_a_folder.usable());
+  DiskCache none("");
+  EXPECT_FALSE(none.usable());
+  EXPECT_NE(none.unusable_reason().find("VT_CACHE_DIR"), std::string::npos);
+}
+
+TEST_F(DiskCacheTest, AVanishedFolderIsNoError) {
+  DiskCache cache(folder().string());
+  cache.store(cache_key("k"), payload(10));
+  fs::remove_all(folder());
+  EXPECT_FALSE(cache.load(cache_key("k")));
+  cache.store(cache_key("k"), payload(10));
+  EXPECT_FALSE(cache.load(cache_key("k")));
+}
+
+TEST_F(DiskCacheTest, AnUnwritableFolderIsNoError) {
+  if (::geteuid() == 0) GTEST_SKIP() << "root may write anywhere";
+  DiskCache cache(folder().string());
+  cache.store(cache_key("old"), payload(10));
+  ::chmod(folder().c_str(), 0500);
+  cache.store(cache_key("new"), payload(10));
+  EXPECT_TRUE(cache.load(cache_key("old")));
+  EXPECT_FALSE(cache.load(cache_key("new")));
+}
+
+TEST_F(DiskCacheTest, BeyondTheLimitTheOldestGo) {
+  DiskCache cache(folder().string(), 10000);
+  const auto key = [](int i) { return cache_key("kernel " + std::to_string(i)); };
+  const auto age = [&](int i) {  // i-th entry last used so long ago
+    for (const fs::path& f : files())
+      if (fs::last_write_time(f) > fs::file_time_type::clock::now() - std::chrono::minutes(1))
+        fs::last_write_time(f, fs::file_time_type::clock::now() - std::chrono::hours(100 - i));
+  };
+  for (int i = 0; i < 9; ++i) cache.store(key(i), payload(1000, i)), age(i);
+  for (int i = 0; i < 9; ++i) EXPECT_TRUE(DiskCache(folder().string()).load(key(i))) << i;  // and thereby all are used now …
+  for (const fs::path& f : files()) fs::last_write_time(f, fs::file_time_type::clock::now() - std::chrono::hours(50));
+  ASSERT_TRUE(cache.load(key(0)));  // … but this one last
+  for (int i = 9; i < 12; ++i) cache.store(key(i), payload(1000, i));
+  std::uintmax_t total = 0;
+  for (const fs::path& f : files()) total += fs::file_size(f);
+  EXPECT_LE(total, 10000u);
+  EXPECT_TRUE(cache.load(key(0))) << "used a moment ago";
+  for (int i = 9; i < 12; ++i) EXPECT_TRUE(cache.load(key(i))) << i << ", just stored";
+  int left = 0;
+  for (int i = 1; i < 9; ++i) left += cache.load(key(i)).has_value();
+  EXPECT_LT(left, 8);
+  EXPECT_GT(left, 2) << "not more than needed";
+  cache.store(key(99), payload(5000));
+  EXPECT_FALSE(cache.load(key(99))) << "one entry may not push out the rest";
+}
+
+TEST_F(DiskCacheTest, LeftoverTemporaryFilesAreSweptAndForeignFilesKept) {
+  {
+    DiskCache cache(folder().string());
+    std::ofstream(folder() / ".new.1.1") << "half";
+    std::ofstream(folder() / ".new.2.2") << "half";
+    std::ofstream(folder() / "notes.txt") << "mine";
+    fs::last_write_time(folder() / ".new.1.1", fs::file_time_type::clock::now() - std::chrono::hours(2));
+    cache.store(cache_key("k"), payload(10));
+  }
+  EXPECT_FALSE(fs::exists(folder() / ".new.1.1"));
+  EXPECT_TRUE(fs::exists(folder() / ".new.2.2")) << "its writer may be alive";
+  EXPECT_TRUE(fs::exists(folder() / "notes.txt"));
+}
+
+// Writers and readers of few keys: a reader sees a whole entry of some writer, or none.
+void hammer(const std::string& folder, int seed, int* faults) {
+  DiskCache cache(folder, 30000);
+  for (int round = 0; round < 300; ++round) {
+    const int k = (round * 7 + seed) % 5;
+    const CacheKey key = cache_key("shared " + std::to_string(k));
+    if ((round + seed) % 3 == 0) cache.store(key, payload(2000 + static_cast<std::size_t>(k) * 100, k));
+    else if (const auto got = cache.load(key); got && *got != payload(2000 + static_cast<std::size_t>(k) * 100, k)) ++*faults;
+  }
+}
+
+TEST_F(DiskCacheTest, ManyThreadsOnOneCacheAndOneFolder) {
+  int faults[4] = {};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) threads.emplace_back([&, t] { hammer(folder().string(), t, &faults[t]); });
+  DiskCache shared(folder().string());
+  for (int t = 0; t < 2; ++t)
+    threads.emplace_back([&] {
+      for (int i = 0; i < 200; ++i) {
+        shared.store(cache_key("own"), payload(500));
+        (void)shared.load(cache_key("own"));
+      }
+    });
+  for (auto& t : threads) t.join();
+  for (int f : faults) EXPECT_EQ(f, 0);
+  EXPECT_TRUE(shared.load(cache_key("own")));
+}
+
+TEST_F(DiskCacheTest, TwoProcessesAtOnce) {
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  int faults = 0;
+  hammer(folder().string(), child == 0 ? 1 : 2, &faults);
+  if (child == 0) ::_exit(faults == 0 ? 0 : 1);
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  EXPECT_EQ(faults, 0);
+  for (const fs::path& f : files()) EXPECT_EQ(f.extension(), ".vtk") << "no temporary file is left";
+}
+
+}  // namespace

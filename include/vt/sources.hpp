@@ -17,6 +17,7 @@
 #include "../../src/jit/cpu/matmul_emit.cpp"
 #include "../../src/jit/cpu/runtime_symbols.cpp"
 #include "../../src/jit/cpu/target.cpp"
+#include "../../src/jit/disk_cache.cpp"
 #include "../../src/jit/execute.cpp"
 #include "../../src/jit/jit_cache.cpp"
 #include "../../src/jit/matmul_spec.cpp"

@@ -7,7 +7,10 @@
 #include <mutex>
 #include <unordered_map>
 
+#include <vt/error.hpp>
+
 #include "../counters.hpp"
+#include "../disk_cache.hpp"
 
 namespace vt::detail::cpu {
 
@@ -20,6 +23,28 @@ struct Store {
 Store& store() {
   static Store* s = new Store;  // never destroyed: threads may still run kernels while the process ends
   return *s;
+}
+
+// What an object file depends on besides `key`: this build of vt, the LLVM that made it, the machine it is for.
+CacheKey disk_key(const std::string& key) {
+  static const std::string common = [] {
+    unsigned major = 0, minor = 0, patch = 0;
+    llvm().GetVersion(&major, &minor, &patch);
+    return "vt " + std::to_string(emitter_version) + "|" + program_identity() + "|LLVM " + std::to_string(major) + "." +
+           std::to_string(minor) + "." + std::to_string(patch) + "|" + host_target().key() + "|";
+  }();
+  return cache_key(common + key);
+}
+
+std::shared_ptr<const Code> from_disk(CacheKey key, std::span<const std::string> names) {
+  const std::optional<std::vector<char>> object = DiskCache::process().load(key);
+  if (!object) return nullptr;
+  try {
+    return std::make_shared<const Code>(*object, names);
+  } catch (const Error&) {  // sound bytes that do not link: made anew, not fatal
+    DiskCache::process().remove(key);
+    return nullptr;
+  }
 }
 
 }  // namespace code_store
@@ -39,11 +64,18 @@ std::shared_ptr<const Code> cached_code(const std::string& key, std::span<const 
     return there.get();
   }
   try {
-    IrBuilder builder;
-    emit(builder);
-    const std::vector<char> object = compile_object(builder);
-    auto code = std::make_shared<const Code>(object, names);
-    count(counters().kernels_compiled, 1);
+    const CacheKey on_disk = code_store::disk_key(key);
+    std::shared_ptr<const Code> code = code_store::from_disk(on_disk, names);
+    if (code) {
+      count(counters().kernel_disk_hits, 1);
+    } else {
+      IrBuilder builder;
+      emit(builder);
+      const std::vector<char> object = compile_object(builder);
+      code = std::make_shared<const Code>(object, names);
+      count(counters().kernels_compiled, 1);
+      DiskCache::process().store(on_disk, object);
+    }
     promise.set_value(code);
     return code;
   } catch (...) {

@@ -50,6 +50,7 @@ struct Prod {
 
 template <class T>
 struct Max {
+  static constexpr bool of_bools = true;
   using State = scalar_math::Working<T>;
   void add(T x) { state = scalar_math::max(state, static_cast<State>(x)); }
   T value() const { return T(state); }
@@ -58,6 +59,7 @@ struct Max {
 
 template <class T>
 struct Min {
+  static constexpr bool of_bools = true;
   using State = scalar_math::Working<T>;
   void add(T x) { state = scalar_math::min(state, static_cast<State>(x)); }
   T value() const { return T(state); }

@@ -22,6 +22,16 @@ void each(Frame& frame, F f) {
     out[i] = static_cast<Out>(f(static_cast<Working<T>>(*a), static_cast<Working<T>>(*b)));
 }
 
+/// f for the integers and the floats.
+template <class F>
+void on_numbers(Frame& frame, F f) {
+  with_type(frame.in().dtype, [&](auto tag) {
+    using T = decltype(tag);
+    if constexpr (!std::is_same_v<T, bool>) each<T, T>(frame, f);
+    else refuse_dtype(frame);
+  });
+}
+
 /// f for every dtype.
 template <class F>
 void on_all(Frame& frame, F f) {
@@ -63,19 +73,19 @@ void real(Frame& frame, double (*f)(double, double)) {
 }
 
 void add(Frame& frame) {
-  on_all(frame, [](auto a, auto b) { return scalar_math::add(a, b); });
+  on_numbers(frame, [](auto a, auto b) { return scalar_math::add(a, b); });
 }
 void sub(Frame& frame) {
-  on_all(frame, [](auto a, auto b) { return scalar_math::sub(a, b); });
+  on_numbers(frame, [](auto a, auto b) { return scalar_math::sub(a, b); });
 }
 void mul(Frame& frame) {
-  on_all(frame, [](auto a, auto b) { return scalar_math::mul(a, b); });
+  on_numbers(frame, [](auto a, auto b) { return scalar_math::mul(a, b); });
 }
 void div(Frame& frame) {
-  on_all(frame, [](auto a, auto b) { return scalar_math::div(a, b); });
+  on_numbers(frame, [](auto a, auto b) { return scalar_math::div(a, b); });
 }
 void rem(Frame& frame) {
-  on_all(frame, [](auto a, auto b) { return scalar_math::rem(a, b); });
+  on_numbers(frame, [](auto a, auto b) { return scalar_math::rem(a, b); });
 }
 void max(Frame& frame) {
   on_all(frame, [](auto a, auto b) { return scalar_math::max(a, b); });

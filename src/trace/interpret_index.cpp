@@ -33,7 +33,7 @@ void slice(Frame& frame) {
   std::int64_t start = 0;
   for (std::size_t a = 0; a < strides.size(); ++a) {
     start += params.start[a] * strides[a];
-    strides[a] *= params.stride.empty() ? 1 : params.stride[a];
+    strides[a] *= params.stride[a];
   }
   void* out = frame.make_bytes();
   copy_region(frame.out().dtype, frame.out().shape, frame.bytes(), start, strides, out, 0, row_major_strides(frame.out().shape));
@@ -86,7 +86,7 @@ struct Windows {
         const auto axis = static_cast<std::size_t>(axes[k]);
         const std::int64_t index = components[v * axes.size() + k], last = operand[axis] - sizes[axis];
         inside = inside && index >= 0 && index <= last;
-        start += std::clamp<std::int64_t>(index, 0, last) * strides[axis];
+        start += std::clamp<std::int64_t>(index, 0, std::max<std::int64_t>(last, 0)) * strides[axis];  // last < 0: an empty axis
       }
       for (std::size_t k = 0; k < operand_batching.size(); ++k) {
         const auto own = static_cast<std::size_t>(indices_batching[k]);
@@ -167,12 +167,13 @@ void run_scatter(Frame& frame, Combine combine) {
   });
 }
 
-/// The same with arithmetic in the working type.
-template <class F>
+/// The same with arithmetic in the working type; `of_bools`: whether f knows bool.
+template <bool of_bools, class F>
 void run_combining(Frame& frame, F f) {
-  run_scatter(frame, [f]<class T>(T a, T b) {
+  run_scatter(frame, [&]<class T>(T a, T b) -> T {
     using W = scalar_math::Working<T>;
-    return T(f(static_cast<W>(a), static_cast<W>(b)));
+    if constexpr (of_bools || !std::is_same_v<T, bool>) return T(f(static_cast<W>(a), static_cast<W>(b)));
+    else refuse_dtype(frame);
   });
 }
 
@@ -180,16 +181,16 @@ void scatter(Frame& frame) {
   run_scatter(frame, [](auto, auto update) { return update; });
 }
 void scatter_add(Frame& frame) {
-  run_combining(frame, [](auto a, auto b) { return scalar_math::add(a, b); });
+  run_combining<false>(frame, [](auto a, auto b) { return scalar_math::add(a, b); });
 }
 void scatter_mul(Frame& frame) {
-  run_combining(frame, [](auto a, auto b) { return scalar_math::mul(a, b); });
+  run_combining<false>(frame, [](auto a, auto b) { return scalar_math::mul(a, b); });
 }
 void scatter_min(Frame& frame) {
-  run_combining(frame, [](auto a, auto b) { return scalar_math::min(a, b); });
+  run_combining<true>(frame, [](auto a, auto b) { return scalar_math::min(a, b); });
 }
 void scatter_max(Frame& frame) {
-  run_combining(frame, [](auto a, auto b) { return scalar_math::max(a, b); });
+  run_combining<true>(frame, [](auto a, auto b) { return scalar_math::max(a, b); });
 }
 
 }  // namespace vt::detail::interp_index

@@ -42,18 +42,25 @@ struct Lanes {
   }
 };
 
+/// Sums and products have no meaning for bool (the frontends widen it first); max and min do.
+template <template <class> class State, class T>
+inline constexpr bool takes = !std::is_same_v<T, bool> || requires { State<bool>::of_bools; };
+
 template <template <class> class State>
 void run(Frame& frame) {
   const Lanes lanes(frame.in().shape, frame.params<AxesParams>().axes);
   with_type(frame.in().dtype, [&](auto tag) {
     using T = decltype(tag);
-    const T* in = frame.read<T>();
-    T* out = frame.make<T>();
-    lanes.each([&](std::int64_t lane, auto&& visit) {
-      State<T> state;
-      visit([&](std::int64_t p) { state.add(in[p]); });
-      out[lane] = state.value();
-    });
+    if constexpr (!takes<State, T>) refuse_dtype(frame);
+    else {
+      const T* in = frame.read<T>();
+      T* out = frame.make<T>();
+      lanes.each([&](std::int64_t lane, auto&& visit) {
+        State<T> state;
+        visit([&](std::int64_t p) { state.add(in[p]); });
+        out[lane] = state.value();
+      });
+    }
   });
 }
 
@@ -154,14 +161,17 @@ void run(Frame& frame) {
   const std::int64_t step = params.reverse ? -inner : inner, begin = params.reverse ? (n - 1) * inner : 0;
   with_type(frame.in().dtype, [&](auto tag) {
     using T = decltype(tag);
-    const T* in = frame.read<T>();
-    T* out = frame.make<T>();
-    for (std::int64_t lane = 0; lane < lanes; ++lane) {
-      State<T> state;
-      std::int64_t p = lane / inner * (n * inner) + lane % inner + begin;
-      for (std::int64_t i = 0; i < n; ++i, p += step) {
-        state.add(in[p]);
-        out[p] = state.value();
+    if constexpr (!interp_reduce::takes<State, T>) refuse_dtype(frame);
+    else {
+      const T* in = frame.read<T>();
+      T* out = frame.make<T>();
+      for (std::int64_t lane = 0; lane < lanes; ++lane) {
+        State<T> state;
+        std::int64_t p = lane / inner * (n * inner) + lane % inner + begin;
+        for (std::int64_t i = 0; i < n; ++i, p += step) {
+          state.add(in[p]);
+          out[p] = state.value();
+        }
       }
     }
   });

@@ -38,22 +38,22 @@ bool on_integers(Frame& frame, F f) {
   return true;
 }
 
-/// Ops that leave integers as they are and round floats.
+/// f on the float dtypes, for ops that know no other.
 template <class F>
-void rounding(Frame& frame, F f) {
-  if (!is_float(frame.in().dtype)) return same(frame);
-  on_floats(frame, f);
+void on_floats_only(Frame& frame, F f) {
+  if (!on_floats(frame, f)) refuse_dtype(frame);
 }
 
-/// Float tests with a bool result, which integers answer with `of_integers`.
+/// Float tests with a bool result.
 template <class F>
-void test(Frame& frame, bool of_integers, F f) {
-  with_type(frame.in().dtype, [&](auto tag) {
-    using T = decltype(tag);
-    if constexpr (is_half_type<T>) each<T, bool>(frame, [&](float x) { return f(x); });
-    else if constexpr (is_real_type<T>) each<T, bool>(frame, [&](T x) { return f(x); });
-    else each<T, bool>(frame, [&](T) { return of_integers; });
-  });
+void test(Frame& frame, F f) {
+  switch (frame.in().dtype) {
+    case DType::f16: return each<Float16, bool>(frame, [&](float x) { return f(x); });
+    case DType::bf16: return each<BFloat16, bool>(frame, [&](float x) { return f(x); });
+    case DType::f32: return each<float, bool>(frame, f);
+    case DType::f64: return each<double, bool>(frame, f);
+    default: refuse_dtype(frame);
+  }
 }
 
 void same(Frame& frame) { frame.outputs[0] = frame.inputs[0]; }
@@ -75,40 +75,39 @@ void neg(Frame& frame) {
 
 void abs(Frame& frame) {
   if (on_floats(frame, [](auto x) { return std::fabs(x); })) return;
-  if (is_unsigned(frame.in().dtype) || is_bool(frame.in().dtype)) return same(frame);
-  on_integers(frame, [](auto x) { return x < 0 ? scalar_math::sub<decltype(x)>(0, x) : x; });
+  if (!on_integers(frame, [](auto x) { return x < 0 ? scalar_math::sub<decltype(x)>(0, x) : x; })) refuse_dtype(frame);
 }
 
 void sign(Frame& frame) {
   // x itself for NaN and both zeros
   if (on_floats(frame, [](auto x) { return x > 0 ? decltype(x)(1) : x < 0 ? decltype(x)(-1) : x; })) return;
-  if (!on_integers(frame, [](auto x) { return (x > 0) - (x < 0); })) same(frame);
+  if (!on_integers(frame, [](auto x) { return (x > 0) - (x < 0); })) refuse_dtype(frame);
 }
 
 void floor(Frame& frame) {
-  rounding(frame, [](auto x) { return std::floor(x); });
+  on_floats_only(frame, [](auto x) { return std::floor(x); });
 }
 void ceil(Frame& frame) {
-  rounding(frame, [](auto x) { return std::ceil(x); });
+  on_floats_only(frame, [](auto x) { return std::ceil(x); });
 }
 void round(Frame& frame) {
-  rounding(frame, [](auto x) { return std::nearbyint(x); });  // half to even
+  on_floats_only(frame, [](auto x) { return std::nearbyint(x); });  // half to even
 }
 void trunc(Frame& frame) {
-  rounding(frame, [](auto x) { return std::trunc(x); });
+  on_floats_only(frame, [](auto x) { return std::trunc(x); });
 }
 void sqrt(Frame& frame) {
-  if (!on_floats(frame, [](auto x) { return std::sqrt(x); })) refuse_dtype(frame);
+  on_floats_only(frame, [](auto x) { return std::sqrt(x); });
 }
 
 void is_finite(Frame& frame) {
-  test(frame, true, [](auto x) { return std::isfinite(x); });
+  test(frame, [](auto x) { return std::isfinite(x); });
 }
 void is_nan(Frame& frame) {
-  test(frame, false, [](auto x) { return std::isnan(x); });
+  test(frame, [](auto x) { return std::isnan(x); });
 }
 void is_inf(Frame& frame) {
-  test(frame, false, [](auto x) { return std::isinf(x); });
+  test(frame, [](auto x) { return std::isinf(x); });
 }
 
 void integer_pow(Frame& frame) {

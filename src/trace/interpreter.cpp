@@ -31,7 +31,7 @@ inline constexpr auto rules = rule_table<InterpretRule>({
     {Op::log2, real<std::log2>},
     {Op::sqrt, interp_unary::sqrt},
     {Op::rsqrt, real<special::rsqrt>},
-    {Op::cbrt, real<std::cbrt>},
+    {Op::cbrt, real<special::cbrt>},
     {Op::sin, real<std::sin>},
     {Op::cos, real<std::cos>},
     {Op::tan, real<std::tan>},

@@ -1,4 +1,5 @@
 // What the arithmetic ops do to two numbers of one type: wrap-around integers, 16-bit floats through float, NaN-keeping max and min.
+// bool has max and min only.
 #pragma once
 
 #include <bit>
@@ -24,27 +25,23 @@ inline constexpr bool is_real_working = std::is_floating_point_v<T>;
 
 template <class T>
 T add(T a, T b) {
-  if constexpr (std::is_same_v<T, bool>) return a || b;
-  else if constexpr (is_real_working<T>) return a + b;
+  if constexpr (is_real_working<T>) return a + b;
   else return static_cast<T>(Wrapping<T>(a) + Wrapping<T>(b));
 }
 template <class T>
 T sub(T a, T b) {
-  if constexpr (std::is_same_v<T, bool>) return a != b;
-  else if constexpr (is_real_working<T>) return a - b;
+  if constexpr (is_real_working<T>) return a - b;
   else return static_cast<T>(Wrapping<T>(a) - Wrapping<T>(b));
 }
 template <class T>
 T mul(T a, T b) {
-  if constexpr (std::is_same_v<T, bool>) return a && b;
-  else if constexpr (is_real_working<T>) return a * b;
+  if constexpr (is_real_working<T>) return a * b;
   else return static_cast<T>(Wrapping<T>(a) * Wrapping<T>(b));
 }
 /// Truncates; 0 for a zero divisor; the most negative number over −1 wraps to itself.
 template <class T>
 T div(T a, T b) {
-  if constexpr (std::is_same_v<T, bool>) return a && b;
-  else if constexpr (is_real_working<T>) return a / b;
+  if constexpr (is_real_working<T>) return a / b;
   else if (b == 0) return 0;
   else if constexpr (std::is_signed_v<T>) return b == -1 ? sub<T>(0, a) : static_cast<T>(a / b);
   else return static_cast<T>(a / b);
@@ -52,8 +49,7 @@ T div(T a, T b) {
 /// The sign of a, as C's fmod and %; 0 for a zero integer divisor.
 template <class T>
 T rem(T a, T b) {
-  if constexpr (std::is_same_v<T, bool>) return false;
-  else if constexpr (is_real_working<T>) return std::fmod(a, b);
+  if constexpr (is_real_working<T>) return std::fmod(a, b);
   else if (b == 0) return 0;
   else if constexpr (std::is_signed_v<T>) return b == -1 ? T{0} : static_cast<T>(a % b);
   else return static_cast<T>(a % b);

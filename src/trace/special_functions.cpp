@@ -15,6 +15,14 @@ double sigmoid(double x) {
 
 double rsqrt(double x) { return 1 / std::sqrt(x); }
 
+double cbrt(double x) {
+  const double y = std::cbrt(x), square = y * y;
+  if (x == 0 || !std::isfinite(x)) return y;
+  // The library's is several ulp off: one Newton step with y³ − x to twice the precision.
+  const double excess = std::fma(square, y, -x) + std::fma(y, y, -square) * y;
+  return y - excess / (3 * square);
+}
+
 double lgamma(double x) {
 #if defined(__unix__) || defined(__APPLE__)
   int sign = 0;  // std::lgamma would write the sign to a global

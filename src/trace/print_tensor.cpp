@@ -38,8 +38,10 @@ struct FloatStyle {
 std::string write_finite(double x, FloatStyle style) {
   if (style.scientific) return fmt::format("{:.{}e}", x, style.decimals);
   std::string text = fmt::format("{:.{}f}", x, style.decimals);
-  if (style.decimals == 0) text += '.';
-  return text;
+  if (style.decimals == 0) return text + '.';
+  // Blanks in place of trailing zeros keep the points below one another.
+  const std::size_t end = text.find_last_not_of('0') + 1;
+  return text.replace(end, std::string::npos, text.size() - end, ' ');
 }
 
 std::string write(double x, FloatStyle style) {

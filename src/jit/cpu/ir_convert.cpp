@@ -3,6 +3,8 @@
 
 #if VT_HAS_LLVM_HEADERS
 
+#include <cmath>
+
 #include <vt/error.hpp>
 
 namespace vt::detail::cpu {
@@ -38,10 +40,28 @@ Value IrBuilder::convert(Value a, DType to) {
   return finish(wrap(llvm_.BuildFPTrunc(builder_, a.ref, register_type(to, lanes), ""), to, lanes), to);
 }
 
+// LLVM's saturating conversions fall apart into scalars on x86; clamping first keeps the plain ones defined and vectors whole.
 Value IrBuilder::float_to_int(Value a, DType to) {
-  const char* name = is_signed_int(to) ? "llvm.fptosi.sat" : "llvm.fptoui.sat";
-  LLVMTypeRef type = register_type(to, a.lanes);
-  return wrap(intrinsic(name, {type, register_type(a.dtype, a.lanes)}, {a.ref}), to, a.lanes);
+  const DType f = a.dtype == DType::f64 ? DType::f64 : DType::f32;
+  const int lanes = a.lanes, bits = static_cast<int>(size_of(to)) * 8;
+  const bool has_sign = is_signed_int(to);
+  const Value x = wrap(a.ref, f, lanes);
+  const double least = has_sign ? -std::ldexp(1.0, bits - 1) : 0.0, beyond = std::ldexp(1.0, has_sign ? bits - 1 : bits);
+  const Value low = real(f, least, lanes), above = select(compare(Compare::gt, x, low), x, low);  // NaN becomes `low`
+  const auto converted = [&](Value v, DType d) {
+    LLVMTypeRef type = register_type(d, lanes);
+    return wrap(is_signed_int(d) ? llvm_.BuildFPToSI(builder_, v.ref, type, "") : llvm_.BuildFPToUI(builder_, v.ref, type, ""), d, lanes);
+  };
+  Value r;
+  if (bits < 32) {  // both limits are exact in f32, and the way leads over i32
+    const Value high = real(f, beyond - 1, lanes);
+    r = convert(converted(select(compare(Compare::lt, above, high), above, high), DType::i32), to);
+  } else {
+    const Value over = compare(Compare::ge, above, real(f, beyond, lanes));
+    const Value inside = converted(select(over, real(f, 0, lanes), above), to);
+    r = select(over, bit_xor(integer(to, -1, lanes), has_sign ? integer(to, std::int64_t{-1} << (bits - 1), lanes) : integer(to, 0, lanes)), inside);
+  }
+  return has_sign ? select(is_nan(x), integer(to, 0, lanes), r) : r;
 }
 
 Value IrBuilder::bitcast(Value a, DType to) {

@@ -13,9 +13,9 @@ using namespace math_value;
 
 namespace log_parts {
 
-/// x = 2^k·(1 + f) with 1 + f in [√½, √2), for x > 0; also of subnormals.
+/// x = 2^k·(1 + f) with 1 + f in [√½, √2), for x > 0; also of subnormals, where `bits` is k before their scaling is undone.
 struct Split {
-  V k, f;
+  V k, f, bits;
 };
 
 Split split(V x) {
@@ -27,7 +27,7 @@ Split split(V x) {
   const V k = shift_right_signed(bits - bits.like_int(root_half), wide ? 52 : 23);
   const V m = (bits - (k << (wide ? 52 : 23))).as_float();
   const V exponent = k.to(x.v.dtype);
-  return {select(tiny, exponent - (wide ? 54.0 : 25.0), exponent), m - 1.0};
+  return {select(tiny, exponent - (wide ? 54.0 : 25.0), exponent), m - 1.0, k};
 }
 
 /// log(1 + f) - f of the interval above.
@@ -54,13 +54,13 @@ V joined(V k, V f, V rest) {
 }  // namespace log_parts
 
 V log(V x) {
-  const auto [k, f] = log_parts::split(x);
+  const auto [k, f, bits] = log_parts::split(x);
   return log_parts::with_specials(x, log_parts::joined(k, f, log_parts::remainder(f)));
 }
 
 // The constant in two parts, so that near 1, where the result is nearly f·log2(e), it adds no error.
 V log2(V x) {
-  const auto [k, f] = log_parts::split(x);
+  const auto [k, f, bits] = log_parts::split(x);
   const auto& log2e = x.is_f64() ? math_tables::log2e_f64 : math_tables::log2e_f32;
   const V rest = mad(log_parts::remainder(f), log2e[0], f * log2e[1]);
   const auto [high, low] = two_product(f, f.like(log2e[0]));
@@ -70,9 +70,9 @@ V log2(V x) {
 // log(1 + x) with what rounding took from 1 + x put back into f; where k = 0 that makes f = x exactly.
 V log1p(V x) {
   const V u = 1.0 + x;
-  const auto [k, f] = log_parts::split(u);
+  const auto [k, f, bits] = log_parts::split(u);  // u is 0 or no subnormal
   const auto [sum, low] = two_sum(x.like(1.0), x);
-  const V down = power_of_two(-(k.to(x.is_f64() ? DType::i64 : DType::i32)));
+  const V down = power_of_two(-bits);
   const V correction = select(x < (x.is_f64() ? 0x1p60 : 0x1p30), low * down, 0.0);  // beyond it 1 does not count, and 2^-k underflows
   const V g = f + correction;
   const V result = log_parts::with_specials(u, log_parts::joined(k, g, log_parts::remainder(g)));
@@ -101,7 +101,7 @@ namespace pow_parts {
 
 /// log(x) = first + second to about 2^-64, for x > 0 finite.
 std::pair<V, V> log_extended(V x) {
-  const auto [k, f] = log_parts::split(x);
+  const auto [k, f, bits] = log_parts::split(x);
   // s = f / (2 + f) in two parts, by one step of long division.
   const auto [den, den_low] = fast_two_sum(f.like(2.0), f);
   const V s = f / den;
@@ -137,7 +137,7 @@ V magnitude_f64(V x, V y) {
 
 /// The same with f32 accuracy, in f64: no second parts needed, and no f32 is subnormal or overflows there.
 V magnitude_f32(V x, V y) {
-  const auto [k, f] = log_parts::split(x);
+  const auto [k, f, bits] = log_parts::split(x);
   const V l = log_parts::joined(k, f, log_parts::remainder(f));
   const Exponential r = exponential(at_most(at_least(y * l, -300.0), 300.0));
   return r.p * power_of_two(r.k);

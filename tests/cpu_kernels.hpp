@@ -27,7 +27,8 @@ struct NamedIsa {
   Isa isa;
   const char* name;
 };
-inline const NamedIsa all_isas[] = {{Isa::host, "host"}, {Isa::avx512, "avx512"}, {Isa::avx2, "avx2"}, {Isa::sse2, "sse2"}};
+// The host stands for the widest set that it has.
+inline const NamedIsa all_isas[] = {{Isa::host, "host"}, {Isa::avx2, "avx2"}, {Isa::sse2, "sse2"}};
 
 /// A set of kernels `void(void** buffers, int64 n)` compiled as one module.
 class Kernels {

@@ -34,6 +34,29 @@ constexpr bool is_floating_v = std::is_floating_point_v<T> || is_half_v<T>;
 
 // ---- the reference: plain C++ on single values ---------------------------------------------------------------------------
 
+/// The 16-bit float nearest to x, found among the neighbours of its f32 rounding by exact distance; ties go to even bits.
+template <class H>
+H nearest_half(long double x) {
+  const H guess(static_cast<float>(x));
+  if (!std::isfinite(x) || std::isnan(static_cast<float>(guess))) return guess;
+  // An infinity takes part as the number that would follow the largest finite one.
+  const auto value = [](H h) {
+    const auto f = static_cast<float>(h);
+    const float largest = static_cast<float>(std::is_same_v<H, Float16> ? H(65504.0f) : std::bit_cast<H>(std::uint16_t{0x7f7f}));
+    const long double step = std::is_same_v<H, Float16> ? 32.0L : std::ldexp(1.0L, 120);
+    return std::isinf(f) ? std::copysign(static_cast<long double>(largest) + step, static_cast<long double>(f)) : static_cast<long double>(f);
+  };
+  H best = guess;
+  for (int step : {-1, 1}) {
+    H other;
+    other.bits = static_cast<std::uint16_t>(guess.bits + step);
+    if (((guess.bits ^ other.bits) & 0x8000u) != 0 || std::isnan(static_cast<float>(other))) continue;
+    const long double d = std::fabs(value(other) - x), best_d = std::fabs(value(best) - x);
+    if (d < best_d || (d == best_d && (other.bits & 1) == 0)) best = other;
+  }
+  return best;
+}
+
 template <class To, class From>
 To reference_convert(From x) {
   if constexpr (is_half_v<From>) {
@@ -41,7 +64,8 @@ To reference_convert(From x) {
   } else if constexpr (std::is_same_v<To, bool>) {
     return x != From(0);
   } else if constexpr (is_half_v<To>) {
-    return To(static_cast<float>(x));
+    if constexpr (std::is_same_v<From, bool>) return To(x ? 1.0f : 0.0f);
+    else return nearest_half<To>(static_cast<long double>(x));
   } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
     if (std::isnan(x)) return 0;
     const long double t = std::trunc(static_cast<long double>(x));
@@ -63,7 +87,8 @@ std::vector<T> interesting() {
                      32767.5, 32768.0, -32769.0, 65535.5, 65536.0, 65504.0, 65519.0, 65520.0, 2147483520.0, 2147483648.0, -2147483648.0,
                      4294967040.0, 4294967296.0, 9.2233715e18, 9.223372036854775807e18, -9.3e18, 1.8446742e19, 1.8446744073709551615e19, 1e30,
                      -1e30, 3e38, 1e300, 1e-8, 5.9e-8, 2.9e-8, 3.0e-8, 6.1e-5, 1e-40, 1e-45, 1e-300, 5e-324, 1.00048828125, 1.0005,
-                     1.00146484375, 1.00390625, 1.01171875, static_cast<double>(INFINITY), -static_cast<double>(INFINITY),
+                     1.00146484375, 1.00390625, 1.01171875, 1.00048828125 + 0x1p-40, 1.00048828125 - 0x1p-40, 1.01171875 - 0x1p-45,
+                     1.00390625 + 0x1p-50, 2.98023223876953125e-8 * (1 + 0x1p-45), 65520.0 - 0x1p-30, static_cast<double>(INFINITY), -static_cast<double>(INFINITY),
                      static_cast<double>(NAN)})
       v.push_back(T(static_cast<std::conditional_t<std::is_same_v<T, double>, double, float>>(x)));
     std::mt19937 random(7);
@@ -74,7 +99,8 @@ std::vector<T> interesting() {
   } else {
     using L = std::numeric_limits<T>;
     for (T x : {T(0), T(1), T(2), T(3), T(7), T(-1), T(-2), T(-7), L::min(), T(L::min() + 1), L::max(), T(L::max() - 1), T(L::max() / 2), T(100),
-                T(8), T(16), T(31), T(32), T(33), T(63), T(64)})
+                T(8), T(16), T(31), T(32), T(33), T(63), T(64), T(2049), T(4098), T(65519), T(65520), T(0x4040001), T(0x101000000000001),
+                T(0x808000000000000), T(0x8080000000000001)})
       v.push_back(x);
     std::mt19937_64 random(11);
     for (int k = 0; k < 40; ++k) v.push_back(static_cast<T>(random() >> (random() % 64)));
@@ -324,7 +350,7 @@ TEST_P(IrBuilderTest, FloatArithmeticIsStrictAndHalfRoundsEachResult) {
               }
               C want = op == Binary::add ? x + y : op == Binary::sub ? x - y : op == Binary::mul ? x * y : x / y;
               if (op == Binary::max || op == Binary::min) {
-                want = std::isnan(x) || std::isnan(y) ? static_cast<C>(NAN) : op == Binary::max ? (x > y ? x : y) : (x < y ? x : y);
+                want = std::isnan(x) || std::isnan(y) ? static_cast<C>(NAN) : op == Binary::max ? (x < y ? y : x) : (y < x ? y : x);
               }
               ASSERT_TRUE(same(element<T>(out, i), T(want))) << where() << ": " << shown(element<T>(out, i));
             }

@@ -81,17 +81,17 @@ Value IrBuilder::divide_ints(Value a, Value b, bool remainder) {
   return select(is_zero, zero, q);
 }
 
-// select(a > b, a, b) is one instruction, and already gives b when b is NaN; only a needs a look.
+// select(b > a, b, a) is one instruction, and already gives a when a is NaN; only b needs a look.
 Value IrBuilder::max(Value a, Value b) {
   expect_same("max", a, b);
-  const Value larger = select(compare(Compare::gt, a, b), a, b);
-  return is_float(a.dtype) ? select(is_nan(a), a, larger) : larger;
+  const Value larger = select(compare(Compare::gt, b, a), b, a);
+  return is_float(a.dtype) ? select(is_nan(b), b, larger) : larger;
 }
 
 Value IrBuilder::min(Value a, Value b) {
   expect_same("min", a, b);
-  const Value smaller = select(compare(Compare::lt, a, b), a, b);
-  return is_float(a.dtype) ? select(is_nan(a), a, smaller) : smaller;
+  const Value smaller = select(compare(Compare::lt, b, a), b, a);
+  return is_float(a.dtype) ? select(is_nan(b), b, smaller) : smaller;
 }
 
 Value IrBuilder::fma(Value a, Value b, Value c) {

@@ -3,8 +3,9 @@
 // Semantics, the same on every backend:
 //  - integers wrap; x / 0 = 0 and x % 0 = 0; the least integer / -1 wraps to itself, remainder 0; `rem` has the sign of
 //    the dividend (C); shifting by the width or more gives 0, or the sign for an arithmetic right shift;
-//  - float → integer truncates, NaN → 0, out of range → the nearest limit; anything → bool is `x != 0`;
-//  - max and min give NaN when either operand is NaN; float arithmetic is strict IEEE, nothing is contracted or reordered;
+//  - float → integer truncates, NaN → 0, out of range → the nearest limit; anything → bool is `x != 0`; all other
+//    conversions round once, to nearest even;
+//  - max and min give NaN when either operand is NaN, the first of two equal numbers; float arithmetic is strict IEEE, nothing is contracted or reordered;
 //  - f16 and bf16 are storage: a Value of these dtypes is an f32 register that holds a representable number, and every
 //    arithmetic result is rounded back (to nearest even) when it is made;
 //  - bool is one byte in memory, 0 or 1, and one bit in a register; bool + * max min are or, and, or, and.
@@ -229,6 +230,8 @@ class IrBuilder {
   Value half_bits(Value x);                 // f16/bf16 register → its 16 bits as u16
   Value from_half_bits(Value bits, DType d);
   Value float_to_int(Value a, DType to);
+  Value round_to_odd(Value a);
+  Value double_to_odd(Value a);
   Value divide_ints(Value a, Value b, bool remainder);
   Value float_unary(const char* name, Value a);
   Value shift_guarded(Value a, Value amount, LLVMValueRef shifted, Value beyond);

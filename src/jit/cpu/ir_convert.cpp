@@ -28,8 +28,11 @@ Value IrBuilder::convert(Value a, DType to) {
     if (after < before) return wrap(llvm_.BuildTrunc(builder_, a.ref, type, ""), to, lanes);
     return wrap(is_signed_int(from) ? llvm_.BuildSExt(builder_, a.ref, type, "") : llvm_.BuildZExt(builder_, a.ref, type, ""), to, lanes);
   }
+  // From a wide number to a 16-bit float there must be one rounding, not one to f32 and another: the first goes to odd.
+  if (is_half(to) && (from == DType::f64 || (!is_float(from) && size_of(from) >= 4)))
+    return finish(wrap(round_to_odd(from == DType::f64 ? a : double_to_odd(a)).ref, to, lanes), to);
   if (!is_float(from)) {
-    LLVMTypeRef type = register_type(to, lanes);  // 16-bit floats are reached through f32
+    LLVMTypeRef type = register_type(to, lanes);  // to 16-bit floats: exact in f32 first
     LLVMValueRef made = is_signed_int(from) ? llvm_.BuildSIToFP(builder_, a.ref, type, "") : llvm_.BuildUIToFP(builder_, a.ref, type, "");
     return finish(wrap(made, to, lanes), to);
   }
@@ -38,6 +41,33 @@ Value IrBuilder::convert(Value a, DType to) {
   if (narrow_from && narrow_to) return finish(wrap(a.ref, to, lanes), to);
   if (narrow_from) return wrap(llvm_.BuildFPExt(builder_, a.ref, register_type(to, lanes), ""), to, lanes);
   return finish(wrap(llvm_.BuildFPTrunc(builder_, a.ref, register_type(to, lanes), ""), to, lanes), to);
+}
+
+// f64 → f32, where a number between two floats becomes the one whose last bit is 1: rounding that to fewer bits gives what
+// rounding the f64 at once would have given.
+Value IrBuilder::round_to_odd(Value a) {
+  const int lanes = a.lanes;
+  const Value nearest = convert(a, DType::f32), back = convert(nearest, DType::f64);
+  const Value bits = bitcast(nearest, DType::u32), one = integer(DType::u32, 1, lanes);
+  const Value moved = select(compare(Compare::gt, abs(back), abs(a)), sub(bits, one), add(bits, one));
+  const Value even = compare(Compare::eq, bit_and(bits, one), integer(DType::u32, 0, lanes));
+  const Value between = bit_and(bit_not(is_nan(a)), compare(Compare::ne, back, a));
+  return bitcast(select(bit_and(even, between), moved, bits), DType::f32);
+}
+
+// An integer as a double that lost no bit which a later rounding to 16 bits must see: from 2^53 on the 11 bits that do not
+// fit are replaced by one that says whether any was set.
+Value IrBuilder::double_to_odd(Value a) {
+  if (size_of(a.dtype) < 8) return convert(a, DType::f64);
+  const int lanes = a.lanes;
+  const auto c = [&](std::int64_t x) { return integer(DType::u64, x, lanes); };
+  const bool has_sign = is_signed_int(a.dtype);
+  const Value negative = has_sign ? compare(Compare::lt, a, zero_like(a)) : boolean(false, lanes);
+  const Value m = convert(has_sign ? abs(a) : a, DType::u64);
+  const Value sticky = select(compare(Compare::ne, bit_and(m, c(0x7ff)), c(0)), c(0x800), c(0));
+  const Value cut = bit_or(bit_and(m, c(~std::int64_t{0x7ff})), sticky);
+  const Value magnitude = convert(select(compare(Compare::ge, m, c(std::int64_t{1} << 53)), cut, m), DType::f64);
+  return select(negative, neg(magnitude), magnitude);
 }
 
 // LLVM's saturating conversions fall apart into scalars on x86; clamping first keeps the plain ones defined and vectors whole.

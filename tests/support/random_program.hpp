@@ -25,7 +25,11 @@ class RandomProgram {
     engine_.seed(seed_ * 0x9e3779b97f4a7c15u + 7);
     features_ = {};
     pool_ = {x, y};
-    for (int i = 0; i < steps_; ++i) pool_.push_back(step());
+    for (int i = 0; i < steps_; ++i) {
+      T t = step();
+      // Crops may leave nothing, of which means and extremes are undefined; zero sizes have tests of their own.
+      pool_.push_back(t.size() > 0 ? t : vt::sin(x));
+    }
     vt::Tensor result = pool_.back();
     if (pool_.size() > 3) result = vt::tanh(result + vt::mean(pick()) + vt::mean(pool_[2]));
     pool_.clear();
@@ -44,7 +48,7 @@ class RandomProgram {
   /// A Tensor of rank ≥ 1; its size stays small.
   T ranked() const {
     for (int i = 0; i < 8; ++i)
-      if (const T& t = pick(); t.rank() >= 1 && t.rank() <= 3 && t.size() <= 64) return t;
+      if (const T& t = pick(); t.rank() >= 1 && t.rank() <= 3 && t.size() > 0 && t.size() <= 64) return t;
     return vt::broadcast_to(vt::mean(pick()), {3});
   }
   int axis_of(const T& t) const { return random(t.rank()) - (random(2) ? t.rank() : 0); }

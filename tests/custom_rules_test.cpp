@@ -1,0 +1,273 @@
+// custom_jvp, custom_vjp, custom_vmap, checkpoint and stop_gradient under every derivative and under vmap. Most rules here lie on
+// purpose: a result that shows the lie is proof that the rule was used.
+#include "support/property.hpp"
+
+namespace {
+
+using vt::Tensor;
+using vt_test::expect_close;
+
+const double e1 = std::exp(1.0);
+
+// --- custom_jvp ------------------------------------------------------------------------------------------------------
+
+/// x³ whose derivative is said to be 10x.
+auto lying_cube() {
+  return vt::custom_jvp([](Tensor x) { return x * x * x; },
+                        [](std::tuple<Tensor> x, std::tuple<Tensor> t) {
+                          const Tensor a = std::get<0>(x);
+                          return std::pair(a * a * a, 10.0 * a * std::get<0>(t));
+                        });
+}
+
+TEST(CustomJvp, RuleIsUsedByEveryDerivative) {
+  const auto f = lying_cube();
+  const Tensor x = vt::tensor(3.0);
+  expect_close(f(x), vt::tensor(27.0));
+  const auto [y, dy] = vt::jvp(f, std::tuple(x), std::tuple(vt::tensor(2.0)));
+  expect_close(y, vt::tensor(27.0));
+  expect_close(dy, vt::tensor(60.0));
+  expect_close(vt::grad(f)(x), vt::tensor(30.0));
+  expect_close(vt::hessian(f)(x), vt::tensor(10.0));
+  expect_close(vt::grad(vt::grad(f))(x), vt::tensor(10.0));
+  expect_close(vt::jacfwd(vt::jacrev(f))(x), vt::tensor(10.0));
+  const auto [z, push] = vt::linearize(f, x);
+  expect_close(push(vt::tensor(0.5)), vt::tensor(15.0));
+}
+
+TEST(CustomJvp, UnderVmapAndJit) {
+  const auto f = lying_cube();
+  const Tensor xs = vt::tensor({1.0, 2.0, 3.0});
+  expect_close(vt::vmap(f)(xs), vt::tensor({1.0, 8.0, 27.0}));
+  expect_close(vt::vmap(vt::grad(f))(xs), vt::tensor({10.0, 20.0, 30.0}));
+  expect_close(vt::grad([&](Tensor v) { return vt::sum(vt::vmap(f)(v)); })(xs), vt::tensor({10.0, 20.0, 30.0}));
+  expect_close(vt::jit(vt::vmap(vt::grad(f)))(xs), vt::tensor({10.0, 20.0, 30.0}));
+  expect_close(vt::grad(vt::jit(f))(vt::tensor(2.0)), vt::tensor(20.0));
+  expect_close(vt::jacobian(f)(xs), vt::tensor({{10.0, 0.0, 0.0}, {0.0, 20.0, 0.0}, {0.0, 0.0, 30.0}}));
+}
+
+TEST(CustomJvp, StableSoftplus) {
+  const auto f = vt::custom_jvp([](Tensor x) { return vt::log(1.0 + vt::exp(x)); },
+                                [](std::tuple<Tensor> x, std::tuple<Tensor> t) {
+                                  const Tensor a = std::get<0>(x);
+                                  return std::pair(vt::log(1.0 + vt::exp(a)), (1.0 - 1.0 / (1.0 + vt::exp(a))) * std::get<0>(t));
+                                });
+  expect_close(vt::grad(f)(vt::tensor(1000.0)), vt::tensor(1.0));
+  expect_close(vt::grad(f)(vt::tensor(1.0)), vt::tensor(e1 / (1 + e1)), {.ulps = 4});
+}
+
+TEST(CustomJvp, SeveralArgumentsWithoutTangents) {
+  int seen = 0;
+  const auto f = vt::custom_jvp([](Tensor x, Tensor y) { return x * y; },
+                                [&](std::tuple<Tensor, Tensor> x, std::tuple<Tensor, Tensor> t) {
+                                  ++seen;
+                                  const auto [a, b] = x;
+                                  const auto [ta, tb] = t;
+                                  return std::pair(a * b, 100.0 * b * ta + a * tb);
+                                });
+  expect_close(vt::grad<0>(f)(vt::tensor(3.0), vt::tensor(5.0)), vt::tensor(500.0));
+  expect_close(vt::grad<1>(f)(vt::tensor(3.0), vt::tensor(5.0)), vt::tensor(3.0));
+  EXPECT_EQ(seen, 2);
+  f(vt::tensor(3.0), vt::tensor(5.0));
+  EXPECT_EQ(seen, 2) << "the rule has no business outside derivatives";
+}
+
+TEST(CustomJvp, ValuesMayBeLookedAtWhereTheyAreKnown) {
+  const auto f = vt::custom_jvp([](Tensor x) { return x.item<double>() > 0 ? 2.0 * x : -x; },
+                                [](std::tuple<Tensor> x, std::tuple<Tensor> t) {
+                                  const Tensor a = std::get<0>(x);
+                                  return std::pair(2.0 * a, 7.0 * std::get<0>(t));
+                                });
+  expect_close(vt::grad(f)(vt::tensor(3.0)), vt::tensor(7.0));
+}
+
+TEST(CustomJvp, WrongRules) {
+  const Tensor x = vt::tensor({1.0, 2.0});
+  const auto shape = vt::custom_jvp([](Tensor a) { return vt::sum(a); },
+                                    [](std::tuple<Tensor> a, std::tuple<Tensor> t) { return std::pair(vt::sum(std::get<0>(a)), std::get<0>(t)); });
+  vt_test::expect_error([&] { vt::grad(shape)(x); }, vt::ErrorKind::shape, {"vt::custom_jvp", "tangent", "f64[2]", "f64[]", "custom_rules_test.cpp"});
+  const auto value = vt::custom_jvp([](Tensor a) { return vt::sum(a); },
+                                    [](std::tuple<Tensor> a, std::tuple<Tensor> t) { return std::pair(std::get<0>(a), vt::sum(std::get<0>(t))); });
+  vt_test::expect_error([&] { vt::grad(value)(x); }, vt::ErrorKind::shape, {"vt::custom_jvp", "f64[2]", "f64[]"});
+  const auto captures = [](Tensor w) {
+    const auto f = vt::custom_jvp([w](Tensor a) { return vt::sum(a * w); },
+                                  [](std::tuple<Tensor> a, std::tuple<Tensor> t) { return std::pair(vt::sum(std::get<0>(a)), vt::sum(std::get<0>(t))); });
+    return f(w + 1.0);
+  };
+  vt_test::expect_error([&] { vt::grad(captures)(x); }, vt::ErrorKind::transform, {"vt::custom_jvp", "captures f64[2]", "pass it as an argument"});
+  const auto bent = vt::custom_jvp([](Tensor a) { return a; },
+                                   [](std::tuple<Tensor> a, std::tuple<Tensor> t) { return std::pair(std::get<0>(a), vt::abs(std::get<0>(t))); });
+  vt_test::expect_error([&] { vt::grad(bent)(vt::tensor(1.0)); }, vt::ErrorKind::transform, {"vt::abs", "not linear", "custom_rules_test.cpp"});
+}
+
+// --- custom_vjp ------------------------------------------------------------------------------------------------------
+
+/// x³ whose cotangent is said to be 10x · ct, with x and a constant saved.
+auto lying_cube_backward() {
+  return vt::custom_vjp([](Tensor x) { return x * x * x; },
+                        [](Tensor x) { return std::pair(x * x * x, std::pair(x, Tensor(10.0))); },
+                        [](std::pair<Tensor, Tensor> saved, Tensor ct) { return saved.second * saved.first * ct; });
+}
+
+TEST(CustomVjp, RuleIsUsedByEveryDerivative) {
+  const auto f = lying_cube_backward();
+  const Tensor x = vt::tensor(3.0);
+  expect_close(f(x), vt::tensor(27.0));
+  expect_close(vt::grad(f)(x), vt::tensor(30.0));
+  const auto [y, pull] = vt::vjp(f, x);
+  expect_close(y, vt::tensor(27.0));
+  expect_close(pull(vt::tensor(2.0)), vt::tensor(60.0));
+  // Forward mode transposes the backward function.
+  const auto [z, dz] = vt::jvp(f, std::tuple(x), std::tuple(vt::tensor(2.0)));
+  expect_close(z, vt::tensor(27.0));
+  expect_close(dz, vt::tensor(60.0));
+  const auto [v, push] = vt::linearize(f, x);
+  expect_close(push(vt::tensor(0.5)), vt::tensor(15.0));
+}
+
+TEST(CustomVjp, SecondOrderInEveryMode) {
+  const auto f = lying_cube_backward();
+  const Tensor x = vt::tensor(3.0);
+  expect_close(vt::grad(vt::grad(f))(x), vt::tensor(10.0));
+  expect_close(vt::hessian(f)(x), vt::tensor(10.0));
+  expect_close(vt::jacfwd(vt::jacfwd(f))(x), vt::tensor(10.0));
+  expect_close(vt::jacrev(vt::jacfwd(f))(x), vt::tensor(10.0));
+  expect_close(vt::jacrev(vt::jacrev(f))(x), vt::tensor(10.0));
+  expect_close(vt::grad(vt::grad(vt::grad(f)))(x), vt::tensor(0.0));
+}
+
+TEST(CustomVjp, UnderVmap) {
+  const auto f = lying_cube_backward();
+  const Tensor xs = vt::tensor({1.0, 2.0, 3.0});
+  expect_close(vt::vmap(f)(xs), vt::tensor({1.0, 8.0, 27.0}));
+  expect_close(vt::vmap(vt::grad(f))(xs), vt::tensor({10.0, 20.0, 30.0}));
+  expect_close(vt::grad([&](Tensor v) { return vt::sum(vt::vmap(f)(v)); })(xs), vt::tensor({10.0, 20.0, 30.0}));
+  expect_close(vt::vmap(vt::hessian(f))(xs), vt::tensor({10.0, 10.0, 10.0}));
+  const auto [y, dy] = vt::jvp(vt::vmap(f), std::tuple(xs), std::tuple(vt::tensor({1.0, 0.0, 2.0})));
+  expect_close(dy, vt::tensor({10.0, 0.0, 60.0}));
+  expect_close(vt::jacrev(f)(xs), vt::tensor({{10.0, 0.0, 0.0}, {0.0, 20.0, 0.0}, {0.0, 0.0, 30.0}}));
+  expect_close(vt::jacfwd(f)(xs), vt::tensor({{10.0, 0.0, 0.0}, {0.0, 20.0, 0.0}, {0.0, 0.0, 30.0}}));
+}
+
+TEST(CustomVjp, ABackwardThatIsNotLinearServesReverseModeOnly) {
+  const auto clipped = vt::custom_vjp([](Tensor x) { return x; }, [](Tensor x) { return std::pair(x, std::tuple<>()); },
+                                      [](std::tuple<>, Tensor ct) { return vt::clip(ct, -1.0, 1.0); });
+  expect_close(vt::grad([&](Tensor x) { return vt::sum(5.0 * clipped(x)); })(vt::tensor({1.0, 2.0})), vt::tensor({1.0, 1.0}));
+  expect_close(vt::vmap(vt::grad([&](Tensor x) { return 0.5 * clipped(x); }))(vt::tensor({1.0, 2.0})), vt::tensor({0.5, 0.5}));
+  vt_test::expect_error([&] { vt::jvp(clipped, std::tuple(vt::tensor(1.0)), std::tuple(vt::tensor(1.0))); }, vt::ErrorKind::transform, {"not linear"});
+}
+
+TEST(CustomVjp, TreesAndIntegers) {
+  // Rows of a table; its cotangent is tripled.
+  const auto rows = vt::custom_vjp([](Tensor table, Tensor index) { return vt::take(table, index, 0); },
+                                   [](Tensor table, Tensor index) { return std::pair(vt::take(table, index, 0), std::pair(vt::zeros_like(table), index)); },
+                                   [](std::pair<Tensor, Tensor> saved, Tensor ct) {
+                                     return std::tuple(3.0 * vt::index_add(saved.first, saved.second, ct), vt::zeros_like(saved.second));
+                                   });
+  const Tensor table = vt::tensor({{1.0, 2.0}, {3.0, 4.0}, {5.0, 6.0}}), index = vt::tensor({2, 0, 2});
+  expect_close(vt::grad([&](Tensor t) { return vt::sum(rows(t, index)); })(table), vt::tensor({{3.0, 3.0}, {0.0, 0.0}, {6.0, 6.0}}));
+  // Two results in a tuple, two arguments.
+  const auto both = vt::custom_vjp([](Tensor x, Tensor y) { return std::pair(x + y, x * y); },
+                                   [](Tensor x, Tensor y) { return std::pair(std::pair(x + y, x * y), std::pair(x, y)); },
+                                   [](std::pair<Tensor, Tensor> saved, std::pair<Tensor, Tensor> ct) {
+                                     return std::tuple(ct.first + 2.0 * saved.second * ct.second, ct.first + 2.0 * saved.first * ct.second);
+                                   });
+  const auto f = [&](Tensor x, Tensor y) {
+    const auto [sum, product] = both(x, y);
+    return sum + product;
+  };
+  const auto [gx, gy] = vt::grad<0, 1>(f)(vt::tensor(3.0), vt::tensor(5.0));
+  expect_close(gx, vt::tensor(11.0));
+  expect_close(gy, vt::tensor(7.0));
+  // Only one of the results is used.
+  expect_close(vt::grad([&](Tensor x) { return both(x, x).second; })(vt::tensor(3.0)), vt::tensor(12.0));
+}
+
+TEST(CustomVjp, WrongBackward) {
+  const auto f = vt::custom_vjp([](Tensor x) { return vt::sum(x); }, [](Tensor x) { return std::pair(vt::sum(x), x); },
+                                [](Tensor, Tensor ct) { return ct; });
+  vt_test::expect_error([&] { vt::grad(f)(vt::tensor({1.0, 2.0})); }, vt::ErrorKind::shape, {"vt::custom_vjp", "backward", "f64[]", "f64[2]", "custom_rules_test.cpp"});
+}
+
+// --- custom_vmap -----------------------------------------------------------------------------------------------------
+
+TEST(CustomVmap, RuleServesVmapAndTheBodyDerivatives) {
+  const auto f = vt::custom_vmap([](Tensor x) { return x * x; },
+                                 [](std::int64_t, std::array<bool, 1> mapped, Tensor x) { return std::pair(x * x + 100.0, mapped[0]); });
+  expect_close(f(vt::tensor(3.0)), vt::tensor(9.0));
+  expect_close(vt::vmap(f)(vt::tensor({1.0, 2.0})), vt::tensor({101.0, 104.0}));
+  expect_close(vt::grad(f)(vt::tensor(3.0)), vt::tensor(6.0));
+  expect_close(vt::hessian(f)(vt::tensor(3.0)), vt::tensor(2.0));
+  expect_close(vt::vmap(vt::grad(f))(vt::tensor({1.0, 2.0})), vt::tensor({2.0, 4.0}));
+}
+
+// --- checkpoint ------------------------------------------------------------------------------------------------------
+
+Tensor deep(Tensor x) { return vt::sin(vt::exp(vt::cos(vt::tanh(x)))); }
+
+std::size_t count(const std::string& text, const std::string& part) {
+  std::size_t n = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++n;
+  return n;
+}
+
+TEST(Checkpoint, DerivativesAreThoseOfTheFunction) {
+  const Tensor x = vt_test::random_tensor(vt::f64, {4}, 5);
+  const auto plain = [](Tensor v) { return vt::sum(deep(v) * v); };
+  const auto saved = [](Tensor v) { return vt::sum(vt::checkpoint(deep)(v) * v); };
+  const vt_test::Tolerance close{.relative = 1e-13, .absolute = 1e-14};
+  expect_close(saved(x), plain(x), close);
+  expect_close(vt::grad(saved)(x), vt::grad(plain)(x), close);
+  expect_close(vt::jit(vt::grad(saved))(x), vt::grad(plain)(x), close);
+  expect_close(vt::hessian(saved)(x), vt::hessian(plain)(x), close);
+  expect_close(vt::jacrev(vt::jacrev(saved))(x), vt::hessian(plain)(x), close);
+  expect_close(vt::jacfwd(vt::jacfwd(saved))(x), vt::hessian(plain)(x), close);
+  const Tensor xs = vt_test::random_tensor(vt::f64, {3, 4}, 6);
+  expect_close(vt::vmap(vt::grad(saved))(xs), vt::vmap(vt::grad(plain))(xs), close);
+  expect_close(vt::vmap(vt::hessian(saved))(xs), vt::vmap(vt::hessian(plain))(xs), close);
+  const auto [y, dy] = vt::jvp(saved, std::tuple(x), std::tuple(x));
+  expect_close(dy, vt::jvp(plain, std::tuple(x), std::tuple(x)).second, close);
+}
+
+TEST(Checkpoint, CapturedTensorsAreDifferentiatedToo) {
+  const auto f = [](Tensor w) {
+    const auto inner = vt::checkpoint([w](Tensor x) { return vt::sin(x * w); });
+    return vt::sum(inner(w + 1.0));
+  };
+  const auto g = [](Tensor w) { return vt::sum(vt::sin((w + 1.0) * w)); };
+  const Tensor w = vt::tensor({0.3, -0.7});
+  expect_close(vt::grad(f)(w), vt::grad(g)(w), {.relative = 1e-14});
+  expect_close(vt::hessian(f)(w), vt::hessian(g)(w), {.relative = 1e-13, .absolute = 1e-15});
+}
+
+TEST(Checkpoint, NestedInChains) {
+  const auto step = vt::checkpoint([](Tensor x) { return vt::checkpoint(deep)(x) + x; });
+  const auto saved = [&](Tensor x) { return vt::sum(step(step(step(x)))); };
+  const auto plain = [](Tensor x) {
+    for (int i = 0; i < 3; ++i) x = deep(x) + x;
+    return vt::sum(x);
+  };
+  const Tensor x = vt::tensor({0.3, -0.7});
+  expect_close(vt::grad(saved)(x), vt::grad(plain)(x), {.relative = 1e-13});
+}
+
+TEST(Checkpoint, IsComputedAgainInsteadOfKept) {
+  const auto plain = vt::make_graph(vt::grad([](Tensor v) { return vt::sum(deep(v)); }))(vt::tensor({0.5, 1.0}));
+  const auto saved = vt::make_graph(vt::grad([](Tensor v) { return vt::sum(vt::checkpoint(deep)(v)); }))(vt::tensor({0.5, 1.0}));
+  EXPECT_EQ(count(plain.str(), "checkpoint"), 0u) << plain;
+  // Once forward (its value is not used, but its equation is the function's), once for the cotangent; exp stands in both.
+  EXPECT_GE(count(saved.str(), "checkpoint"), 1u) << saved;
+}
+
+// --- stop_gradient ---------------------------------------------------------------------------------------------------
+
+TEST(StopGradient, CutsEveryMode) {
+  const auto f = [](Tensor x) { return x * vt::stop_gradient(x); };
+  expect_close(f(vt::tensor(3.0)), vt::tensor(9.0));
+  expect_close(vt::grad(f)(vt::tensor(3.0)), vt::tensor(3.0));
+  expect_close(vt::grad(vt::grad(f))(vt::tensor(3.0)), vt::tensor(0.0));
+  expect_close(vt::jvp(f, std::tuple(vt::tensor(3.0)), std::tuple(vt::tensor(1.0))).second, vt::tensor(3.0));
+  expect_close(vt::vmap(vt::grad(f))(vt::tensor({1.0, 2.0})), vt::tensor({1.0, 2.0}));
+}
+
+}  // namespace

@@ -138,14 +138,17 @@ Var Pass::simplified(const Candidate& c) {
       if (v == none) v = fold_constants(*this, c);
       break;
     case Family::index:
-      v = fold_constants(*this, c);
+      v = simplify_index(*this, c);
+      if (v == none) v = fold_constants(*this, c);
       break;
     case Family::reduce:
     case Family::cumulative:
-      v = fold_constants(*this, c);
+      v = simplify_reduction(*this, c);
+      if (v == none) v = fold_constants(*this, c);
       break;
     case Family::contract:
-      v = fold_constants(*this, c);
+      v = simplify_dot(*this, c);
+      if (v == none) v = fold_constants(*this, c);
       break;
     case Family::structure: break;
   }

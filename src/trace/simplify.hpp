@@ -145,5 +145,10 @@ Var fold_constants(Pass&, const Candidate&);
 Var simplify_elementwise(Pass&, const Candidate&);
 Var simplify_arithmetic(Pass&, const Candidate&);
 Var simplify_shape(Pass&, const Candidate&);
+Var simplify_index(Pass&, const Candidate&);
+Var simplify_gather(Pass&, const Candidate&);
+Var simplify_scatter(Pass&, const Candidate&);
+Var simplify_reduction(Pass&, const Candidate&);
+Var simplify_dot(Pass&, const Candidate&);
 
 }  // namespace vt::detail::simplification

@@ -717,6 +717,29 @@ TEST(GradEdges, ConvertGoesThereAndBack) {
   vt_test::expect_close(pulled(g, {vt::tensor({1.0f, 2.0f})}, {vt::tensor({3.0f, 4.0f})}), {vt::tensor({0.0f, 0.0f})});
 }
 
+TEST(GradEdges, IntegerArgumentsHaveNoTangent) {
+  const auto f = [](Tensor x, Tensor index) { return vt::take(x, index) * 2.0; };
+  const Tensor x = vt::tensor({1.0, 2.0, 3.0}), index = vt::tensor({2, 2, 0});
+  const auto [y, pull] = vt::vjp(f, x, index);
+  const auto [dx, di] = pull(vt::tensor({1.0, 10.0, 100.0}));
+  vt_test::expect_close(dx, vt::tensor({200.0, 0.0, 22.0}));
+  vt_test::expect_close(di, vt::tensor({0, 0, 0}));
+  const auto [z, dz] = vt::jvp(f, std::tuple(x, index), std::tuple(x, vt::zeros_like(index)));
+  vt_test::expect_close(dz, z);
+}
+
+TEST(GradEdges, WeakScalarsKeepTheDtypesOfOthers) {
+  const Tensor w = vt::tensor({1.0f, 2.0f});
+  const auto [gx, gw] = vt::grad<0, 1>([](Tensor x, Tensor v) { return vt::sum(x * v * 3.0); })(2.0, w);
+  vt_test::expect_close(gw, vt::tensor({6.0f, 6.0f}));
+  EXPECT_EQ(gx.item<double>(), 9.0);
+  for (DType dtype : {vt::f16, vt::bf16, vt::f32, vt::f64}) {
+    const auto f = [](Tensor x) { return vt::sum(vt::softmax(2 * x / 3.0 + 1.0f) * vt::pow(x, 2) * vt::maximum(x, 0.5) - vt::where(x > 1, x, 0.25)); };
+    EXPECT_EQ(vt::grad(f)(vt_test::make_tensor(dtype, {2}, {1.5, 0.25})).dtype(), dtype);
+    EXPECT_EQ(vt::hessian(f)(vt_test::make_tensor(dtype, {2}, {1.5, 0.25})).dtype(), dtype);
+  }
+}
+
 // --- wrong uses ------------------------------------------------------------------------------------------------------
 
 TEST(GradErrors, WrongUses) {

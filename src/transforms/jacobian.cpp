@@ -66,12 +66,12 @@ std::vector<Tensor> along_basis(const Linear& f, const Aval& from, std::size_t r
       }
       return kept;
     };
-    const Batched rows{basis_rows(from, start, lanes), 0};
     std::vector<Tensor> values;
-    if (n == 1) {
-      const Tensor one = with_shape(rows.value, from.shape);
+    if (n == 1) {  // one lane is none
+      const Tensor one = filled(from, 1);
       for (const Tensor& t : dense(std::span<const Tensor>(&one, 1))) values.push_back(lanes_at({t, std::nullopt}, 1, front));
     } else {
+      const Batched rows{basis_rows(from, start, lanes), 0};
       for (const Batched& b : batch_function(dense, std::span<const Batched>(&rows, 1), lanes, call.transform)) values.push_back(lanes_at(b, lanes, front));
     }
     // A chunk is there to bound memory, so it must be done before the next one starts.

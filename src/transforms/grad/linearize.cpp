@@ -60,15 +60,20 @@ inline std::string leaf_name(const LeafName& name, std::size_t i, const char* ki
 inline std::string argument(const GradCall& call, std::size_t i) { return leaf_name(call.argument_name, i, "argument"); }
 inline std::string result(const GradCall& call, std::size_t i) { return leaf_name(call.result_name, i, "result"); }
 
-/// Indices of the wanted arguments; throws if one of them has no derivative.
-inline std::vector<std::size_t> wanted_arguments(const GradCall& call) {
+enum class Integers {
+  refused,  ///< a gradient with respect to them is a mistake
+  zero,     ///< where all arguments have a tangent, theirs is not looked at and their cotangent is zero
+};
+
+/// Indices of the wanted arguments.
+inline std::vector<std::size_t> wanted_arguments(const GradCall& call, Integers integers) {
   std::vector<std::size_t> wanted;
   for (std::size_t i = 0; i < call.arguments.size(); ++i) {
     if (!call.arguments[i].defined())
       fail(ErrorKind::value, std::string(call.transform) + ": " + argument(call, i) + " is an empty Tensor", call.where);
     if (i >= call.wanted.size() || !call.wanted[i]) continue;
     const Aval& a = aval_of(call.arguments[i]);
-    if (!is_float(a.dtype))
+    if (integers == Integers::refused && !is_float(a.dtype))
       fail(ErrorKind::dtype,
            std::string(call.transform) + ": " + argument(call, i) + " is " + a.str() +
                ", and only float Tensors have derivatives; convert it with astype(vt::f32), or do not differentiate with respect to it",
@@ -105,21 +110,27 @@ inline Tensor or_zeros(const Tensor& t, const Aval& a) { return t.defined() ? t 
 
 }  // namespace grad_entry
 
-LinearPart linearize_call(const FlatFunction& f, const GradCall& call) {
+namespace grad_entry {
+inline LinearPart linearized(const FlatFunction& f, const GradCall& call, Integers integers) {
   std::vector<bool> wanted(call.arguments.size());
-  for (std::size_t i : grad_entry::wanted_arguments(call)) wanted[i] = true;
-  const Recorded r = grad_entry::recorded(f, call);
-  return linearize_graph(r.graph, grad_entry::primals_of(call, r), wanted);
+  for (std::size_t i : wanted_arguments(call, integers)) wanted[i] = true;
+  const Recorded r = recorded(f, call);
+  return linearize_graph(r.graph, primals_of(call, r), wanted);
 }
+}  // namespace grad_entry
+
+LinearPart linearize_call(const FlatFunction& f, const GradCall& call) { return grad_entry::linearized(f, call, grad_entry::Integers::refused); }
 
 JvpFlat jvp_flat(const FlatFunction& f, const GradCall& call, std::span<const Tensor> tangents) {
   using namespace grad_entry;
-  const std::vector<std::size_t> wanted = wanted_arguments(call);
+  const std::vector<std::size_t> wanted = wanted_arguments(call, Integers::zero);
   if (tangents.size() != wanted.size())
     fail(ErrorKind::tree, std::string(call.transform) + ": " + std::to_string(tangents.size()) + " tangents for " + std::to_string(wanted.size()) + " arguments", call.where);
   std::vector<Tensor> given(call.arguments.size());
-  for (std::size_t k = 0; k < wanted.size(); ++k)
-    given[wanted[k]] = like(tangents[k], aval_of(call.arguments[wanted[k]]), call.transform, "tangent", argument(call, wanted[k]), call.where);
+  for (std::size_t k = 0; k < wanted.size(); ++k) {
+    const Aval& a = aval_of(call.arguments[wanted[k]]);
+    if (is_float(a.dtype)) given[wanted[k]] = like(tangents[k], a, call.transform, "tangent", argument(call, wanted[k]), call.where);
+  }
   const Recorded r = recorded(f, call);
   given.resize(r.graph.inputs.size());
   JvpResult result = jvp_graph(r.graph, primals_of(call, r), given);
@@ -137,9 +148,9 @@ struct LinearMap::State {
 LinearizedFlat linearize_flat(const FlatFunction& f, const GradCall& call) {
   using namespace grad_entry;
   auto state = std::make_shared<LinearMap::State>();
-  state->part = linearize_call(f, call);
+  state->part = linearized(f, call, Integers::zero);
   state->transform = call.transform;
-  for (std::size_t i : wanted_arguments(call)) state->arguments.push_back(argument(call, i));
+  for (std::size_t i : wanted_arguments(call, Integers::zero)) state->arguments.push_back(argument(call, i));
   std::vector<Tensor> outputs = std::move(state->part.outputs);
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     state->outputs.push_back(aval_of(outputs[i]));
@@ -156,7 +167,7 @@ std::vector<Tensor> LinearMap::push(std::span<const Tensor> tangents, Where wher
     fail(ErrorKind::tree, std::string(s.transform) + ": " + std::to_string(tangents.size()) + " tangents for " + std::to_string(s.part.wanted.size()) + " arguments", where);
   std::vector<Tensor> given;
   for (std::size_t i = 0; i < tangents.size(); ++i)
-    given.push_back(like(tangents[i], s.part.wanted[i], s.transform, "tangent", s.arguments[i], where));
+    given.push_back(is_float(s.part.wanted[i].dtype) ? like(tangents[i], s.part.wanted[i], s.transform, "tangent", s.arguments[i], where) : Tensor());
   std::vector<Tensor> pushed = push_linear(s.part, given);
   for (std::size_t i = 0; i < pushed.size(); ++i) pushed[i] = or_zeros(pushed[i], s.outputs[i]);
   return pushed;

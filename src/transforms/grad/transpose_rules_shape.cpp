@@ -1,5 +1,6 @@
 // Transpose rules of ops that move or sum elements, and of dot_general.
 #include <algorithm>
+#include <utility>
 
 #include "build.hpp"
 #include "jvp.hpp"
@@ -140,8 +141,8 @@ void scatter_mul(const TransposeCall& c) {
   c.cotangents[0] = emit(Op::scatter_mul, c.equation.params, {c.ct(), c.x[1], c.x[2]}, {});
 }
 
-// The cotangent [batch, lhs free, rhs free] times the other operand, contracted over that operand's free axes, leaves
-// [batch, own free, the other's contracting axes in its order]; then the axes go to where the operand has them.
+// The cotangent has axes [batch, lhs free, rhs free]. Contracted with the other operand over that operand's free axes it leaves
+// the operand's batch, free and contracting axes; the two factors stand in the order that needs no transpose, if one of them does.
 void dot_general(const TransposeCall& c) {
   const auto& p = c.as<DotParams>();
   if (c.linear(0) && c.linear(1)) refuse(c);
@@ -156,29 +157,40 @@ void dot_general(const TransposeCall& c) {
   };
   const Axes own_free = free_axes(c.shape(own).rank(), own_contract, own_batch);
   const Axes other_free = free_axes(c.shape(other).rank(), other_contract, other_batch);
-
   const int batches = static_cast<int>(own_batch.size());
+
+  // Where the operand's axes are in the product: free ones from `first_free`, contracting ones, in the order in which the other
+  // operand has them, from `first_contract`.
+  auto places = [&](int first_free, int first_contract) {
+    Axes order = Axes::first(c.shape(own).rank());
+    for (std::size_t k = 0; k < own_batch.size(); ++k) order[at(own_batch[k])] = static_cast<int>(k);
+    for (std::size_t k = 0; k < own_free.size(); ++k) order[at(own_free[k])] = first_free + static_cast<int>(k);
+    for (std::size_t k = 0; k < own_contract.size(); ++k) {
+      int place = 0;
+      for (int axis : other_contract) place += axis < other_contract[k];
+      order[at(own_contract[k])] = first_contract + place;
+    }
+    return order;
+  };
+  const Axes ct_first = places(batches, batches + static_cast<int>(own_free.size()));
+  const Axes ct_second = places(batches + static_cast<int>(own_contract.size()), batches);
+  const bool swap = ct_second == Axes::first(c.shape(own).rank());
+
   DotParams d;
   d.dtype = p.dtype;
   d.lhs_batch = Axes::first(batches);
   d.rhs_batch = other_batch;
   const int skipped = batches + (left ? static_cast<int>(own_free.size()) : 0);
-  for (std::size_t k = 0; k < other_free.size(); ++k) {
-    d.lhs_contract.push_back(skipped + static_cast<int>(k));
-    d.rhs_contract.push_back(other_free[k]);
+  for (std::size_t k = 0; k < other_free.size(); ++k) d.lhs_contract.push_back(skipped + static_cast<int>(k));
+  d.rhs_contract = other_free;
+  Tensor first = c.ct(), second = convert_to(c.x[other], p.dtype);
+  if (swap) {
+    std::swap(d.lhs_batch, d.rhs_batch);
+    std::swap(d.lhs_contract, d.rhs_contract);
+    std::swap(first, second);
   }
-  const Tensor product = emit(Op::dot_general, make_params(d), {c.ct(), convert_to(c.x[other], p.dtype)}, {});
-
-  Axes order = Axes::first(c.shape(own).rank());
-  for (std::size_t k = 0; k < own_batch.size(); ++k) order[at(own_batch[k])] = static_cast<int>(k);
-  for (std::size_t k = 0; k < own_free.size(); ++k) order[at(own_free[k])] = batches + static_cast<int>(k);
-  const int behind = batches + static_cast<int>(own_free.size());
-  for (std::size_t k = 0; k < own_contract.size(); ++k) {
-    int place = 0;  // of other_contract[k] among its sorted likes
-    for (int axis : other_contract) place += axis < other_contract[k];
-    order[at(own_contract[k])] = behind + place;
-  }
-  c.cotangents[own] = convert_to(permuted(product, order), c.operand(own).dtype);
+  const Tensor product = emit(Op::dot_general, make_params(d), {first, second}, {});
+  c.cotangents[own] = convert_to(permuted(product, swap ? ct_second : ct_first), c.operand(own).dtype);
 }
 
 }  // namespace vt::detail::transpose_rules

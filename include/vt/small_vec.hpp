@@ -98,8 +98,15 @@ class SmallVec {
   }
   template <class It>
   void append(It first, It last) {
-    if constexpr (std::forward_iterator<It>) reserve(size_ + static_cast<std::size_t>(std::distance(first, last)));
-    for (; first != last; ++first) emplace_back(*first);
+    if constexpr (std::contiguous_iterator<It> && std::is_trivially_copyable_v<T> && std::is_same_v<std::iter_value_t<It>, T>) {
+      const auto count = static_cast<std::size_t>(last - first);
+      reserve(size_ + count);
+      std::copy_n(first, count, data() + size_);
+      size_ += static_cast<std::uint32_t>(count);
+    } else {
+      if constexpr (std::forward_iterator<It>) reserve(size_ + static_cast<std::size_t>(std::distance(first, last)));
+      for (; first != last; ++first) emplace_back(*first);
+    }
   }
   T* insert(const T* at, const T& item) {
     const std::size_t i = static_cast<std::size_t>(at - begin());
@@ -122,11 +129,13 @@ class SmallVec {
   T* inline_data() { return reinterpret_cast<T*>(inline_); }
   const T* inline_data() const { return reinterpret_cast<const T*>(inline_); }
   void release() {
-    std::destroy_n(data(), size_);
-    if (heap_) ::operator delete(heap_, std::align_val_t(alignof(T)));
-    heap_ = nullptr;
+    if constexpr (!std::is_trivially_destructible_v<T>) std::destroy_n(data(), size_);
+    if (heap_) {
+      ::operator delete(heap_, std::align_val_t(alignof(T)));
+      heap_ = nullptr;
+      capacity_ = N;
+    }
     size_ = 0;
-    capacity_ = N;
   }
   void take(SmallVec& other) noexcept {
     heap_ = other.heap_;

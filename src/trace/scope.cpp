@@ -83,15 +83,17 @@ class Closer {
 
   void add_equation(Node* n) {
     GraphBody& g = result_.graph;
-    Equation e;
+    // A literal operand adds its own equation, which must come first.
+    SmallVec<Var, 3> inputs;
+    for (const Tensor& in : n->inputs) inputs.push_back(var_of(in));
+    Equation& e = g.equations.emplace_back();
     e.op = n->op;
     e.where = n->where;
     e.params = n->params;
-    for (const Tensor& in : n->inputs) e.inputs.push_back(var_of(in));
+    e.inputs = std::move(inputs);
     n->live = epoch_;
     n->first_var = static_cast<Var>(g.avals.size());
     for (const Aval& a : n->avals) e.outputs.push_back(g.fresh(a));
-    g.equations.push_back(std::move(e));
   }
 
   Var var_of(const Tensor& t) {

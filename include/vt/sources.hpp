@@ -10,6 +10,7 @@
 #include "../../src/jit/cpu/ir_memory.cpp"
 #include "../../src/jit/cpu/llvm_library.cpp"
 #include "../../src/jit/cpu/math_exp.cpp"
+#include "../../src/jit/cpu/math_gamma.cpp"
 #include "../../src/jit/cpu/math_log.cpp"
 #include "../../src/jit/cpu/math_special.cpp"
 #include "../../src/jit/cpu/math_trig.cpp"

@@ -46,6 +46,12 @@ Value rsqrt(IrBuilder& b, Value x);  ///< 1 / sqrt(x)
 Value fmod(IrBuilder& b, Value x, Value y);  ///< C's fmod, exact; of integers IrBuilder::rem
 Value nextafter(IrBuilder& b, Value x, Value y);
 
+// math_gamma.cpp. For negative x the f64 error of the first two is within 4 ulp of the larger of f(x), f(1 - x) and 1: near the
+// zeros there, relative accuracy would need the zeros' positions to twice the precision.
+Value lgamma(IrBuilder& b, Value x);   ///< log |Γ(x)|
+Value digamma(IrBuilder& b, Value x);  ///< Γ'(x) / Γ(x); NaN at the negative integers, ∓inf at ±0
+Value erf_inv(IrBuilder& b, Value x);  ///< ±inf at ±1, NaN beyond
+
 }  // namespace vt::detail::cpu::math
 
 #endif  // VT_HAS_LLVM_HEADERS

@@ -153,6 +153,25 @@ V sin(V x) { return trig_parts::angle_function(x, trig_parts::Which::sin); }
 V cos(V x) { return trig_parts::angle_function(x, trig_parts::Which::cos); }
 V tan(V x) { return trig_parts::angle_function(x, trig_parts::Which::tan); }
 
+namespace trig_parts {
+
+// In quarter turns: exact, but for the multiplication by π, of which both parts are kept.
+Angle turned(V r) {
+  const V doubled = r + r, quadrant = V{r.b, r.b->round_even(doubled.v)}, rest = r - quadrant * 0.5;
+  const auto& pi = r.is_f64() ? math_tables::pi_f64 : math_tables::pi_f32;
+  const auto [high, low] = two_product(rest, rest.like(pi[0]));
+  return {quadrant.to(r.is_f64() ? DType::i64 : DType::i32), high, mad(rest, pi[1], low)};
+}
+
+}  // namespace trig_parts
+
+V sin_pi(V r) { return trig_parts::sine_or_cosine(trig_parts::turned(r), 0); }
+V cot_pi(V r) {  // -tan of a quarter turn more
+  trig_parts::Angle a = trig_parts::turned(r);
+  a.quadrant = a.quadrant + a.quadrant.like_int(1);
+  return -trig_parts::tangent(a);
+}
+
 namespace arc_parts {
 
 /// For |x| ≤ ½: asin x = s + rest with s = |x|; beyond: asin x = π/2 - 2(s + rest) with s = √((1 - |x|)/2).

@@ -165,9 +165,10 @@ struct Exponential {
 };
 /// `careful`: half an ulp better for five operations more.
 Exponential exponential(V x, const V* low = nullptr, bool careful = false);
-V exp(V x);
-V log1p(V x);  // math_log.cpp
-V log(V x);
+V log(V x);  // math_log.cpp
+/// sin(π·r) and cot(π·r) for |r| ≤ ½, r ≠ 0 in the latter (math_trig.cpp).
+V sin_pi(V r);
+V cot_pi(V r);
 
 }  // namespace vt::detail::cpu::math_core
 

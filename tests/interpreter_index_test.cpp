@@ -346,10 +346,11 @@ TEST(InterpreterIndex, ScatterEveryForm) {
               if (!to) continue;
               double& element = expected[ravel(*to, c.operand)];
               element = combine(element, us[f]);
-              // Narrow after every update, as the op does.
+            }
+            // Rounded, or wrapped, once when all updates are in.
+            for (double& element : expected)
               element = run_op(Op::convert, ConvertParams{dtype},
                                {vt::is_float(dtype) ? vt::tensor(element) : vt::tensor(static_cast<std::int64_t>(element))}).item<double>();
-            }
             ASSERT_EQ(y.to_vector<double>(), expected) << name_of(op) << " " << vt::name_of(dtype) << c.operand.str();
           }
 }

@@ -1,17 +1,29 @@
-// Running results of reductions and cumulative ops: what a sum, product, extremum or log-sum-exp has seen so far.
+// Running results of reductions and cumulative ops over numbers of a wide type (double, int64, uint64): what a sum, product,
+// extremum or log-sum-exp has seen so far.
 #pragma once
 
 #include <cmath>
 #include <limits>
 #include <type_traits>
 
-#include "convert.hpp"
 #include "scalar_math.hpp"
 
 namespace vt::detail::accumulate {
 
+/// Integers: modulo 2⁶⁴, whose low bits are right for every narrower dtype.
+template <class W>
+class Sum {
+ public:
+  void add(W x) { sum_ = scalar_math::add(sum_, x); }
+  W value() const { return sum_; }
+
+ private:
+  W sum_ = 0;
+};
+
 /// Neumaier's compensated sum: as good as summing in twice the precision. Infinities and NaN come out as in a plain sum.
-class CompensatedSum {
+template <>
+class Sum<double> {
  public:
   void add(double x) {
     const double next = sum_ + x;
@@ -24,64 +36,53 @@ class CompensatedSum {
   double sum_ = 0, lost_ = 0;
 };
 
-template <class T>
-struct Sum {
-  void add(T x) {
-    if constexpr (is_real_type<T>) state.add(static_cast<double>(x));
-    else state = scalar_math::add(state, x);
-  }
-  T value() const {
-    if constexpr (is_real_type<T>) return from_double<T>(state.value());
-    else return state;
-  }
-  std::conditional_t<is_real_type<T>, CompensatedSum, T> state{};
+template <class W>
+class Prod {
+ public:
+  void add(W x) { product_ = scalar_math::mul(product_, x); }
+  W value() const { return product_; }
+
+ private:
+  W product_ = 1;
 };
 
-template <class T>
-struct Prod {
-  using State = std::conditional_t<is_real_type<T>, double, T>;
-  void add(T x) { state = scalar_math::mul(state, static_cast<State>(x)); }
-  T value() const {
-    if constexpr (is_real_type<T>) return from_double<T>(state);
-    else return state;
-  }
-  State state{1};
+template <class W>
+class Max {
+ public:
+  void add(W x) { greatest_ = scalar_math::max(greatest_, x); }
+  W value() const { return greatest_; }
+
+ private:
+  W greatest_ = std::is_floating_point_v<W> ? -std::numeric_limits<W>::infinity() : std::numeric_limits<W>::lowest();
 };
 
-template <class T>
-struct Max {
-  static constexpr bool of_bools = true;
-  using State = scalar_math::Working<T>;
-  void add(T x) { state = scalar_math::max(state, static_cast<State>(x)); }
-  T value() const { return T(state); }
-  State state = is_real_type<T> ? -std::numeric_limits<State>::infinity() : std::numeric_limits<State>::lowest();
-};
+template <class W>
+class Min {
+ public:
+  void add(W x) { least_ = scalar_math::min(least_, x); }
+  W value() const { return least_; }
 
-template <class T>
-struct Min {
-  static constexpr bool of_bools = true;
-  using State = scalar_math::Working<T>;
-  void add(T x) { state = scalar_math::min(state, static_cast<State>(x)); }
-  T value() const { return T(state); }
-  State state = is_real_type<T> ? std::numeric_limits<State>::infinity() : std::numeric_limits<State>::max();
+ private:
+  W least_ = std::is_floating_point_v<W> ? std::numeric_limits<W>::infinity() : std::numeric_limits<W>::max();
 };
 
 /// log Σ exp(x), scaled by the greatest x so far so that nothing overflows.
-template <class T>
-struct LogSumExp {
-  void add(T element) {
-    const auto x = static_cast<double>(element);
-    if (std::isnan(x)) greatest = x;
-    if (std::isnan(greatest) || x == -std::numeric_limits<double>::infinity()) return;
-    if (x == greatest) scaled += 1;  // also ∞ after ∞, whose difference is NaN
-    else if (x < greatest) scaled += std::exp(x - greatest);
+class LogSumExp {
+ public:
+  void add(double x) {
+    if (std::isnan(x)) greatest_ = x;
+    if (std::isnan(greatest_) || x == -std::numeric_limits<double>::infinity()) return;
+    if (x == greatest_) scaled_ += 1;  // also ∞ after ∞, whose difference is NaN
+    else if (x < greatest_) scaled_ += std::exp(x - greatest_);
     else {
-      scaled = scaled * std::exp(greatest - x) + 1;
-      greatest = x;
+      scaled_ = scaled_ * std::exp(greatest_ - x) + 1;
+      greatest_ = x;
     }
   }
-  T value() const { return from_double<T>(greatest + std::log(scaled)); }
-  double greatest = -std::numeric_limits<double>::infinity(), scaled = 0;
+  double value() const { return greatest_ + std::log(scaled_); }
+
+ private:
+  double greatest_ = -std::numeric_limits<double>::infinity(), scaled_ = 0;
 };
 
 }  // namespace vt::detail::accumulate

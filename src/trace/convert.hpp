@@ -77,6 +77,19 @@ To convert_value(From x) {
   }
 }
 
+/// The widest dtype of its kind, which holds every number of `dtype`: f64, i64, or u64 (bool too). Reductions and products work in
+/// it, so that their code exists three times and not thirteen.
+constexpr DType wide_of(DType dtype) { return is_float(dtype) ? DType::f64 : is_signed_int(dtype) ? DType::i64 : DType::u64; }
+/// Calls `f` with the C++ type of wide_of(dtype).
+template <class F>
+decltype(auto) with_wide_type(DType dtype, F&& f) {
+  switch (wide_of(dtype)) {
+    case DType::f64: return f(double{});
+    case DType::i64: return f(std::int64_t{});
+    default: return f(std::uint64_t{});
+  }
+}
+
 /// Converts `n` elements; `from` and `to` may be the same.
 void convert_elements(const void* source, DType from, void* target, DType to, std::size_t n);
 /// The element at `source`.

@@ -12,14 +12,35 @@ using scalar_math::Working;
 /// How far to step in operand i per element of the result: not at all for a scalar.
 std::int64_t step_of(const Frame& frame, std::size_t i) { return frame.in(i).shape.empty() ? 0 : 1; }
 
-/// out[i] = f(a[i], b[i]), with both in T's working type.
+/// out[i] = f(a[i], b[i]), with both in T's working type; `first`: the operand that is a.
 template <class T, class Out, class F>
-void each(Frame& frame, F f) {
-  const T *a = frame.read<T>(0), *b = frame.read<T>(1);
-  const std::int64_t n = frame.out().elements(), a_step = step_of(frame, 0), b_step = step_of(frame, 1);
+void each(Frame& frame, F f, std::size_t first = 0) {
+  const std::size_t second = 1 - first;
+  const T *a = frame.read<T>(first), *b = frame.read<T>(second);
+  const std::int64_t n = frame.out().elements(), a_step = step_of(frame, first), b_step = step_of(frame, second);
   Out* out = frame.make<Out>();
   for (std::int64_t i = 0; i < n; ++i, a += a_step, b += b_step)
     out[i] = static_cast<Out>(f(static_cast<Working<T>>(*a), static_cast<Working<T>>(*b)));
+}
+
+/// f for the floats, and for integers as unsigned words: right for what two's complement does alike for both signs.
+template <class F>
+void on_floats_and_words(Frame& frame, F f) {
+  switch (frame.in().dtype) {
+    case DType::bool_: refuse_dtype(frame);
+    case DType::f16: return each<Float16, Float16>(frame, f);
+    case DType::bf16: return each<BFloat16, BFloat16>(frame, f);
+    case DType::f32: return each<float, float>(frame, f);
+    case DType::f64: return each<double, double>(frame, f);
+    default: with_size(frame.in().dtype, [&](auto word) { each<decltype(word), decltype(word)>(frame, f); });
+  }
+}
+
+/// f for integers (and bool where `bools`) as unsigned words.
+template <class F>
+void on_words(Frame& frame, bool bools, F f) {
+  if (is_float(frame.in().dtype) || (is_bool(frame.in().dtype) && !bools)) refuse_dtype(frame);
+  with_size(frame.in().dtype, [&](auto word) { each<decltype(word), decltype(word)>(frame, f); });
 }
 
 /// f for the integers and the floats.
@@ -38,19 +59,10 @@ void on_all(Frame& frame, F f) {
   with_type(frame.in().dtype, [&](auto tag) { each<decltype(tag), decltype(tag)>(frame, f); });
 }
 
+/// The same with a bool result; `swapped`: of the second operand and the first.
 template <class F>
-void compare(Frame& frame, F f) {
-  with_type(frame.in().dtype, [&](auto tag) { each<decltype(tag), bool>(frame, f); });
-}
-
-/// f for bool and the integers.
-template <class F>
-void on_bits(Frame& frame, F f) {
-  with_type(frame.in().dtype, [&](auto tag) {
-    using T = decltype(tag);
-    if constexpr (std::is_integral_v<T>) each<T, T>(frame, f);
-    else refuse_dtype(frame);
-  });
+void compare(Frame& frame, bool swapped, F f) {
+  with_type(frame.in().dtype, [&](auto tag) { each<decltype(tag), bool>(frame, f, swapped ? 1 : 0); });
 }
 
 /// f for the integers.
@@ -73,13 +85,13 @@ void real(Frame& frame, double (*f)(double, double)) {
 }
 
 void add(Frame& frame) {
-  on_numbers(frame, [](auto a, auto b) { return scalar_math::add(a, b); });
+  on_floats_and_words(frame, [](auto a, auto b) { return scalar_math::add(a, b); });
 }
 void sub(Frame& frame) {
-  on_numbers(frame, [](auto a, auto b) { return scalar_math::sub(a, b); });
+  on_floats_and_words(frame, [](auto a, auto b) { return scalar_math::sub(a, b); });
 }
 void mul(Frame& frame) {
-  on_numbers(frame, [](auto a, auto b) { return scalar_math::mul(a, b); });
+  on_floats_and_words(frame, [](auto a, auto b) { return scalar_math::mul(a, b); });
 }
 void div(Frame& frame) {
   on_numbers(frame, [](auto a, auto b) { return scalar_math::div(a, b); });
@@ -122,57 +134,54 @@ void nextafter(Frame& frame) {
 }
 
 void eq(Frame& frame) {
-  compare(frame, [](auto a, auto b) { return a == b; });
+  compare(frame, false, [](auto a, auto b) { return a == b; });
 }
 void ne(Frame& frame) {
-  compare(frame, [](auto a, auto b) { return a != b; });
+  compare(frame, false, [](auto a, auto b) { return a != b; });
 }
 void lt(Frame& frame) {
-  compare(frame, [](auto a, auto b) { return a < b; });
+  compare(frame, false, [](auto a, auto b) { return a < b; });
 }
 void le(Frame& frame) {
-  compare(frame, [](auto a, auto b) { return a <= b; });
+  compare(frame, false, [](auto a, auto b) { return a <= b; });
 }
 void gt(Frame& frame) {
-  compare(frame, [](auto a, auto b) { return a > b; });
+  compare(frame, true, [](auto a, auto b) { return a < b; });
 }
 void ge(Frame& frame) {
-  compare(frame, [](auto a, auto b) { return a >= b; });
+  compare(frame, true, [](auto a, auto b) { return a <= b; });
 }
 
 void and_(Frame& frame) {
-  on_bits(frame, [](auto a, auto b) { return a & b; });
+  on_words(frame, true, [](auto a, auto b) { return a & b; });
 }
 void or_(Frame& frame) {
-  on_bits(frame, [](auto a, auto b) { return a | b; });
+  on_words(frame, true, [](auto a, auto b) { return a | b; });
 }
 void xor_(Frame& frame) {
-  on_bits(frame, [](auto a, auto b) { return a ^ b; });
+  on_words(frame, true, [](auto a, auto b) { return a ^ b; });
 }
 
-/// The amount as an unsigned number, so that a negative one counts as too large.
-template <class T>
-bool too_far(T amount) {
-  return static_cast<std::make_unsigned_t<T>>(amount) >= sizeof(T) * 8;
+/// As an unsigned number a negative amount counts as too large.
+template <class Word>
+bool too_far(Word amount) {
+  return amount >= sizeof(Word) * 8;
 }
 
 void shift_left(Frame& frame) {
-  on_integers(frame, [](auto a, auto b) {
-    using T = decltype(a);
-    return too_far(b) ? T{0} : static_cast<T>(static_cast<scalar_math::Wrapping<T>>(a) << b);
+  on_words(frame, false, [](auto a, auto b) {
+    using Word = decltype(a);
+    return too_far(b) ? Word{0} : static_cast<Word>(scalar_math::Wrapping<Word>(a) << b);
   });
 }
 void shift_right_logical(Frame& frame) {
-  on_integers(frame, [](auto a, auto b) {
-    using T = decltype(a);
-    return too_far(b) ? T{0} : static_cast<T>(static_cast<std::make_unsigned_t<T>>(a) >> b);
-  });
+  on_words(frame, false, [](auto a, auto b) { return too_far(b) ? decltype(a){0} : static_cast<decltype(a)>(a >> b); });
 }
 void shift_right_arithmetic(Frame& frame) {
-  on_integers(frame, [](auto a, auto b) {
-    using T = decltype(a);
-    const auto value = static_cast<std::make_signed_t<T>>(a);
-    return static_cast<T>(too_far(b) ? (value < 0 ? -1 : 0) : value >> b);
+  on_words(frame, false, [](auto a, auto b) {
+    using Word = decltype(a);
+    const auto value = static_cast<std::make_signed_t<Word>>(a);
+    return static_cast<Word>(too_far(b) ? (value < 0 ? -1 : 0) : value >> b);
   });
 }
 

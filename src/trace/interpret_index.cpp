@@ -9,21 +9,12 @@ namespace vt::detail::interp_index {
 
 /// Index operands of any integer dtype as int64; what does not fit is as far out as can be.
 std::vector<std::int64_t> indices_of(const Frame& frame, std::size_t i) {
+  if (!is_int(frame.in(i).dtype)) refuse_dtype(frame);
   std::vector<std::int64_t> indices(static_cast<std::size_t>(frame.in(i).elements()));
-  with_type(frame.in(i).dtype, [&](auto tag) {
-    using T = decltype(tag);
-    if constexpr (std::is_integral_v<T>) {
-      const T* in = frame.read<T>(i);
-      constexpr auto most = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
-      for (auto& index : indices) {
-        const T value = *in++;
-        if constexpr (std::is_same_v<T, std::uint64_t>) index = static_cast<std::int64_t>(std::min(value, most));
-        else index = value;
-      }
-    } else {
-      refuse_dtype(frame);
-    }
-  });
+  convert_elements(frame.bytes(i), frame.in(i).dtype, indices.data(), DType::i64, indices.size());
+  if (frame.in(i).dtype == DType::u64)
+    for (auto& index : indices)
+      if (index < 0) index = std::numeric_limits<std::int64_t>::max();  // wrapped
   return indices;
 }
 
@@ -138,9 +129,9 @@ void gather(Frame& frame) {
   });
 }
 
-/// out[…] = combine(out[…], update), the updates one after the other in row-major order.
-template <class Combine>
-void run_scatter(Frame& frame, Combine combine) {
+/// Calls f(position in the operand, position in the updates) for every update that is kept, in row-major order of the updates.
+template <class F>
+void each_update(const Frame& frame, F f) {
   const auto& params = frame.params<ScatterParams>();
   const Shape &operand = frame.in(0).shape, &updates = frame.in(2).shape;
   Shape sizes;
@@ -153,44 +144,53 @@ void run_scatter(Frame& frame, Combine combine) {
                         params.mode);
   const Steps steps(updates.rank(), params.update_window_dims, windows.leading, operand, params.inserted_window_dims,
                     params.operand_batching_dims);
-  void* target = frame.make_bytes();
-  std::memcpy(target, frame.bytes(), frame.in().bytes());
-  with_type(frame.out().dtype, [&](auto tag) {
-    using T = decltype(tag);
-    const T* update = frame.read<T>(2);
-    T* out = static_cast<T*>(target);
-    walk(updates, 0, steps.vector, 0, steps.window, [&](std::int64_t vector, std::int64_t offset) {
-      const std::int64_t start = windows.starts[static_cast<std::size_t>(vector)];
-      if (start != Windows::dropped) out[start + offset] = combine(out[start + offset], *update);
-      ++update;
-    });
-  });
-}
-
-/// The same with arithmetic in the working type; `of_bools`: whether f knows bool.
-template <bool of_bools, class F>
-void run_combining(Frame& frame, F f) {
-  run_scatter(frame, [&]<class T>(T a, T b) -> T {
-    using W = scalar_math::Working<T>;
-    if constexpr (of_bools || !std::is_same_v<T, bool>) return T(f(static_cast<W>(a), static_cast<W>(b)));
-    else refuse_dtype(frame);
+  std::int64_t update = 0;
+  walk(updates, 0, steps.vector, 0, steps.window, [&](std::int64_t vector, std::int64_t offset) {
+    const std::int64_t start = windows.starts[static_cast<std::size_t>(vector)];
+    if (start != Windows::dropped) f(start + offset, update);
+    ++update;
   });
 }
 
 void scatter(Frame& frame) {
-  run_scatter(frame, [](auto, auto update) { return update; });
+  void* target = frame.make_bytes();
+  std::memcpy(target, frame.bytes(), frame.in().bytes());
+  with_size(frame.out().dtype, [&](auto tag) {
+    using T = decltype(tag);
+    const T* updates = frame.read<T>(2);
+    T* out = static_cast<T*>(target);
+    each_update(frame, [&](std::int64_t to, std::int64_t from) { out[to] = updates[from]; });
+  });
 }
+
+/// out[…] = combine(out[…], update), in the wide dtype; rounds once when all updates are in.
+template <class Combine>
+void run_combining(Frame& frame, Combine combine) {
+  const BufferRef before = frame.widened(0), wide = frame.widened(2);
+  BufferRef after = frame.scratch(static_cast<std::size_t>(frame.out().elements()) * 8);
+  std::memcpy(after->data, before->data, after->bytes);
+  with_wide_type(frame.out().dtype, [&](auto tag) {
+    using W = decltype(tag);
+    const W* updates = wide->as<const W>();
+    W* out = after->as<W>();
+    each_update(frame, [&](std::int64_t to, std::int64_t from) { out[to] = combine(out[to], updates[from]); });
+  });
+  frame.narrow(std::move(after));
+}
+
 void scatter_add(Frame& frame) {
-  run_combining<false>(frame, [](auto a, auto b) { return scalar_math::add(a, b); });
+  if (is_bool(frame.out().dtype)) refuse_dtype(frame);
+  run_combining(frame, [](auto a, auto b) { return scalar_math::add(a, b); });
 }
 void scatter_mul(Frame& frame) {
-  run_combining<false>(frame, [](auto a, auto b) { return scalar_math::mul(a, b); });
+  if (is_bool(frame.out().dtype)) refuse_dtype(frame);
+  run_combining(frame, [](auto a, auto b) { return scalar_math::mul(a, b); });
 }
 void scatter_min(Frame& frame) {
-  run_combining<true>(frame, [](auto a, auto b) { return scalar_math::min(a, b); });
+  run_combining(frame, [](auto a, auto b) { return scalar_math::min(a, b); });
 }
 void scatter_max(Frame& frame) {
-  run_combining<true>(frame, [](auto a, auto b) { return scalar_math::max(a, b); });
+  run_combining(frame, [](auto a, auto b) { return scalar_math::max(a, b); });
 }
 
 }  // namespace vt::detail::interp_index

@@ -1,4 +1,5 @@
-// Interpreter rules of the reductions, of argmax and argmin, and of the cumulative ops.
+// Interpreter rules of the reductions, of argmax and argmin, and of the cumulative ops. All but `reduce` widen their operand,
+// work on doubles or 64-bit integers, and round once at the end.
 #include <cmath>
 #include <utility>
 
@@ -42,30 +43,37 @@ struct Lanes {
   }
 };
 
-/// Sums and products have no meaning for bool (the frontends widen it first); max and min do.
-template <template <class> class State, class T>
-inline constexpr bool takes = !std::is_same_v<T, bool> || requires { State<bool>::of_bools; };
-
 template <template <class> class State>
 void run(Frame& frame) {
   const Lanes lanes(frame.in().shape, frame.params<AxesParams>().axes);
-  with_type(frame.in().dtype, [&](auto tag) {
-    using T = decltype(tag);
-    if constexpr (!takes<State, T>) refuse_dtype(frame);
-    else {
-      const T* in = frame.read<T>();
-      T* out = frame.make<T>();
-      lanes.each([&](std::int64_t lane, auto&& visit) {
-        State<T> state;
-        visit([&](std::int64_t p) { state.add(in[p]); });
-        out[lane] = state.value();
-      });
-    }
+  const BufferRef wide = frame.widened();
+  BufferRef results = frame.scratch(static_cast<std::size_t>(frame.out().elements()) * 8);
+  with_wide_type(frame.in().dtype, [&](auto tag) {
+    using W = decltype(tag);
+    const W* in = wide->as<const W>();
+    W* out = results->as<W>();
+    lanes.each([&](std::int64_t lane, auto&& visit) {
+      State<W> state;
+      visit([&](std::int64_t p) { state.add(in[p]); });
+      out[lane] = state.value();
+    });
   });
+  frame.narrow(std::move(results));
 }
 
-void sum(Frame& frame) { run<accumulate::Sum>(frame); }
-void prod(Frame& frame) { run<accumulate::Prod>(frame); }
+/// Sums and products have no meaning for bool; the frontends widen it first.
+void need_numbers(const Frame& frame) {
+  if (is_bool(frame.in().dtype)) refuse_dtype(frame);
+}
+
+void sum(Frame& frame) {
+  need_numbers(frame);
+  run<accumulate::Sum>(frame);
+}
+void prod(Frame& frame) {
+  need_numbers(frame);
+  run<accumulate::Prod>(frame);
+}
 void max(Frame& frame) { run<accumulate::Max>(frame); }
 void min(Frame& frame) { run<accumulate::Min>(frame); }
 
@@ -87,41 +95,39 @@ void search(Frame& frame, bool wanted, bool found) {
 void any(Frame& frame) { search(frame, true, true); }
 void all(Frame& frame) { search(frame, false, false); }
 
-/// The first position that `better` prefers to all before it; the first NaN wins over all.
-template <class Better>
-void arg(Frame& frame, Better better) {
+template <class W>
+bool is_nan(W x) {
+  if constexpr (std::is_floating_point_v<W>) return std::isnan(x);
+  else return false;
+}
+
+/// The first position of the greatest element (`sign` 1) or the least one (−1); the first NaN wins over all.
+void arg(Frame& frame, int sign) {
   const auto& params = frame.params<ArgParams>();
   const Lanes lanes(frame.in().shape, Axes(params.axis));
-  const std::int64_t n = frame.out().elements();
-  const BufferRef found = allocate(static_cast<std::size_t>(n) * sizeof(std::int64_t), "argmax's indices");
-  with_type(frame.in().dtype, [&](auto tag) {
-    using T = decltype(tag);
-    const T* in = frame.read<T>();
+  const auto n = static_cast<std::size_t>(frame.out().elements());
+  const BufferRef wide = frame.widened(), found = frame.scratch(n * sizeof(std::int64_t));
+  with_wide_type(frame.in().dtype, [&](auto tag) {
+    using W = decltype(tag);
+    const W* in = wide->as<const W>();
     lanes.each([&](std::int64_t lane, auto&& visit) {
       std::int64_t index = 0, best = 0;
-      scalar_math::Working<T> extreme{};
+      W extreme{};
       visit([&](std::int64_t p) {
-        const scalar_math::Working<T> x = in[p];
-        if constexpr (is_real_type<T>) {
-          if (index == 0 || (!std::isnan(extreme) && (std::isnan(x) || better(x, extreme)))) extreme = x, best = index;
-        } else if (index == 0 || better(x, extreme)) {
-          extreme = x, best = index;
-        }
+        const W x = in[p];
+        const bool better = !is_nan(extreme) && (is_nan(x) || (sign > 0 ? x > extreme : x < extreme));
+        if (index == 0 || better) extreme = x, best = index;
         ++index;
       });
       found->as<std::int64_t>()[lane] = best;
     });
   });
   void* out = frame.make_bytes();
-  convert_elements(found->data, DType::i64, out, frame.out().dtype, static_cast<std::size_t>(n));
+  convert_elements(found->data, DType::i64, out, frame.out().dtype, n);
 }
 
-void argmax(Frame& frame) {
-  arg(frame, [](auto x, auto y) { return x > y; });
-}
-void argmin(Frame& frame) {
-  arg(frame, [](auto x, auto y) { return x < y; });
-}
+void argmax(Frame& frame) { arg(frame, 1); }
+void argmin(Frame& frame) { arg(frame, -1); }
 
 /// (operands…, inits…): runs the body on (results so far…, elements…) for one element after the other.
 void reduce(Frame& frame) {
@@ -151,39 +157,51 @@ void reduce(Frame& frame) {
 
 namespace interp_cumulative {
 
-template <template <class> class State>
-void run(Frame& frame) {
+/// One lane after the other; `make` gives a fresh state.
+template <class W, class Make>
+void run(Frame& frame, Make make) {
   const auto& params = frame.params<CumulativeParams>();
   const Shape& shape = frame.in().shape;
   const auto axis = static_cast<std::size_t>(params.axis);
   const std::int64_t n = shape[axis], inner = row_major_strides(shape)[axis];
   const std::int64_t lanes = n == 0 ? 0 : shape.elements() / n;
   const std::int64_t step = params.reverse ? -inner : inner, begin = params.reverse ? (n - 1) * inner : 0;
-  with_type(frame.in().dtype, [&](auto tag) {
-    using T = decltype(tag);
-    if constexpr (!interp_reduce::takes<State, T>) refuse_dtype(frame);
-    else {
-      const T* in = frame.read<T>();
-      T* out = frame.make<T>();
-      for (std::int64_t lane = 0; lane < lanes; ++lane) {
-        State<T> state;
-        std::int64_t p = lane / inner * (n * inner) + lane % inner + begin;
-        for (std::int64_t i = 0; i < n; ++i, p += step) {
-          state.add(in[p]);
-          out[p] = state.value();
-        }
-      }
+  const BufferRef wide = frame.widened();
+  BufferRef results = frame.scratch(static_cast<std::size_t>(shape.elements()) * 8);
+  const W* in = wide->as<const W>();
+  W* out = results->as<W>();
+  for (std::int64_t lane = 0; lane < lanes; ++lane) {
+    auto state = make();
+    std::int64_t p = lane / inner * (n * inner) + lane % inner + begin;
+    for (std::int64_t i = 0; i < n; ++i, p += step) {
+      state.add(in[p]);
+      out[p] = state.value();
     }
+  }
+  frame.narrow(std::move(results));
+}
+
+template <template <class> class State>
+void run_wide(Frame& frame) {
+  with_wide_type(frame.in().dtype, [&](auto tag) {
+    using W = decltype(tag);
+    run<W>(frame, [] { return State<W>(); });
   });
 }
 
-void sum(Frame& frame) { run<accumulate::Sum>(frame); }
-void prod(Frame& frame) { run<accumulate::Prod>(frame); }
-void max(Frame& frame) { run<accumulate::Max>(frame); }
-void min(Frame& frame) { run<accumulate::Min>(frame); }
+void sum(Frame& frame) {
+  interp_reduce::need_numbers(frame);
+  run_wide<accumulate::Sum>(frame);
+}
+void prod(Frame& frame) {
+  interp_reduce::need_numbers(frame);
+  run_wide<accumulate::Prod>(frame);
+}
+void max(Frame& frame) { run_wide<accumulate::Max>(frame); }
+void min(Frame& frame) { run_wide<accumulate::Min>(frame); }
 void logsumexp(Frame& frame) {
   if (!is_float(frame.in().dtype)) refuse_dtype(frame);
-  run<accumulate::LogSumExp>(frame);
+  run<double>(frame, [] { return accumulate::LogSumExp(); });
 }
 
 }  // namespace interp_cumulative

@@ -1,4 +1,5 @@
 // Interpreter rules of the leaves (constant, full, iota) and of equations that own a sub-graph: they run its body.
+#include <algorithm>
 #include <string>
 
 #include "interpreter.hpp"
@@ -24,13 +25,12 @@ void iota(Frame& frame) {
   std::int64_t outer = 1, inner = 1;
   for (int i = 0; i < shape.rank(); ++i) (i < axis ? outer : inner) *= i == axis ? 1 : shape[static_cast<std::size_t>(i)];
   const std::int64_t n = shape[static_cast<std::size_t>(axis)];
-  with_type(frame.out().dtype, [&](auto tag) {
-    using T = decltype(tag);
-    T* out = frame.make<T>();
-    for (std::int64_t o = 0; o < outer; ++o)
-      for (std::int64_t i = 0; i < n; ++i)
-        for (std::int64_t k = 0; k < inner; ++k) *out++ = convert_value<T>(i);
-  });
+  const BufferRef indices = frame.scratch(static_cast<std::size_t>(shape.elements()) * sizeof(std::int64_t));
+  auto* next = indices->as<std::int64_t>();
+  for (std::int64_t o = 0; o < outer; ++o)
+    for (std::int64_t i = 0; i < n; ++i) next = std::fill_n(next, inner, i);
+  void* out = frame.make_bytes();
+  convert_elements(indices->data, DType::i64, out, frame.out().dtype, static_cast<std::size_t>(shape.elements()));
 }
 
 }  // namespace interp_leaf

@@ -134,6 +134,33 @@ void* Frame::make_bytes(std::size_t i) {
   return outputs[i]->data;
 }
 
+BufferRef Frame::scratch(std::size_t bytes) const {
+  try {
+    return allocate(bytes, name_of(equation.op).data());
+  } catch (const Error& error) {
+    fail(error.kind(), std::string(error.what()) + " to work in", equation.where);
+  }
+}
+
+BufferRef Frame::widened(std::size_t i) const {
+  const DType own = in(i).dtype, wide = wide_of(own);
+  if (own == wide) return inputs[i];
+  const auto n = static_cast<std::size_t>(in(i).elements());
+  BufferRef buffer = scratch(n * size_of(wide));
+  convert_elements(inputs[i]->data, own, buffer->data, wide, n);
+  return buffer;
+}
+
+void Frame::narrow(BufferRef wide, std::size_t i) {
+  const DType own = out(i).dtype;
+  if (own == wide_of(own)) {
+    outputs[i] = std::move(wide);
+    return;
+  }
+  void* target = make_bytes(i);
+  convert_elements(wide->data, wide_of(own), target, own, static_cast<std::size_t>(out(i).elements()));
+}
+
 void refuse_dtype(const Frame& frame) {
   std::string operands;
   for (std::size_t i = 0; i < frame.inputs.size(); ++i) operands += (i ? ", " : "") + frame.in(i).str();

@@ -37,6 +37,12 @@ struct Frame {
     return static_cast<T*>(make_bytes(i));
   }
   void* make_bytes(std::size_t i = 0);
+  /// Memory for the rule's own use.
+  BufferRef scratch(std::size_t bytes) const;
+  /// Operand i as elements of the wide dtype of its kind.
+  BufferRef widened(std::size_t i = 0) const;
+  /// Makes output i of elements of the wide dtype of its kind.
+  void narrow(BufferRef wide, std::size_t i = 0);
   template <class P>
   const P& params() const {
     return equation.as<P>();

@@ -1,0 +1,41 @@
+// Fusion: which equations of a Graph go into one kernel, and the loop nest of each.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "../trace/graph.hpp"
+#include "loop_nest.hpp"
+
+namespace vt::detail {
+
+/// Replaces equations that own a sub-graph they merely run (call, checkpoint, custom_*) by its equations.
+GraphBody inline_calls(const GraphBody&);
+
+/// A step of a program: a kernel, or one equation that is run by other means (a matrix product, the interpreter).
+struct FusedStep {
+  int equation = -1;  ///< ≥ 0: that equation of Fusion::graph instead of a kernel
+  Nest nest;
+  std::vector<Var> buffers;              ///< the Var (of Fusion::graph) behind each of the nest's buffers
+  std::vector<std::int64_t> arguments;   ///< the nest's scalar arguments, as bits
+  std::vector<int> fused;                ///< equations in the kernel, for explain
+  bool partial = false;                  ///< the first half of a reduction that was cut in two
+};
+
+struct Fusion {
+  GraphBody graph;           ///< as given, without calls; with extra Vars for partial results
+  std::vector<Var> storage;  ///< per Var: the Var whose buffer holds its elements (reshapes share), itself mostly
+  std::vector<FusedStep> steps;
+};
+
+struct FuseOptions {
+  bool matrix_products = false;  ///< leave every dot_general to a step of its own
+  int vector_bytes = 64;         ///< of the target; decides how reductions are cut
+};
+
+/// Is the equation compiled into loop nests (as opposed to a step of its own)?
+bool can_fuse(const GraphBody&, const Equation&);
+
+Fusion fuse(GraphBody graph, const FuseOptions& = {});
+
+}  // namespace vt::detail

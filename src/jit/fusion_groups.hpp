@@ -1,0 +1,95 @@
+// Groups of equations that become one kernel: how they are found and merged. Internal to fusion.
+#pragma once
+
+#include <vector>
+
+#include "fuse.hpp"
+#include "nest_builder.hpp"
+
+namespace vt::detail {
+
+/// A value that a kernel stores: into its own buffer, or as a part of a concatenation.
+struct FusionRoot {
+  Var value = -1;
+  Var target = -1;
+  int axis = -1;            ///< of the concatenation; −1: target is value itself
+  std::int64_t offset = 0;  ///< along it
+};
+
+/// A Var in memory that is read, and how its axes follow those of the reader's domain.
+struct FusionRead {
+  Var var = -1;
+  bool regular = false;    ///< axis i of the Var runs along domain axis axes[i] (−1: it has extent 1)
+  SmallVec<int, 6> axes;
+};
+
+struct FusionStage {
+  std::vector<FusionRoot> full;   ///< stored at every point of the domain
+  std::vector<int> reductions;    ///< equations
+  std::vector<FusionRoot> after;  ///< computed from the reductions' results, at every point of the kept axes
+  std::vector<FusionRead> full_reads, after_reads;
+};
+
+struct FusionGroup {
+  bool alive = true;
+  int equation = -1;  ///< ≥ 0: a step of its own, never merged
+  Shape domain;
+  Axes reduced;       ///< axes of the domain; empty for groups without reductions
+  bool has_reductions = false;
+  std::vector<FusionStage> stages;
+  int weight = 0;
+  std::vector<Var> defines;  ///< all Vars it computes into memory
+};
+
+class FusionPlanner {
+ public:
+  FusionPlanner(const GraphBody& graph, const FuseOptions& options);
+  void run();
+
+  NestSource source;
+  std::vector<FusionGroup> groups;
+  std::vector<int> order;         ///< alive groups, producers first
+  std::vector<char> kept;         ///< per Var: somebody outside its group (or the caller) reads it from memory
+
+  Shape kept_shape(const FusionGroup&) const;
+
+ private:
+  struct Place {
+    int group = -1, stage = -1;
+    enum class Kind { full, reduction, after } kind = Kind::full;
+  };
+  void classify();
+  void mark_stored();
+  void mark(Var v);
+  Var base_of(Var v) const;
+  int cost(Var v);
+  void make_groups();
+  void walk(Var v, bool regular, const SmallVec<int, 6>& axes, std::vector<FusionRead>& reads, bool root);
+  void merge_all();
+  bool try_merge(int producer, int consumer);
+  bool place_stage(const FusionGroup& a, int a_id, const FusionStage& stage, const FusionGroup& b, int first_stage, int* at, bool* as_after) const;
+  bool depends_indirectly(int consumer, int producer) const;
+  bool reaches(int from, int to, int skip_direct) const;
+  std::vector<int> inputs_of(int group) const;
+  int find(int g) const;
+  void sort_groups();
+  void mark_kept();
+
+  const GraphBody& graph_;
+  FuseOptions options_;
+  std::vector<std::vector<int>> uses_;          // per Var: equations that read it
+  std::vector<char> is_output_;
+  std::vector<int> cost_;
+  std::vector<char> inlined_, reduction_;       // per equation
+  std::vector<char> pieces_;                    // per equation: concatenations stored part by part
+  std::vector<Place> place_;                    // per Var: where it is computed
+  std::vector<std::vector<int>> definers_;      // per Var: groups that write it
+  mutable std::vector<int> leader_;             // union-find over groups
+  std::vector<std::pair<Var, SmallVec<int, 6>>> walked_;
+};
+
+/// The steps of a group, in order: one kernel, or two if its reduction is cut.
+void build_steps(const FusionPlanner& planner, const FusionGroup& group, GraphBody& graph, NestSource& source, const FuseOptions& options,
+                 std::vector<FusedStep>& steps);
+
+}  // namespace vt::detail

@@ -1,0 +1,174 @@
+// Printing of loop nests, and what can be read off them: needed values, dependence on loops.
+#include "loop_nest.hpp"
+
+#include <bit>
+#include <cstdio>
+
+namespace vt::detail {
+
+namespace nest_text {
+
+std::string number(const Scalar& s) {
+  if (is_unsigned(s.dtype)) return std::to_string(s.natural);
+  if (!is_float(s.dtype)) return std::to_string(s.integer);
+  char text[40];
+  std::snprintf(text, sizeof text, "%.17g", s.real);
+  return text;
+}
+
+std::string extent(const Nest& nest, int loop) {
+  const NestLoop& l = nest.loops[static_cast<std::size_t>(loop)];
+  if (l.block_of >= 0)
+    return "min(" + std::to_string(l.block) + ", " + (l.runtime ? "n" + std::to_string(loop) : std::to_string(l.total)) + " - " +
+           std::to_string(l.block) + "*d" + std::to_string(l.block_of) + ")";
+  return l.runtime ? "n" + std::to_string(loop) : std::to_string(l.extent);
+}
+
+std::string loop_line(const Nest& nest, int loop) {
+  const NestLoop& l = nest.loops[static_cast<std::size_t>(loop)];
+  return std::string(l.reduce ? "reduce d" : "for d") + std::to_string(loop) + " < " + extent(nest, loop);
+}
+
+void operand_lists(const Nest& nest, const NestValue& v, std::string& text) {
+  (void)nest;
+  for (int o : v.operands) text += " v" + std::to_string(o);
+}
+
+}  // namespace nest_text
+
+const char* name_of(ReduceOp op) {
+  constexpr const char* names[] = {"sum", "prod", "max", "min", "any", "all", "argmax", "argmin"};
+  return names[static_cast<int>(op)];
+}
+
+std::string describe_value(const Nest& nest, int value) {
+  const NestValue& v = nest.values[static_cast<std::size_t>(value)];
+  std::string text;
+  switch (v.kind) {
+    case NestValue::Kind::literal: text = "literal " + nest_text::number(v.literal); break;
+    case NestValue::Kind::argument: text = "argument a" + std::to_string(v.argument); break;
+    case NestValue::Kind::index: text = "index " + nest.indices.str(v.index); break;
+    case NestValue::Kind::in_range:
+      text = "in_range " + std::to_string(v.low) + " <= " + nest.indices.str(v.index) + " < " + std::to_string(v.high);
+      break;
+    case NestValue::Kind::load:
+      text = "load b" + std::to_string(v.buffer) + "[" + nest.indices.str(v.index) + "]";
+      if (v.mask >= 0) text += " if v" + std::to_string(v.mask);
+      break;
+    case NestValue::Kind::op:
+      text = describe(v.op, v.params);
+      nest_text::operand_lists(nest, v, text);
+      break;
+    case NestValue::Kind::reduced: text = "result r" + std::to_string(v.argument); break;
+  }
+  return text + " : " + name_of(v.dtype);
+}
+
+std::vector<int> needed_values(const Nest& nest, const std::vector<int>& roots) {
+  std::vector<bool> seen(nest.values.size(), false);
+  std::vector<int> pending = roots, found;
+  const auto visit = [&](int v) {
+    if (v >= 0 && !seen[static_cast<std::size_t>(v)]) {
+      seen[static_cast<std::size_t>(v)] = true;
+      pending.push_back(v);
+    }
+  };
+  pending.clear();
+  for (int r : roots) visit(r);
+  while (!pending.empty()) {
+    const int v = pending.back();
+    pending.pop_back();
+    const NestValue& value = nest.values[static_cast<std::size_t>(v)];
+    if (value.kind == NestValue::Kind::reduced) continue;
+    for (int o : value.operands) visit(o);
+    visit(value.mask);
+    if (value.index >= 0) nest.indices.each_value(value.index, visit);
+  }
+  for (std::size_t v = 0; v < seen.size(); ++v)
+    if (seen[v]) found.push_back(static_cast<int>(v));
+  return found;
+}
+
+std::vector<std::uint64_t> loop_dependences(const Nest& nest) {
+  std::vector<std::uint64_t> result(nest.values.size(), 0);
+  for (std::size_t v = 0; v < nest.values.size(); ++v) {
+    const NestValue& value = nest.values[v];
+    std::uint64_t bits = 0;
+    for (int o : value.operands) bits |= result[static_cast<std::size_t>(o)];
+    if (value.mask >= 0) bits |= result[static_cast<std::size_t>(value.mask)];
+    if (value.index >= 0) {
+      nest.indices.each_loop(value.index, [&](int l) { bits |= std::uint64_t{1} << l; });
+      nest.indices.each_value(value.index, [&](int o) { bits |= result[static_cast<std::size_t>(o)]; });
+    }
+    result[v] = bits;
+  }
+  return result;
+}
+
+std::string Nest::str() const {
+  std::string text = "buffers";
+  for (std::size_t b = 0; b < buffers.size(); ++b) {
+    text += std::string(b ? ", " : " ") + "b" + std::to_string(b) + ": " + name_of(buffers[b].dtype) + (buffers[b].written ? " out" : " in");
+    if (buffers[b].alias != static_cast<int>(b)) text += " like b" + std::to_string(buffers[b].alias);
+  }
+  text += "\n";
+  std::string indent;
+  for (int l : shared) {
+    text += indent + nest_text::loop_line(*this, l) + "\n";
+    indent += "  ";
+  }
+  std::vector<bool> printed(values.size(), false);
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    std::string inner = indent;
+    if (stages.size() > 1) text += indent + "stage " + std::to_string(s) + "\n";
+    // Ordinary loops, then reduce loops; stores after the reduce loops stand at the depth of the ordinary ones.
+    for (bool reduce : {false, true})
+      for (int l : stages[s].loops)
+        if (loops[static_cast<std::size_t>(l)].reduce == reduce) {
+          text += inner + nest_text::loop_line(*this, l) + "\n";
+          inner += "  ";
+        }
+    std::vector<int> roots;
+    for (const NestReduction& r : reductions)
+      if (r.stage == static_cast<int>(s)) {
+        roots.push_back(r.value);
+        roots.push_back(r.position);
+      }
+    for (const NestStore& w : stores)
+      if (w.stage == static_cast<int>(s) && !w.after) roots.push_back(w.value);
+    const auto print = [&](const std::vector<int>& wanted, const std::string& at) {
+      for (int v : needed_values(*this, wanted))
+        if (!printed[static_cast<std::size_t>(v)]) {
+          printed[static_cast<std::size_t>(v)] = true;
+          text += at + "v" + std::to_string(v) + " = " + describe_value(*this, v) + "\n";
+        }
+    };
+    const auto print_stores = [&](bool after, const std::string& at) {
+      for (const NestStore& w : stores)
+        if (w.stage == static_cast<int>(s) && w.after == after)
+          text += at + "store b" + std::to_string(w.buffer) + "[" + indices.str(w.index) + "] = v" + std::to_string(w.value) + "\n";
+    };
+    print(roots, inner);
+    for (std::size_t r = 0; r < reductions.size(); ++r)
+      if (reductions[r].stage == static_cast<int>(s)) {
+        text += inner + "r" + std::to_string(r) + " = " + name_of(reductions[r].op) + " v" + std::to_string(reductions[r].value);
+        if (reductions[r].position >= 0) text += " at v" + std::to_string(reductions[r].position);
+        text += std::string(" : ") + name_of(reductions[r].dtype) + "\n";
+      }
+    print_stores(false, inner);
+    std::string outer = indent;
+    for (int l : stages[s].loops)
+      if (!loops[static_cast<std::size_t>(l)].reduce) outer += "  ";
+    roots.clear();
+    for (const NestStore& w : stores)
+      if (w.stage == static_cast<int>(s) && w.after) roots.push_back(w.value);
+    if (!roots.empty()) {
+      text += outer + "then\n";
+      print(roots, outer);
+      print_stores(true, outer);
+    }
+  }
+  return text;
+}
+
+}  // namespace vt::detail

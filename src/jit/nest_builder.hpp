@@ -1,0 +1,88 @@
+// NestBuilder: writes the values of a kernel by walking back from what it stores, turning shape ops into index expressions.
+#pragma once
+
+#include <unordered_map>
+#include <vector>
+
+#include "fuse.hpp"
+#include "loop_nest.hpp"
+
+namespace vt::detail {
+
+using IndexVector = SmallVec<IndexId, 6>;
+
+/// Decides, for the builder, what of the Graph is in memory and what is computed on the spot.
+struct NestSource {
+  const GraphBody* graph = nullptr;
+  std::vector<int> definition;     ///< per Var: its equation, −1 for inputs
+  std::vector<char> stored;        ///< per Var: its elements are (also) in a buffer
+  std::vector<Var> storage;        ///< per Var: whose buffer
+};
+
+class NestBuilder {
+ public:
+  NestBuilder(const NestSource& source, FusedStep& step) : source_(source), step_(step), nest_(step.nest) {}
+
+  /// A new loop (none for a baked extent of 1) and its variable.
+  int add_loop(std::int64_t extent, bool reduce, bool runtime);
+  IndexId variable(int loop) { return nest_.indices.loop(loop, limit_of(loop)); }
+
+  /// This Var is computed here rather than loaded.
+  void compute_here(Var v, bool here) { here_[static_cast<std::size_t>(v)] = here; }
+  /// Reading `v` gives this value, whatever the index.
+  void bind(Var v, int value) { bound_[v] = value; }
+
+  /// The value of `v` at `index`, computed only where `mask` (a bool value; −1: everywhere) holds.
+  int value_at(Var v, const IndexVector& index, int mask = -1);
+  int buffer_of(Var v, bool written);
+  int add_value(NestValue v);
+  int literal(Scalar s);
+  int op(Op op, DType dtype, std::initializer_list<int> operands, ParamsRef params = {});
+  int convert(int value, DType dtype);
+  int load(Var v, const IndexVector& index, int mask);
+
+  Nest& nest() { return nest_; }
+  IndexTable& indices() { return nest_.indices; }
+  void prepare() { here_.assign(source_.graph->avals.size(), 0); }
+
+ private:
+  struct Key {
+    Var var;
+    int mask;
+    IndexVector index;
+    bool operator==(const Key&) const = default;
+  };
+  struct KeyHash {
+    std::size_t operator()(const Key& k) const {
+      std::size_t h = static_cast<std::size_t>(k.var) * 0x9e3779b97f4a7c15ull + static_cast<std::size_t>(k.mask + 1);
+      for (IndexId i : k.index) h = (h ^ static_cast<std::size_t>(i)) * 0x100000001b3ull;
+      return h;
+    }
+  };
+  std::int64_t limit_of(int loop) const;
+  int compute(const Equation& e, Var v, const IndexVector& index, int mask);
+  int elementwise(const Equation& e, Var v, const IndexVector& index, int mask);
+  int concatenate(const Equation& e, const IndexVector& index, int mask);
+  int pad(const Equation& e, const IndexVector& index, int mask);
+  int gather(const Equation& e, const IndexVector& index, int mask);
+  int dynamic_slice(const Equation& e, const IndexVector& index, int mask);
+  int dynamic_update_slice(const Equation& e, Var v, const IndexVector& index, int mask);
+  int full(const FullParams& p);
+  int both(int mask_a, int mask_b);
+  /// `low ≤ index < high`; −1 if always true, −2 if never.
+  int in_range(IndexId index, std::int64_t low, std::int64_t high);
+  /// An integer value moved into [0, most] as an index expression; `inside`: a bool value, whether it was there (on request).
+  IndexId clipped(int value, std::int64_t most, int* inside);
+
+  const NestSource& source_;
+  FusedStep& step_;
+  Nest& nest_;
+  std::vector<char> here_;
+  std::unordered_map<Var, int> bound_;
+  std::unordered_map<Var, int> buffers_;
+  std::unordered_map<Key, int, KeyHash> memo_;
+  std::unordered_multimap<std::size_t, int> known_;
+  std::vector<bool> counted_;
+};
+
+}  // namespace vt::detail

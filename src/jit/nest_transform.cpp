@@ -1,0 +1,171 @@
+// Rewriting of whole loop nests: joining adjacent loops, splitting loops at divisions, cutting long reductions.
+#include "nest_transform.hpp"
+
+#include <algorithm>
+#include <set>
+
+namespace vt::detail {
+
+namespace nest_rewriting {
+
+// Calls f(index expression) for every one in use.
+template <class F>
+void each_index(Nest& nest, const F& f) {
+  for (NestValue& v : nest.values)
+    if (v.index >= 0) f(v.index);
+  for (NestStore& s : nest.stores) f(s.index);
+  for (NestReduction& r : nest.reductions)
+    if (r.kept >= 0) f(r.kept);
+}
+
+// Outer loop a directly around loop b become one if each index sees a · (extent of b) + b.
+bool joinable(Nest& nest, int a, int b) {
+  const NestLoop &outer = nest.loops[static_cast<std::size_t>(a)], &inner = nest.loops[static_cast<std::size_t>(b)];
+  if (outer.reduce != inner.reduce || inner.runtime || outer.block_of >= 0 || inner.block_of >= 0) return false;
+  bool good = true;
+  each_index(nest, [&](IndexId e) {
+    if (!good) return;
+    const IndexTable& t = nest.indices;
+    good = !t.loop_inside_division(e, a) && !t.loop_inside_division(e, b) &&
+           t.factor_of_loop(e, a) == t.factor_of_loop(e, b) * inner.extent;
+  });
+  return good;
+}
+
+void join(Nest& nest, int a, int b) {
+  NestLoop& inner = nest.loops[static_cast<std::size_t>(b)];
+  const NestLoop& outer = nest.loops[static_cast<std::size_t>(a)];
+  inner.extent *= outer.extent;
+  inner.runtime = outer.runtime;
+  nest.indices.loop(b, inner.runtime ? IndexTable::unbounded : inner.extent);
+  std::vector<IndexId> replacement(nest.loops.size(), -1);
+  replacement[static_cast<std::size_t>(a)] = nest.indices.constant(0);
+  substitute_loops(nest, replacement);
+}
+
+void join_in(Nest& nest, SmallVec<int, 6>& list) {
+  // Reduce loops run inside the others, so they are neighbours of each other only.
+  for (std::size_t i = 0; i + 1 < list.size();) {
+    if (joinable(nest, list[i], list[i + 1])) {
+      join(nest, list[i], list[i + 1]);
+      list.erase(list.begin() + i);
+      if (i > 0) --i;
+    } else {
+      ++i;
+    }
+  }
+}
+
+// A loop d whose variable occurs as (f·d + …)/k or %k with f | k is split into d = (k/f)·outer + inner.
+struct Cut {
+  int loop = -1;
+  std::int64_t by = 0;
+};
+Cut find_cut(Nest& nest) {
+  Cut best;
+  const auto look = [&](const auto& self, IndexId e) -> void {
+    for (const IndexTerm& term : nest.indices[e].terms) {
+      const IndexAtom& a = nest.indices.atom(term.atom);
+      if (a.kind == IndexAtom::Kind::loop || a.kind == IndexAtom::Kind::value) continue;
+      for (const IndexTerm& inner : nest.indices[a.of].terms) {
+        const IndexAtom& l = nest.indices.atom(inner.atom);
+        if (l.kind != IndexAtom::Kind::loop || inner.factor <= 0 || a.by % inner.factor != 0) continue;
+        const NestLoop& loop = nest.loops[static_cast<std::size_t>(l.id)];
+        const std::int64_t by = a.by / inner.factor;
+        if (by > 1 && loop.extent > by && loop.extent % by == 0 && loop.block_of < 0 && (best.loop < 0 || by < best.by)) best = {l.id, by};
+      }
+      self(self, a.of);
+    }
+  };
+  each_index(nest, [&](IndexId e) { look(look, e); });
+  return best;
+}
+
+void split(Nest& nest, const Cut& cut) {
+  NestLoop inner;
+  NestLoop& outer = nest.loops[static_cast<std::size_t>(cut.loop)];
+  inner.extent = cut.by;
+  inner.reduce = outer.reduce;
+  outer.extent /= cut.by;
+  const int fresh = static_cast<int>(nest.loops.size());
+  const bool runtime = outer.runtime;
+  const std::int64_t rounds = outer.extent;
+  nest.loops.push_back(inner);
+  const IndexId high = nest.indices.loop(cut.loop, runtime ? IndexTable::unbounded : rounds);
+  const IndexId low = nest.indices.loop(fresh, cut.by);
+  std::vector<IndexId> replacement(nest.loops.size(), -1);
+  replacement[static_cast<std::size_t>(cut.loop)] = nest.indices.add(nest.indices.scale(high, cut.by), low);
+  substitute_loops(nest, replacement);
+  const auto place = [&](SmallVec<int, 6>& list) {
+    for (std::size_t i = 0; i < list.size(); ++i)
+      if (list[i] == cut.loop) {
+        list.insert(list.begin() + i + 1, fresh);
+        if (rounds == 1 && !runtime) list.erase(list.begin() + i);
+        return;
+      }
+  };
+  place(nest.shared);
+  for (NestStage& s : nest.stages) place(s.loops);
+}
+
+}  // namespace nest_rewriting
+
+void substitute_loops(Nest& nest, const std::vector<IndexId>& replacement) {
+  nest_rewriting::each_index(nest, [&](IndexId& e) { e = nest.indices.substitute(e, replacement); });
+}
+
+void normalise_loops(Nest& nest) {
+  // A few splits suffice for reshapes; more mean an irregular pattern that splitting does not help.
+  for (int round = 0; round < 6 && nest.loops.size() < 40; ++round) {
+    const nest_rewriting::Cut cut = nest_rewriting::find_cut(nest);
+    if (cut.loop < 0) break;
+    nest_rewriting::split(nest, cut);
+  }
+  nest_rewriting::join_in(nest, nest.shared);
+  for (NestStage& s : nest.stages) nest_rewriting::join_in(nest, s.loops);
+}
+
+int cut_loop(Nest& nest, int loop, std::int64_t block) {
+  NestLoop& inner = nest.loops[static_cast<std::size_t>(loop)];
+  NestLoop outer;
+  outer.extent = (inner.extent + block - 1) / block;
+  outer.runtime = inner.runtime;
+  const int fresh = static_cast<int>(nest.loops.size());
+  inner.total = inner.extent;
+  inner.block_of = fresh;
+  inner.block = block;
+  inner.extent = std::min(inner.extent, block);
+  nest.loops.push_back(outer);
+  const IndexId high = nest.indices.loop(fresh, outer.runtime ? IndexTable::unbounded : outer.extent);
+  const IndexId low = nest.indices.loop(loop, block);
+  std::vector<IndexId> replacement(nest.loops.size(), -1);
+  replacement[static_cast<std::size_t>(loop)] = nest.indices.add(nest.indices.scale(high, block), low);
+  substitute_loops(nest, replacement);
+  SmallVec<int, 6>& list = nest.stages[0].loops;
+  list.insert(list.begin(), fresh);
+  return fresh;
+}
+
+void find_updates_in_place(Nest& nest) {
+  for (const NestStore& s : nest.stores) {
+    const auto w = static_cast<std::size_t>(s.buffer);
+    int stores = 0;
+    for (const NestStore& other : nest.stores) stores += other.buffer == s.buffer;
+    bool reads_result = false;
+    for (const NestValue& v : nest.values) reads_result = reads_result || (v.kind == NestValue::Kind::load && v.buffer == s.buffer);
+    if (stores != 1 || reads_result || nest.buffers[w].alias != s.buffer || nest.stages.size() > 1) continue;
+    for (std::size_t r = 0; r < nest.buffers.size(); ++r) {
+      if (nest.buffers[r].written || nest.buffers[r].alias != static_cast<int>(r) || r == w) continue;
+      if (size_of(nest.buffers[r].dtype) != size_of(nest.buffers[w].dtype)) continue;
+      bool same = true, taken = false;
+      for (const NestValue& v : nest.values)
+        if (v.kind == NestValue::Kind::load && v.buffer == static_cast<int>(r)) same = same && v.index == s.index;
+      for (const NestBuffer& b : nest.buffers) taken = taken || (&b != &nest.buffers[r] && b.alias == static_cast<int>(r));
+      if (!same || taken) continue;
+      nest.buffers[w].alias = static_cast<int>(r);
+      break;
+    }
+  }
+}
+
+}  // namespace vt::detail

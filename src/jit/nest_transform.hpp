@@ -1,0 +1,21 @@
+// Rewriting of whole loop nests: joining adjacent loops, splitting loops at divisions, cutting long reductions.
+#pragma once
+
+#include "loop_nest.hpp"
+
+namespace vt::detail {
+
+/// Replaces loop variables in every index expression of the nest; −1 leaves one as it is.
+void substitute_loops(Nest&, const std::vector<IndexId>& replacement);
+
+/// Splits loops so that quotients and remainders by a constant become loops of their own, and joins adjacent loops that every
+/// access walks through as one.
+void normalise_loops(Nest&);
+
+/// Cuts reduce loop `loop` into blocks of `block` rounds: a new, ordinary loop (returned) counts the blocks.
+int cut_loop(Nest&, int loop, std::int64_t block);
+
+/// Says which buffers may share memory: a result that is stored where one operand was read, element by element.
+void find_updates_in_place(Nest&);
+
+}  // namespace vt::detail

@@ -1,0 +1,257 @@
+// Chooses loop order, vector loop and parallel loop by a cost model over accesses and ops.
+#include "schedule.hpp"
+
+#include <algorithm>
+#include <bit>
+
+namespace vt::detail {
+
+namespace scheduling {
+
+constexpr int masked_body_weight = 80;     // larger bodies are emitted once, with masks, as code generation dominates
+constexpr std::int64_t block_elements = 32768;  // of a cut reduction
+constexpr std::int64_t block_rows = 256;   // at least, for vertical ones
+
+const NestLoop& loop_of(const Nest& nest, int l) { return nest.loops[static_cast<std::size_t>(l)]; }
+
+// Bytes per lane that the registers are sized for: the widest dtype, but 4 where only some values are 8 bytes wide.
+int lane_bytes(const Nest& nest) {
+  int most = 1, wide = 0, all = 0;
+  for (const NestValue& v : nest.values) {
+    if (v.kind == NestValue::Kind::literal || v.kind == NestValue::Kind::argument) continue;
+    int bytes = static_cast<int>(size_of(v.dtype));
+    if (v.dtype == DType::f16 || v.dtype == DType::bf16 || v.kind == NestValue::Kind::index) bytes = std::max(bytes, 4);
+    most = std::max(most, bytes);
+    wide += bytes == 8;
+    ++all;
+  }
+  return most == 8 && wide * 2 < all ? 4 : most;
+}
+
+struct Body {
+  std::vector<int> values;
+  std::vector<const NestStore*> stores;
+};
+
+Body body_of(const Nest& nest, int stage, bool after) {
+  Body body;
+  std::vector<int> roots;
+  for (const NestStore& s : nest.stores)
+    if (s.stage == stage && s.after == after) {
+      body.stores.push_back(&s);
+      roots.push_back(s.value);
+    }
+  if (!after)
+    for (const NestReduction& r : nest.reductions)
+      if (r.stage == stage) {
+        roots.push_back(r.value);
+        roots.push_back(r.position);
+      }
+  body.values = needed_values(nest, roots);
+  return body;
+}
+
+// About the time of one element with lanes along `loop`, in units of a vector addition.
+double cost_along(const Nest& nest, const Body& body, int loop, int lanes, const std::vector<std::uint64_t>& dependences, bool horizontal) {
+  const std::uint64_t bit = std::uint64_t{1} << loop;
+  double work = 1;  // the loop itself
+  const auto access = [&](IndexId index) {
+    const LaneStep s = lane_step(nest, index, loop, lanes, dependences);
+    if (!s.regular) return 0.8 * lanes + 2;
+    if (s.step == 0) return 0.3;
+    if (s.step == 1) return 1.0;
+    if (s.step == -1) return 2.0;
+    return s.step >= 2 && s.step <= 4 ? 1.5 * static_cast<double>(s.step) : 0.7 * lanes + 2;
+  };
+  for (int id : body.values) {
+    const NestValue& v = nest.values[static_cast<std::size_t>(id)];
+    if (v.kind == NestValue::Kind::load) work += access(v.index);
+    else if (!(dependences[static_cast<std::size_t>(id)] & bit)) continue;
+    else if (v.kind == NestValue::Kind::op) work += op_weight(v.op, v.dtype);
+    else if (v.kind == NestValue::Kind::index || v.kind == NestValue::Kind::in_range) work += 1;
+  }
+  for (const NestStore* s : body.stores) work += 1.5 * access(s->index);
+  const std::int64_t extent = std::max<std::int64_t>(loop_of(nest, loop).extent, 1);
+  const std::int64_t vectors = (extent + lanes - 1) / lanes;
+  if (horizontal) work += 12.0 / static_cast<double>(vectors);  // combining the lanes
+  return work * static_cast<double>(vectors) / static_cast<double>(extent);
+}
+
+int choose_parallel(const Nest& nest, const Schedule& schedule) {
+  SmallVec<int, 6> candidates = nest.shared;
+  if (nest.stages.size() == 1) {
+    for (int l : schedule.stages[0].order)
+      if (!loop_of(nest, l).reduce) candidates.push_back(l);
+    const StageSchedule& s = schedule.stages[0];
+    if (s.mode == StageSchedule::Mode::vertical) candidates.push_back(s.vector_loop);
+  }
+  int best = -1;
+  for (int l : candidates) {
+    const std::int64_t extent = loop_of(nest, l).extent;
+    if (loop_of(nest, l).block_of >= 0) continue;
+    if (best < 0 || (loop_of(nest, best).extent < 64 && extent > loop_of(nest, best).extent * (nest.stages.size() == 1 ? 4 : 1))) best = l;
+  }
+  return best;
+}
+
+}  // namespace scheduling
+
+int op_weight(Op op, DType d) {
+  switch (op) {
+    case Op::exp: case Op::exp2: case Op::sigmoid: case Op::expm1: case Op::log: case Op::log2: case Op::log1p: case Op::tanh: return 15;
+    case Op::sin: case Op::cos: case Op::tan: case Op::asin: case Op::acos: case Op::atan: case Op::sinh: case Op::cosh: case Op::asinh:
+    case Op::acosh: case Op::atanh: case Op::erf: case Op::erfc: case Op::erf_inv: case Op::cbrt: case Op::atan2:
+      return 25;
+    case Op::pow: case Op::lgamma: case Op::digamma: return 60;
+    case Op::div: return is_float(d) ? 4 : 15;
+    case Op::rem: return 20;
+    case Op::sqrt: case Op::rsqrt: return 6;
+    case Op::max: case Op::min: case Op::nextafter: case Op::sign: return 3;
+    default: return d == DType::f16 || d == DType::bf16 ? 4 : 1;
+  }
+}
+
+LaneStep lane_step(const Nest& nest, IndexId index, int loop, int lanes, const std::vector<std::uint64_t>& dependences) {
+  LaneStep total{true, 0};
+  const std::uint64_t bit = std::uint64_t{1} << loop;
+  for (const IndexTerm& t : nest.indices[index].terms) {
+    const IndexAtom& a = nest.indices.atom(t.atom);
+    switch (a.kind) {
+      case IndexAtom::Kind::loop:
+        if (a.id == loop) total.step += t.factor;
+        break;
+      case IndexAtom::Kind::value:
+        if (dependences[static_cast<std::size_t>(a.id)] & bit) return {};
+        break;
+      default: {
+        const LaneStep inner = lane_step(nest, a.of, loop, lanes, dependences);
+        if (!inner.regular) return {};
+        if (inner.step == 0) break;
+        // Vectors start at multiples of `lanes`. If everything else is a multiple of what a vector spans, and so is the
+        // divisor, then no vector crosses a border.
+        const std::int64_t span = inner.step * lanes;
+        const IndexExpr& e = nest.indices[a.of];
+        bool aligned = span > 0 && a.by % span == 0 && e.constant % span == 0;
+        for (const IndexTerm& other : e.terms) {
+          const IndexAtom& o = nest.indices.atom(other.atom);
+          if (!(o.kind == IndexAtom::Kind::loop && o.id == loop)) aligned = aligned && other.factor % span == 0;
+        }
+        if (!aligned) return {};
+        if (a.kind == IndexAtom::Kind::remainder) total.step += t.factor * inner.step;
+      }
+    }
+  }
+  return total;
+}
+
+Schedule choose_schedule(const Nest& nest, int vector_bytes) {
+  using namespace scheduling;
+  using Mode = StageSchedule::Mode;
+  Schedule schedule;
+  const std::vector<std::uint64_t> dependences = loop_dependences(nest);
+  schedule.lanes = std::max(vector_bytes / lane_bytes(nest), 1);
+  bool any_vector = false;
+  for (std::size_t k = 0; k < nest.stages.size(); ++k) {
+    StageSchedule s;
+    const Body body = body_of(nest, static_cast<int>(k), false);
+    const NestStage& stage = nest.stages[k];
+    bool reduces = false, finds_position = false;
+    for (const NestReduction& r : nest.reductions) {
+      reduces = reduces || r.stage == static_cast<int>(k);
+      finds_position = finds_position || (r.stage == static_cast<int>(k) && r.position >= 0);
+    }
+    double best = 0;
+    for (int l : stage.loops) {
+      const NestLoop& loop = loop_of(nest, l);
+      if (loop.extent == 1 && !loop.runtime) continue;
+      const bool vertical = reduces && !loop.reduce;
+      if (vertical && (nest.stages.size() > 1 || loop.block_of >= 0)) continue;
+      const double cost = cost_along(nest, body, l, schedule.lanes, dependences, reduces && loop.reduce) + (vertical ? 0.05 : 0);
+      // Of equals the innermost: it comes last.
+      if (s.vector_loop < 0 || cost <= best) {
+        s.vector_loop = l;
+        best = cost;
+      }
+    }
+    // One lane at a time where vectors would be no faster: all accesses irregular, or the loop is tiny.
+    if (s.vector_loop >= 0) {
+      double one = 1;
+      for (int id : body.values) {
+        const NestValue& v = nest.values[static_cast<std::size_t>(id)];
+        if (v.kind == NestValue::Kind::load) one += 1;
+        else if (v.kind == NestValue::Kind::op) one += op_weight(v.op, v.dtype);
+      }
+      if (best > one * 1.5) s.vector_loop = -1;
+    }
+    s.mode = !reduces ? Mode::elementwise : s.vector_loop >= 0 && !loop_of(nest, s.vector_loop).reduce ? Mode::vertical : Mode::horizontal;
+    for (bool reduce : {false, true})
+      for (int l : stage.loops)
+        if (loop_of(nest, l).reduce == reduce && l != s.vector_loop) s.order.push_back(l);
+    if (s.vector_loop >= 0 && s.mode != Mode::vertical) s.order.push_back(s.vector_loop);
+    int weight = 0;
+    for (int id : body.values) {
+      const NestValue& v = nest.values[static_cast<std::size_t>(id)];
+      weight += v.kind == NestValue::Kind::op ? op_weight(v.op, v.dtype) : 1;
+    }
+    s.masked = weight > masked_body_weight;
+    if (s.mode == Mode::horizontal && s.vector_loop >= 0 && !finds_position) {
+      // Additions take about four cycles and two run at a time; rows must be long enough to fill the accumulators.
+      int count = weight <= 6 ? 8 : weight <= 20 ? 4 : weight <= masked_body_weight ? 2 : 1;
+      while (count > 1 && !loop_of(nest, s.vector_loop).runtime && loop_of(nest, s.vector_loop).extent < std::int64_t{2} * count * schedule.lanes) count /= 2;
+      s.accumulators = count;
+    }
+    if (s.mode == Mode::vertical) s.accumulators = finds_position ? 1 : weight <= 6 ? 4 : weight <= 20 ? 2 : 1;
+    any_vector = any_vector || s.vector_loop >= 0;
+    schedule.stages.push_back(std::move(s));
+  }
+  if (!any_vector) schedule.lanes = 1;
+  schedule.parallel_loop = choose_parallel(nest, schedule);
+  return schedule;
+}
+
+ReductionCut find_reduction_cut(const Nest& nest, const Schedule& schedule) {
+  using namespace scheduling;
+  if (nest.stages.size() != 1 || !nest.shared.empty() || nest.reductions.empty()) return {};
+  for (const NestReduction& r : nest.reductions)
+    if (r.position >= 0) return {};
+  std::int64_t inner = 1;  // elements per round of the outermost reduce loop
+  ReductionCut cut;
+  for (int l : nest.stages[0].loops) {
+    const NestLoop& loop = loop_of(nest, l);
+    if (!loop.reduce) continue;
+    if (loop.block_of >= 0) return {};
+    if (cut.loop < 0) cut.loop = l;
+    else inner *= loop.extent;
+  }
+  if (cut.loop < 0) return {};
+  const bool vertical = schedule.stages[0].mode == StageSchedule::Mode::vertical;
+  if (vertical) {
+    const std::int64_t columns = loop_of(nest, schedule.stages[0].vector_loop).extent;
+    cut.block = std::max(block_rows, block_elements / std::max<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(columns * inner)), 1));
+  } else {
+    cut.block = std::max<std::int64_t>(block_elements / std::max<std::int64_t>(inner, 1), 1);
+  }
+  if (loop_of(nest, cut.loop).extent < 2 * cut.block) return {};
+  return cut;
+}
+
+std::string Schedule::str(const Nest& nest) const {
+  std::string text = "schedule lanes " + std::to_string(lanes);
+  if (parallel_loop >= 0) text += ", threads along d" + std::to_string(parallel_loop);
+  text += "\n";
+  for (std::size_t k = 0; k < stages.size(); ++k) {
+    const StageSchedule& s = stages[k];
+    constexpr const char* modes[] = {"element-wise", "horizontal", "vertical"};
+    if (nest.stages.size() > 1) text += "  stage " + std::to_string(k) + ":";
+    else text += " ";
+    text += std::string(" ") + modes[static_cast<int>(s.mode)] + ", loops";
+    for (int l : s.order) text += " d" + std::to_string(l);
+    if (s.vector_loop >= 0) text += ", vector d" + std::to_string(s.vector_loop);
+    if (s.accumulators > 1) text += (s.mode == StageSchedule::Mode::vertical ? ", rows " : ", accumulators ") + std::to_string(s.accumulators);
+    if (s.masked) text += ", masked";
+    text += "\n";
+  }
+  return text;
+}
+
+}  // namespace vt::detail

@@ -1,0 +1,51 @@
+// Scheduling: for each stage of a nest the order of its loops, which one is the vector loop and how reductions use it; for the
+// whole nest the loop that threads share. Decided by shapes and target alone, and printed with the nest.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "loop_nest.hpp"
+
+namespace vt::detail {
+
+struct StageSchedule {
+  enum class Mode : std::uint8_t {
+    elementwise,  ///< no reduction; the vector loop is innermost
+    horizontal,   ///< lanes go along a reduce loop and are combined at its end
+    vertical,     ///< lanes go along an ordinary loop; accumulators lie in a local array
+  } mode = Mode::elementwise;
+  SmallVec<int, 6> order;  ///< loops, outermost first; vertical: without the vector loop, ordinary ones first
+  int vector_loop = -1;    ///< −1: one lane
+  int accumulators = 1;    ///< horizontal: independent ones; vertical: rows taken at a time
+  bool masked = false;     ///< one body whose lanes are masked, instead of a body and a masked tail
+};
+
+struct Schedule {
+  int lanes = 1;
+  int parallel_loop = -1;  ///< −1: the kernel runs on one thread
+  std::vector<StageSchedule> stages;
+  std::string str(const Nest&) const;
+};
+
+/// How an index moves from lane to lane of a vector along `loop`.
+struct LaneStep {
+  bool regular = false;
+  std::int64_t step = 0;  ///< 0: the same for all lanes
+};
+LaneStep lane_step(const Nest&, IndexId, int loop, int lanes, const std::vector<std::uint64_t>& dependences);
+
+Schedule choose_schedule(const Nest&, int vector_bytes);
+
+/// A reduce loop to be cut into blocks of `block` rounds that are reduced on their own first, for accuracy and for threads.
+/// loop −1: none.
+struct ReductionCut {
+  int loop = -1;
+  std::int64_t block = 0;
+};
+ReductionCut find_reduction_cut(const Nest&, const Schedule&);
+
+/// Cost of one op in about the cost of an addition.
+int op_weight(Op, DType);
+
+}  // namespace vt::detail

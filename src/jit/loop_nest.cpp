@@ -100,6 +100,11 @@ std::vector<std::uint64_t> loop_dependences(const Nest& nest) {
       nest.indices.each_loop(value.index, [&](int l) { bits |= std::uint64_t{1} << l; });
       nest.indices.each_value(value.index, [&](int o) { bits |= result[static_cast<std::size_t>(o)]; });
     }
+    if (value.kind == NestValue::Kind::reduced) {
+      for (int l : nest.shared) bits |= std::uint64_t{1} << l;
+      for (int l : nest.stages[static_cast<std::size_t>(nest.reductions[static_cast<std::size_t>(value.argument)].stage)].loops)
+        if (!nest.loops[static_cast<std::size_t>(l)].reduce) bits |= std::uint64_t{1} << l;
+    }
     result[v] = bits;
   }
   return result;

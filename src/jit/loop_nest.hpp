@@ -96,7 +96,8 @@ std::string describe_value(const Nest&, int value);
 
 /// The values that `roots` need, in order, without going below `reduced` values.
 std::vector<int> needed_values(const Nest&, const std::vector<int>& roots);
-/// Loops that a value depends on, as a bit mask over loop numbers (at most 64 loops). Does not look through `reduced`.
+/// Loops that a value depends on, as a bit mask over loop numbers (at most 64 loops); a reduction's result depends on the loops
+/// it was kept for.
 std::vector<std::uint64_t> loop_dependences(const Nest&);
 
 }  // namespace vt::detail

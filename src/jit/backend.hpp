@@ -1,0 +1,49 @@
+// Backend: what a device must offer to programs: kernels from loop nests, and matrix products.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "loop_nest.hpp"
+#include "matmul_spec.hpp"
+#include "schedule.hpp"
+
+namespace vt::detail {
+
+/// A compiled nest. `buffers` in the nest's order; `arguments`: the runtime loops' extents in loop order, then the nest's scalars;
+/// [begin, end): the range of the parallel loop.
+struct Kernel {
+  using Function = void(void* const* buffers, const std::int64_t* arguments, std::int64_t begin, std::int64_t end);
+  Function* function = nullptr;
+  std::shared_ptr<const void> keep;  ///< owns the code
+};
+
+/// A matrix product made ready to run.
+class ProductKernel {
+ public:
+  virtual ~ProductKernel() = default;
+  virtual void run(const void* a, const void* b, void* c) const = 0;
+  virtual std::string describe() const = 0;
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual int vector_bytes() const = 0;
+  /// Any thread. Throws: Error(backend).
+  virtual Kernel compile(const Nest&, const Schedule&) const = 0;
+  virtual std::shared_ptr<const ProductKernel> product(const MatmulSpec&) const = 0;
+};
+
+/// The CPU's backend, or null when LLVM cannot be used; `reason` then says why.
+const Backend* cpu_backend(std::string* reason);
+
+/// The folder that VT_DUMP names, or empty.
+const std::string& dump_folder();
+/// Writes `text` to a file of the dump folder; failures become warnings.
+void dump_text(const std::string& name, const std::string& text);
+/// A short name for a kernel: the hash of its text.
+std::string short_name(const std::string& text);
+
+}  // namespace vt::detail

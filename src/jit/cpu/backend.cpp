@@ -1,0 +1,79 @@
+// The CPU as a Backend: nests through the emitter and the code cache, matrix products through their own kernels.
+#include "../backend.hpp"
+
+#include "../counters.hpp"
+#include "code_cache.hpp"
+#include "emit_nest.hpp"
+#include "matmul.hpp"
+
+namespace vt::detail {
+
+namespace cpu {
+
+#if VT_HAS_LLVM_HEADERS
+
+namespace backend {
+
+class CpuProduct : public ProductKernel {
+ public:
+  explicit CpuProduct(std::shared_ptr<const Matmul> matmul) : matmul_(std::move(matmul)) {}
+  void run(const void* a, const void* b, void* c) const override { matmul_->run(a, b, c); }
+  std::string describe() const override { return matmul_->describe(); }
+
+ private:
+  std::shared_ptr<const Matmul> matmul_;
+};
+
+class CpuBackend : public Backend {
+ public:
+  int vector_bytes() const override { return host_target().vector_bytes; }
+
+  Kernel compile(const Nest& nest, const Schedule& schedule) const override {
+    const std::string key = nest.str() + schedule.str(nest);
+    const std::string names[] = {"kernel"};
+    if (!dump_folder().empty()) dump(key, nest, schedule);
+    const auto code = cached_code(key, names, [&](IrBuilder& b) { emit_nest(b, names[0], nest, schedule); });
+    const AccessCounts accesses = count_accesses(nest, schedule);
+    Counters& c = counters();
+    count(c.vector_kernels, schedule.lanes > 1);
+    count(c.contiguous_accesses, static_cast<std::uint64_t>(accesses.contiguous));
+    count(c.strided_accesses, static_cast<std::uint64_t>(accesses.strided));
+    count(c.gathers, static_cast<std::uint64_t>(accesses.gathers));
+    count(c.scalarised_accesses, static_cast<std::uint64_t>(accesses.scalarised));
+    return {code->function<Kernel::Function>(0), code};
+  }
+
+  std::shared_ptr<const ProductKernel> product(const MatmulSpec& spec) const override {
+    std::shared_ptr<const Matmul> matmul = make_matmul(spec);
+    return matmul ? std::make_shared<CpuProduct>(std::move(matmul)) : nullptr;
+  }
+
+ private:
+  static void dump(const std::string& key, const Nest& nest, const Schedule& schedule) {
+    IrBuilder b;
+    emit_nest(b, "kernel", nest, schedule);
+    const std::string name = short_name(key);
+    dump_text(name + ".nest.txt", key);
+    dump_text(name + ".ll", b.text());
+    dump_text(name + ".s", compile_assembly(b));
+  }
+};
+
+}  // namespace backend
+
+#endif
+
+}  // namespace cpu
+
+const Backend* cpu_backend(std::string* reason) {
+  *reason = cpu::llvm_unavailable_reason();
+  if (!reason->empty()) return nullptr;
+#if VT_HAS_LLVM_HEADERS
+  static const cpu::backend::CpuBackend backend;
+  return &backend;
+#else
+  return nullptr;
+#endif
+}
+
+}  // namespace vt::detail

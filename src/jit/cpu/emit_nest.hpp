@@ -1,0 +1,96 @@
+// From a loop nest and its schedule to LLVM code: one function per nest.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "../loop_nest.hpp"
+#include "../schedule.hpp"
+#include "ir_builder.hpp"
+
+#if VT_HAS_LLVM_HEADERS
+
+namespace vt::detail::cpu {
+
+/// A kernel: buffers in the nest's order, then the run-time numbers (the runtime loops' extents in loop order, the nest's scalar
+/// arguments), then the range of the parallel loop (ignored without one).
+using NestFunction = void(void* const* buffers, const std::int64_t* arguments, std::int64_t begin, std::int64_t end);
+
+/// What the vector accesses of a kernel are, for the counters.
+struct AccessCounts {
+  int contiguous = 0, strided = 0, gathers = 0, scalarised = 0;
+};
+AccessCounts count_accesses(const Nest&, const Schedule&);
+
+/// Emits `void name(...)`.
+void emit_nest(IrBuilder&, const std::string& name, const Nest&, const Schedule&);
+
+/// An element-wise op on registers of equal lanes; `dtype` is the result's.
+Value emit_op(IrBuilder&, Op op, DType dtype, const ParamsRef& params, std::span<const Value> operands);
+
+/// Emits the values of a nest: each once per scope, as a scalar where it is the same for all lanes.
+class ValueEmitter {
+ public:
+  ValueEmitter(IrBuilder& builder, const Nest& nest, const Schedule& schedule);
+
+  /// Kernel parameters and extents; call once inside the function.
+  void load_arguments();
+  Value extent(int loop);
+  /// Total rounds of a loop that is cut into blocks, else its extent.
+  void set_vector_loop(int loop);  ///< −1: values are scalars
+  int vector_loop() const { return vector_loop_; }
+  int lanes() const { return vector_loop_ >= 0 ? schedule_.lanes : 1; }
+
+  void enter(int loop, Value position);  ///< the loop is open; for the vector loop, `position` is that of lane 0
+  void leave(int loop);
+  void set_mask(Value mask) { mask_ = mask; }  ///< of the tail; none: all lanes
+  Value mask() const { return mask_; }
+  Value position(int loop) const { return positions_[static_cast<std::size_t>(loop)]; }
+
+  /// What was emitted so far; giving it back forgets what came after (values emitted inside a loop are not known outside).
+  std::vector<Value> known() const { return known_; }
+  void restore(std::vector<Value> known) { known_ = std::move(known); }
+  void bind_result(int reduction, Value v);  ///< the value of `reduced` values of this reduction
+  void stage_done(int stage) { stages_done_ = stage + 1; }
+
+  /// Emits those of `values` that no loop still to be opened changes.
+  void hoist(const std::vector<int>& values);
+  Value get(int value);          ///< scalar or `lanes()` wide
+  Value get_lanes(int value);    ///< `lanes()` wide
+  Value widen(Value v) { return v.lanes == lanes() ? v : b_.splat(v, lanes()); }
+  void store(const NestStore&);
+
+ private:
+  bool varies(int value) const {
+    return vector_loop_ >= 0 && ((dependences_[static_cast<std::size_t>(value)] >> vector_loop_) & 1u) != 0;
+  }
+  Value emit(int value);
+  Value emit_load(const NestValue& v);
+  Value emit_index_value(const NestValue& v);
+  Value emit_in_range(const NestValue& v);
+  Value scalar_index(IndexId e, bool skip_varying);  // at lane 0; skip_varying: without the terms that differ between lanes
+  Value lane_indices(IndexId e, Value* base);        // e = base (i64 scalar) + lanes
+  Value full_lanes(IndexId e);                       // all of e as i64 or i32 lanes
+  bool term_varies(const IndexTerm& t) const;
+  Value floor_divide(Value x, std::int64_t by, bool may_be_negative);
+  Value pointer(int buffer);
+  Value with_tail(Value mask);  // mask and the tail mask; either may be none
+
+  IrBuilder& b_;
+  const Nest& nest_;
+  const Schedule& schedule_;
+  std::vector<std::uint64_t> dependences_;
+  std::vector<int> ready_stage_;     // per value: stages that must be done before it is known
+  std::vector<Value> known_;
+  std::vector<Value> positions_;     // per loop
+  std::vector<Value> extents_, scalars_, pointers_;
+  std::uint64_t open_ = 0;
+  int vector_loop_ = -1;
+  int stages_done_ = 0;
+  Value mask_;
+};
+
+}  // namespace vt::detail::cpu
+
+#endif  // VT_HAS_LLVM_HEADERS

@@ -1,0 +1,167 @@
+// Element-wise ops on registers: the CPU's row for every op of the op table.
+#include "emit_nest.hpp"
+
+#if VT_HAS_LLVM_HEADERS
+
+#include "math.hpp"
+
+namespace vt::detail::cpu {
+
+namespace nest_ops {
+
+using Operands = std::span<const Value>;
+
+// x^n by squaring, in the order the interpreter documents: for negative n the reciprocal of x^|n|.
+Value integer_power(IrBuilder& b, Value x, int exponent) {
+  const DType d = x.dtype;
+  if (exponent < 0 && !is_float(d)) {
+    // 1 and −1 have integer inverses; everything else gives 0, as integer division does.
+    const Value one = b.integer(d, 1, x.lanes), zero = b.integer(d, 0, x.lanes);
+    Value result = b.select(b.compare(Compare::eq, x, one), one, zero);
+    if (is_signed_int(d)) {
+      const Value minus_one = b.integer(d, -1, x.lanes);
+      result = b.select(b.compare(Compare::eq, x, minus_one), exponent % 2 ? minus_one : one, result);
+    }
+    return result;
+  }
+  auto n = static_cast<unsigned>(exponent < 0 ? -static_cast<long>(exponent) : exponent);
+  Value result{}, power = x;
+  for (; n; n >>= 1) {
+    if (n & 1) result = result ? b.mul(result, power) : power;
+    if (n > 1) power = b.mul(power, power);
+  }
+  if (!result) result = b.integer(d, 1, x.lanes);
+  return exponent < 0 ? b.div(b.integer(d, 1, x.lanes), result) : result;
+}
+
+// Rounds to fewer exponent and mantissa bits, to nearest even, as XLA's ReducePrecision.
+Value reduce_precision(IrBuilder& b, Value x, const PrecisionParams& p) {
+  const DType d = x.dtype == DType::f64 ? DType::f64 : DType::f32;
+  const DType bits = d == DType::f64 ? DType::u64 : DType::u32;
+  const int mantissa = d == DType::f64 ? 52 : 23, exponent = d == DType::f64 ? 11 : 8, lanes = x.lanes;
+  Value u = b.bitcast(b.convert(x, d), bits);
+  const auto number = [&](std::uint64_t v) { return b.integer(bits, static_cast<std::int64_t>(v), lanes); };
+  const std::uint64_t sign_bit = std::uint64_t{1} << (mantissa + exponent);
+  const Value sign = b.bit_and(u, number(sign_bit));
+  if (p.mantissa_bits < mantissa) {
+    const int drop = mantissa - p.mantissa_bits;
+    const Value last = b.bit_and(b.shift_right_logical(u, drop), number(1));
+    u = b.add(u, b.add(last, number((std::uint64_t{1} << (drop - 1)) - 1)));
+    u = b.bit_and(u, number(~((std::uint64_t{1} << drop) - 1)));
+  }
+  if (p.exponent_bits < exponent) {
+    const std::uint64_t bias = (std::uint64_t{1} << (exponent - 1)) - 1;
+    const std::uint64_t reduced_bias = (std::uint64_t{1} << (p.exponent_bits - 1)) - 1;
+    const Value magnitude = b.bit_and(u, number(sign_bit - 1));
+    const std::uint64_t infinity = ((std::uint64_t{1} << exponent) - 1) << mantissa;
+    const Value field = b.bit_and(magnitude, number(infinity));
+    const Value too_large = b.compare(Compare::gt, field, number((bias + reduced_bias) << mantissa));
+    const Value too_small = b.compare(Compare::le, field, number((bias - reduced_bias) << mantissa));
+    u = b.select(too_large, b.bit_or(sign, number(infinity)), u);
+    u = b.select(too_small, sign, u);
+  }
+  const Value rounded = b.convert(b.bitcast(u, d), x.dtype);
+  return b.select(b.is_nan(x), x, rounded);
+}
+
+Value integer_pow_of_integers(IrBuilder& b, Value x, Value y) {
+  // Square and multiply over the exponent's bits; enough rounds for the widest exponent. A negative one is handled as in
+  // integer_power.
+  const DType d = x.dtype;
+  const Value one = b.integer(d, 1, x.lanes), zero = b.integer(d, 0, x.lanes);
+  const int bits = is_bool(d) ? 1 : static_cast<int>(size_of(d)) * 8;
+  Value result = one, power = x, left = y;
+  for (int i = 0; i < bits; ++i) {
+    const Value odd = b.compare(Compare::ne, b.bit_and(left, one), zero);
+    result = b.select(odd, b.mul(result, power), result);
+    power = b.mul(power, power);
+    if (!is_bool(d)) left = b.shift_right_logical(left, 1);
+  }
+  if (!is_signed_int(d)) return result;
+  const Value minus_one = b.integer(d, -1, x.lanes);
+  const Value odd = b.compare(Compare::ne, b.bit_and(y, one), zero);
+  Value inverse = b.select(b.compare(Compare::eq, x, one), one, zero);
+  inverse = b.select(b.compare(Compare::eq, x, minus_one), b.select(odd, minus_one, one), inverse);
+  return b.select(b.compare(Compare::lt, y, zero), inverse, result);
+}
+
+}  // namespace nest_ops
+
+Value emit_op(IrBuilder& b, Op op, DType dtype, const ParamsRef& params, std::span<const Value> v) {
+  const auto with = [&]<class P>(const P*) -> const P& { return std::get<P>(params->base()); };
+  const auto is_f = [&] { return is_float(v[0].dtype); };
+  switch (op) {
+    case Op::neg: return b.neg(v[0]);
+    case Op::abs: return b.abs(v[0]);
+    case Op::sign: return b.sign(v[0]);
+    case Op::floor: return b.floor(v[0]);
+    case Op::ceil: return b.ceil(v[0]);
+    case Op::round: return b.round_even(v[0]);
+    case Op::trunc: return b.trunc(v[0]);
+    case Op::exp: return math::exp(b, v[0]);
+    case Op::exp2: return math::exp2(b, v[0]);
+    case Op::expm1: return math::expm1(b, v[0]);
+    case Op::log: return math::log(b, v[0]);
+    case Op::log1p: return math::log1p(b, v[0]);
+    case Op::log2: return math::log2(b, v[0]);
+    case Op::sqrt: return b.sqrt(v[0]);
+    case Op::rsqrt: return math::rsqrt(b, v[0]);
+    case Op::cbrt: return math::cbrt(b, v[0]);
+    case Op::sin: return math::sin(b, v[0]);
+    case Op::cos: return math::cos(b, v[0]);
+    case Op::tan: return math::tan(b, v[0]);
+    case Op::asin: return math::asin(b, v[0]);
+    case Op::acos: return math::acos(b, v[0]);
+    case Op::atan: return math::atan(b, v[0]);
+    case Op::sinh: return math::sinh(b, v[0]);
+    case Op::cosh: return math::cosh(b, v[0]);
+    case Op::tanh: return math::tanh(b, v[0]);
+    case Op::asinh: return math::asinh(b, v[0]);
+    case Op::acosh: return math::acosh(b, v[0]);
+    case Op::atanh: return math::atanh(b, v[0]);
+    case Op::sigmoid: return math::sigmoid(b, v[0]);
+    case Op::erf: return math::erf(b, v[0]);
+    case Op::erfc: return math::erfc(b, v[0]);
+    case Op::lgamma: return math::lgamma(b, v[0]);
+    case Op::digamma: return math::digamma(b, v[0]);
+    case Op::is_finite: return b.is_finite(v[0]);
+    case Op::is_nan: return b.is_nan(v[0]);
+    case Op::is_inf: return b.is_inf(v[0]);
+    case Op::integer_pow: return nest_ops::integer_power(b, v[0], with(static_cast<const IntegerPowParams*>(nullptr)).exponent);
+    case Op::not_: return b.bit_not(v[0]);
+    case Op::popcount: return b.popcount(v[0]);
+    case Op::clz: return b.clz(v[0]);
+    case Op::convert: return b.convert(v[0], dtype);
+    case Op::bitcast: return b.bitcast(v[0], dtype);
+    case Op::reduce_precision: return nest_ops::reduce_precision(b, v[0], with(static_cast<const PrecisionParams*>(nullptr)));
+    case Op::stop_gradient: return v[0];
+    case Op::add: return b.add(v[0], v[1]);
+    case Op::sub: return b.sub(v[0], v[1]);
+    case Op::mul: return b.mul(v[0], v[1]);
+    case Op::div: return b.div(v[0], v[1]);
+    case Op::rem: return is_f() ? math::fmod(b, v[0], v[1]) : b.rem(v[0], v[1]);
+    case Op::pow: return is_f() ? math::pow(b, v[0], v[1]) : nest_ops::integer_pow_of_integers(b, v[0], v[1]);
+    case Op::max: return b.max(v[0], v[1]);
+    case Op::min: return b.min(v[0], v[1]);
+    case Op::atan2: return math::atan2(b, v[0], v[1]);
+    case Op::nextafter: return math::nextafter(b, v[0], v[1]);
+    case Op::eq: return b.compare(Compare::eq, v[0], v[1]);
+    case Op::ne: return b.compare(Compare::ne, v[0], v[1]);
+    case Op::lt: return b.compare(Compare::lt, v[0], v[1]);
+    case Op::le: return b.compare(Compare::le, v[0], v[1]);
+    case Op::gt: return b.compare(Compare::gt, v[0], v[1]);
+    case Op::ge: return b.compare(Compare::ge, v[0], v[1]);
+    case Op::and_: return b.bit_and(v[0], v[1]);
+    case Op::or_: return b.bit_or(v[0], v[1]);
+    case Op::xor_: return b.bit_xor(v[0], v[1]);
+    case Op::shift_left: return b.shift_left(v[0], v[1]);
+    case Op::shift_right_logical: return b.shift_right_logical(v[0], v[1]);
+    case Op::shift_right_arithmetic: return b.shift_right_arithmetic(v[0], v[1]);
+    case Op::select: return b.select(v[0], v[1], v[2]);
+    default: throw Error(ErrorKind::backend, "vt: internal fault: no CPU code for " + std::string(name_of(op)));
+  }
+}
+
+}  // namespace vt::detail::cpu
+
+#endif  // VT_HAS_LLVM_HEADERS

@@ -1,0 +1,169 @@
+// Liveness and placement of intermediate results: in the memory of outputs not yet written, over operands that end here, or in
+// one scratch block.
+#include "plan.hpp"
+
+#include <algorithm>
+
+namespace vt::detail {
+
+namespace buffer_planning {
+
+using Kind = BufferPlan::Slot::Kind;
+
+struct Life {
+  int first = -1, last = -1;  // steps
+  bool overlaps(const Life& o) const { return first <= o.last && o.first <= last; }
+};
+
+class Planner {
+ public:
+  explicit Planner(const Fusion& fusion) : fusion_(fusion), lives_(fusion.graph.avals.size()) { plan_.slots.resize(fusion.graph.avals.size()); }
+
+  BufferPlan run() {
+    const GraphBody& g = fusion_.graph;
+    for (std::size_t i = 0; i < g.inputs.size(); ++i) slot(g.inputs[i]) = {Kind::input, static_cast<int>(i), 0, bytes(g.inputs[i])};
+    for (std::size_t i = 0; i < g.equations.size(); ++i)
+      if (g.equations[i].op == Op::constant) slot(g.equations[i].outputs[0]) = {Kind::constant, static_cast<int>(i), 0, bytes(g.equations[i].outputs[0])};
+    find_lives();
+    for (std::size_t i = 0; i < g.outputs.size(); ++i) {
+      const Var v = fusion_.storage[static_cast<std::size_t>(g.outputs[i])];
+      if (slot(v).kind == Kind::unused) slot(v) = {Kind::output, static_cast<int>(i), 0, bytes(v)};
+    }
+    for (std::size_t s = 0; s < fusion_.steps.size(); ++s) place_results(static_cast<int>(s));
+    plan_.released.resize(fusion_.steps.size());
+    for (std::size_t v = 0; v < lives_.size(); ++v)
+      if (plan_.slots[v].kind == Kind::produced && lives_[v].last >= 0 && !is_output(static_cast<Var>(v)))
+        plan_.released[static_cast<std::size_t>(lives_[v].last)].push_back(static_cast<Var>(v));
+    return std::move(plan_);
+  }
+
+ private:
+  BufferPlan::Slot& slot(Var v) { return plan_.slots[static_cast<std::size_t>(v)]; }
+  std::size_t bytes(Var v) const { return fusion_.graph.aval(v).bytes(); }
+  bool is_output(Var v) const {
+    for (Var o : fusion_.graph.outputs)
+      if (fusion_.storage[static_cast<std::size_t>(o)] == v) return true;
+    return false;
+  }
+
+  void use(Var v, int step) {
+    Life& l = lives_[static_cast<std::size_t>(fusion_.storage[static_cast<std::size_t>(v)])];
+    if (l.first < 0) l.first = step;
+    l.last = step;
+  }
+
+  void find_lives() {
+    for (std::size_t s = 0; s < fusion_.steps.size(); ++s) {
+      const FusedStep& step = fusion_.steps[s];
+      if (step.equation >= 0) {
+        const Equation& e = fusion_.graph.equations[static_cast<std::size_t>(step.equation)];
+        for (Var v : e.inputs) use(v, static_cast<int>(s));
+        for (Var v : e.outputs) {
+          use(v, static_cast<int>(s));
+        }
+      } else {
+        for (Var v : step.buffers) use(v, static_cast<int>(s));
+      }
+    }
+  }
+
+  // May the result w of this step be written over its operand r, which ends here?
+  bool updates(const FusedStep& step, Var w, Var r) const {
+    if (step.equation >= 0) return false;
+    int wi = -1, ri = -1;
+    for (std::size_t b = 0; b < step.buffers.size(); ++b) {
+      if (step.buffers[b] == w) wi = static_cast<int>(b);
+      if (step.buffers[b] == r) ri = static_cast<int>(b);
+    }
+    return wi >= 0 && ri >= 0 && step.nest.buffers[static_cast<std::size_t>(wi)].alias == ri && bytes(w) == bytes(r);
+  }
+
+  void place_results(int s) {
+    const FusedStep& step = fusion_.steps[static_cast<std::size_t>(s)];
+    if (step.equation >= 0) {
+      const Equation& e = fusion_.graph.equations[static_cast<std::size_t>(step.equation)];
+      const bool writes_given_memory = e.op == Op::dot_general;
+      for (Var v : e.outputs) {
+        if (!writes_given_memory) slot(v) = {Kind::produced, -1, 0, bytes(v)};
+        else if (slot(v).kind == Kind::unused) place(v, s, step);
+      }
+      return;
+    }
+    for (std::size_t b = 0; b < step.buffers.size(); ++b)
+      if (step.nest.buffers[b].written && slot(step.buffers[b]).kind == Kind::unused) place(step.buffers[b], s, step);
+  }
+
+
+  void place(Var v, int s, const FusedStep& step) {
+    const Life life = lives_[static_cast<std::size_t>(v)];
+    const std::size_t size = (bytes(v) + 63) / 64 * 64;
+    // Over an operand of this step that ends here.
+    for (Var r : step.buffers) {
+      const BufferPlan::Slot& old = slot(r);
+      if ((old.kind != Kind::arena && old.kind != Kind::in_output) || lives_[static_cast<std::size_t>(r)].last != s || !updates(step, v, r)) continue;
+      if (old.kind == Kind::in_output && !free_until(old.index, life, v, r)) continue;
+      if (old.kind == Kind::arena && !free_in_arena(old.offset, size, life, r)) continue;
+      slot(v) = {old.kind, old.index, old.offset, bytes(v)};
+      placed_.push_back(v);
+      return;
+    }
+    // In an output that is written later: the tightest one.
+    int best = -1;
+    for (std::size_t o = 0; o < fusion_.graph.outputs.size(); ++o) {
+      const Var w = fusion_.storage[static_cast<std::size_t>(fusion_.graph.outputs[o])];
+      if (slot(w).kind != Kind::output || slot(w).index != static_cast<int>(o) || bytes(w) < bytes(v)) continue;
+      if (best >= 0 && bytes(w) >= bytes(fusion_.storage[static_cast<std::size_t>(fusion_.graph.outputs[static_cast<std::size_t>(best)])])) continue;
+      if (free_until(static_cast<int>(o), life, v, -1)) best = static_cast<int>(o);
+    }
+    if (best >= 0) {
+      slot(v) = {Kind::in_output, best, 0, bytes(v)};
+      placed_.push_back(v);
+      return;
+    }
+    // In the scratch block, at the lowest offset that is free all the time.
+    std::vector<const BufferPlan::Slot*> busy;
+    for (Var other : placed_)
+      if (slot(other).kind == Kind::arena && lives_[static_cast<std::size_t>(other)].overlaps(life)) busy.push_back(&slot(other));
+    std::sort(busy.begin(), busy.end(), [](const auto* a, const auto* b) { return a->offset < b->offset; });
+    std::size_t offset = 0;
+    for (const BufferPlan::Slot* b : busy) {
+      if (offset + size <= b->offset) break;
+      offset = std::max(offset, (b->offset + b->bytes + 63) / 64 * 64);
+    }
+    slot(v) = {Kind::arena, -1, offset, bytes(v)};
+    plan_.arena_bytes = std::max(plan_.arena_bytes, offset + size);
+    placed_.push_back(v);
+  }
+
+  bool free_in_arena(std::size_t offset, std::size_t size, const Life& life, Var except) {
+    for (Var other : placed_) {
+      const BufferPlan::Slot& s = slot(other);
+      if (other == except || s.kind != Kind::arena || !lives_[static_cast<std::size_t>(other)].overlaps(life)) continue;
+      if (offset < s.offset + s.bytes && s.offset < offset + size) return false;
+    }
+    return true;
+  }
+
+  // Is output `index`'s memory unused during `life` of v, so that v can lie there?
+  bool free_until(int index, const Life& life, Var v, Var except) {
+    const Var w = fusion_.storage[static_cast<std::size_t>(fusion_.graph.outputs[static_cast<std::size_t>(index)])];
+    const int written = lives_[static_cast<std::size_t>(w)].first;
+    if (written < 0 || bytes(w) < bytes(v)) return false;
+    if (life.last > written) return false;
+    if (life.last == written && !updates(fusion_.steps[static_cast<std::size_t>(written)], w, v)) return false;
+    for (Var other : placed_)
+      if (other != except && slot(other).kind == Kind::in_output && slot(other).index == index && lives_[static_cast<std::size_t>(other)].overlaps(life)) return false;
+    return true;
+  }
+
+  const Fusion& fusion_;
+  BufferPlan plan_;
+  std::vector<Life> lives_;
+  std::vector<Var> placed_;
+};
+
+}  // namespace buffer_planning
+
+BufferPlan plan_buffers(const Fusion& fusion) { return buffer_planning::Planner(fusion).run(); }
+
+}  // namespace vt::detail

@@ -1,7 +1,17 @@
-// run_graph and compile_graph: what the rest of vt calls to have a Graph run.
+// run_graph and compile_graph: what the rest of vt calls to have a Graph run. Chooses between compiled programs and the
+// interpreter, and keeps programs by the structure of their Graph.
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
 #include "../trace/executable.hpp"
 #include "../trace/node.hpp"
+#include "../trace/warnings.hpp"
 #include "counters.hpp"
+#include "program.hpp"
 
 namespace vt::detail {
 
@@ -14,19 +24,124 @@ class InterpretedGraph : public Executable {
     count(counters().interpreter_steps, graph_.equations.size());
     return interpret(graph_, inputs);
   }
-  std::string explain() const override { return "interpreter: " + std::to_string(graph_.equations.size()) + " equations\n"; }
+  std::string explain() const override { return "interpreter: " + std::to_string(graph_.equations.size()) + " equations\n" + to_text(graph_); }
 
  private:
   GraphBody graph_;
 };
 
+enum class Choice { automatic, interpreter, cpu };
+
+Choice choice() {
+  static const Choice made = [] {
+    const char* text = std::getenv("VT_BACKEND");
+    const std::string_view name = text ? text : "";
+    if (name == "interpreter") return Choice::interpreter;
+    if (name == "cpu") return Choice::cpu;
+    if (!name.empty()) warn_once("VT_BACKEND=" + std::string(name) + " is not interpreter or cpu: ignored");
+    return Choice::automatic;
+  }();
+  return made;
+}
+
+const Backend* backend() {
+  if (choice() == Choice::interpreter) return nullptr;
+  static const Backend* const chosen = [] {
+    std::string reason;
+    const Backend* b = cpu_backend(&reason);
+    if (!b) warn_once("vt runs on its interpreter, which is slow, as LLVM cannot be used: " + reason);
+    return b;
+  }();
+  if (!chosen) count(counters().llvm_unavailable);
+  return chosen;
+}
+
+std::shared_ptr<Executable> compile(const GraphBody& graph, const Backend& b) {
+  try {
+    return std::make_shared<Program>(graph, b);
+  } catch (const Error& e) {
+    // A fault of the compiler must not take the user's program down: the interpreter gives the same results.
+    if (choice() == Choice::cpu || e.kind() != ErrorKind::backend) throw;
+    warn_once(std::string("a Graph could not be compiled and is interpreted: ") + e.what());
+    return std::make_shared<InterpretedGraph>(graph);
+  }
+}
+
+// About the number of element operations, to tell what is worth compiling at first sight.
+std::uint64_t work_of(const GraphBody& graph) {
+  std::uint64_t work = 0;
+  for (const Equation& e : graph.equations) {
+    std::uint64_t n = static_cast<std::uint64_t>(graph.aval(e.outputs[0]).elements());
+    for (Var v : e.inputs) n = std::max(n, static_cast<std::uint64_t>(graph.aval(v).elements()));
+    if (e.op == Op::dot_general)
+      for (int axis : e.as<DotParams>().lhs_contract) n *= static_cast<std::uint64_t>(graph.aval(e.inputs[0]).shape[static_cast<std::size_t>(axis)]);
+    work += n;
+  }
+  return work;
+}
+
+constexpr std::uint64_t large = 1 << 18;
+constexpr std::size_t most_programs = 1024;
+
+// The lazy Graphs seen so far. A Graph is compiled when it is large, or seen for the second time.
+struct Seen {
+  GraphBody graph;
+  std::mutex mutex;
+  std::shared_ptr<Executable> executable;
+};
+struct ProgramCache {
+  std::mutex mutex;
+  std::unordered_multimap<std::size_t, std::shared_ptr<Seen>> seen;
+};
+ProgramCache& program_cache() {
+  static ProgramCache* const cache = new ProgramCache;  // never destroyed: values may be asked for while the process ends
+  return *cache;
+}
+
 }  // namespace execution
 
 std::vector<BufferRef> run_graph(const GraphBody& graph, std::span<const BufferRef> inputs) {
-  count(counters().interpreter_steps, graph.equations.size());
-  return interpret(graph, inputs);
+  using namespace execution;
+  const Backend* b = backend();
+  if (!b) {
+    count(counters().interpreter_steps, graph.equations.size());
+    return interpret(graph, inputs);
+  }
+  ProgramCache& cache = program_cache();
+  const std::size_t hash = hash_of(graph);
+  std::shared_ptr<Seen> entry;
+  bool known = false;
+  {
+    std::lock_guard lock(cache.mutex);
+    for (auto [at, end] = cache.seen.equal_range(hash); at != end && !entry; ++at)
+      if (equal(at->second->graph, graph)) entry = at->second;
+    known = entry != nullptr;
+    if (!known) {
+      if (cache.seen.size() >= most_programs) cache.seen.clear();
+      entry = std::make_shared<Seen>();
+      entry->graph = graph;
+      cache.seen.emplace(hash, entry);
+    }
+  }
+  if (!known && choice() != Choice::cpu && work_of(graph) < large) {
+    count(counters().interpreter_steps, graph.equations.size());
+    return interpret(graph, inputs);
+  }
+  std::shared_ptr<Executable> executable;
+  {
+    std::lock_guard lock(entry->mutex);
+    if (entry->executable) count(counters().program_hits);
+    else entry->executable = compile(simplify(entry->graph), *b);
+    executable = entry->executable;
+  }
+  return executable->run(inputs);
 }
 
-std::shared_ptr<Executable> compile_graph(GraphBody graph) { return std::make_shared<execution::InterpretedGraph>(simplify(graph)); }
+std::shared_ptr<Executable> compile_graph(GraphBody graph) {
+  GraphBody simple = simplify(graph);
+  const Backend* b = execution::backend();
+  if (!b) return std::make_shared<execution::InterpretedGraph>(std::move(simple));
+  return execution::compile(simple, *b);
+}
 
 }  // namespace vt::detail

@@ -20,6 +20,7 @@ struct FusedStep {
   std::vector<std::int64_t> arguments;   ///< the nest's scalar arguments, as bits
   std::vector<int> fused;                ///< equations in the kernel, for explain
   bool partial = false;                  ///< the first half of a reduction that was cut in two
+  bool writes_given_memory = false;      ///< an equation whose result goes to planned memory (a matrix product)
 };
 
 struct Fusion {

@@ -36,6 +36,8 @@ int of(Op op, DType d) {
 
 // Loop nests hold these; everything else is a step of its own.
 bool can_fuse(const GraphBody& graph, const Equation& e) {
+  // Without vector code on any backend.
+  if (e.op == Op::lgamma || e.op == Op::digamma || e.op == Op::erf_inv) return false;
   switch (family_of(e.op)) {
     case Family::unary: case Family::binary: case Family::select: case Family::leaf: return true;
     case Family::reduce: return e.op != Op::reduce && graph.aval(e.inputs[0]).shape.rank() <= 8;

@@ -25,6 +25,9 @@ class Planner {
     for (std::size_t i = 0; i < g.equations.size(); ++i)
       if (g.equations[i].op == Op::constant) slot(g.equations[i].outputs[0]) = {Kind::constant, static_cast<int>(i), 0, bytes(g.equations[i].outputs[0])};
     find_lives();
+    for (const FusedStep& step : fusion_.steps)
+      if (step.equation >= 0 && !step.writes_given_memory)
+        for (Var v : g.equations[static_cast<std::size_t>(step.equation)].outputs) slot(v) = {Kind::produced, -1, 0, bytes(v)};
     for (std::size_t i = 0; i < g.outputs.size(); ++i) {
       const Var v = fusion_.storage[static_cast<std::size_t>(g.outputs[i])];
       if (slot(v).kind == Kind::unused) slot(v) = {Kind::output, static_cast<int>(i), 0, bytes(v)};
@@ -82,11 +85,8 @@ class Planner {
     const FusedStep& step = fusion_.steps[static_cast<std::size_t>(s)];
     if (step.equation >= 0) {
       const Equation& e = fusion_.graph.equations[static_cast<std::size_t>(step.equation)];
-      const bool writes_given_memory = e.op == Op::dot_general;
-      for (Var v : e.outputs) {
-        if (!writes_given_memory) slot(v) = {Kind::produced, -1, 0, bytes(v)};
-        else if (slot(v).kind == Kind::unused) place(v, s, step);
-      }
+      for (Var v : e.outputs)
+        if (slot(v).kind == Kind::unused) place(v, s, step);
       return;
     }
     for (std::size_t b = 0; b < step.buffers.size(); ++b)

@@ -376,6 +376,7 @@ class KernelEmitter {
   using Slot = std::function<Value(std::size_t, Value)>;
 
   void rows(std::size_t depth, Value start, Value end, const Slot& slot) {
+    if (reduces_.empty()) return row_vectors(-1, b_.index(0), 1, start, end, slot);  // only axes of extent 1 are reduced
     if (depth + 1 < reduces_.size()) {
       open_loop(reduces_[depth], body_.needed, {}, [&](const Values&) {
         rows(depth + 1, start, end, slot);
@@ -402,7 +403,7 @@ class KernelEmitter {
     for (int c = 0; c < count; ++c) {
       values_.restore(before);
       positions.push_back(c ? b_.add(row, b_.index(c)) : row);
-      values_.enter(loop, positions.back());
+      if (loop >= 0) values_.enter(loop, positions.back());
       values_.hoist(body_.needed);
       hoisted.push_back(values_.known());
     }
@@ -414,7 +415,7 @@ class KernelEmitter {
       for (std::size_t k = 0; k < per_copy; ++k) old.push_back(b_.load(slot(k, i), k_dtype(k), values_.lanes()));
       for (int c = 0; c < count; ++c) {
         values_.restore(hoisted[static_cast<std::size_t>(c)]);
-        values_.enter(loop, positions[static_cast<std::size_t>(c)]);
+        if (loop >= 0) values_.enter(loop, positions[static_cast<std::size_t>(c)]);
         if (count == 1) {
           accumulate(old, 0, mask);
         } else {
@@ -432,7 +433,7 @@ class KernelEmitter {
       for (std::size_t k = 0; k < per_copy; ++k) b_.store(slot(k, i), old[k]);
       return Values{};
     });
-    values_.leave(loop);
+    if (loop >= 0) values_.leave(loop);
     values_.restore(before);
   }
 

@@ -1,0 +1,262 @@
+// Program: building from a Graph, and the short path that runs it.
+#include "program.hpp"
+
+#include <algorithm>
+#include <exception>
+
+#include "../trace/node.hpp"
+#include "counters.hpp"
+#include "threads.hpp"
+
+namespace vt::detail {
+
+namespace program_cost {
+
+// Below this much work, in vector operations, waking another thread costs more than it saves.
+constexpr std::uint64_t worth_threads = 32768;
+constexpr std::uint64_t worth_a_range = 4096;
+
+std::uint64_t rounds_of(const Nest& nest, const SmallVec<int, 6>& loops) {
+  std::uint64_t n = 1;
+  for (int l : loops) {
+    const NestLoop& loop = nest.loops[static_cast<std::size_t>(l)];
+    n *= static_cast<std::uint64_t>(std::max<std::int64_t>(loop.extent, 0));
+  }
+  return n;
+}
+
+}  // namespace program_cost
+
+Program::Program(const GraphBody& graph, const Backend& backend) {
+  fusion_ = fuse(graph, {.matrix_products = true, .vector_bytes = backend.vector_bytes()});
+  compile_steps(backend);
+  plan_ = plan_buffers(fusion_);
+  const GraphBody& g = fusion_.graph;
+  fixed_.assign(g.avals.size(), nullptr);
+  for (std::size_t v = 0; v < plan_.slots.size(); ++v) {
+    const BufferPlan::Slot& s = plan_.slots[v];
+    if (s.kind == BufferPlan::Slot::Kind::constant)
+      fixed_[v] = g.equations[static_cast<std::size_t>(s.index)].as<ConstantParams>().buffer->data;
+    if (s.kind == BufferPlan::Slot::Kind::arena) placed_.push_back({static_cast<Var>(v), -1, s.offset});
+    if (s.kind == BufferPlan::Slot::Kind::in_output) placed_.push_back({static_cast<Var>(v), s.index, s.offset});
+  }
+  for (std::size_t i = 0; i < g.outputs.size(); ++i) {
+    const Var v = fusion_.storage[static_cast<std::size_t>(g.outputs[i])];
+    const BufferPlan::Slot& s = plan_.slots[static_cast<std::size_t>(v)];
+    outputs_.push_back({v, s.kind == BufferPlan::Slot::Kind::output && s.index == static_cast<int>(i) ? static_cast<int>(i) : -1});
+  }
+  for (std::size_t k = 0; k < steps_.size(); ++k) {
+    steps_[k].released = plan_.released[k];
+    launches_ += steps_[k].kind == Step::Kind::kernel;
+    interpreted_ += steps_[k].kind == Step::Kind::equation;
+    bytes_ += steps_[k].bytes;
+  }
+  makes_buffers_ = interpreted_ > 0;
+  count(counters().programs);
+  if (!dump_folder().empty()) {
+    const std::string text = to_text(g);
+    dump_text(short_name(text) + ".program.txt", text + "\n" + explain());
+  }
+}
+
+void Program::compile_steps(const Backend& backend) {
+  const std::size_t count_of_steps = fusion_.steps.size();
+  steps_.resize(count_of_steps);
+  std::vector<Schedule> schedules(count_of_steps);
+  std::vector<std::exception_ptr> errors(count_of_steps);
+  std::vector<std::size_t> kernels;
+  for (std::size_t k = 0; k < count_of_steps; ++k) {
+    const FusedStep& fused = fusion_.steps[k];
+    Step& step = steps_[k];
+    if (fused.equation < 0) {
+      schedules[k] = choose_schedule(fused.nest, backend.vector_bytes());
+      prepare_kernel(step, fused, schedules[k]);
+      kernels.push_back(k);
+      continue;
+    }
+    const Equation& e = fusion_.graph.equations[static_cast<std::size_t>(fused.equation)];
+    const GraphBody& g = fusion_.graph;
+    step.kind = Step::Kind::equation;
+    step.equation = fused.equation;
+    for (Var v : e.outputs) step.bytes += g.aval(v).bytes();
+    for (Var v : e.inputs) step.bytes += g.aval(v).bytes();
+    if (e.op != Op::dot_general) continue;
+    const MatmulPlan plan = plan_matmul(e.as<DotParams>(), g.aval(e.inputs[0]), g.aval(e.inputs[1]));
+    const bool empty = plan.spec.batch * plan.spec.m * plan.spec.n * plan.spec.k == 0;
+    if (!empty && !plan.lhs_permutation && !plan.rhs_permutation) step.product = backend.product(plan.spec);
+    if (!step.product) continue;
+    step.kind = Step::Kind::product;
+    step.work = static_cast<std::uint64_t>(2 * plan.spec.batch * plan.spec.m * plan.spec.n * plan.spec.k);
+    for (Var v : {e.inputs[0], e.inputs[1], e.outputs[0]}) step.slots.push_back(fusion_.storage[static_cast<std::size_t>(v)]);
+    fusion_.steps[k].writes_given_memory = true;
+  }
+  // Kernels do not depend on each other; with several, threads share the work.
+  parallel_ranges(static_cast<std::int64_t>(kernels.size()), 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::size_t k = kernels[static_cast<std::size_t>(i)];
+      try {
+        steps_[k].kernel = backend.compile(fusion_.steps[k].nest, schedules[k]);
+        steps_[k].function = steps_[k].kernel.function;
+      } catch (...) {
+        errors[k] = std::current_exception();
+      }
+    }
+  });
+  for (const std::exception_ptr& e : errors)
+    if (e) std::rethrow_exception(e);
+}
+
+void Program::prepare_kernel(Step& step, const FusedStep& fused, const Schedule& schedule) const {
+  using namespace program_cost;
+  const Nest& nest = fused.nest;
+  for (Var v : fused.buffers) step.slots.push_back(v);
+  for (const NestLoop& l : nest.loops)
+    if (l.runtime) step.arguments.push_back(l.block_of >= 0 ? l.total : l.extent);
+  step.arguments.insert(step.arguments.end(), fused.arguments.begin(), fused.arguments.end());
+  step.nest_text = nest.str() + schedule.str(nest);
+  step.fused = fused.fused;
+  step.partial = fused.partial;
+  for (Var v : fused.buffers) step.bytes += fusion_.graph.aval(v).bytes();
+  const std::uint64_t shared = rounds_of(nest, nest.shared);
+  std::uint64_t most = 1;
+  for (const NestStage& s : nest.stages) most = std::max(most, rounds_of(nest, s.loops));
+  std::uint64_t weight = 1;
+  for (const NestValue& v : nest.values)
+    weight += v.kind == NestValue::Kind::op ? static_cast<std::uint64_t>(op_weight(v.op, v.dtype)) : v.kind == NestValue::Kind::load ? 1 : 0;
+  step.work = shared * most * weight;
+  const std::uint64_t vectors = step.work / static_cast<std::uint64_t>(schedule.lanes);
+  Counters& c = counters();
+  count(c.fused_ops, fused.fused.size());
+  count(c.stages, nest.stages.size());
+  count(c.parallel_reductions, fused.partial);
+  if (schedule.parallel_loop < 0) {
+    step.rounds = 1;
+    return;
+  }
+  step.rounds = nest.loops[static_cast<std::size_t>(schedule.parallel_loop)].extent;
+  step.parallel = vectors >= worth_threads;
+  const std::uint64_t per_round = std::max<std::uint64_t>(vectors / static_cast<std::uint64_t>(std::max<std::int64_t>(step.rounds, 1)), 1);
+  std::int64_t grain = std::max<std::int64_t>(static_cast<std::int64_t>(worth_a_range / per_round), 1);
+  for (const StageSchedule& s : schedule.stages)
+    if (s.vector_loop == schedule.parallel_loop) {
+      // Vectors start at multiples of their length, which the emitter counts on; whole cache lines for each thread besides.
+      const std::int64_t lanes = std::max<std::int64_t>(schedule.lanes, 64);
+      grain = std::max<std::int64_t>(static_cast<std::int64_t>(worth_a_range) * schedule.lanes * step.rounds / std::max<std::int64_t>(static_cast<std::int64_t>(vectors) * schedule.lanes, 1), 1);
+      grain = (grain + lanes - 1) / lanes * lanes;
+    }
+  step.grain = grain;
+}
+
+std::vector<BufferRef> Program::run(std::span<const BufferRef> inputs) {
+  SmallVec<void*, 96> pointers(fixed_.begin(), fixed_.end());
+  std::vector<BufferRef> results(outputs_.size());
+  const GraphBody& g = fusion_.graph;
+  for (std::size_t i = 0; i < g.inputs.size(); ++i) pointers[static_cast<std::size_t>(g.inputs[i])] = inputs[i]->data;
+  for (std::size_t i = 0; i < outputs_.size(); ++i)
+    if (outputs_[i].slot_output >= 0) {
+      results[i] = allocate(plan_.slots[static_cast<std::size_t>(outputs_[i].var)].bytes, "a result");
+      pointers[static_cast<std::size_t>(outputs_[i].var)] = results[i]->data;
+    }
+  BufferRef arena;
+  if (plan_.arena_bytes) arena = allocate(plan_.arena_bytes, "intermediate results");
+  for (const Placed& p : placed_) {
+    char* base = static_cast<char*>(p.output < 0 ? arena->data : results[static_cast<std::size_t>(p.output)]->data);
+    pointers[static_cast<std::size_t>(p.var)] = base + p.offset;
+  }
+  std::vector<BufferRef> produced;
+  if (makes_buffers_) produced.resize(pointers.size());
+
+  std::uint64_t parallel = 0;
+  for (const Step& step : steps_) {
+    switch (step.kind) {
+      case Step::Kind::kernel: {
+        void* buffers[64];
+        for (std::size_t b = 0; b < step.slots.size(); ++b) buffers[b] = pointers[static_cast<std::size_t>(step.slots[b])];
+        if (step.parallel && thread_count() > 1) {
+          ++parallel;
+          parallel_ranges(step.rounds, step.grain, [&](std::int64_t begin, std::int64_t end) {
+            step.function(buffers, step.arguments.data(), begin, end);
+          });
+        } else {
+          step.function(buffers, step.arguments.data(), 0, step.rounds);
+        }
+        break;
+      }
+      case Step::Kind::product:
+        step.product->run(pointers[static_cast<std::size_t>(step.slots[0])], pointers[static_cast<std::size_t>(step.slots[1])],
+                          pointers[static_cast<std::size_t>(step.slots[2])]);
+        break;
+      case Step::Kind::equation: run_equation(step, pointers.data(), produced, inputs); break;
+    }
+    for (Var v : step.released) produced[static_cast<std::size_t>(v)] = {};
+  }
+
+  for (std::size_t i = 0; i < outputs_.size(); ++i) {
+    if (results[i]) continue;
+    const auto v = static_cast<std::size_t>(outputs_[i].var);
+    const BufferPlan::Slot& s = plan_.slots[v];
+    using Kind = BufferPlan::Slot::Kind;
+    if (s.kind == Kind::input) results[i] = inputs[static_cast<std::size_t>(s.index)];
+    else if (s.kind == Kind::constant) results[i] = g.equations[static_cast<std::size_t>(s.index)].as<ConstantParams>().buffer;
+    else if (s.kind == Kind::produced) results[i] = produced[v];
+    else results[i] = results[static_cast<std::size_t>(s.index)];
+  }
+  Counters& c = counters();
+  count(c.programs_run);
+  count(c.launches, launches_);
+  count(c.bytes, bytes_);
+  if (parallel) count(c.parallel_launches, parallel);
+  if (interpreted_) count(c.interpreter_steps, interpreted_);
+  return results;
+}
+
+void Program::run_equation(const Step& step, void** pointers, std::vector<BufferRef>& produced, std::span<const BufferRef> inputs) const {
+  const GraphBody& g = fusion_.graph;
+  const Equation& e = g.equations[static_cast<std::size_t>(step.equation)];
+  SmallVec<BufferRef, 4> operands;
+  for (Var o : e.inputs) {
+    const auto v = static_cast<std::size_t>(fusion_.storage[static_cast<std::size_t>(o)]);
+    const BufferPlan::Slot& s = plan_.slots[v];
+    if (s.kind == BufferPlan::Slot::Kind::input) operands.push_back(inputs[static_cast<std::size_t>(s.index)]);
+    else if (s.kind == BufferPlan::Slot::Kind::produced) operands.push_back(produced[v]);
+    else operands.push_back(borrow_memory(pointers[v], g.aval(o).bytes()));
+  }
+  SmallVec<BufferRef, 1> made = interpret_equation(e, g, std::span<const BufferRef>(operands.data(), operands.size()));
+  for (std::size_t i = 0; i < made.size(); ++i) {
+    const auto v = static_cast<std::size_t>(e.outputs[i]);
+    pointers[v] = made[i]->data;
+    produced[v] = std::move(made[i]);
+  }
+}
+
+std::string Program::explain() const {
+  const GraphBody& g = fusion_.graph;
+  const auto list = [&](const std::vector<int>& equations) {
+    std::string names;
+    std::vector<int> sorted = equations;
+    std::sort(sorted.begin(), sorted.end());
+    for (int e : sorted) names += (names.empty() ? "" : " ") + std::string(name_of(g.equations[static_cast<std::size_t>(e)].op));
+    return names;
+  };
+  std::string text = "program: " + std::to_string(launches_) + " kernels, " + std::to_string(steps_.size() - launches_ - interpreted_) +
+                     " matrix products, " + std::to_string(interpreted_) + " interpreted equations, " + std::to_string(plan_.arena_bytes) +
+                     " bytes of scratch memory\n";
+  for (std::size_t k = 0; k < steps_.size(); ++k) {
+    const Step& s = steps_[k];
+    text += "step " + std::to_string(k) + ": ";
+    if (s.kind == Step::Kind::kernel) {
+      text += "kernel " + short_name(s.nest_text) + (s.partial ? ", first half of a cut reduction" : "") + ", fuses " + std::to_string(s.fused.size()) +
+              " equations (" + list(s.fused) + "), " + std::to_string(s.bytes) + " bytes, about " + std::to_string(s.work) + " operations" +
+              (s.parallel ? ", on all threads" : "") + "\n" + s.nest_text;
+    } else {
+      const Equation& e = g.equations[static_cast<std::size_t>(s.equation)];
+      text += s.kind == Step::Kind::product ? "matrix product " + s.product->describe() + ", " : "interpreter: ";
+      text += describe(e.op, e.params) + ", " + std::to_string(s.bytes) + " bytes";
+      if (s.work) text += ", " + std::to_string(s.work) + " flops";
+      text += "\n";
+    }
+  }
+  return text;
+}
+
+}  // namespace vt::detail

@@ -1,0 +1,64 @@
+// Program: a Graph made ready for a device: kernels, matrix products and interpreted equations in order, over planned buffers.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "../trace/executable.hpp"
+#include "backend.hpp"
+#include "fuse.hpp"
+#include "plan.hpp"
+
+namespace vt::detail {
+
+class Program : public Executable {
+ public:
+  /// Fuses, plans and compiles. Throws: Error(backend).
+  Program(const GraphBody& graph, const Backend& backend);
+  std::vector<BufferRef> run(std::span<const BufferRef> inputs) override;
+  std::string explain() const override;
+
+ private:
+  struct Step {
+    enum class Kind : std::uint8_t { kernel, product, equation } kind = Kind::kernel;
+    bool parallel = false;
+    Kernel::Function* function = nullptr;
+    SmallVec<std::int32_t, 8> slots;         // kernel: its buffers; product: a, b, c
+    std::vector<std::int64_t> arguments;
+    std::int64_t rounds = 0, grain = 1;      // of the parallel loop
+    Kernel kernel;
+    std::shared_ptr<const ProductKernel> product;
+    int equation = -1;
+    std::vector<Var> released;               // produced buffers that end here
+    std::uint64_t bytes = 0, work = 0;
+    std::string nest_text;                   // nest and schedule
+    std::vector<int> fused;
+    bool partial = false;
+  };
+  void compile_steps(const Backend& backend);
+  void prepare_kernel(Step& step, const FusedStep& fused, const Schedule& schedule) const;
+  void run_equation(const Step& step, void** pointers, std::vector<BufferRef>& produced, std::span<const BufferRef> inputs) const;
+
+  Fusion fusion_;
+  BufferPlan plan_;
+  std::vector<Step> steps_;
+  // What run() needs, in flat lists.
+  struct Output {
+    Var var;           // its storage
+    int slot_output;   // ≥ 0: a fresh buffer of that number; −1: somebody else's
+  };
+  std::vector<Output> outputs_;
+  std::vector<void*> fixed_;  // per Var: constants' addresses
+  struct Placed {
+    Var var;
+    int output;  // −1: arena
+    std::size_t offset;
+  };
+  std::vector<Placed> placed_;
+  bool makes_buffers_ = false;  // has interpreted equations
+  std::uint64_t launches_ = 0, bytes_ = 0, interpreted_ = 0;
+};
+
+}  // namespace vt::detail

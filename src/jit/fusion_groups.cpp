@@ -22,7 +22,7 @@ int of(Op op, DType d) {
     case Op::tan: case Op::asin: case Op::acos: case Op::atan: case Op::sinh: case Op::cosh: case Op::tanh: case Op::asinh: case Op::acosh:
     case Op::atanh: case Op::sigmoid: case Op::erf: case Op::erfc: case Op::erf_inv: case Op::pow: case Op::atan2:
       return 12;
-    case Op::lgamma: case Op::digamma: return 30;
+    case Op::lgamma: case Op::digamma: return 40;
     case Op::div: case Op::sqrt: case Op::rsqrt: case Op::nextafter: return 4;
     case Op::rem: return 8;
     case Op::reshape: case Op::transpose: case Op::broadcast_in_dim: case Op::slice: case Op::rev: case Op::full: case Op::stop_gradient:
@@ -36,8 +36,6 @@ int of(Op op, DType d) {
 
 // Loop nests hold these; everything else is a step of its own.
 bool can_fuse(const GraphBody& graph, const Equation& e) {
-  // Without vector code on any backend.
-  if (e.op == Op::lgamma || e.op == Op::digamma || e.op == Op::erf_inv) return false;
   switch (family_of(e.op)) {
     case Family::unary: case Family::binary: case Family::select: case Family::leaf: return true;
     case Family::reduce: return e.op != Op::reduce && graph.aval(e.inputs[0]).shape.rank() <= 8;

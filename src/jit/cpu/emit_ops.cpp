@@ -122,6 +122,9 @@ Value emit_op(IrBuilder& b, Op op, DType dtype, const ParamsRef& params, std::sp
     case Op::sigmoid: return math::sigmoid(b, v[0]);
     case Op::erf: return math::erf(b, v[0]);
     case Op::erfc: return math::erfc(b, v[0]);
+    case Op::erf_inv: return math::erf_inv(b, v[0]);
+    case Op::lgamma: return math::lgamma(b, v[0]);
+    case Op::digamma: return math::digamma(b, v[0]);
     case Op::is_finite: return b.is_finite(v[0]);
     case Op::is_nan: return b.is_nan(v[0]);
     case Op::is_inf: return b.is_inf(v[0]);

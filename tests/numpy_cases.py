@@ -1,0 +1,500 @@
+#!/usr/bin/env python3
+"""Writes ops_numpy_cases.inc: calls of vt functions with the results that NumPy and SciPy give.
+
+    python3 numpy_cases.py > ops_numpy_cases.inc        (needs numpy and scipy; the tests themselves do not)
+"""
+import numpy as np
+from scipy import special
+
+rng = np.random.default_rng(7)
+names = {"bool": "bool", "int8": "i8", "uint8": "u8", "int16": "i16", "uint16": "u16", "int32": "i32", "uint32": "u32",
+         "int64": "i64", "uint64": "u64", "float16": "f16", "float32": "f32", "float64": "f64"}
+lines = []
+
+
+def number(v, dtype):
+    if dtype.kind in "biu":
+        return str(int(v))
+    v = float(v)
+    if np.isnan(v):
+        return "nan"
+    if np.isinf(v):
+        return "inf" if v > 0 else "-inf"
+    return np.format_float_positional(v, unique=True, trim="-") if 1e-3 < abs(v) < 1e6 else repr(v)
+
+
+def tensor(a):
+    a = np.asarray(a)
+    shape = ",".join(str(n) for n in a.shape)
+    flat = a.astype(np.float64) if a.dtype.kind == "f" else a
+    if a.dtype == np.float32:
+        values = " ".join(number(np.float32(v), a.dtype) for v in a.ravel())
+    else:
+        values = " ".join(number(v, a.dtype) for v in flat.ravel())
+    return f't("{names[a.dtype.name]}[{shape}] {values}")'
+
+
+def case(call, args, expected, ulps=0):
+    name = call.replace('"', "'")
+    for k, a in enumerate(args):
+        call = call.replace(f"${k}", tensor(a))
+    lines.append(f'  check("{name}", {call}, {tensor(expected)}, {ulps});')
+
+
+def group(name):
+    lines.extend(["}", f"TEST(OpsNumpy, {name}) {{"] if lines else [f"TEST(OpsNumpy, {name}) {{"])
+
+
+def f32(*shape):
+    return np.round(rng.normal(size=shape) * 2, 2).astype(np.float32)
+
+
+def f64(*shape):
+    return np.round(rng.normal(size=shape) * 2, 2)
+
+
+def ints(low, high, *shape, dtype=np.int32):
+    return rng.integers(low, high, size=shape).astype(dtype)
+
+
+inf, nan = np.inf, np.nan
+
+group("Arithmetic")
+a, b = np.array([7, -7, 7, -7, 0, 6, -6], np.int32), np.array([2, 2, -2, -2, 3, 3, 3], np.int32)
+x, y = a.astype(np.float64) + 0.5, b.astype(np.float64)
+case("vt::floor_divide($0, $1)", [a, b], np.floor_divide(a, b))
+case("vt::mod($0, $1)", [a, b], np.mod(a, b))
+case("vt::remainder($0, $1)", [a, b], np.fmod(a, b))
+case("vt::divide($0, $1)", [a, b], np.trunc(a / b).astype(np.int32))
+case("vt::true_divide($0, $1)", [a, b], (a.astype(np.float32) / b.astype(np.float32)))
+case("vt::floor_divide($0, $1)", [x, y], np.floor_divide(x, y))
+case("vt::mod($0, $1)", [x, y], np.mod(x, y))
+case("vt::fmod($0, $1)", [x, y], np.fmod(x, y))
+tricky = np.array([1.0, 0.3, -1.0, 6.0, -6.0, 5.0])
+step = np.array([0.1, 0.1, 0.1, 0.1, 0.1, -0.1])
+case("vt::floor_divide($0, $1)", [tricky, step], np.floor_divide(tricky, step))
+case("vt::mod($0, $1)", [tricky, step], np.mod(tricky, step))
+with np.errstate(all="ignore"):
+    z = np.array([1.0, -1.0, 0.0, nan])
+    case("vt::floor_divide($0, 0.0)", [z], np.floor_divide(z, 0.0))
+u, v = np.array([200, 7, 255], np.uint8), np.array([7, 200, 2], np.uint8)
+case("vt::floor_divide($0, $1)", [u, v], u // v)
+case("vt::mod($0, $1)", [u, v], u % v)
+case("vt::add($0, $1)", [u, v], u + v)
+case("vt::multiply($0, $1)", [u, v], u * v)
+h1, h2 = np.array([3, 1e200, 1e-200, 0, inf, nan, -5]), np.array([4, 1e200, 1e-200, 0, nan, 1, 12])
+case("vt::hypot($0, $1)", [h1, h2], np.hypot(h1, h2), 2)
+m, s = np.array([1, -1, 0, -0.0, inf, nan], np.float32), np.array([-0.0, 0.0, -1, 1, -inf, 1], np.float32)
+case("1.0 / vt::copysign($0, $1)", [m, s], 1 / np.copysign(m, s))
+la, lb = np.array([0, -inf, inf, 1000, -1000, 0, -inf, inf, nan]), np.array([0, -inf, inf, 1001, -1000.5, -40, 3, -inf, 1])
+case("vt::logaddexp($0, $1)", [la, lb], np.logaddexp(la, lb), 2)
+xl, yl = np.array([0.0, 0.0, 2.0, 0.0, 3.0]), np.array([0.0, 5.0, 3.0, inf, 0.5])
+case("vt::xlogy($0, $1)", [xl, yl], special.xlogy(xl, yl), 2)
+p, q = f64(3, 1), f64(4)
+case("vt::squared_difference($0, $1)", [p, q], (p - q) ** 2)
+case("vt::pow($0, 3)", [a], a ** 3)
+case("vt::pow($0, $1)", [a, np.array([2, 3, 1, 0, 5, 4, 3], np.int32)], a ** np.array([2, 3, 1, 0, 5, 4, 3], np.int32))
+case("vt::pow($0, -2)", [np.array([1.0, 2, -4])], np.array([1.0, 2, -4]) ** -2)
+pw = np.abs(f64(5)) + 0.1
+case("vt::pow($0, 2.5)", [pw], pw ** 2.5, 4)
+case("vt::pow(2.0, $0)", [pw], 2.0 ** pw, 4)
+r = np.array([0.5, 1.5, 2.5, -0.5, -1.5, 2.4, -2.6, inf, nan])
+case("vt::round($0)", [r], np.round(r))
+case("vt::trunc($0)", [r], np.trunc(r))
+case("vt::floor($0)", [r], np.floor(r))
+case("vt::ceil($0)", [r], np.ceil(r))
+case("vt::sign($0)", [r], np.sign(r))
+case("vt::sign($0)", [a], np.sign(a))
+case("vt::log10($0)", [np.array([1.0, 10, 1000, 0.001])], np.log10(np.array([1.0, 10, 1000, 0.001])), 2)
+case("vt::deg2rad($0)", [r[:6] * 90], np.deg2rad(r[:6] * 90), 2)
+case("vt::rad2deg($0)", [r[:6]], np.rad2deg(r[:6]), 2)
+case("vt::reciprocal($0)", [np.array([1, 2, 4], np.int32)], (1 / np.array([1, 2, 4])).astype(np.float32))
+case("vt::sqrt($0)", [np.array([1, 4, 9], np.int32)], np.array([1, 2, 3], np.float32))
+case("vt::negative($0)", [np.array([True, False])], np.array([-1, 0], np.int32))
+case("vt::abs($0)", [np.array([-128, 127, -3], np.int8)], np.abs(np.array([-128, 127, -3], np.int8)))
+
+group("Bits")
+i1, i2 = np.array([1, -8, 100, -1, 5], np.int32), np.array([3, 1, 2, 31, 40], np.int32)
+case("($0 << $1)", [i1[:4], i2[:4]], i1[:4] << i2[:4])
+case("($0 >> $1)", [i1[:4], i2[:4]], i1[:4] >> i2[:4])
+case("($0 << $1)", [i1, i2], np.append(i1[:4] << i2[:4], np.int32(0)))
+case("($0 >> 40)", [i1], np.where(i1 < 0, -1, 0).astype(np.int32))
+case("vt::shift_right_logical($0, 1)", [i1], (i1.view(np.uint32) >> 1).view(np.int32))
+case("($0 & $1)", [i1, i2], i1 & i2)
+case("($0 | $1)", [i1, i2], i1 | i2)
+case("($0 ^ $1)", [i1, i2], i1 ^ i2)
+case("~$0", [i1], ~i1)
+case("!$0", [np.array([0, 3, 0], np.int32)], np.array([True, False, True]))
+case("vt::popcount($0)", [np.array([0, 1, 255, 128], np.uint8)], np.array([0, 1, 8, 1], np.uint8))
+case("vt::clz($0)", [np.array([0, 1, 255, 128], np.uint8)], np.array([8, 7, 0, 0], np.uint8))
+case("vt::logical_and($0, $1)", [i1, np.array([0, 1, 0, 2, 1], np.int32)], np.array([False, True, False, True, True]))
+case("vt::logical_xor($0, $1)", [i1, np.array([0, 1, 0, 2, 1], np.int32)], np.array([True, False, True, False, False]))
+
+group("Compare")
+c1, c2 = np.array([1.0, nan, inf, -inf, 0.0, 1.0]), np.array([1.0 + 1e-9, nan, inf, inf, -0.0, 1.1])
+case("vt::isclose($0, $1)", [c1, c2], np.isclose(c1, c2))
+case("vt::isclose($0, $1, 1e-5, 1e-8, true)", [c1, c2], np.isclose(c1, c2, equal_nan=True))
+case("vt::isclose($0, $1, 0.2)", [c1, c2], np.isclose(c1, c2, rtol=0.2))
+case("vt::allclose($0, $0)", [p], np.array(True))
+case("vt::allclose($0, $1)", [p, p + 1], np.array(False))
+case("($0 < $1)", [p, q], p < q)
+case("($0 != $0)", [c1], c1 != c1)
+case("vt::maximum($0, $1)", [c1, c2], np.maximum(c1, c2))
+case("vt::minimum($0, $1)", [c1, c2[::-1]], np.minimum(c1, c2[::-1]))
+case("vt::where($0 > 0, $0, $1)", [p, q], np.where(p > 0, p, q))
+w1 = ints(0, 5, 3)
+case("vt::where($0, $1, 7)", [np.array([[True], [False]]), w1], np.where(np.array([[True], [False]]), w1, 7).astype(np.int32))
+case("vt::clip($0, -1.0, 1.0)", [p], np.clip(p, -1, 1))
+case("vt::clip($0, std::nullopt, $1)", [p, q], np.minimum(p, q))
+case("vt::clamp(-1, $0, 2)", [i1], np.clip(i1, -1, 2))
+
+group("Reduce")
+x, g, e = f64(2, 3, 4), ints(-4, 5, 3, 4), np.zeros((0, 3), np.float32)
+for axes, keep in [(None, False), (0, False), (-1, True), ((0, 2), False), ((-1, 0), True), ((), False)]:
+    cpp = "{}" if axes is None else str(axes) if isinstance(axes, int) else "vt::Axes{" + ", ".join(map(str, axes)) + "}"
+    k = "true" if keep else "false"
+    for name, fn, ulps in [("sum", np.sum, 4), ("prod", np.prod, 8), ("max", np.max, 0), ("min", np.min, 0), ("mean", np.mean, 4)]:
+        case(f"vt::{name}($0, {cpp}, {k})", [x], fn(x, axis=axes, keepdims=keep), ulps)
+    case(f"vt::logsumexp($0, {cpp}, {k})", [x], special.logsumexp(x, axis=axes if axes != () else (), keepdims=keep) if axes != () else x, 8)
+    if axes != ():
+        case(f"vt::var($0, {cpp}, 1, {k})", [x], np.var(x, axis=axes, ddof=1, keepdims=keep), 8)
+        case(f"vt::std($0, {cpp}, 0, {k})", [x], np.std(x, axis=axes, keepdims=keep), 8)
+        case(f"vt::ptp($0, {cpp}, {k})", [x], np.ptp(x, axis=axes, keepdims=keep))
+        for o, text in [(2, "2.0"), (1, "1.0"), (inf, "inf"), (-inf, "-inf"), (0, "0.0"), (3, "3.0"), (2.5, "2.5")]:
+            big = np.abs(x)
+            value = (big.max(axis=axes, keepdims=keep) if o == inf else big.min(axis=axes, keepdims=keep) if o == -inf else
+                     (x != 0).sum(axis=axes, keepdims=keep).astype(float) if o == 0 else (big ** o).sum(axis=axes, keepdims=keep) ** (1 / o))
+            case(f"vt::norm($0, {cpp}, {text}, {k})", [x], value, 8)
+    case(f"vt::any($0 > 2, {cpp}, {k})", [x], np.any(x > 2, axis=axes, keepdims=keep))
+    case(f"vt::all($0 < 2, {cpp}, {k})", [x], np.all(x < 2, axis=axes, keepdims=keep))
+    case(f"vt::count_nonzero($0 > 0, {cpp}, {k})", [x], np.asarray(np.sum(x > 0, axis=axes, keepdims=keep)).astype(np.int32))
+b8 = ints(-100, 100, 9, dtype=np.int8)
+case("vt::sum($0)", [b8], b8.sum(dtype=np.int32))
+case("vt::prod($0)", [ints(1, 5, 6, dtype=np.uint8) * 0 + 3], np.uint32(3 ** 6))
+case("vt::sum($0, 0)", [e], e.sum(0))
+case("vt::sum($0, 1)", [e], e.sum(1))
+case("vt::prod($0)", [e], e.prod())
+case("vt::max($0, 1)", [e], np.zeros(0, np.float32))
+case("vt::any($0 > 0)", [e], np.array(False))
+case("vt::all($0 > 0)", [e], np.array(True))
+case("vt::mean($0)", [e], np.float32(nan))
+case("vt::logsumexp($0, 0)", [e], np.full(3, -inf, np.float32))
+case("vt::mean($0)", [g], np.float32(g.astype(np.float32).mean()), 2)
+case("vt::argmax($0)", [g], np.int32(g.argmax()))
+case("vt::argmin($0, 0)", [g], g.argmin(0).astype(np.int32))
+case("vt::argmax($0, -1, true)", [g], g.argmax(-1, keepdims=True).astype(np.int32))
+n = np.array([[1, nan, 3, nan], [5, 2, 5, 1]])
+case("vt::argmax($0, 1)", [n], n.argmax(1).astype(np.int32))
+case("vt::argmin($0, 1)", [n], n.argmin(1).astype(np.int32))
+case("vt::max($0, 1)", [n], n.max(1))
+case("vt::min($0)", [n], n.min())
+case("vt::argmax($0)", [np.array([False, True, True])], np.int32(1))
+case("vt::max($0)", [np.array([False, True, True])], np.array(True))
+ls = np.array([[-inf, -inf], [inf, 1], [1000, 1000], [-1000, -1001], [-inf, 3]])
+case("vt::logsumexp($0, 1)", [ls], special.logsumexp(ls, axis=1), 4)
+h = np.full(70000, 1, np.float16)
+case("vt::mean(vt::full({70000}, 1.0, f16))", [], np.float16(1))
+
+group("Scan")
+for axis in (0, 1, -1):
+    case(f"vt::cumsum($0, {axis})", [x], np.cumsum(x, axis), 4)
+    case(f"vt::cumprod($0, {axis})", [x], np.cumprod(x, axis), 8)
+    case(f"vt::cummax($0, {axis})", [x], np.maximum.accumulate(x, axis))
+    case(f"vt::cummin($0, {axis}, true)", [x], np.flip(np.minimum.accumulate(np.flip(x, axis), axis), axis))
+    case(f"vt::cumsum($0, {axis}, true)", [x], np.flip(np.cumsum(np.flip(x, axis), axis), axis), 4)
+    case(f"vt::cumlogsumexp($0, {axis})", [x], np.logaddexp.accumulate(x, axis), 8)
+case("vt::cumsum($0, 0)", [e], e)
+case("vt::cumsum($0)", [np.array([True, True, False, True])], np.array([1, 2, 2, 3], np.int32))
+case("vt::cummax($0)", [np.array([1.0, nan, 3.0])], np.array([1.0, nan, nan]))
+
+group("Shape")
+x, z = ints(0, 99, 2, 3, 4), np.zeros((2, 0, 3), np.float32)
+case("vt::reshape($0, {4, -1})", [x], x.reshape(4, -1))
+case("vt::reshape($0, {0, 7})", [z], z.reshape(0, 7))
+case("vt::ravel($0)", [x], x.ravel())
+case("vt::transpose($0)", [x], x.T)
+case("vt::transpose($0, {1, -1, 0})", [x], x.transpose(1, -1, 0))
+case("vt::swapaxes($0, 0, -1)", [x], np.swapaxes(x, 0, -1))
+case("vt::moveaxis($0, 0, -1)", [x], np.moveaxis(x, 0, -1))
+case("vt::moveaxis($0, {0, 1}, {-1, 0})", [x], np.moveaxis(x, (0, 1), (-1, 0)))
+case("vt::matrix_transpose($0)", [x], np.swapaxes(x, -1, -2))
+case("vt::broadcast_to($0, {2, 3, 4})", [x[:, :1]], np.broadcast_to(x[:, :1], (2, 3, 4)))
+case("vt::broadcast_to($0, {3, 0, 3})", [z[:1]], np.broadcast_to(z[:1], (3, 0, 3)))
+case("vt::broadcast_in_dim($0, {4, 2, 3}, {2, 1})", [x[:, :, 0].T], np.broadcast_to(x[:, :, 0], (4, 2, 3)))
+case("vt::expand_dims($0, {0, -1})", [x], np.expand_dims(x, (0, -1)))
+case("vt::squeeze($0)", [x[:1, :, :1]], np.squeeze(x[:1, :, :1]))
+case("vt::squeeze($0, -1)", [x[:1, :, :1]], np.squeeze(x[:1, :, :1], -1))
+case("vt::concatenate({$0, $1}, 1)", [x, x[:, :1]], np.concatenate([x, x[:, :1]], 1))
+case("vt::concatenate({$0, $1}, -1)", [x, x[..., :0] + 0.5], np.concatenate([x, x[..., :0]], -1).astype(np.float64))
+case("vt::stack({$0, $1}, -1)", [x, x + 1], np.stack([x, x + 1], -1))
+case("vt::stack({$0, $1})", [np.float32(1), np.float32(2)], np.array([1, 2], np.float32))
+case("vt::unstack($0, -1)[2]", [x], x[..., 2])
+case("vt::split($0, 2, 2)[1]", [x], np.split(x, 2, 2)[1])
+for k in range(3):
+    case(f"vt::split($0, std::vector<std::int64_t>{{1, 3}}, -1)[{k}]", [x], np.split(x, [1, 3], -1)[k])
+    case(f"vt::split($0, std::vector<std::int64_t>{{-1, 9}}, 2)[{k}]", [x], np.split(x, [-1, 9], 2)[k])
+case("vt::pad($0, {{1, 0}, {0, 2}, {1, 1}}, 9)", [x], np.pad(x, ((1, 0), (0, 2), (1, 1)), constant_values=9))
+case("vt::pad($0, {{1, 2}}, -1)", [x[0, 0]], np.pad(x[0, 0], (1, 2), constant_values=-1))
+case("vt::pad($0, {{1, 1}})", [z], np.pad(z, 1))
+case("vt::pad($0, {{-1, 2}})", [x[0, 0]], np.pad(x[0, 0][1:], (0, 2)))
+interior = np.zeros(10, np.int32)
+interior[0::3] = x[0, 0]
+case("vt::pad($0, 0, {0}, {0}, {2})", [x[0, 0]], interior)
+case("vt::flip($0)", [x], np.flip(x))
+case("vt::flip($0, {0, -1})", [x], np.flip(x, (0, -1)))
+case("vt::rev($0, {1})", [x], np.flip(x, 1))
+case("vt::roll($0, 5)", [x], np.roll(x, 5))
+case("vt::roll($0, -1, 1)", [x], np.roll(x, -1, 1))
+case("vt::roll($0, 7, -1)", [x], np.roll(x, 7, -1))
+case("vt::roll($0, 1, 1)", [z], z)
+case("vt::tile($0, {2})", [x], np.tile(x, 2))
+case("vt::tile($0, {2, 1, 3, 1})", [x], np.tile(x, (2, 1, 3, 1)))
+case("vt::tile($0, {0, 2})", [x], np.tile(x, (0, 2)))
+case("vt::tile($0, {3})", [np.int32(5)], np.tile(np.int32(5), 3))
+case("vt::repeat($0, 2)", [x[0]], np.repeat(x[0], 2))
+case("vt::repeat($0, 3, -2)", [x], np.repeat(x, 3, -2))
+case("vt::repeat($0, 0, 0)", [x], np.repeat(x, 0, 0))
+m1, m2, m3 = ints(0, 9, 2), ints(0, 9, 3), ints(0, 9, 4)
+for k in range(3):
+    case(f"vt::meshgrid({{$0, $1, $2}})[{k}]", [m1, m2, m3], np.meshgrid(m1, m2, m3)[k])
+    case(f"vt::meshgrid({{$0, $1, $2}}, true)[{k}]", [m1, m2, m3], np.meshgrid(m1, m2, m3, indexing="ij")[k])
+s2d = ints(0, 99, 1, 4, 2, 3)
+d = s2d.reshape(1, 2, 2, 1, 2, 3).transpose(0, 1, 3, 2, 4, 5).reshape(1, 2, 1, 12)
+case("vt::space_to_depth($0, 2)", [s2d], d)
+case("vt::depth_to_space($0, 2)", [d], s2d)
+
+group("Create")
+case("vt::eye(3)", [], np.eye(3, dtype=np.float32))
+case("vt::eye(2, 4, 1, i32)", [], np.eye(2, 4, 1, dtype=np.int32))
+case("vt::eye(4, 2, -2, bool_)", [], np.eye(4, 2, -2, dtype=bool))
+case("vt::arange(5)", [], np.arange(5, dtype=np.int32))
+case("vt::arange(5, f16)", [], np.arange(5, dtype=np.float16))
+case("vt::arange(2, 11, 3)", [], np.arange(2, 11, 3, dtype=np.int32))
+case("vt::arange(5, -6, -2)", [], np.arange(5, -6, -2, dtype=np.int32))
+case("vt::arange(3, 3)", [], np.arange(0, dtype=np.int32))
+case("vt::arange(5000000000, 5000000003)", [], np.arange(5000000000, 5000000003))
+case("vt::arange(0.0, 1.0, 0.25)", [], np.arange(0.0, 1.0, 0.25, dtype=np.float32))
+case("vt::arange(1, 0, -0.3, f64)", [], np.arange(1, 0, -0.3), 4)
+case("vt::linspace(0., 1., 5)", [], np.linspace(0, 1, 5, dtype=np.float32))
+case("vt::linspace(-1, 2, 7, true, f64)", [], np.linspace(-1, 2, 7), 1)
+case("vt::linspace(0, 1, 4, false, f64)", [], np.linspace(0, 1, 4, endpoint=False))
+case("vt::linspace(0.1, 0.7, 1, true, f64)", [], np.linspace(0.1, 0.7, 1))
+case("vt::linspace(-5, 5, 4, true, i32)", [], np.linspace(-5, 5, 4, dtype=np.int32))
+case("vt::full({2, 2}, 7.0)", [], np.full((2, 2), 7.0))
+case("vt::full({2, 2}, $0, f32)", [np.array([1, 2], np.int32)], np.full((2, 2), np.array([1, 2]), dtype=np.float32))
+case("vt::ones_like($0)", [x], np.ones_like(x))
+case("vt::full_like($0, 2.7)", [z + 1], np.full_like(z, 2.7))
+case("vt::iota(f32, {2, 3}, -1)", [], np.broadcast_to(np.arange(3, dtype=np.float32), (2, 3)))
+
+group("Index")
+x = ints(0, 99, 4, 3, 5)
+case("$0[-1]", [x], x[-1])
+case("$0[1][2][0]", [x], x[1][2][0])
+for text, py in [("1, 3", slice(1, 3)), ("std::nullopt, std::nullopt, -1", slice(None, None, -1)), ("-3, -1", slice(-3, -1)),
+                 ("3, 0, -2", slice(3, 0, -2)), ("1, 99, 2", slice(1, 99, 2)), ("3, 1", slice(3, 1)), ("-99, 2", slice(-99, 2)),
+                 ("std::nullopt, 1, -1", slice(None, 1, -1)), ("2, std::nullopt", slice(2, None)), ("-1, -99, -3", slice(-1, -99, -3))]:
+    case(f"$0[vt::slice({text})]", [x], x[py])
+idx = np.array([[0, -1], [3, 2]], np.int32)
+case("$0[$1]", [x, idx], x[idx])
+case("$0[$1]", [x, np.int64(-2)], x[-2])
+case("$0[$1]", [x, np.array([9, -9, 3], np.int32)], x[[3, 0, 3]])
+case("vt::take($0, $1)", [x, np.array([0, 59, -1, 7], np.int32)], np.take(x, [0, 59, -1, 7]))
+case("vt::take($0, $1, 1)", [x, idx % 3], np.take(x, idx % 3, 1))
+case("vt::take($0, $1, -1)", [x, np.array([4, 4, 0], np.uint8)], np.take(x, [4, 4, 0], -1))
+case("vt::take($0, 2, 2)", [x], np.take(x, 2, 2))
+case("vt::take($0, $1, 0)", [x, np.zeros((0,), np.int32)], x[:0])
+long = ints(0, 1000, 300)
+case("vt::take($0, $1)", [long, np.array([-1, 127, -128], np.int8)], long[[-1, 127, -128]])
+for axis in (0, 1, -1):
+    order = np.argsort(x, axis=axis, kind="stable").astype(np.int32)
+    case(f"vt::take_along_axis($0, $1, {axis})", [x, order], np.take_along_axis(x, order, axis))
+case("vt::take_along_axis($0, $1, 1)", [x, np.array([[[0], [-1]]], np.int64)], np.take_along_axis(x, np.broadcast_to([[[0], [-1]]], (4, 2, 5)), 1))
+ta = ints(0, 3, 4, 2, 5)
+case("vt::take_along_axis($0, $1, 1)", [x[:1], ta], np.take_along_axis(np.broadcast_to(x[:1], x.shape), ta, 1))
+v = ints(100, 200, 2, 3, 5)
+y = x.copy(); y[[1, -1]] = v
+case("vt::index_update($0, $1, $2)", [x, np.array([1, -1], np.int32), v], y)
+y = x.copy(); y[2] = 7
+case("vt::index_update($0, 2, 7)", [x], y)
+y = x.copy(); np.add.at(y, [1, 1, -1], 10)
+case("vt::index_add($0, $1, 10)", [x, np.array([1, 1, -1, 4, -5, 99], np.int32)], y)
+y = x.astype(np.float32).copy(); np.multiply.at(y, [0, 0, 2], np.float32(1.5))
+case("vt::index_mul($0, $1, 1.5)", [x.astype(np.float32), np.array([0, 0, 2, 17], np.int64)], y)
+y = x.copy(); np.minimum.at(y, [0, 3], v)
+case("vt::index_min($0, $1, $2)", [x, np.array([0, 3], np.int32), v], y)
+y = x.copy(); np.maximum.at(y, [0, 3], 50)
+case("vt::index_max($0, $1, 50)", [x, np.array([0, 3], np.int32)], y)
+pairs = np.array([[0, 1], [-1, 2], [3, -3]], np.int32)
+case("vt::gather_nd($0, $1)", [x, pairs], x[pairs[:, 0], pairs[:, 1]])
+case("vt::gather_nd($0, $1)", [x, np.array([[[1, 2, 3]]], np.int32)], x[1, 2, 3].reshape(1, 1))
+case("vt::gather_nd($0, $1)", [x[0], np.zeros((2, 0), np.int32)], np.stack([x[0], x[0]]))
+y = np.zeros((4, 3), np.int32); np.add.at(y, (pairs[:, 0], pairs[:, 1]), [5, 6, 7])
+case("vt::scatter_nd($0, $1, {4, 3})", [pairs, np.array([5, 6, 7], np.int32)], y)
+case("vt::scatter_nd($0, $1, {4, 3})", [np.array([[0, 1], [0, 1], [4, 0], [0, -4]], np.int32), np.array([5, 6, 7, 8], np.int32)],
+     np.array([[0, 11, 0], [0] * 3, [0] * 3, [0] * 3], np.int32))
+case("vt::slice($0, {1, 0, 0}, {3, 3, 5}, {1, 2, 3})", [x], x[1:3, ::2, ::3])
+case("vt::slice_in_dim($0, 1, -1, 2, -1)", [x], x[..., 1:-1:2])
+case("vt::dynamic_slice($0, {1, 1, 9}, {2, 1, 2})", [x], x[1:3, 1:2, 3:5])
+case("vt::dynamic_slice($0, {-7, 1, $1}, {2, 1, 2})", [x, np.int64(1)], x[0:2, 1:2, 1:3])
+y = x.copy(); y[1:3, 0:3, 3:5] = v[:, :, :2]
+case("vt::dynamic_update_slice($0, $1, {1, 5, 4})", [x, v[:, :, :2]], y)
+case("vt::dynamic_slice_in_dim($0, 2, 2, 1)", [x], x[:, 1:3])
+y = x.copy(); y[..., 2:4] = v[0, 0, 0]
+case("vt::dynamic_update_slice_in_dim($0, vt::broadcast_to($1, {4, 3, 2}), 2, -1)", [x, v[0, 0, :1]], y)
+case("vt::one_hot($0, 4)", [np.array([[0, 3], [4, -1]], np.int32)], np.eye(5, dtype=np.float32)[[[0, 3], [4, 4]]][..., :4])
+case("vt::one_hot($0, 3, i32, 0)", [np.array([2, 0], np.uint8)], np.eye(3, dtype=np.int32)[[2, 0]].T)
+
+group("Segments")
+data, ids = f64(6, 2), np.array([0, 2, 2, 5, -1, 0], np.int32)
+total = np.zeros((4, 2)); np.add.at(total, [0, 2, 2, 0], data[[0, 1, 2, 5]])
+case("vt::segment_sum($0, $1, 4)", [data, ids], total)
+prod = np.ones((4, 2)); np.multiply.at(prod, [0, 2, 2, 0], data[[0, 1, 2, 5]])
+case("vt::segment_prod($0, $1, 4)", [data, ids], prod, 2)
+high = np.full((4, 2), -inf); np.maximum.at(high, [0, 2, 2, 0], data[[0, 1, 2, 5]])
+case("vt::segment_max($0, $1, 4)", [data, ids], high)
+low = np.full((4, 2), inf); np.minimum.at(low, [0, 2, 2, 0], data[[0, 1, 2, 5]])
+case("vt::segment_min($0, $1, 4)", [data, ids], low)
+case("vt::segment_max($0, $1, 2)", [np.array([3, 4], np.int8), np.array([0, 0], np.int32)], np.array([4, -128], np.int8))
+case("vt::segment_min($0, $1, 2)", [np.array([3, 4], np.uint16), np.array([0, 0], np.int32)], np.array([3, 65535], np.uint16))
+case("vt::segment_mean($0, $1, 4)", [data, ids], total / np.array([2, 1, 2, 1])[:, None], 2)
+case("vt::segment_sum($0, $1, 2)", [np.array([[1, 2], [3, 4]], np.int32), np.array([[0, 1], [1, 1]], np.int32)], np.array([1, 9], np.int32))
+counts = ints(0, 6, 20)
+case("vt::bincount($0, 8)", [counts], np.bincount(counts, minlength=8).astype(np.int32))
+case("vt::bincount($0, 3)", [np.array([0, 5, -1, 2, 2], np.int32)], np.array([1, 0, 2], np.int32))
+hx = np.array([0.0, 0.5, 1.0, 2.0, 2.5, 3.0, -0.1, 3.1, nan, 1.5, inf])
+case("vt::histogram($0, 3, 0.0, 3.0)", [hx], np.histogram(hx[np.isfinite(hx)], 3, (0, 3))[0].astype(np.int32))
+case("vt::histogram($0, 4, 0.0, 8.0)", [counts], np.histogram(counts, 4, (0, 8))[0].astype(np.int32))
+for size in (0, 1, 5, 64, 65, 200):
+    edges = np.sort(np.round(rng.normal(size=size) * 3, 1))
+    at = np.concatenate([np.round(rng.normal(size=5) * 3, 1), edges[:2], [-99, 99]])
+    case("vt::bucketize($0, $1)", [at, edges], np.searchsorted(edges, at, "left").astype(np.int32))
+    case("vt::bucketize($0, $1, true)", [at, edges], np.searchsorted(edges, at, "right").astype(np.int32))
+xp, fp = np.array([0.0, 1.0, 2.5, 4.0]), np.array([3.0, -1.0, 2.0, 0.5])
+at = np.array([[-1.0, 0.0, 0.3], [1.0, 3.3, 4.0], [5.0, 2.5, inf]])
+case("vt::interp($0, $1, $2)", [at, xp, fp], np.interp(at, xp, fp), 2)
+case("vt::interp($0, $1, $2)", [at, xp[:1], fp[:1]], np.interp(at, xp[:1], fp[:1]))
+
+group("Matrix")
+x, sq, vec = f64(2, 3, 4), f64(3, 3), f64(3)
+for k in (-3, -1, 0, 1, 2, 9):
+    case(f"vt::diagonal($0, {k}, 1, 2)", [x], np.diagonal(x, k, 1, 2))
+    case(f"vt::diagonal($0, {k}, -1, 0)", [x], np.diagonal(x, k, -1, 0))
+    case(f"vt::tril($0, {k})", [x], np.tril(x, k))
+    case(f"vt::triu($0, {k})", [x], np.triu(x, k))
+    case(f"vt::trace($0, {k})", [sq], np.trace(sq, k), 2)
+    if abs(k) < 4:
+        case(f"vt::diag($0, {k})", [vec], np.diag(vec, k))
+        case(f"vt::diag($0, {k})", [sq], np.diag(sq, k))
+case("vt::trace($0)", [x], np.trace(x), 2)
+case("vt::diagonal($0)", [np.zeros((0, 3))], np.zeros(0))
+case("vt::matrix_diag($0)", [x[0]], np.stack([np.diag(r) for r in x[0]]))
+for shape in ((3, 4), (4, 3), (3, 3)):
+    mat, dg = f64(2, *shape), f64(2, 3)
+    want = mat.copy()
+    for b in range(2):
+        want[b, range(3), range(3)] = dg[b]
+    case("vt::matrix_set_diag($0, $1)", [mat, dg], want)
+r, c = np.indices((3, 4))
+for lower, upper in ((0, 0), (1, 0), (-1, 1), (2, -1), (-1, -1)):
+    mask = ((r - c <= lower) | (lower < 0)) & ((c - r <= upper) | (upper < 0))
+    case(f"vt::band_part($0, {lower}, {upper})", [x], np.where(mask, x, 0))
+case("vt::kron($0, $1)", [sq, x[0]], np.kron(sq, x[0]))
+case("vt::kron($0, $1)", [vec, x[0, :2]], np.kron(vec, x[0, :2]))
+v2 = f64(2, 3)
+case("vt::cross($0, $1)", [v2, vec], np.cross(v2, vec), 4)
+case("vt::cross($0, $1, 0)", [v2.T, f64(3, 2) * 0 + 1.5], np.cross(v2.T, np.full((3, 2), 1.5), axis=0), 4)
+case("vt::cross($0, $1)", [v2[:, :2], v2[::-1, :2]], v2[:, 0] * v2[::-1, 1] - v2[:, 1] * v2[::-1, 0], 4)
+case("vt::cross($0, $1)", [v2[:, :2], v2[::-1]], np.cross(np.pad(v2[:, :2], ((0, 0), (0, 1))), v2[::-1]), 4)
+case("vt::polyval($0, $1)", [vec, x[0]], np.polyval(vec, x[0]), 4)
+case("vt::polyval($0, $1)", [vec[:0], x[0]], np.zeros((3, 4)))
+for n in (0, 1, 2, 5, 8):
+    case(f"vt::matrix_power($0, {n})", [sq], np.linalg.matrix_power(sq, n), 64)
+case("vt::cov($0)", [x[0]], np.cov(x[0]), 16)
+case("vt::cov($0, false, 0)", [x[0]], np.cov(x[0], rowvar=False, ddof=0), 16)
+case("vt::cov($0)", [vec], np.cov(vec), 16)
+case("vt::corrcoef($0)", [x[0]], np.corrcoef(x[0]), 16)
+
+group("Contract")
+def mat(*shape):
+    return (rng.integers(-8, 9, size=shape) / 4).astype(np.float32)
+for sa, sb in [((3, 4), (4, 2)), ((4,), (4,)), ((3, 4), (4,)), ((4,), (4, 2)), ((5, 3, 4), (4, 2)), ((3, 4), (5, 4, 2)), ((5, 3, 4), (5, 4, 2)),
+               ((5, 1, 3, 4), (2, 4, 2)), ((1, 3, 4), (5, 4, 2)), ((5, 3, 4), (1, 4, 2)), ((4,), (5, 4, 2)), ((5, 3, 4), (4,)), ((0, 4), (4, 2)),
+               ((3, 0), (0, 2)), ((2, 1, 3, 4), (1, 5, 4, 2)), ((0, 3, 4), (4, 2)), ((1, 1, 4), (1, 4, 1))]:
+    a, b = mat(*sa), mat(*sb)
+    case("vt::matmul($0, $1)", [a, b], np.matmul(a, b))
+for sa, sb in [((3, 4), (4, 2)), ((2, 3, 4), (5, 4, 2)), ((4,), (4,)), ((2, 3, 4), (4,)), ((), (3,))]:
+    a, b = mat(*sa), mat(*sb)
+    case("vt::dot($0, $1)", [a, b], np.dot(a, b))
+a, b = mat(2, 3, 4), mat(5, 4)
+case("vt::inner($0, $1)", [a, b], np.inner(a, b))
+case("vt::outer($0, $1)", [a[0], b[0]], np.outer(a[0], b[0]))
+case("vt::vdot($0, $1)", [a, a[:, ::-1]], np.vdot(a, a[:, ::-1]))
+t1, t2 = mat(4, 2), mat(3, 4, 2)
+case("vt::tensordot($0, $1, 1)", [a, t1], np.tensordot(a, t1, 1))
+case("vt::tensordot($0, $1)", [a, t2], np.tensordot(a, t2))
+case("vt::tensordot($0, $1, 0)", [t1, b], np.tensordot(t1, b, 0))
+case("vt::tensordot($0, $1, {1, -1}, {0, 1})", [a, t2], np.tensordot(a, t2, ((1, -1), (0, 1))))
+case("vt::dot_general($0, $1, {.lhs_contract = {2}, .rhs_contract = {1}, .lhs_batch = {0}, .rhs_batch = {2}})", [a, t2],
+     np.einsum("bik,jkb->bij", a, t2))
+ia, ib = ints(-9, 9, 2, 3, dtype=np.int8), ints(-9, 9, 3, 2, dtype=np.int64)
+case("vt::matmul($0, $1)", [ia, ib], ia @ ib)
+for text, shapes in [("ij,jk", ((2, 3), (3, 4))), ("ii", ((3, 3),)), ("ii->i", ((3, 3),)), ("ij->ji", ((2, 3),)), ("ij->", ((2, 3),)),
+                     ("...ij,...jk->...ik", ((5, 2, 3), (3, 4))), ("i...,i...->...", ((2, 3), (2, 3))), ("iij->ij", ((3, 3, 2),)),
+                     ("iji->j", ((3, 2, 3),)), ("i,j", ((2,), (3,))), ("ij,ij->i", ((2, 3), (2, 3))), ("ba", ((2, 3),)),
+                     (" i j , j k -> k i ", ((2, 3), (3, 4))), ("a...b->b...a", ((2, 3, 4),)), ("...ij", ((5, 2, 3),)),
+                     ("ij,jk,kl->il", ((2, 3), (3, 4), (4, 2))), ("bij,bjk,bk->bi", ((2, 3, 4), (2, 4, 3), (2, 3))),
+                     ("i,ij,j->", ((2,), (2, 3), (3,))), ("iii->i", ((3, 3, 3),)), ("ij,j", ((2, 3), (3,))), ("...,...", ((2, 3), (3,))),
+                     ("aab,bcc->ac", ((2, 2, 3), (3, 4, 4))), ("Ab,bA->A", ((2, 3), (3, 2))), (",ij", ((), (2, 3)))]:
+    ops = [mat(*s) for s in shapes]
+    call = ", ".join(f"${k}" for k in range(len(ops)))
+    case(f'vt::einsum("{text}", {call})', ops, np.einsum(text, *ops))
+
+group("Networks")
+x = f64(3, 4)
+with np.errstate(all="ignore"):
+    wild = np.array([[-inf, 0.0, 1.0, 1000.0], [-1000.0, -1001.0, -inf, -1002.0]])
+    for name, fn in (("softmax", special.softmax), ("log_softmax", special.log_softmax)):
+        for axis in (-1, 0):
+            case(f"vt::{name}($0, {axis})", [x], fn(x, axis=axis), 8)
+        case(f"vt::{name}($0)", [wild], fn(wild, axis=-1), 8)
+wild = np.array([-inf, -1000.0, -30.0, -1.0, -0.0, 0.0, 1.0, 30.0, 1000.0, inf, nan])
+sig = special.expit(wild)
+case("vt::sigmoid($0)", [wild], sig, 4)
+case("vt::softplus($0)", [wild], np.logaddexp(wild, 0), 4)
+case("vt::relu($0)", [wild], np.maximum(wild, 0))
+case("vt::relu6($0)", [wild], np.clip(wild, 0, 6))
+case("vt::elu($0, 0.5)", [wild], np.where(wild > 0, wild, 0.5 * np.expm1(np.minimum(wild, 0))), 4)
+case("vt::selu($0)", [wild], 1.0507009873554804934193349852946 * np.where(wild > 0, wild, 1.6732632423543772848170429916717 * np.expm1(np.minimum(wild, 0))), 4)
+case("vt::leaky_relu($0, 0.1)", [wild], np.where(wild >= 0, wild, 0.1 * wild))
+finite = wild[1:-2]
+case("vt::silu($0)", [finite], finite * special.expit(finite), 4)
+case("vt::gelu($0)", [x], x * 0.5 * (1 + special.erf(x / np.sqrt(2))), 16)
+case("vt::gelu($0, true)", [x], 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x ** 3))), 64)
+case("vt::softsign($0)", [finite], finite / (1 + np.abs(finite)))
+case("vt::hard_tanh($0)", [wild], np.clip(wild, -1, 1))
+scale, shift = f64(4), f64(4)
+mu, var = x.mean(-1, keepdims=True), x.var(-1, keepdims=True)
+case("vt::layer_norm($0, $1, $2)", [x, scale, shift], (x - mu) / np.sqrt(var + 1e-5) * scale + shift, 64)
+mu, var = x.mean(0), x.var(0)
+case("vt::layer_norm($0, 1.0, 0.0, 0, 1e-3)", [x], (x - mu) / np.sqrt(var + 1e-3), 64)
+case("vt::rms_norm($0, $1)", [x, scale], x / np.sqrt((x ** 2).mean(-1, keepdims=True) + 1e-6) * scale, 64)
+img = f64(2, 3, 2, 4)
+grp = img.reshape(2, 3, 2, 2, 2)
+norm = ((grp - grp.mean((1, 2, 4), keepdims=True)) / np.sqrt(grp.var((1, 2, 4), keepdims=True) + 1e-5)).reshape(img.shape)
+case("vt::group_norm($0, 2, $1, $2)", [img, scale, shift], norm * scale + shift, 64)
+mu, var = img.mean((0, 1, 2)), img.var((0, 1, 2))
+case("vt::batch_norm_training($0, $1, $2).y", [img, scale, shift], (img - mu) / np.sqrt(var + 1e-5) * scale + shift, 64)
+case("vt::batch_norm_training($0, $1, $2).mean", [img, scale, shift], mu, 64)
+case("vt::batch_norm_training($0, $1, $2).variance", [img, scale, shift], var, 64)
+case("vt::batch_norm_inference($0, $1, $2, $3, $4)", [img, scale, shift, mu, var + 0.5], (img - mu) / np.sqrt(var + 0.5 + 1e-5) * scale + shift, 64)
+target = special.softmax(f64(3, 4), -1)
+case("vt::cross_entropy($0, $1)", [x, target], -(target * special.log_softmax(x, -1)).sum(-1), 16)
+hot = np.array([[-inf, 1.0, 2.0]]), np.array([[0.0, 1.0, 0.0]])
+case("vt::cross_entropy($0, $1)", list(hot), np.array([np.log(1 + np.exp(1))]), 4)
+labels = np.array([3, 0, -2], np.int32)
+case("vt::sparse_cross_entropy($0, $1)", [x, labels], -special.log_softmax(x, -1)[[0, 1, 2], labels], 16)
+case("vt::l2_loss($0)", [x], (x ** 2).sum() / 2, 8)
+case("vt::sum_of_squares($0)", [labels], np.int32((labels ** 2).sum()))
+
+print("// Written by numpy_cases.py: calls of vt functions and what NumPy and SciPy give for them. Do not edit.")
+print("\n".join(lines + ["}"]))

@@ -1,0 +1,171 @@
+// What the public functions refuse: each message names the function, the operands and the user's line.
+#include "support/property.hpp"
+
+namespace {
+
+using namespace vt;
+
+struct Case {
+  ErrorKind kind;
+  std::vector<std::string> parts;
+  std::function<void()> call;
+};
+
+void check(const std::vector<Case>& cases) {
+  for (const Case& c : cases) {
+    std::vector<std::string> parts = c.parts;
+    parts.push_back("; at ops_errors_test.cpp:");
+    vt_test::expect_error(c.call, c.kind, parts);
+  }
+}
+
+const auto shape = ErrorKind::shape, dtype = ErrorKind::dtype, value = ErrorKind::value;
+
+TEST(Refusals, Elementwise) {
+  const Tensor a = ones({2, 3}), b = ones({4}), i = ones({3}, i32), none;
+  check({
+      {shape, {"vt::add: shapes do not broadcast: f32[2,3] · f32[4]"}, [&] { a + b; }},
+      {shape, {"vt::multiply", "f32[2,3] · f32[4]"}, [&] { a* b; }},
+      {shape, {"vt::less", "f32[2,3] · f32[4]"}, [&] { a < b; }},
+      {shape, {"vt::where", "f32[2,3]", "f32[4]"}, [&] { where(a > 0, a, b); }},
+      {shape, {"vt::hypot", "broadcast"}, [&] { hypot(a, b); }},
+      {shape, {"vt::logaddexp", "broadcast"}, [&] { logaddexp(a, b); }},
+      {dtype, {"vt::bitwise_and: needs bools or integers: f32[2,3] · i32[3]"}, [&] { a & i; }},
+      {dtype, {"vt::bitwise_not", "f32[2,3]"}, [&] { ~a; }},
+      {dtype, {"vt::shift_left: needs integers", "f32[2,3]"}, [&] { a << 1; }},
+      {dtype, {"vt::popcount", "f32[2,3]"}, [&] { popcount(a); }},
+      {dtype, {"vt::bitcast", "f64", "f32[2,3]"}, [&] { bitcast(a, f64); }},
+      {value, {"vt::reduce_precision", "exponent_bits"}, [&] { reduce_precision(a, 0, 3); }},
+      {value, {"vt::sin: an operand is an empty Tensor"}, [&] { sin(none); }},
+      {value, {"vt::subtract", "empty"}, [&] { a - none; }},
+      {value, {"vt::where", "empty"}, [&] { where(none, a, a); }},
+  });
+}
+
+TEST(Refusals, Reductions) {
+  const Tensor a = ones({2, 3}), e = ones({0, 3});
+  check({
+      {shape, {"vt::sum: axis 2 out of range for rank 2: f32[2,3]"}, [&] { sum(a, 2); }},
+      {shape, {"vt::sum", "axis -3"}, [&] { sum(a, -3); }},
+      {shape, {"vt::mean", "twice"}, [&] { mean(a, {0, -2}); }},
+      {shape, {"vt::max: no elements", "f32[0,3]"}, [&] { max(e); }},
+      {shape, {"vt::min: no elements", "f32[0,3]"}, [&] { min(e, 0); }},
+      {shape, {"vt::argmax", "f32[0,3]"}, [&] { argmax(e, 0); }},
+      {shape, {"vt::argmin", "axis 5"}, [&] { argmin(a, 5); }},
+      {shape, {"vt::norm", "no elements"}, [&] { norm(e, {}, std::numeric_limits<double>::infinity()); }},
+      {shape, {"vt::cumsum", "axis 2"}, [&] { cumsum(a, 2); }},
+      {shape, {"vt::cumsum", "rank 0"}, [&] { cumsum(sum(a)); }},
+      {shape, {"vt::reduce", "initial value must be a scalar"}, [&] { reduce([](Tensor p, Tensor q) { return p + q; }, a, a); }},
+      {shape, {"vt::reduce", "must map f32[] and f32[] to f32[]"}, [&] { reduce([](Tensor p, Tensor q) { return p < q ? p : stack({p, q}); }, 0, a); }},
+  });
+}
+
+TEST(Refusals, Shapes) {
+  const Tensor a = ones({2, 3}), b = ones({4});
+  check({
+      {shape, {"vt::reshape: 6 elements do not fill shape [4]", "f32[2,3]"}, [&] { reshape(a, {4}); }},
+      {shape, {"vt::reshape", "only one"}, [&] { a.reshape({-1, -1}); }},
+      {shape, {"vt::reshape", "[4,-1]"}, [&] { a.reshape({4, -1}); }},
+      {shape, {"vt::transpose", "one entry per axis"}, [&] { transpose(a, {0}); }},
+      {shape, {"vt::transpose", "twice"}, [&] { transpose(a, {0, 0}); }},
+      {shape, {"vt::moveaxis", "differ in length"}, [&] { moveaxis(a, {0, 1}, {0}); }},
+      {shape, {"vt::broadcast_to", "[2,4]", "f32[2,3]"}, [&] { broadcast_to(a, {2, 4}); }},
+      {shape, {"vt::broadcast_to", "[3]"}, [&] { broadcast_to(a, {3}); }},
+      {shape, {"vt::squeeze: axis 1 has size 3, not 1"}, [&] { squeeze(a, 1); }},
+      {shape, {"vt::expand_dims", "axis 4"}, [&] { expand_dims(a, 4); }},
+      {shape, {"vt::concatenate", "f32[2,3] · f32[4]"}, [&] { concatenate({a, b}); }},
+      {shape, {"vt::concatenate: needs at least one"}, [&] { concatenate({}); }},
+      {shape, {"vt::stack: shapes differ", "f32[2,3] · f32[4]"}, [&] { stack({a, b}); }},
+      {shape, {"vt::split", "size 3", "2 equal parts"}, [&] { split(a, 2, 1); }},
+      {shape, {"vt::pad", "3 pairs"}, [&] { pad(a, {{0, 0}, {0, 0}, {1, 1}}); }},
+      {shape, {"vt::pad", "negative size"}, [&] { pad(b, {{-3, -3}}); }},
+      {dtype, {"vt::pad", "i32 does not hold"}, [&] { pad(ones({2}, i32), {{1, 1}}, 0.5); }},
+      {value, {"vt::tile", "negative"}, [&] { tile(a, {-1}); }},
+      {value, {"vt::repeat", "negative"}, [&] { repeat(a, -1); }},
+      {shape, {"vt::meshgrid", "vectors"}, [&] { meshgrid({a, b}); }},
+      {shape, {"vt::space_to_depth", "[N,H,W,C]"}, [&] { space_to_depth(a, 2); }},
+      {shape, {"vt::zeros", "negative extent"}, [&] { zeros({2, -1}); }},
+      {shape, {"vt::ones", "too large"}, [&] { ones({std::int64_t{1} << 40, std::int64_t{1} << 40}); }},
+      {shape, {"vt::full", "does not broadcast to [2,4]"}, [&] { full({2, 4}, a); }},
+      {value, {"vt::arange", "step"}, [&] { arange(0, 3, 0); }},
+      {value, {"vt::linspace", "-1"}, [&] { linspace(0, 1, -1); }},
+  });
+}
+
+TEST(Refusals, Indices) {
+  const Tensor a = ones({2, 3}), s = sum(a), mask = a[0] > 0, real = ones({2}), i = ones({2}, i32);
+  check({
+      {value, {"index 2 out of range for axis 0 of size 2: f32[2,3]"}, [&] { a[2]; }},
+      {value, {"index -3 out of range"}, [&] { a[-3]; }},
+      {shape, {"a scalar has no axis", "f32[]"}, [&] { s[0]; }},
+      {shape, {"a scalar has no axis"}, [&] { s[slice(1)]; }},
+      {value, {"step of a slice"}, [&] { a[slice(0, 1, 0)]; }},
+      {dtype, {"vt::where", "nonzero", "bool[3]"}, [&] { a[mask]; }},
+      {dtype, {"vt::take: indices must be integers: f32[2]"}, [&] { take(a, real, 0); }},
+      {shape, {"vt::take", "axis 2"}, [&] { take(a, i, 2); }},
+      {shape, {"vt::take", "axis of size 0"}, [&] { take(zeros({0}), i); }},
+      {shape, {"vt::take_along_axis", "rank", "f32[2,3] · i32[2]"}, [&] { take_along_axis(a, i, 0); }},
+      {shape, {"vt::take_along_axis", "axis 0 does not broadcast"}, [&] { take_along_axis(a, ones({5, 1}, i32), 1); }},
+      {shape, {"vt::index_update", "do not broadcast to [2,3]", "f32[2,3] · f32[2]"}, [&] { index_update(a, i, real); }},
+      {dtype, {"vt::index_add", "i32 does not hold"}, [&] { index_add(i, 0, 0.5); }},
+      {dtype, {"vt::index_mul", "bools"}, [&] { index_mul(mask, 0, true); }},
+      {shape, {"vt::gather_nd", "3 components address 2 axes"}, [&] { gather_nd(a, ones({4, 3}, i32)); }},
+      {shape, {"vt::scatter_nd", "must have shape [4]"}, [&] { scatter_nd(ones({4, 1}, i32), a, {5}); }},
+      {shape, {"vt::slice", "f32[2,3]"}, [&] { slice(a, {0, 0}, {3, 3}); }},
+      {shape, {"vt::slice_in_dim", "size 3"}, [&] { slice_in_dim(a, 2, 1, 1, 1); }},
+      {shape, {"vt::dynamic_slice", "1 starts for rank 2"}, [&] { dynamic_slice(a, {0}, {1, 1}); }},
+      {shape, {"vt::dynamic_slice", "does not fit"}, [&] { dynamic_slice(a, {0, 0}, {3, 1}); }},
+      {dtype, {"vt::dynamic_slice", "integers"}, [&] { dynamic_slice(a, {0.5, 0}, {1, 1}); }},
+      {shape, {"vt::dynamic_update_slice", "does not fit"}, [&] { dynamic_update_slice(a, ones({2, 4}), {0, 0}); }},
+      {dtype, {"vt::one_hot", "integers"}, [&] { one_hot(real, 3); }},
+      {shape, {"vt::segment_sum", "f32[2,3] · i32[3]"}, [&] { segment_sum(a, ones({3}, i32), 4); }},
+      {dtype, {"vt::bincount", "integers"}, [&] { bincount(real, 4); }},
+      {value, {"vt::histogram", "low < high"}, [&] { histogram(real, 3, 1.0, 1.0); }},
+      {shape, {"vt::bucketize", "vector"}, [&] { bucketize(real, a); }},
+      {shape, {"vt::interp", "f32[2] · f32[2,3]"}, [&] { interp(real, real, a); }},
+  });
+}
+
+TEST(Refusals, MatricesAndContractions) {
+  const Tensor a = ones({3, 4}), b = ones({5, 6}), v = ones({4}), s = sum(a), c = ones({2, 3, 4});
+  check({
+      {shape, {"vt::matmul: inner sizes differ: f32[3,4] · f32[5,6]"}, [&] { matmul(a, b); }},
+      {shape, {"vt::matmul", "scalar"}, [&] { matmul(a, s); }},
+      {shape, {"vt::matmul: batch shapes do not broadcast"}, [&] { matmul(c, ones({5, 4, 2})); }},
+      {shape, {"vt::dot", "f32[3,4] · f32[5,6]"}, [&] { dot(a, b); }},
+      {shape, {"vt::vdot: sizes differ"}, [&] { vdot(a, v); }},
+      {shape, {"vt::inner"}, [&] { inner(a, b); }},
+      {shape, {"vt::tensordot", "3 axes"}, [&] { tensordot(a, b, 3); }},
+      {shape, {"vt::tensordot", "inner sizes differ along axes 0 and 1"}, [&] { tensordot(a, b, {0}, {1}); }},
+      {shape, {"vt::tensordot", "differ in length"}, [&] { tensordot(a, b, {0, 1}, {1}); }},
+      {shape, {"vt::dot_general"}, [&] { dot_general(a, b, {.lhs_contract = {1}, .rhs_contract = {0}}); }},
+      {dtype, {"vt::dot_general", "f16"}, [&] { dot_general(a, a, {.lhs_contract = {1}, .rhs_contract = {1}}, f16); }},
+      {shape, {"vt::diag", "f32[2,3,4]"}, [&] { diag(c); }},
+      {shape, {"vt::diagonal", "same"}, [&] { diagonal(c, 0, 1, -2); }},
+      {shape, {"vt::trace", "two axes"}, [&] { trace(v); }},
+      {shape, {"vt::tril", "f32[4]"}, [&] { tril(v); }},
+      {shape, {"vt::matrix_set_diag", "[3]"}, [&] { matrix_set_diag(a, v); }},
+      {shape, {"vt::cross", "2 or 3 elements"}, [&] { cross(v, v); }},
+      {shape, {"vt::polyval", "vector"}, [&] { polyval(a, v); }},
+      {shape, {"vt::matrix_power", "square"}, [&] { matrix_power(a, 2); }},
+      {value, {"vt::matrix_power", "inverse"}, [&] { matrix_power(ones({2, 2}), -1); }},
+      {shape, {"vt::cov", "vector or a matrix"}, [&] { cov(c); }},
+  });
+}
+
+TEST(Refusals, Networks) {
+  const Tensor x = ones({3, 4}), i = ones({3}, i32);
+  check({
+      {shape, {"vt::softmax", "axis 2"}, [&] { softmax(x, 2); }},
+      {shape, {"vt::layer_norm", "scale", "f32[3,4] · f32[3]"}, [&] { layer_norm(x, ones({3}), 0.0); }},
+      {shape, {"vt::rms_norm", "scale"}, [&] { rms_norm(x, x); }},
+      {shape, {"vt::group_norm", "3 groups"}, [&] { group_norm(x, 3, 1.0, 0.0); }},
+      {shape, {"vt::batch_norm_training", "shift"}, [&] { batch_norm_training(x, 1.0, ones({3})); }},
+      {shape, {"vt::batch_norm_inference", "variance"}, [&] { batch_norm_inference(x, 1.0, 0.0, 0.0, ones({3})); }},
+      {shape, {"vt::cross_entropy", "f32[3,4] · f32[3]"}, [&] { cross_entropy(x, ones({3})); }},
+      {shape, {"vt::sparse_cross_entropy", "[3]"}, [&] { sparse_cross_entropy(x, ones({4}, i32)); }},
+      {dtype, {"vt::sparse_cross_entropy", "cross_entropy"}, [&] { sparse_cross_entropy(x, ones({3})); }},
+  });
+}
+
+}  // namespace

@@ -39,10 +39,9 @@ Tensor ones(const Shape& shape, DType dtype, Where where) { return detail::fille
 Tensor full(const Shape& shape, Operand value, std::optional<DType> dtype) {
   detail::need("full", value.tensor, value.where);
   Tensor v = detail::cast(value.tensor, dtype.value_or(value.tensor.dtype()), value.where);
-  // Checks the shape even if no element is ever asked for.
-  const Tensor zero = detail::filled("full", detail::Scalar(0), v.dtype(), shape, value.where);
-  const Tensor operands[2] = {v, zero};
-  if (detail::broadcast_shape("full", operands, value.where) != shape)
+  if (v.node()->op == detail::Op::full && v.rank() == 0)
+    return detail::filled("full", std::get<detail::FullParams>(v.node()->params->base()).value, v.dtype(), shape, value.where);
+  if (!detail::stretches(v.shape(), shape))
     detail::refuse(ErrorKind::shape, "full", fmt::format("the value does not broadcast to {}", shape.str()), v, value.where);
   return detail::broadcast(v, shape, value.where);
 }

@@ -126,13 +126,8 @@ inline Tensor written(Op op, std::string_view name, Operand& x, Operand& indices
   Shape shape = index.shape();
   for (int i = 1; i < operand.rank(); ++i) shape.push_back(operand.dim(i));
   const Tensor update = fitting_values(name, operand, values.tensor, w);
-  const Shape& given = update.shape();
-  bool fits = given.rank() <= shape.rank();
-  for (int k = 1; fits && k <= given.rank(); ++k) {
-    const std::int64_t n = extent(given, given.rank() - k);
-    fits = n == 1 || n == extent(shape, shape.rank() - k);
-  }
-  if (!fits) refuse(ErrorKind::shape, name, fmt::format("the values do not broadcast to {}", shape.str()), x.tensor, values.tensor, w);
+  if (!stretches(update.shape(), shape))
+    refuse(ErrorKind::shape, name, fmt::format("the values do not broadcast to {}", shape.str()), x.tensor, values.tensor, w);
   ScatterParams p;
   for (int i = index.rank(); i < shape.rank(); ++i) p.update_window_dims.push_back(i);
   p.inserted_window_dims.push_back(0);

@@ -121,14 +121,8 @@ Tensor matrix_transpose(Operand x) {
 
 Tensor broadcast_to(Operand x, const Shape& shape) {
   detail::need("broadcast_to", x.tensor, x.where);
-  const Shape& from = x.tensor.shape();
-  bool fits = from.rank() <= shape.rank();
-  for (int i = 1; fits && i <= from.rank(); ++i) {
-    const std::int64_t n = detail::extent(from, from.rank() - i), wanted = detail::extent(shape, shape.rank() - i);
-    fits = n == wanted || n == 1;
-  }
-  for (std::int64_t d : shape) fits = fits && d >= 0;
-  if (!fits) detail::refuse(ErrorKind::shape, "broadcast_to", fmt::format("does not stretch to {}", shape.str()), x.tensor, x.where);
+  if (!detail::stretches(x.tensor.shape(), shape))
+    detail::refuse(ErrorKind::shape, "broadcast_to", fmt::format("does not stretch to {}", shape.str()), x.tensor, x.where);
   return detail::broadcast(x.tensor, shape, x.where);
 }
 Tensor broadcast_in_dim(Operand x, const Shape& shape, const Axes& axes) {

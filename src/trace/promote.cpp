@@ -135,6 +135,14 @@ Shape broadcast_shape(std::string_view name, std::span<const Tensor> operands, W
   return result;
 }
 
+bool stretches(const Shape& from, const Shape& to) {
+  if (from.size() > to.size()) return false;
+  const std::size_t shift = to.size() - from.size();
+  for (std::size_t i = 0; i < from.size(); ++i)
+    if (from[i] != to[i + shift] && from[i] != 1) return false;
+  return std::all_of(to.begin(), to.end(), [](std::int64_t d) { return d >= 0; });
+}
+
 Tensor spread(const Tensor& t, const Shape& shape, const Axes& axes, Where where) {
   const Aval& a = aval_of(t);
   if (a.shape == shape) return t;

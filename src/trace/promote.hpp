@@ -84,6 +84,8 @@ DType sum_dtype(DType d);
 
 /// NumPy's common shape. Throws naming `name` and the operands.
 Shape broadcast_shape(std::string_view name, std::span<const Tensor> operands, Where where);
+/// Does NumPy's broadcasting stretch `from` to `to`?
+bool stretches(const Shape& from, const Shape& to);
 /// Stretches `t` to `shape` (rank extended on the left); the shapes are known to fit.
 Tensor broadcast(const Tensor& t, const Shape& shape, Where where);
 /// Operand axis i becomes axis axes[i] (increasing) of `shape`.

@@ -1,5 +1,7 @@
 // dot_general, equations with bodies, the driver's freeing of buffers, the buffer pool, and the text of Tensors.
+#include <atomic>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <set>
 #include <sstream>
@@ -266,6 +268,22 @@ TEST(BufferPool, OutOfMemoryIsAnErrorThatNamesTheLine) {
   set_memory_limit(0);
   EXPECT_NO_THROW(interpret(chain(3, 6 << 18), inputs));
   vt_test::expect_error([] { allocate(std::numeric_limits<std::size_t>::max() / 2); }, vt::ErrorKind::memory, {"EiB"});
+}
+
+TEST(BufferPoolDeathTest, TheLimitComesFromTheEnvironment) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // a fresh process, whose pool reads the variable
+  setenv("VT_MEMORY_LIMIT", "3M", 1);
+  EXPECT_EXIT(
+      {
+        try {
+          allocate(std::size_t{4} << 20);
+        } catch (const vt::Error& error) {
+          std::exit(std::string(error.what()).find("limit (VT_MEMORY_LIMIT) is 3.0 MiB") != std::string::npos ? 7 : 8);
+        }
+        std::exit(9);
+      },
+      testing::ExitedWithCode(7), "");
+  unsetenv("VT_MEMORY_LIMIT");
 }
 
 TEST(BufferPool, ManyThreads) {

@@ -348,9 +348,8 @@ TEST(InterpreterIndex, ScatterEveryForm) {
               element = combine(element, us[f]);
             }
             // Rounded, or wrapped, once when all updates are in.
-            for (double& element : expected)
-              element = run_op(Op::convert, ConvertParams{dtype},
-                               {vt::is_float(dtype) ? vt::tensor(element) : vt::tensor(static_cast<std::int64_t>(element))}).item<double>();
+            const Tensor sums = vt::is_float(dtype) ? vt::tensor(expected) : vt::tensor(std::vector<std::int64_t>(expected.begin(), expected.end()));
+            expected = run_op(Op::convert, ConvertParams{dtype}, {sums}).to_vector<double>();
             ASSERT_EQ(y.to_vector<double>(), expected) << name_of(op) << " " << vt::name_of(dtype) << c.operand.str();
           }
 }

@@ -208,7 +208,7 @@ To converted(From x) {
 TEST(Convert, EveryPairKeepsSmallNumbers) {
   for (DType from : vt_test::all_dtypes)
     for (DType to : vt_test::all_dtypes)
-      for (std::int64_t size : vt_test::edge_sizes) {
+      for (std::int64_t size : {0, 1, 3, 17, 1100}) {  // the last goes through in several pieces
         const Tensor x = vt_test::random_tensor(from, {size}, 0, 100, 5);
         const Tensor y = run_op(Op::convert, ConvertParams{to}, {x});
         ASSERT_EQ(y.dtype(), to);
@@ -268,7 +268,7 @@ TEST(Convert, F16RoundsOnceFromEverything) {
   for (unsigned bits = 0; bits < 0x7bff; bits += 1) {
     const auto low = static_cast<double>(float_from_f16_bits(static_cast<std::uint16_t>(bits)));
     const auto high = static_cast<double>(float_from_f16_bits(static_cast<std::uint16_t>(bits + 1)));
-    if (bits % 7 == 0 || bits < 1100) {
+    if (bits % 17 == 0 || bits < 1100) {
       check((low + high) / 2);
       check(-low);
     }
@@ -299,7 +299,7 @@ double nearest_bf16(long double x) {
 
 TEST(Convert, Bf16RoundsOnceFromEverything) {
   std::mt19937_64 engine(11);
-  for (int i = 0; i < 20000; ++i) {
+  for (int i = 0; i < 5000; ++i) {
     const auto bits = static_cast<std::uint16_t>(engine() % 0x7f80);
     const auto low = static_cast<double>(float_from_f16_bits(0)) + static_cast<float>(std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16));
     const double high = std::bit_cast<float>((static_cast<std::uint32_t>(bits) + 1) << 16);

@@ -19,15 +19,8 @@ constexpr std::int64_t summarise_above = 1000;  // elements
 constexpr std::int64_t edge = 3;                // shown at each end of a summarised axis
 constexpr std::size_t line_width = 100;
 
-/// The significant digits that tell all numbers of a float dtype apart.
-int digits_of(DType dtype) {
-  switch (dtype) {
-    case DType::bf16: return 4;
-    case DType::f16: return 5;
-    case DType::f32: return 8;
-    default: return 8;  // f64 is shown to as many as f32
-  }
-}
+/// Significant digits that are shown: what the 16-bit floats have, and eight of the others.
+int digits_of(DType dtype) { return dtype == DType::bf16 ? 4 : dtype == DType::f16 ? 5 : 8; }
 
 /// How all floats of one Tensor are written, so that their points stand below one another.
 struct FloatStyle {

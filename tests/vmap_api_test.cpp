@@ -247,7 +247,7 @@ TEST(VmapErrors, LookingAtALanesValue) {
 
 TEST(VmapErrors, MessagesShowWhatOneLaneSees) {
   expect_error([&] { vt::vmap([](Tensor p, Tensor q) { return vt::matmul(p, q); })(vt::zeros({8, 3, 4}), vt::zeros({8, 5, 6})); }, vt::ErrorKind::shape,
-               {"vt::matmul", "f32[3,4]", "f32[5,6]", "vmap_api_test.cpp"});
+               {"vt::matmul", "f32[3,4]", "f32[5,6]", "vmap_api_test.cpp", "in one of 8 lanes of vt::vmap", "argument 0 mapped at axis 0 of f32[8,3,4]"});
 }
 
 }  // namespace

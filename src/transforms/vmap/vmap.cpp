@@ -68,6 +68,19 @@ std::int64_t lane_count(const VmapCall& call, const std::vector<Batched>& argume
   return *lanes;
 }
 
+// The function for one lane. An error in it speaks of one lane's shapes; what is said here is where the lanes are.
+Recorded record_function(const FlatFunction& f, const VmapCall& call, const std::vector<Batched>& arguments, std::int64_t lanes) {
+  try {
+    return record_lane(f, arguments, call.transform);
+  } catch (const Error& e) {
+    std::string mapped;
+    for (std::size_t i = 0; i < arguments.size(); ++i)
+      if (arguments[i].axis)
+        mapped += (mapped.empty() ? "" : ", ") + argument_name(call, i) + " mapped at axis " + std::to_string(*arguments[i].axis) + " of " + aval_of(arguments[i].value).str();
+    throw Error(e.kind(), std::string(e.what()) + "; in one of " + std::to_string(lanes) + " lanes of " + call.transform + (mapped.empty() ? "" : ": " + mapped));
+  }
+}
+
 // The asked-for axis of each result, counted from the front.
 std::vector<MappedAxis> result_axes(const VmapCall& call, const GraphBody& lane) {
   const std::size_t count = lane.outputs.size();
@@ -162,7 +175,7 @@ std::vector<Tensor> vmap_flat(const FlatFunction& f, const VmapCall& call) {
   if (call.chunk < 0) refuse(call, ErrorKind::value, "chunk is " + std::to_string(call.chunk) + "; it is a number of lanes, or 0 for all");
   const std::vector<Batched> arguments = mapped_arguments(call);
   const std::int64_t lanes = lane_count(call, arguments);
-  const Recorded lane = record_lane(f, arguments, call.transform);
+  const Recorded lane = record_function(f, call, arguments, lanes);
   const std::vector<MappedAxis> axes = result_axes(call, lane.graph);
   const WhereScope line(call.where);
   if (call.chunk > 0 && call.chunk < lanes) return run_in_blocks(call, lane, arguments, lanes, axes);
@@ -192,11 +205,15 @@ std::vector<Tensor> pfor_flat(const FlatFunction& f, std::int64_t n, std::int64_
 
 std::vector<Tensor> custom_vmap_flat(const FlatFunction& f, const FlatBatchRule& rule, std::span<const Tensor> arguments, Where where) {
   std::vector<Aval> avals;
+  bool traced = current_level() > 0;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     if (!arguments[i].defined()) fail(ErrorKind::value, "vt::custom_vmap: argument leaf " + std::to_string(i) + " is an empty Tensor", where);
     avals.push_back(aval_of(arguments[i]));
+    traced = traced || is_tracer(arguments[i]);
   }
-  Recorded recorded = record(f, avals, {.kind = ScopeKind::branch, .transform = "vt::custom_vmap"});
+  if (!traced) return f(arguments);
+  // Its tracers stand for the arguments, so that where their values may be looked at outside, they may inside.
+  Recorded recorded = record(f, avals, {.kind = ScopeKind::grad, .transform = "vt::custom_vmap", .concrete = arguments});
   if (recorded.graph.outputs.empty()) return {};
   auto custom = std::make_shared<CustomRule>();
   custom->name = "vt::custom_vmap";

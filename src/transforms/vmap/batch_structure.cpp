@@ -60,8 +60,9 @@ MappedAxes explicit_axes(const BatchCall& c) {
 Tensor cotangent_for(const Batched& cotangent, const MappedAxis& axis, std::int64_t lanes, Where where) {
   if (axis) return lanes::at_axis(cotangent, *axis, lanes, where);
   if (!is_float(cotangent.value.dtype())) return full_tensor(Scalar(false).converted(cotangent.value.dtype()), lanes::lane_aval(cotangent));
-  const Batched every{lanes::at_axis(cotangent, cotangent.axis.value_or(0), lanes, where), cotangent.axis.value_or(0)};
-  return emit(Op::reduce_sum, make_params(AxesParams{Axes{*every.axis}}), {every.value}, where);
+  if (cotangent.axis) return emit(Op::reduce_sum, make_params(AxesParams{Axes{*cotangent.axis}}), {cotangent.value}, where);
+  const DType dtype = cotangent.value.dtype();  // every lane gives the same
+  return emit(Op::mul, {}, {cotangent.value, full_tensor(Scalar(static_cast<double>(lanes)).converted(dtype), Aval(dtype, Shape{}))}, where);
 }
 
 // A derivative rule has run on the wrong number of values: the user's, or of the transform that calls it.

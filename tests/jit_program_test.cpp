@@ -1,0 +1,213 @@
+// What programs are made of: the text of loop nests, how much is fused, how accesses are done, memory, threads.
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include <vt/vt.hpp>
+
+#include "src/jit/fuse.hpp"
+#include "src/jit/schedule.hpp"
+#include "src/trace/buffer.hpp"
+#include "src/trace/executable.hpp"
+#include "src/trace/graph.hpp"
+#include "src/trace/node.hpp"
+#include "src/trace/scope.hpp"
+#include "support/property.hpp"
+
+namespace {
+
+using namespace vt;
+using namespace vt::detail;
+using Tensors = std::vector<Tensor>;
+using S = std::span<const Tensor>;
+
+GraphBody graph_of(const vt::detail::FlatFunction& f, const std::vector<Aval>& avals) {
+  const Recorded recorded = record(f, avals, {});
+  EXPECT_TRUE(recorded.captured.empty());
+  return simplify(recorded.graph);
+}
+
+std::vector<FusedStep> steps_of(const vt::detail::FlatFunction& f, const std::vector<Aval>& avals) { return fuse(graph_of(f, avals)).steps; }
+
+// Nest and schedule of a function that becomes one kernel, for AVX-512.
+std::string kernel_of(const vt::detail::FlatFunction& f, const std::vector<Aval>& avals) {
+  const std::vector<FusedStep> steps = steps_of(f, avals);
+  EXPECT_EQ(steps.size(), 1u);
+  return steps[0].nest.str() + choose_schedule(steps[0].nest, 64).str(steps[0].nest);
+}
+
+bool has_compiler() { return compile_graph(graph_of([](S t) -> Tensors { return {t[0] + 1}; }, {Aval(f32, {3})}))->explain().rfind("interpreter", 0) != 0; }
+
+TEST(JitNests, ChainIsOneJoinedLoop) {
+  EXPECT_EQ(kernel_of([](S t) -> Tensors { return {(t[0] * t[1] + 2.5f) * t[0]}; }, {Aval(f32, {37, 37}), Aval(f32, {37, 37})}),
+            "buffers b0: f32 in, b1: f32 in, b2: f32 out like b0\n"
+            "for d1 < n1\n"
+            "  v0 = load b0[d1] : f32\n"
+            "  v1 = load b1[d1] : f32\n"
+            "  v2 = mul v0 v1 : f32\n"
+            "  v3 = argument a0 : f32\n"
+            "  v4 = add v2 v3 : f32\n"
+            "  v5 = mul v4 v0 : f32\n"
+            "  store b2[d1] = v5\n"
+            "schedule lanes 16, threads along d1\n"
+            "  element-wise, loops d1, vector d1\n");
+}
+
+TEST(JitNests, RowSumIsHorizontalAndColumnSumVertical) {
+  EXPECT_EQ(kernel_of([](S t) -> Tensors { return {sum(t[0] * t[0], 1)}; }, {Aval(f32, {100, 64})}),
+            "buffers b0: f32 in, b1: f32 out\n"
+            "for d0 < n0\n"
+            "  reduce d1 < 64\n"
+            "    v0 = load b0[64*d0 + d1] : f32\n"
+            "    v1 = mul v0 v0 : f32\n"
+            "    r0 = sum v1 : f32\n"
+            "  then\n"
+            "  v2 = result r0 : f32\n"
+            "  store b1[d0] = v2\n"
+            "schedule lanes 16, threads along d0\n"
+            "  horizontal, loops d0 d1, vector d1, accumulators 2\n");
+  const std::string columns = kernel_of([](S t) -> Tensors { return {sum(t[0], 0)}; }, {Aval(f32, {100, 64})});
+  EXPECT_NE(columns.find("vertical, loops d1, vector d0, rows 4"), std::string::npos) << columns;
+}
+
+TEST(JitNests, TransposeAndReshapeBecomeIndices) {
+  const std::string text = kernel_of([](S t) -> Tensors { return {reshape(transpose(t[0]), {8, 6}) + 1}; }, {Aval(f32, {6, 8})});
+  EXPECT_NE(text.find("load b0[d0 + 8*d1]"), std::string::npos) << text;
+  EXPECT_EQ(text.find("/"), std::string::npos) << text;
+  // A reshape that cuts through rows: the loop is split, so no division is left.
+  const std::string cut = kernel_of([](S t) -> Tensors { return {reshape(transpose(t[0]), {16, 3}) + 1}; }, {Aval(f32, {6, 8})});
+  EXPECT_EQ(cut.find("%"), std::string::npos) << cut;
+}
+
+TEST(JitNests, ConstantsAreArgumentsUnlessTheyFold) {
+  const std::string half = kernel_of([](S t) -> Tensors { return {t[0] * 0.5f}; }, {Aval(f32, {9})});
+  const std::string rate = kernel_of([](S t) -> Tensors { return {t[0] * 0.01f}; }, {Aval(f32, {9})});
+  const std::string other = kernel_of([](S t) -> Tensors { return {t[0] * 0.02f}; }, {Aval(f32, {9})});
+  EXPECT_NE(half.find("literal 0.5"), std::string::npos);
+  EXPECT_EQ(rate, other);  // a changing learning rate needs no new kernel
+  EXPECT_EQ(rate, kernel_of([](S t) -> Tensors { return {t[0] * 0.01f}; }, {Aval(f32, {1000})}));  // nor does another size
+}
+
+TEST(JitFusion, KernelsOfCommonFunctions) {
+  const Aval matrix(f32, {128, 100}), row(f32, {100});
+  EXPECT_EQ(steps_of([](S t) -> Tensors { Tensor x = t[0]; for (int i = 0; i < 50; ++i) x = x * 1.5f + t[0]; return {x}; }, {matrix}).size(), 1u);
+  EXPECT_EQ(steps_of([](S t) -> Tensors { const Tensor y = exp(t[0]); return {y, y * 2, sum(y, 1)}; }, {matrix}).size(), 1u);
+  EXPECT_EQ(steps_of([](S t) -> Tensors { return {sum(t[0], 1), max(t[0], 1), sum(t[0] * t[0], 1)}; }, {matrix}).size(), 1u);
+  EXPECT_EQ(steps_of([](S t) -> Tensors { return {sqrt(sum(t[0] * t[0], 1)) * 2 + 1}; }, {matrix}).size(), 1u);
+  const std::vector<FusedStep> softmax_steps = steps_of([](S t) -> Tensors { return {softmax(t[0])}; }, {matrix});
+  ASSERT_EQ(softmax_steps.size(), 1u);
+  EXPECT_EQ(softmax_steps[0].nest.stages.size(), 3u);  // max; exp and sum; quotient
+  const std::vector<FusedStep> norm = steps_of([](S t) -> Tensors { return {layer_norm(t[0], t[1], t[1])}; }, {matrix, row});
+  EXPECT_EQ(norm.size(), 1u);
+  // A long reduction is cut in two, by its shape alone.
+  const std::vector<FusedStep> cut = steps_of([](S t) -> Tensors { return {sum(t[0]) * 2}; }, {Aval(f32, {1 << 20})});
+  ASSERT_EQ(cut.size(), 2u);
+  EXPECT_TRUE(cut[0].partial);
+}
+
+TEST(JitCounters, AccessesOfCommonKernels) {
+  if (!has_compiler()) GTEST_SKIP() << "no LLVM";
+  const auto run = [](const vt::detail::FlatFunction& f, const Tensors& arguments) {
+    std::vector<Aval> avals;
+    std::vector<BufferRef> inputs;
+    for (const Tensor& t : arguments) {
+      avals.push_back(Aval(t.dtype(), t.shape()));
+      inputs.push_back(value_of(t, {}));
+    }
+    const GraphBody g = graph_of(f, avals);
+    reset_stats();
+    compile_graph(g)->run(inputs);
+    return stats();
+  };
+  const Tensor a = vt_test::random_tensor(f32, {37, 37}, 1), b = vt_test::random_tensor(f32, {37, 37}, 2);
+  Stats s = run([](S t) -> Tensors { return {where(t[0] > t[1], t[0], exp(t[1]))}; }, {a, b});
+  EXPECT_EQ(s.programs, 1u);
+  EXPECT_EQ(s.launches, 1u);
+  EXPECT_EQ(s.vector_kernels, 1u);
+  EXPECT_EQ(s.contiguous_accesses, 3u);
+  EXPECT_EQ(s.scalarised_accesses + s.gathers + s.strided_accesses, 0u);
+  EXPECT_EQ(s.interpreter_steps, 0u);
+  EXPECT_EQ(s.bytes, 3u * 37 * 37 * 4);
+  s = run([](S t) -> Tensors { return {sum(t[0], 0)}; }, {a});
+  EXPECT_EQ(s.scalarised_accesses + s.gathers + s.strided_accesses, 0u);
+  const Tensor images = vt_test::random_tensor(f32, {2, 4, 4, 90}, 3), scale = vt_test::random_tensor(f32, {90}, 4);
+  s = run([](S t) -> Tensors { return {group_norm(t[0], 3, t[1], t[1])}; }, {images, scale});
+  EXPECT_EQ(s.gathers, 0u);
+  s = run([](S t) -> Tensors { return {take(t[0], arange(5) * 2, 0)}; }, {images});  // whole rows: contiguous
+  EXPECT_EQ(s.gathers, 0u);
+  EXPECT_GT(s.contiguous_accesses, 0u);
+  const Tensor flat = vt_test::random_tensor(f32, {1000}, 5);
+  s = run([](S t) -> Tensors { return {take(t[0], t[1].astype(i32), 0)}; }, {flat, vt_test::random_tensor(f32, {500}, 0, 999, 6)});
+  EXPECT_EQ(s.gathers, 1u);
+}
+
+TEST(JitCounters, ExplainNamesKernelsAndProducts) {
+  if (!has_compiler()) GTEST_SKIP() << "no LLVM";
+  const std::string text = compile_graph(graph_of([](S t) -> Tensors { return {exp(matmul(t[0], t[0]) + 1)}; }, {Aval(f32, {20, 20})}))->explain();
+  EXPECT_NE(text.find("1 kernels, 1 matrix products, 0 interpreted"), std::string::npos) << text;
+  EXPECT_NE(text.find("matrix product"), std::string::npos);
+  EXPECT_NE(text.find("schedule lanes"), std::string::npos);
+}
+
+TEST(JitPlan, LongChainNeedsNoScratchMemory) {
+  if (!has_compiler()) GTEST_SKIP() << "no LLVM";
+  constexpr std::int64_t n = 1 << 20;
+  // Costly ops, so that the chain is more than one kernel and has intermediate results.
+  const auto chain = [](S t) -> Tensors {
+    Tensor x = t[0];
+    for (int i = 0; i < 50; ++i) x = i % 2 ? tanh(x) : x * 1.25f + t[1];
+    for (int i = 0; i < 50; ++i) x = exp(x * 0.125f);
+    return {x};
+  };
+  const GraphBody g = graph_of(chain, {Aval(f32, {n}), Aval(f32, {n})});
+  const std::shared_ptr<Executable> program = compile_graph(g);
+  const Tensor a = vt_test::random_tensor(f32, {n}, 1), b = vt_test::random_tensor(f32, {n}, 2);
+  const std::vector<BufferRef> inputs = {value_of(a, {}), value_of(b, {})};
+  program->run(inputs);
+  reset_pool_peak();
+  const std::size_t before = pool_use().in_use;
+  const std::vector<BufferRef> result = program->run(inputs);
+  EXPECT_LE(pool_use().peak - before, n * 4u + 65536u);
+  const std::vector<BufferRef> expected = interpret(g, inputs);
+  vt_test::expect_close(from_buffer(result[0], Aval(f32, {n})), from_buffer(expected[0], Aval(f32, {n})), {.relative = 1e-4});
+}
+
+TEST(JitThreads, BitsDoNotDependOnTheNumberOfThreads) {
+  const int before = num_threads();
+  const Tensor a = vt_test::random_tensor(f32, {700, 901}, 1), b = vt_test::random_tensor(f32, {901, 300}, 2);
+  const auto f = [](S t) -> Tensors {
+    return {sum(t[0], 0), sum(t[0], 1), sum(t[0]), softmax(t[0]), exp(t[0]) * 2 - t[0], transpose(t[0]) + 1, var(t[0], 0), matmul(t[0], t[1]), max(t[0], 1), argmax(t[0], 0)};
+  };
+  const GraphBody g = graph_of(f, {Aval(f32, {700, 901}), Aval(f32, {901, 300})});
+  const std::vector<BufferRef> inputs = {value_of(a, {}), value_of(b, {})};
+  std::vector<BufferRef> first;
+  for (int threads : {1, 2, 3, 7, 16}) {
+    set_num_threads(threads);
+    const std::vector<BufferRef> results = compile_graph(g)->run(inputs);
+    if (first.empty()) first = results;
+    for (std::size_t i = 0; i < results.size(); ++i)
+      EXPECT_EQ(std::memcmp(results[i]->data, first[i]->data, g.aval(g.outputs[i]).bytes()), 0) << "result " << i << " with " << threads << " threads";
+  }
+  set_num_threads(before);
+}
+
+TEST(JitThreads, NumberOfThreadsIsChecked) {
+  EXPECT_THROW(set_num_threads(0), Error);
+  EXPECT_THROW(set_num_threads(5000), Error);
+}
+
+TEST(JitExecution, LazyGraphsAreCompiledTheSecondTime) {
+  if (!has_compiler()) GTEST_SKIP() << "no LLVM";
+  const Tensor x = vt_test::random_tensor(f32, {11}, 1);
+  x.eval();
+  const auto once = [&] { return (x * 3.7f + sin(x) * 2).to_vector<float>(); };
+  const std::vector<float> cold = once();
+  reset_stats();
+  const std::vector<float> hot = once();
+  const bool forced = std::getenv("VT_BACKEND") != nullptr;
+  if (!forced) EXPECT_EQ(stats().programs, 1u);
+  EXPECT_EQ(stats().programs_run, 1u);
+  for (std::size_t i = 0; i < hot.size(); ++i) EXPECT_NEAR(hot[i], cold[i], 1e-6);
+}
+
+}  // namespace

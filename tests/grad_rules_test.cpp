@@ -376,6 +376,11 @@ const std::map<Op, Cases>& table() {
     t[Op::rem] = binary(4.4, 4.9, 1.3, 1.42)  /* quotients stay between 3 and 4 */;
     for (Case& c : binary(-4.9, -4.4, 1.3, 1.42)) t[Op::rem].push_back(c);
     t[Op::pow] = binary(0.4, 2, -2, 2);
+    for (double n : {-1.5, 0.0, 1.0, 2.0, 3.0, 0.5})
+      for (Case& c : unary(0.4, 2)) {
+        c.operands.push_back(vt::full({}, n));  // an exponent that the rule can see
+        t[Op::pow].push_back(c);
+      }
     t[Op::max] = binary(-2, 2, -2, 2);
     t[Op::min] = binary(-2, 2, -2, 2);
     t[Op::atan2] = binary(-2, 2, -2, 2);
@@ -643,6 +648,10 @@ TEST(GradEdges, PowerAtZero) {
   vt_test::expect_close(jvp_of([](std::span<const Tensor> a) { return Tensors{emit(Op::pow, {}, {a[0], vt::tensor(3.0)}, {})}; },
                                Tensors{vt::tensor(-2.0)}, Tensors{vt::tensor(1.0)}),
                         {vt::tensor(12.0)}, {.ulps = 2});
+  for (double n : {0.0, 1.0, 2.0, 3.0})
+    vt_test::expect_close(jvp_of([n](std::span<const Tensor> a) { return Tensors{emit(Op::pow, {}, {a[0], vt::full({}, n)}, {})}; }, Tensors{vt::tensor(0.0)},
+                                 Tensors{vt::tensor(1.0)}),
+                          {vt::tensor(n == 1 ? 1.0 : 0.0)});
   // ∂²/∂x∂y xʸ at y = 0 is 1/x.
   const Flat dx = [&](std::span<const Tensor> y) { return jvp_of([&](std::span<const Tensor> a) { return Tensors{emit(Op::pow, {}, {a[0], y[0]}, {})}; }, Tensors{vt::tensor(2.0)}, Tensors{vt::tensor(1.0)}); };
   vt_test::expect_close(jvp_of(dx, Tensors{vt::tensor(0.0)}, Tensors{vt::tensor(1.0)}), {vt::tensor(0.5)}, {.ulps = 2});

@@ -49,8 +49,19 @@ inline Tensor rem(const JvpCall& c) {
   return sum;
 }
 
+/// n · x^(n − 1) for a known n.
+inline Tensor pow_slope(const Val& x, double n) {
+  const DType d = x.t.dtype();
+  if (n == 2) return 2.0 * x;
+  return n * Val(binary(Op::pow, x, scalar(d, n - 1)));
+}
+
 // 0 · 0⁻¹ and log 0 are kept out: the derivative of x⁰ at 0 is 0, and so is that of 0^y for y > 0.
 inline Tensor pow(const JvpCall& c) {
+  if (const Node* exponent = c.x[1].node(); exponent->op == Op::full && !c.has(1)) {
+    const double n = std::get<FullParams>(exponent->params->base()).value.to_double();
+    return n == 0 ? Tensor() : n == 1 ? c.t[0] : Tensor(tangent(c) * Val(pow_slope(primal(c), n)));
+  }
   const Val x = primal(c, 0), y = primal(c, 1);
   const Tensor zero = scalar(c.y.dtype(), 0), one = scalar(c.y.dtype(), 1);
   const Tensor x_is_zero = binary(Op::eq, x, zero);

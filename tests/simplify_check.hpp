@@ -53,9 +53,9 @@ inline bool same_bits(const Aval& a, const BufferRef& x, const BufferRef& y, std
 }
 
 /// Checks that `simplify` keeps every bit; returns the simple Graph.
-inline GraphBody simplified(const GraphBody& g, unsigned seed = 1) {
+inline GraphBody simplified(const GraphBody& g, unsigned seed = 1, SimplifyFor purpose = SimplifyFor::transforming) {
   check_graph(g, "the test");
-  const GraphBody s = simplify(g);
+  const GraphBody s = simplify(g, purpose);
   check_graph(s, "simplify");
   EXPECT_EQ(s.inputs.size(), g.inputs.size());
   EXPECT_EQ(s.outputs.size(), g.outputs.size());
@@ -72,7 +72,7 @@ inline GraphBody simplified(const GraphBody& g, unsigned seed = 1) {
     }
   }
   // A second time there is nothing left to do.
-  EXPECT_TRUE(equal(s, simplify(s))) << to_text(s) << "\n" << to_text(simplify(s));
+  EXPECT_TRUE(equal(s, simplify(s, purpose))) << to_text(s) << "\n" << to_text(simplify(s, purpose));
   return s;
 }
 

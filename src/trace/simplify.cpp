@@ -182,7 +182,7 @@ GraphRef Pass::simplified_body(const GraphRef& body) {
   if (!body) return body;
   GraphRef& done = memo_[body.get()];
   if (!done) {
-    GraphBody simple = simplify_body(*body, memo_);
+    GraphBody simple = simplify_body(*body, memo_, purpose_);
     // References into the memo may have moved while the inner bodies were entered.
     GraphRef result = equal(simple, *body) ? body : std::make_shared<const GraphBody>(std::move(simple));
     memo_[result.get()] = result;
@@ -205,8 +205,8 @@ void Pass::copy_equation(const GraphBody& g, const Equation& e, std::vector<Var>
     bind(e.outputs[0], simplified(Candidate{e.op, e.params, view, g.aval(e.outputs[0])}));
     return;
   }
-  if (e.op == Op::call) {
-    // A plain call is nothing but its body.
+  if (e.op == Op::call || (for_running() && family_of(e.op) == Family::structure)) {
+    // A plain call is nothing but its body, and so are the others once no transform will ask for their rules.
     const GraphBody& body = *e.as<CallParams>().body;
     std::vector<Var> inner(body.avals.size(), none);
     for (std::size_t i = 0; i < body.inputs.size(); ++i) inner[at(body.inputs[i])] = inputs[i];
@@ -287,12 +287,12 @@ GraphBody Pass::compacted(std::span<const Var> inputs, std::span<const Var> outp
   return g;
 }
 
-GraphBody simplify_body(const GraphBody& graph, BodyMemo& memo) {
-  Pass first(memo);
+GraphBody simplify_body(const GraphBody& graph, BodyMemo& memo, SimplifyFor purpose) {
+  Pass first(memo, purpose);
   GraphBody g = first.run(graph);
   std::size_t rewrites = first.rewrites();
   for (int walks = 1; rewrites > 0 && walks < walk_details::most_walks; ++walks) {
-    Pass next(memo);
+    Pass next(memo, purpose);
     g = next.run(g);
     rewrites = next.rewrites();
   }
@@ -302,9 +302,9 @@ GraphBody simplify_body(const GraphBody& graph, BodyMemo& memo) {
 
 }  // namespace simplification
 
-GraphBody simplify(const GraphBody& graph) {
+GraphBody simplify(const GraphBody& graph, SimplifyFor purpose) {
   simplification::BodyMemo memo;
-  return simplification::simplify_body(graph, memo);
+  return simplification::simplify_body(graph, memo, purpose);
 }
 
 }  // namespace vt::detail

@@ -62,10 +62,12 @@ using BodyMemo = std::unordered_map<const GraphBody*, GraphRef>;
 /// simple as it gets, except where a rule waits for a value to lose its other uses.
 class Pass {
  public:
-  explicit Pass(BodyMemo& memo) : memo_(memo) {}
+  Pass(BodyMemo& memo, SimplifyFor purpose) : memo_(memo), purpose_(purpose) {}
   Pass(const Pass&) = delete;
 
   GraphBody run(const GraphBody&);
+  /// Will the Graph be run as it is, and not be transformed again?
+  bool for_running() const { return purpose_ == SimplifyFor::running; }
   /// Rewrites done, dead and merged equations not counted.
   std::size_t rewrites() const { return rewrites_; }
 
@@ -125,6 +127,7 @@ class Pass {
   GraphBody compacted(std::span<const Var> inputs, std::span<const Var> outputs);
 
   BodyMemo& memo_;
+  SimplifyFor purpose_;
   StableList<Aval> avals_;
   StableList<Equation> equations_;
   std::vector<std::int32_t> makers_;  ///< per Var: its equation, −1 for inputs
@@ -137,7 +140,7 @@ class Pass {
 };
 
 /// Simplifies to a fixpoint.
-GraphBody simplify_body(const GraphBody&, BodyMemo&);
+GraphBody simplify_body(const GraphBody&, BodyMemo&, SimplifyFor);
 
 // The rules, by file. Each returns a value equal to the candidate's bit for bit (NaNs count as one value), or Pass::none.
 // A scalar stands for a result of any shape whose elements are all that.

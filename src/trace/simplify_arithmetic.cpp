@@ -275,6 +275,7 @@ Var reduce_precision(Pass& p, const Candidate& c) {
 
 /// Ops that change nothing when they are done twice, or after another op.
 Var repeated(Pass& p, const Candidate& c) {
+  if (c.op == Op::stop_gradient && p.for_running()) return c.in();
   const Equation* e = p.def(c.in());
   if (!e) return Pass::none;
   const auto rounds = [](Op op) { return op == Op::floor || op == Op::ceil || op == Op::round || op == Op::trunc; };

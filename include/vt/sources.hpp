@@ -1,7 +1,25 @@
 // The single list of vt's sources: `#define VT_IMPLEMENTATION` compiles them through it, and CMake reads the same lines.
-// Order does not matter; one line each, sorted by folder.
+// One line each, sorted by folder; new ones belong to the second part.
 #pragma once
+
+// What runs on every call and every recorded op: compiled as the user's flags say.
 #include "../../src/jit/counters.cpp"
+#include "../../src/jit/execute.cpp"
+#include "../../src/jit/jit_cache.cpp"
+#include "../../src/jit/program.cpp"
+#include "../../src/jit/threads.cpp"
+#include "../../src/trace/buffer.cpp"
+#include "../../src/trace/lazy.cpp"
+#include "../../src/trace/node.cpp"
+#include "../../src/trace/params.cpp"
+#include "../../src/trace/scope.cpp"
+
+// What runs while transforming, compiling and interpreting. A prototype waits for the compiler more often than for this, and
+// the work itself is done in code compiled at run time; so here GCC need not optimise (half of a prototype's build time).
+#if defined(__GNUC__) && !defined(__clang__) && !defined(VT_OPTIMIZE_ALL)
+#pragma GCC push_options
+#pragma GCC optimize("O0")
+#endif
 #include "../../src/jit/cpu/backend.cpp"
 #include "../../src/jit/cpu/code_cache.cpp"
 #include "../../src/jit/cpu/compile.cpp"
@@ -24,21 +42,16 @@
 #include "../../src/jit/cpu/target.cpp"
 #include "../../src/jit/disk_cache.cpp"
 #include "../../src/jit/dump.cpp"
-#include "../../src/jit/execute.cpp"
 #include "../../src/jit/fuse.cpp"
 #include "../../src/jit/fusion_groups.cpp"
 #include "../../src/jit/index_table.cpp"
 #include "../../src/jit/inline_calls.cpp"
-#include "../../src/jit/jit_cache.cpp"
 #include "../../src/jit/loop_nest.cpp"
 #include "../../src/jit/matmul_spec.cpp"
 #include "../../src/jit/nest_builder.cpp"
 #include "../../src/jit/nest_transform.cpp"
 #include "../../src/jit/plan.cpp"
-#include "../../src/jit/program.cpp"
 #include "../../src/jit/schedule.cpp"
-#include "../../src/jit/threads.cpp"
-#include "../../src/trace/buffer.cpp"
 #include "../../src/trace/checker.cpp"
 #include "../../src/trace/constant_folding.cpp"
 #include "../../src/trace/convert.cpp"
@@ -51,9 +64,7 @@
 #include "../../src/trace/interpret_structure.cpp"
 #include "../../src/trace/interpret_unary.cpp"
 #include "../../src/trace/interpreter.cpp"
-#include "../../src/trace/lazy.cpp"
 #include "../../src/trace/make_graph.cpp"
-#include "../../src/trace/node.cpp"
 #include "../../src/trace/ops_create.cpp"
 #include "../../src/trace/ops_dot.cpp"
 #include "../../src/trace/ops_einsum.cpp"
@@ -64,11 +75,9 @@
 #include "../../src/trace/ops_reduce.cpp"
 #include "../../src/trace/ops_segment.cpp"
 #include "../../src/trace/ops_shape.cpp"
-#include "../../src/trace/params.cpp"
 #include "../../src/trace/print_tensor.cpp"
 #include "../../src/trace/printer.cpp"
 #include "../../src/trace/promote.cpp"
-#include "../../src/trace/scope.cpp"
 #include "../../src/trace/shape_rules.cpp"
 #include "../../src/trace/shape_rules_index.cpp"
 #include "../../src/trace/shape_rules_structure.cpp"
@@ -102,3 +111,6 @@
 #include "../../src/transforms/vmap/batch_structure.cpp"
 #include "../../src/transforms/vmap/lanes.cpp"
 #include "../../src/transforms/vmap/vmap.cpp"
+#if defined(__GNUC__) && !defined(__clang__) && !defined(VT_OPTIMIZE_ALL)
+#pragma GCC pop_options
+#endif

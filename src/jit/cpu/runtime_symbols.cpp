@@ -11,6 +11,8 @@ namespace vt::detail::cpu {
 std::span<const RuntimeSymbol> runtime_symbols() {
   using F1 = float (*)(float);
   using F2 = double (*)(double);
+  using G1 = float (*)(float, float);
+  using G2 = double (*)(double, double);
   using F3 = float (*)(float, float, float);
   using F4 = double (*)(double, double, double);
   using Copy = void* (*)(void*, const void*, std::size_t);
@@ -21,6 +23,10 @@ std::span<const RuntimeSymbol> runtime_symbols() {
       {"memset", reinterpret_cast<void*>(static_cast<Fill>(std::memset))},
       {"fmaf", reinterpret_cast<void*>(static_cast<F3>(std::fma))},
       {"fma", reinterpret_cast<void*>(static_cast<F4>(std::fma))},
+      {"fminf", reinterpret_cast<void*>(static_cast<G1>(::fminf))},  // LLVM makes these of a compare and a select on 16-bit floats
+      {"fmaxf", reinterpret_cast<void*>(static_cast<G1>(::fmaxf))},
+      {"fmin", reinterpret_cast<void*>(static_cast<G2>(::fmin))},
+      {"fmax", reinterpret_cast<void*>(static_cast<G2>(::fmax))},
       {"sin", reinterpret_cast<void*>(static_cast<F2>(std::sin))},
       {"cos", reinterpret_cast<void*>(static_cast<F2>(std::cos))},
       {"tan", reinterpret_cast<void*>(static_cast<F2>(std::tan))},

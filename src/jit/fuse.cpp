@@ -213,6 +213,54 @@ class GroupBuilder {
   int stage_ = 0;
 };
 
+bool is_scatter(Op op) { return op >= Op::scatter && op <= Op::scatter_max; }
+
+// A copy of the operand (which the buffer plan may place over the operand itself), then the updates in row-major order.
+void build_scatter(const NestSource& source, const GraphBody& graph, int equation, std::vector<FusedStep>& steps) {
+  const Equation& e = graph.equations[static_cast<std::size_t>(equation)];
+  const Var out = e.outputs[0];
+  const auto index_of = [](NestBuilder& builder, const Shape& shape, SmallVec<int, 6>& loops) {
+    IndexVector index;
+    for (std::size_t a = 0; a < shape.size(); ++a) {
+      if (shape[a] == 1) {
+        index.push_back(builder.indices().constant(0));
+        continue;
+      }
+      const int l = builder.add_loop(shape[a], false, a == 0);
+      index.push_back(builder.variable(l));
+      loops.push_back(l);
+    }
+    return index;
+  };
+  const auto add_step = [&](Var domain, const auto& fill) {
+    FusedStep step;
+    NestBuilder builder(source, step);
+    builder.prepare();
+    step.nest.stages.emplace_back();
+    const IndexVector index = index_of(builder, graph.aval(domain).shape, step.nest.stages[0].loops);
+    NestStore store;
+    fill(builder, index, store);
+    store.buffer = builder.buffer_of(out, true);
+    step.nest.stores.push_back(store);
+    step.fused.push_back(equation);
+    normalise_loops(step.nest);
+    steps.push_back(std::move(step));
+  };
+  if (graph.aval(out).elements() == 0) return;
+  add_step(out, [&](NestBuilder& builder, const IndexVector& index, NestStore& store) {
+    store.value = builder.value_at(e.inputs[0], index);
+    store.index = linear_index(builder.indices(), index, graph.aval(out).shape);
+  });
+  find_updates_in_place(steps.back().nest);
+  if (graph.aval(e.inputs[2]).elements() == 0) return;
+  add_step(e.inputs[2], [&](NestBuilder& builder, const IndexVector& index, NestStore& store) {
+    store.value = builder.value_at(e.inputs[2], index);
+    const IndexVector at = builder.scatter_index(e, index, &store.mask);
+    store.index = linear_index(builder.indices(), at, graph.aval(out).shape);
+    store.update = e.op == Op::scatter_add ? Op::add : e.op == Op::scatter_mul ? Op::mul : e.op == Op::scatter_min ? Op::min : e.op == Op::scatter_max ? Op::max : Op::select;
+  });
+}
+
 // Buffers that nothing in the nest uses any more are taken off its list.
 void drop_unused_buffers(FusedStep& step) {
   Nest& nest = step.nest;
@@ -351,7 +399,9 @@ Fusion fuse(GraphBody graph, const FuseOptions& options) {
   NestSource source = planner.source;
   for (int g : planner.order) {
     const FusionGroup& group = planner.groups[static_cast<std::size_t>(g)];
-    if (group.equation >= 0) {
+    if (group.equation >= 0 && nest_assembly::is_scatter(fusion.graph.equations[static_cast<std::size_t>(group.equation)].op)) {
+      nest_assembly::build_scatter(source, fusion.graph, group.equation, fusion.steps);
+    } else if (group.equation >= 0) {
       FusedStep step;
       step.equation = group.equation;
       fusion.steps.push_back(std::move(step));

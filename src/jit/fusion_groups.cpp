@@ -128,8 +128,14 @@ void FusionPlanner::mark_stored() {
     const bool own_step = !inlined_[i] && !reduction_[i];
     if (own_step || reduction_[i])
       for (Var v : e.outputs) source.stored[static_cast<std::size_t>(v)] = 1;
-    if (own_step)
-      for (Var v : e.inputs) mark(v);
+    if (own_step) {
+      for (std::size_t k = 0; k < e.inputs.size(); ++k) {
+        // What a scatter starts from is copied anyway: a constant need not be laid out before.
+        const int d = source.definition[static_cast<std::size_t>(e.inputs[k])];
+        const bool constant = k == 0 && family_of(e.op) == Family::index && d >= 0 && graph_.equations[static_cast<std::size_t>(d)].op == Op::full;
+        if (!constant) mark(e.inputs[k]);
+      }
+    }
     if (e.op == Op::constant && graph_.aval(e.outputs[0]).elements() != 1) source.stored[static_cast<std::size_t>(e.outputs[0])] = 1;
     if (own_step) continue;
     // Operands that are read more often than they have elements are not computed again each time.

@@ -64,6 +64,13 @@ std::string describe_value(const Nest& nest, int value) {
   return text + " : " + name_of(v.dtype);
 }
 
+void add_roots(const Nest& nest, const NestStore& s, std::vector<int>& roots) {
+  roots.push_back(s.value);
+  if (s.update == Op::input) return;
+  roots.push_back(s.mask);
+  nest.indices.each_value(s.index, [&](int v) { roots.push_back(v); });
+}
+
 std::vector<int> needed_values(const Nest& nest, const std::vector<int>& roots) {
   std::vector<bool> seen(nest.values.size(), false);
   std::vector<int> pending = roots, found;
@@ -140,7 +147,7 @@ std::string Nest::str() const {
         roots.push_back(r.position);
       }
     for (const NestStore& w : stores)
-      if (w.stage == static_cast<int>(s) && !w.after) roots.push_back(w.value);
+      if (w.stage == static_cast<int>(s) && !w.after) add_roots(*this, w, roots);
     const auto print = [&](const std::vector<int>& wanted, const std::string& at) {
       for (int v : needed_values(*this, wanted))
         if (!printed[static_cast<std::size_t>(v)]) {
@@ -150,8 +157,12 @@ std::string Nest::str() const {
     };
     const auto print_stores = [&](bool after, const std::string& at) {
       for (const NestStore& w : stores)
-        if (w.stage == static_cast<int>(s) && w.after == after)
-          text += at + "store b" + std::to_string(w.buffer) + "[" + indices.str(w.index) + "] = v" + std::to_string(w.value) + "\n";
+        if (w.stage == static_cast<int>(s) && w.after == after) {
+          const std::string target = "b" + std::to_string(w.buffer) + "[" + indices.str(w.index) + "]";
+          if (w.update == Op::input) text += at + "store " + target;
+          else text += at + "update " + target + (w.update == Op::select ? "" : " by " + std::string(name_of(w.update)));
+          text += " = v" + std::to_string(w.value) + (w.mask >= 0 ? " if v" + std::to_string(w.mask) : "") + "\n";
+        }
     };
     print(roots, inner);
     for (std::size_t r = 0; r < reductions.size(); ++r)
@@ -166,7 +177,7 @@ std::string Nest::str() const {
       if (!loops[static_cast<std::size_t>(l)].reduce) outer += "  ";
     roots.clear();
     for (const NestStore& w : stores)
-      if (w.stage == static_cast<int>(s) && w.after) roots.push_back(w.value);
+      if (w.stage == static_cast<int>(s) && w.after) add_roots(*this, w, roots);
     if (!roots.empty()) {
       text += outer + "then\n";
       print(roots, outer);

@@ -67,6 +67,10 @@ struct NestStore {
   int value = -1;
   int stage = 0;
   bool after = false;  ///< after the stage's reduce loops instead of inside them
+  /// An update: buffer[index] = combine(buffer[index], value), one after the other in the loops' order. Op::input: no update;
+  /// Op::select: the value replaces what is there.
+  Op update = Op::input;
+  int mask = -1;  ///< of an update: a bool value, or −1
 };
 
 /// A stage is a set of loops with its reductions and stores. All stages run, in order, inside the shared loops.
@@ -94,6 +98,8 @@ const char* name_of(ReduceOp);
 /// "[d0, d1]" of one value, "mul v0 v1".
 std::string describe_value(const Nest&, int value);
 
+/// Adds what a store needs: its value, and for an update also its mask and the values in its index.
+void add_roots(const Nest&, const NestStore&, std::vector<int>& roots);
 /// The values that `roots` need, in order, without going below `reduced` values.
 std::vector<int> needed_values(const Nest&, const std::vector<int>& roots);
 /// Loops that a value depends on, as a bit mask over loop numbers (at most 64 loops); a reduction's result depends on the loops

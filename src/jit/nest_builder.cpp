@@ -362,6 +362,41 @@ int NestBuilder::gather(const Equation& e, const IndexVector& index, int mask) {
   return op(Op::select, d, {inside, value, literal(nest_building::integer_scalar(d, 0))});
 }
 
+// The mirror of gather: update axes update_window_dims are the window's, the others the leading axes of `indices`.
+IndexVector NestBuilder::scatter_index(const Equation& e, const IndexVector& index, int* inside) {
+  const GraphBody& g = *source_.graph;
+  const ScatterParams& p = e.as<ScatterParams>();
+  const Shape& operand = g.aval(e.inputs[0]).shape;
+  const Shape& starts = g.aval(e.inputs[1]).shape;
+  const Shape& updates = g.aval(e.inputs[2]).shape;
+  IndexTable& t = indices();
+  IndexVector batch;
+  for (std::size_t i = 0; i < index.size(); ++i)
+    if (!p.update_window_dims.contains(static_cast<int>(i))) batch.push_back(index[i]);
+  IndexVector at(static_cast<std::size_t>(operand.rank()), t.constant(0));
+  Shape sizes = Shape::filled(operand.size(), 1);
+  std::size_t window = 0;
+  for (int axis = 0; axis < operand.rank(); ++axis)
+    if (!p.inserted_window_dims.contains(axis) && !p.operand_batching_dims.contains(axis)) {
+      const auto from = static_cast<std::size_t>(p.update_window_dims[window++]);
+      at[static_cast<std::size_t>(axis)] = index[from];
+      sizes[static_cast<std::size_t>(axis)] = updates[from];
+    }
+  for (std::size_t k = 0; k < p.operand_batching_dims.size(); ++k)
+    at[static_cast<std::size_t>(p.operand_batching_dims[k])] = batch[static_cast<std::size_t>(p.indices_batching_dims[k])];
+  *inside = -1;
+  for (std::size_t k = 0; k < p.scatter_dims_to_operand_dims.size(); ++k) {
+    const auto axis = static_cast<std::size_t>(p.scatter_dims_to_operand_dims[k]);
+    IndexVector position = batch;
+    if (starts.rank() > static_cast<int>(batch.size())) position.push_back(t.constant(static_cast<std::int64_t>(k)));
+    int good = -1;
+    const IndexId start = clipped(value_at(e.inputs[1], position), operand[axis] - sizes[axis], p.mode == IndexMode::fill ? &good : nullptr);
+    *inside = both(*inside, good);
+    at[axis] = t.add(at[axis], start);
+  }
+  return at;
+}
+
 int NestBuilder::dynamic_slice(const Equation& e, const IndexVector& index, int mask) {
   const GraphBody& g = *source_.graph;
   const Shape& operand = g.aval(e.inputs[0]).shape;

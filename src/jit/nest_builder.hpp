@@ -40,6 +40,8 @@ class NestBuilder {
   int op(Op op, DType dtype, std::initializer_list<int> operands, ParamsRef params = {});
   int convert(int value, DType dtype);
   int load(Var v, const IndexVector& index, int mask);
+  /// Where a scatter's update at `index` goes in the operand; `inside`: a bool value, −1 if it always counts.
+  IndexVector scatter_index(const Equation& e, const IndexVector& index, int* inside);
 
   Nest& nest() { return nest_; }
   IndexTable& indices() { return nest_.indices; }

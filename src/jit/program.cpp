@@ -138,7 +138,7 @@ void Program::prepare_kernel(Step& step, const FusedStep& fused, const Schedule&
   const std::uint64_t per_round = std::max<std::uint64_t>(vectors / static_cast<std::uint64_t>(std::max<std::int64_t>(step.rounds, 1)), 1);
   std::int64_t grain = std::max<std::int64_t>(static_cast<std::int64_t>(worth_a_range / per_round), 1);
   for (const StageSchedule& s : schedule.stages)
-    if (s.vector_loop == schedule.parallel_loop) {
+    if (s.vector_loop == schedule.parallel_loop || s.tile_loop == schedule.parallel_loop) {
       // Vectors start at multiples of their length, which the emitter counts on; whole cache lines for each thread besides.
       const std::int64_t lanes = std::max<std::int64_t>(schedule.lanes, 64);
       grain = std::max<std::int64_t>(static_cast<std::int64_t>(worth_a_range) * schedule.lanes * step.rounds / std::max<std::int64_t>(static_cast<std::int64_t>(vectors) * schedule.lanes, 1), 1);

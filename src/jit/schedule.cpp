@@ -39,7 +39,7 @@ Body body_of(const Nest& nest, int stage, bool after) {
   for (const NestStore& s : nest.stores)
     if (s.stage == stage && s.after == after) {
       body.stores.push_back(&s);
-      roots.push_back(s.value);
+      add_roots(nest, s, roots);
     }
   if (!after)
     for (const NestReduction& r : nest.reductions)
@@ -75,6 +75,35 @@ double cost_along(const Nest& nest, const Body& body, int loop, int lanes, const
   const std::int64_t vectors = (extent + lanes - 1) / lanes;
   if (horizontal) work += 12.0 / static_cast<double>(vectors);  // combining the lanes
   return work * static_cast<double>(vectors) / static_cast<double>(extent);
+}
+
+// The loop along which most of the operands lie that jump along the vector loop; −1: there are none, or it is too short.
+int find_tile_loop(const Nest& nest, const Body& body, StageSchedule s, int lanes, const std::vector<std::uint64_t>& dependences) {
+  int best = -1, most = 0;
+  for (int l : s.order) {
+    const NestLoop& loop = loop_of(nest, l);
+    if (l == s.vector_loop || loop.block_of >= 0 || loop.extent < lanes / 2) continue;
+    s.tile_loop = l;
+    int loads = 0;
+    for (int id : body.values) loads += reads_turned(nest, nest.values[static_cast<std::size_t>(id)], s, lanes, dependences);
+    if (loads > most) {
+      most = loads;
+      best = l;
+    }
+  }
+  // Tiles are as high as vectors are long, and lie on the stack.
+  return most <= 4 && loop_of(nest, s.vector_loop).extent >= lanes / 2 ? best : -1;
+}
+
+// Updates must come in the loops' order, and no two lanes may update one element: lanes can only go along the innermost loop,
+// and only where the index moves with it in a known way.
+bool keeps_update_order(const Nest& nest, const Body& body, const NestStage& stage, int loop, int lanes, const std::vector<std::uint64_t>& dependences) {
+  for (const NestStore* s : body.stores) {
+    if (s->update == Op::input) continue;
+    const LaneStep step = lane_step(nest, s->index, loop, lanes, dependences);
+    if (loop != stage.loops.back() || !step.regular || step.step == 0) return false;
+  }
+  return true;
 }
 
 int choose_parallel(const Nest& nest, const Schedule& schedule) {
@@ -144,6 +173,15 @@ LaneStep lane_step(const Nest& nest, IndexId index, int loop, int lanes, const s
   return total;
 }
 
+bool reads_turned(const Nest& nest, const NestValue& v, const StageSchedule& s, int lanes, const std::vector<std::uint64_t>& dependences) {
+  if (v.kind != NestValue::Kind::load || v.mask >= 0 || s.tile_loop < 0) return false;
+  const LaneStep along = lane_step(nest, v.index, s.vector_loop, lanes, dependences);
+  const LaneStep across = lane_step(nest, v.index, s.tile_loop, lanes, dependences);
+  // Rows of the tile are found by stepping along the vector loop, so that step must be known.
+  return along.regular && (along.step > 4 || along.step < -1) && across.regular && across.step == 1 &&
+         nest.indices.factor_of_loop(v.index, s.vector_loop) == along.step && !nest.indices.loop_inside_division(v.index, s.vector_loop);
+}
+
 Schedule choose_schedule(const Nest& nest, int vector_bytes) {
   using namespace scheduling;
   using Mode = StageSchedule::Mode;
@@ -166,6 +204,7 @@ Schedule choose_schedule(const Nest& nest, int vector_bytes) {
       if (loop.extent == 1 && !loop.runtime) continue;
       const bool vertical = reduces && !loop.reduce;
       if (vertical && (nest.stages.size() > 1 || loop.block_of >= 0)) continue;
+      if (!keeps_update_order(nest, body, stage, l, schedule.lanes, dependences)) continue;
       const double cost = cost_along(nest, body, l, schedule.lanes, dependences, reduces && loop.reduce) + (vertical ? 0.05 : 0);
       // Of equals the innermost: it comes last.
       if (s.vector_loop < 0 || cost <= best) {
@@ -187,6 +226,12 @@ Schedule choose_schedule(const Nest& nest, int vector_bytes) {
     for (bool reduce : {false, true})
       for (int l : stage.loops)
         if (loop_of(nest, l).reduce == reduce && l != s.vector_loop) s.order.push_back(l);
+    const bool updates = std::any_of(body.stores.begin(), body.stores.end(), [](const NestStore* w) { return w->update != Op::input; });
+    if (s.vector_loop >= 0 && s.mode == Mode::elementwise && nest.stages.size() == 1 && !updates) s.tile_loop = find_tile_loop(nest, body, s, schedule.lanes, dependences);
+    if (s.tile_loop >= 0) {
+      s.order.erase(std::find(s.order.begin(), s.order.end(), s.tile_loop));
+      s.order.push_back(s.tile_loop);
+    }
     if (s.vector_loop >= 0 && s.mode != Mode::vertical) s.order.push_back(s.vector_loop);
     int weight = 0;
     for (int id : body.values) {
@@ -206,6 +251,8 @@ Schedule choose_schedule(const Nest& nest, int vector_bytes) {
   }
   if (!any_vector) schedule.lanes = 1;
   schedule.parallel_loop = choose_parallel(nest, schedule);
+  for (const NestStore& s : nest.stores)
+    if (s.update != Op::input) schedule.parallel_loop = -1;
   return schedule;
 }
 
@@ -247,6 +294,7 @@ std::string Schedule::str(const Nest& nest) const {
     text += std::string(" ") + modes[static_cast<int>(s.mode)] + ", loops";
     for (int l : s.order) text += " d" + std::to_string(l);
     if (s.vector_loop >= 0) text += ", vector d" + std::to_string(s.vector_loop);
+    if (s.tile_loop >= 0) text += ", tiles with d" + std::to_string(s.tile_loop);
     if (s.accumulators > 1) text += (s.mode == StageSchedule::Mode::vertical ? ", rows " : ", accumulators ") + std::to_string(s.accumulators);
     if (s.masked) text += ", masked";
     text += "\n";

@@ -17,6 +17,7 @@ struct StageSchedule {
   } mode = Mode::elementwise;
   SmallVec<int, 6> order;  ///< loops, outermost first; vertical: without the vector loop, ordinary ones first
   int vector_loop = -1;    ///< −1: one lane
+  int tile_loop = -1;      ///< element-wise: some operands lie along this loop instead; they are read in square tiles and turned
   int accumulators = 1;    ///< horizontal: independent ones; vertical: rows taken at a time
   bool masked = false;     ///< one body whose lanes are masked, instead of a body and a masked tail
 };
@@ -34,6 +35,9 @@ struct LaneStep {
   std::int64_t step = 0;  ///< 0: the same for all lanes
 };
 LaneStep lane_step(const Nest&, IndexId, int loop, int lanes, const std::vector<std::uint64_t>& dependences);
+
+/// Is this load read through turned tiles? It lies along the tile loop, and jumps from lane to lane of the vector loop.
+bool reads_turned(const Nest&, const NestValue&, const StageSchedule&, int lanes, const std::vector<std::uint64_t>& dependences);
 
 Schedule choose_schedule(const Nest&, int vector_bytes);
 

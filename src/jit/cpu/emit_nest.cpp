@@ -92,14 +92,14 @@ class KernelEmitter {
     for (const NestStore& s : nest_.stores)
       if (s.stage == k) {
         (s.after ? after_ : body_).stores.push_back(&s);
-        (s.after ? after_roots : roots).push_back(s.value);
+        add_roots(nest_, s, s.after ? after_roots : roots);
       }
     body_.needed = needed_values(nest_, roots);
     after_.needed = needed_values(nest_, after_roots);
     spaces_.clear();
     reduces_.clear();
     for (int l : stage_->order) {
-      if (l == stage_->vector_loop) continue;
+      if (l == stage_->vector_loop || l == stage_->tile_loop) continue;
       (nest_.loops[static_cast<std::size_t>(l)].reduce ? reduces_ : spaces_).push_back(l);
     }
     values_.set_vector_loop(stage_->vector_loop);
@@ -180,11 +180,92 @@ class KernelEmitter {
       for (const NestStore* s : body_.stores) values_.store(*s);
     };
     if (stage_->vector_loop < 0) return stores();
+    if (stage_->tile_loop >= 0) return tiles(stores);
     vector_loop(lower(stage_->vector_loop), upper(stage_->vector_loop), {}, 1, stage_->masked, nonempty(stage_->vector_loop),
                 [&](const Values&, int) {
                   stores();
                   return Values{};
                 });
+  }
+
+  // ---- turned tiles ----------------------------------------------------------------------------------------------------
+  // Rows of 2^k vectors become columns in k rounds of pairwise exchange.
+  Values transposed(Values rows) {
+    const int n = static_cast<int>(rows.size());
+    for (int width = 1; width < n; width *= 2) {
+      std::vector<int> low, high;
+      for (int i = 0; i < n; ++i) {
+        // Lane i of a pair's first result: from the first row where bit `width` of i is clear, else from the second, shifted.
+        low.push_back(i & width ? n + (i ^ width) : i);
+        high.push_back(i & width ? n + i : i | width);
+      }
+      for (int r = 0; r < n; ++r) {
+        if (r & width) continue;
+        const Value a = rows[static_cast<std::size_t>(r)], c = rows[static_cast<std::size_t>(r | width)];
+        rows[static_cast<std::size_t>(r)] = b_.shuffle(a, c, low);
+        rows[static_cast<std::size_t>(r | width)] = b_.shuffle(a, c, high);
+      }
+    }
+    return rows;
+  }
+
+  // Squares of lanes × lanes: operands that lie along the tile loop are read by rows, turned in registers and laid on the
+  // stack; then the body runs along the vector loop for each line of the square.
+  void tiles(const std::function<void()>& stores) {
+    const int along = stage_->vector_loop, across = stage_->tile_loop, lanes = values_.lanes();
+    std::vector<int> turned;
+    for (int v : body_.needed)
+      if (values_.reads_turned(v, *stage_)) turned.push_back(v);
+    Values arrays;
+    for (int v : turned) arrays.push_back(b_.stack_array(nest_.values[static_cast<std::size_t>(v)].dtype, std::int64_t{lanes} * lanes));
+    const Value across_end = upper(across), along_end = upper(along);
+    // A few tiles wide blocks: each row that is read and each that is written is on a page of its own, and the pages in use
+    // must stay in the translation buffer.
+    const std::int64_t block = std::int64_t{lanes} * 4;
+    b_.for_range(lower(along), along_end, block, [&](Value first) {
+    const Value last = b_.min(b_.add(first, b_.index(block)), along_end);
+    b_.for_range(lower(across), across_end, lanes, [&](Value u) {
+      const Value lines = b_.min(b_.index(lanes), b_.sub(across_end, u));
+      b_.for_range(first, last, lanes, [&](Value v) {
+        const Values before = values_.known();
+        values_.enter(across, u);
+        values_.enter(along, v);
+        const Value columns = b_.min(b_.index(lanes), b_.sub(along_end, v));
+        const Value whole = b_.compare(Compare::eq, b_.add(lines, columns), b_.index(2 * lanes));
+        for (std::size_t k = 0; k < turned.size(); ++k) {
+          const auto rows = [&](bool masked) {
+            Values all;
+            for (int r = 0; r < lanes; ++r) {
+              Value mask{};
+              if (masked) mask = b_.tail_mask(lanes, b_.select(b_.compare(Compare::lt, b_.index(r), columns), lines, b_.index(0)));
+              all.push_back(values_.load_row(turned[k], r, mask));
+            }
+            return all;
+          };
+          values_.prepare_index(turned[k]);
+          const Values columns_of = transposed(b_.if_else(whole, [&] { return rows(false); }, [&] { return rows(true); }));
+          const DType d = nest_.values[static_cast<std::size_t>(turned[k])].dtype;
+          for (int c = 0; c < lanes; ++c) b_.store(b_.offset(arrays[k], d, b_.index(std::int64_t{c} * lanes)), columns_of[static_cast<std::size_t>(c)]);
+        }
+        const Value mask = b_.tail_mask(lanes, columns);
+        b_.for_range(b_.index(0), lines, 1, [&](Value c) {
+          const Values outside = values_.known();
+          values_.enter(across, b_.add(u, c));
+          values_.set_mask(mask);
+          for (std::size_t k = 0; k < turned.size(); ++k) {
+            const DType d = nest_.values[static_cast<std::size_t>(turned[k])].dtype;
+            values_.bind(turned[k], b_.load(b_.offset(arrays[k], d, b_.mul(c, b_.index(lanes))), d, lanes));
+          }
+          stores();
+          values_.set_mask({});
+          values_.restore(outside);
+        }, true);
+        values_.leave(along);
+        values_.leave(across);
+        values_.restore(before);
+      }, true);
+    }, nonempty(across));
+    }, nonempty(along));
   }
 
   // ---- accumulators ----------------------------------------------------------------------------------------------------

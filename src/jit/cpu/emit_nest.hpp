@@ -51,6 +51,16 @@ class ValueEmitter {
   /// What was emitted so far; giving it back forgets what came after (values emitted inside a loop are not known outside).
   std::vector<Value> known() const { return known_; }
   void restore(std::vector<Value> known) { known_ = std::move(known); }
+  void bind(int value, Value v) { known_[static_cast<std::size_t>(value)] = v; }
+  bool reads_turned(int value, const StageSchedule& s) const {
+    return vt::detail::reads_turned(nest_, nest_.values[static_cast<std::size_t>(value)], s, schedule_.lanes, dependences_);
+  }
+  /// `count` elements along the tile loop of a turned load, at lane `lane` of the vector loop; mask optional.
+  Value load_row(int value, int lane, Value mask);
+  /// Emits the values that the index of a load is made of, so that several places may use them.
+  void prepare_index(int value) {
+    nest_.indices.each_value(nest_.values[static_cast<std::size_t>(value)].index, [&](int v) { get(v); });
+  }
   void bind_result(int reduction, Value v);  ///< the value of `reduced` values of this reduction
   void stage_done(int stage) { stages_done_ = stage + 1; }
 
@@ -75,6 +85,7 @@ class ValueEmitter {
   bool term_varies(const IndexTerm& t) const;
   Value floor_divide(Value x, std::int64_t by, bool may_be_negative);
   Value pointer(int buffer);
+  void update(const NestStore&);
   Value with_tail(Value mask);  // mask and the tail mask; either may be none
 
   IrBuilder& b_;

@@ -268,7 +268,16 @@ Value ValueEmitter::emit_load(const NestValue& v) {
   return b_.gather(b_.offset(pointer(v.buffer), v.dtype, base), v.dtype, indices, wanted);
 }
 
+Value ValueEmitter::load_row(int value, int lane, Value mask) {
+  const NestValue& v = nest_.values[static_cast<std::size_t>(value)];
+  const std::int64_t step = nest_.indices.factor_of_loop(v.index, vector_loop_);
+  const Value index = b_.add(scalar_index(v.index, false), b_.index(step * lane));
+  const Value at = b_.offset(pointer(v.buffer), v.dtype, index);
+  return mask ? b_.load_masked(at, v.dtype, mask) : b_.load(at, v.dtype, lanes());
+}
+
 void ValueEmitter::store(const NestStore& s) {
+  if (s.update != Op::input) return update(s);
   const DType d = nest_.buffers[static_cast<std::size_t>(s.buffer)].dtype;
   const LaneStep step = vector_loop_ < 0 ? LaneStep{true, 0} : lane_step(nest_, s.index, vector_loop_, lanes(), dependences_);
   if (step.regular && step.step == 0) {
@@ -288,10 +297,43 @@ void ValueEmitter::store(const NestStore& s) {
   else b_.store(at, x);
 }
 
+void ValueEmitter::update(const NestStore& s) {
+  const DType d = nest_.buffers[static_cast<std::size_t>(s.buffer)].dtype;
+  const bool vector = vector_loop_ >= 0;
+  const Value x = vector ? get_lanes(s.value) : get(s.value);
+  const Value wanted = s.mask >= 0 ? get(s.mask) : Value{};
+  const Value at = b_.offset(pointer(s.buffer), d, scalar_index(s.index, false));
+  const auto combined = [&](Value old) {
+    if (s.update == Op::select) return x;
+    const Value operands[] = {old, x};
+    return emit_op(b_, s.update, d, {}, operands);
+  };
+  if (!vector) {
+    const auto write = [&] { b_.store(at, combined(s.update == Op::select ? x : b_.load(at, d))); };
+    if (wanted) b_.if_then(wanted, write);
+    else write();
+    return;
+  }
+  const std::int64_t step = lane_step(nest_, s.index, vector_loop_, lanes(), dependences_).step;
+  const Value mask = with_tail(wanted);
+  if (step == 1) {
+    const Value old = s.update == Op::select ? x : mask ? b_.load_masked(at, d, mask) : b_.load(at, d, lanes());
+    if (mask) b_.store_masked(at, combined(old), mask);
+    else b_.store(at, combined(old));
+    return;
+  }
+  const Value old = s.update == Op::select ? x : b_.load_strided(at, d, lanes(), step, mask);
+  b_.store_strided(at, combined(old), b_.index(step), mask);
+}
+
 AccessCounts count_accesses(const Nest& nest, const Schedule& schedule) {
   AccessCounts counts;
   const std::vector<std::uint64_t> dependences = loop_dependences(nest);
-  const auto look = [&](IndexId index, int loop, DType d) {
+  const auto look = [&](IndexId index, int loop, DType d, bool turned) {
+    if (turned) {
+      ++counts.contiguous;
+      return;
+    }
     const LaneStep step = lane_step(nest, index, loop, schedule.lanes, dependences);
     if (!step.regular) {
       ++counts.gathers;
@@ -308,14 +350,15 @@ AccessCounts count_accesses(const Nest& nest, const Schedule& schedule) {
     std::vector<int> roots;
     for (const NestStore& s : nest.stores)
       if (s.stage == static_cast<int>(k)) {
-        roots.push_back(s.value);
-        look(s.index, loop, nest.buffers[static_cast<std::size_t>(s.buffer)].dtype);
+        add_roots(nest, s, roots);
+        look(s.index, loop, nest.buffers[static_cast<std::size_t>(s.buffer)].dtype, false);
       }
     for (const NestReduction& r : nest.reductions)
       if (r.stage == static_cast<int>(k)) roots.push_back(r.value);
     for (int v : needed_values(nest, roots))
       if (nest.values[static_cast<std::size_t>(v)].kind == NestValue::Kind::load)
-        look(nest.values[static_cast<std::size_t>(v)].index, loop, nest.values[static_cast<std::size_t>(v)].dtype);
+        look(nest.values[static_cast<std::size_t>(v)].index, loop, nest.values[static_cast<std::size_t>(v)].dtype,
+             vt::detail::reads_turned(nest, nest.values[static_cast<std::size_t>(v)], schedule.stages[k], schedule.lanes, dependences));
   }
   return counts;
 }

@@ -24,7 +24,7 @@ using S = std::span<const Tensor>;
 GraphBody graph_of(const vt::detail::FlatFunction& f, const std::vector<Aval>& avals) {
   const Recorded recorded = record(f, avals, {});
   EXPECT_TRUE(recorded.captured.empty());
-  return simplify(recorded.graph);
+  return simplify(recorded.graph, SimplifyFor::running);
 }
 
 std::vector<FusedStep> steps_of(const vt::detail::FlatFunction& f, const std::vector<Aval>& avals) { return fuse(graph_of(f, avals)).steps; }

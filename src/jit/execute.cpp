@@ -131,14 +131,14 @@ std::vector<BufferRef> run_graph(const GraphBody& graph, std::span<const BufferR
   {
     std::lock_guard lock(entry->mutex);
     if (entry->executable) count(counters().program_hits);
-    else entry->executable = compile(simplify(entry->graph), *b);
+    else entry->executable = compile(simplify(entry->graph, SimplifyFor::running), *b);
     executable = entry->executable;
   }
   return executable->run(inputs);
 }
 
 std::shared_ptr<Executable> compile_graph(GraphBody graph) {
-  GraphBody simple = simplify(graph);
+  GraphBody simple = simplify(graph, SimplifyFor::running);
   const Backend* b = execution::backend();
   if (!b) return std::make_shared<execution::InterpretedGraph>(std::move(simple));
   return execution::compile(simple, *b);

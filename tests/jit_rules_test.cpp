@@ -223,6 +223,12 @@ TEST(JitRules, FusedReductions) {
   same("group norm", {vt_test::random_tensor(f32, {2, 5, 5, 90}, 43), vt_test::random_tensor(f32, {90}, 44)}, [](S t) -> Tensors { return {group_norm(t[0], 3, t[1], t[1])}; });
   same("logsumexp", {a}, [](S t) -> Tensors { return {logsumexp(t[0], 1), logsumexp(t[0], 0), logsumexp(t[0])}; });
   same("two reductions of one chain", {a}, [](S t) -> Tensors { const Tensor y = exp(t[0]) * 0.5; return {y, sum(y, 1) / 70, max(y, 1)}; });
+  // A stored value may be laid over an operand that another stored value of the same loop still needs.
+  same("results over operands", {a}, [](S t) -> Tensors {
+    const Tensor e = tanh(t[0]), f = tanh(t[0] * 2);
+    const Tensor g = e * f, h = f - e;
+    return {sum(g, 1), sum(g * 2, 0), sum(h, 1), exp(g) + h, exp(h) - g};
+  });
   same("products of reductions", {a}, [](S t) -> Tensors { return {mean(t[0] * t[0], 0) * sum(t[0], 0), sum(t[0] * sum(t[0], 1, true), 0) / 300}; });
 }
 

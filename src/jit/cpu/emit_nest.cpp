@@ -78,6 +78,12 @@ class KernelEmitter {
     std::vector<const NestStore*> stores;
   };
 
+  // All values before all stores: a result may be written over an operand.
+  void store_all(const Part& part) {
+    for (const NestStore* s : part.stores) values_.get(s->value);
+    for (const NestStore* s : part.stores) values_.store(*s);
+  }
+
   void emit_stage(int k) {
     stage_ = &schedule_.stages[static_cast<std::size_t>(k)];
     reductions_.clear();
@@ -174,11 +180,7 @@ class KernelEmitter {
   }
 
   void elementwise() {
-    const auto stores = [&] {
-      // All values before all stores: a result may be written over an operand.
-      for (const NestStore* s : body_.stores) values_.get(s->value);
-      for (const NestStore* s : body_.stores) values_.store(*s);
-    };
+    const auto stores = [&] { store_all(body_); };
     if (stage_->vector_loop < 0) return stores();
     if (stage_->tile_loop >= 0) return tiles(stores);
     vector_loop(lower(stage_->vector_loop), upper(stage_->vector_loop), {}, 1, stage_->masked, nonempty(stage_->vector_loop),
@@ -369,7 +371,7 @@ class KernelEmitter {
     const auto body = [&](Values inner, int copy) {
       const Value mask = values_.mask();
       accumulate(inner, static_cast<std::size_t>(copy) * per_copy, mask);
-      for (const NestStore* s : body_.stores) values_.store(*s);
+      store_all(body_);
       return inner;
     };
     if (stage_->vector_loop < 0) return body(carried, 0);
@@ -402,8 +404,7 @@ class KernelEmitter {
     values_.stage_done(current_);
     const int loop = stage_->vector_loop;
     values_.set_vector_loop(-1);
-    for (const NestStore* s : after_.stores) values_.get(s->value);
-    for (const NestStore* s : after_.stores) values_.store(*s);
+    store_all(after_);
     values_.set_vector_loop(loop);
   }
 
@@ -446,8 +447,7 @@ class KernelEmitter {
           values_.bind_result(r, b_.load(slot(k, i), dtypes[k], lanes));
           ++k;
         }
-        for (const NestStore* s : after_.stores) values_.get(s->value);
-        for (const NestStore* s : after_.stores) values_.store(*s);
+        store_all(after_);
         return Values{};
       });
       values_.restore(before);
@@ -504,7 +504,7 @@ class KernelEmitter {
           for (int r : reductions_) x.push_back(values_.get_lanes(nest_.reductions[static_cast<std::size_t>(r)].value));
           inputs.push_back(std::move(x));
         }
-        for (const NestStore* s : body_.stores) values_.store(*s);
+        store_all(body_);
       }
       if (count > 1) {
         for (int step = 1; step < count; step *= 2)

@@ -227,8 +227,8 @@ inline void debug_check([[maybe_unused]] const GraphBody& g, [[maybe_unused]] co
 /// Shapes and dtypes of the results of `op`; throws Error with the op, the operands and the user's line if they do not fit.
 SmallVec<Aval, 1> infer(Op, const ParamsRef&, std::span<const Aval* const> operands, Where);
 
-/// What a simplified Graph is for. `running`: it is not transformed any more, so that custom rules, checkpoints and
-/// stop_gradient have done their work; their bodies take their place.
+/// What a simplified Graph is for. `running`: it is not transformed any more, so that custom rules and stop_gradient have done
+/// their work; their bodies take their place. (A checkpoint stays: merged with the rest, nothing would be computed anew.)
 enum class SimplifyFor : std::uint8_t { transforming, running };
 /// Dead code, common sub-expressions, constant folding and algebra. Same function, fewer equations.
 GraphBody simplify(const GraphBody&, SimplifyFor = SimplifyFor::transforming);

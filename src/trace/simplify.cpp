@@ -205,8 +205,8 @@ void Pass::copy_equation(const GraphBody& g, const Equation& e, std::vector<Var>
     bind(e.outputs[0], simplified(Candidate{e.op, e.params, view, g.aval(e.outputs[0])}));
     return;
   }
-  if (e.op == Op::call || (for_running() && family_of(e.op) == Family::structure)) {
-    // A plain call is nothing but its body, and so are the others once no transform will ask for their rules.
+  if (e.op == Op::call || (for_running() && family_of(e.op) == Family::structure && e.op != Op::checkpoint)) {
+    // A plain call is nothing but its body, and so are custom rules' ones once no transform will ask for them.
     const GraphBody& body = *e.as<CallParams>().body;
     std::vector<Var> inner(body.avals.size(), none);
     for (std::size_t i = 0; i < body.inputs.size(); ++i) inner[at(body.inputs[i])] = inputs[i];

@@ -1,5 +1,6 @@
 // Accuracy of the inner functions against MPFR: f32 within 2 ulp, f64 within 4, special values exactly, on every instruction set.
 #include <gtest/gtest.h>
+#include <mpfr.h>
 
 #include "math_functions.hpp"
 

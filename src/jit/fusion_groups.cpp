@@ -332,6 +332,7 @@ void FusionPlanner::make_groups() {
   }
   leader_.resize(groups.size());
   std::iota(leader_.begin(), leader_.end(), 0);
+  first_ = last_ = leader_;
 }
 
 int FusionPlanner::find(int g) const {
@@ -359,15 +360,18 @@ std::vector<int> FusionPlanner::inputs_of(int group) const {
 bool FusionPlanner::reaches(int from, int to, int skip_direct) const {
   std::vector<int> pending;
   std::vector<char> seen(groups.size(), 0);
+  // Groups are made in the Graph's order: one whose last part comes before all of `to` cannot depend on it.
+  const int earliest = first_[static_cast<std::size_t>(to)];
   for (int g : inputs_of(from))
-    if (!(skip_direct && g == to)) pending.push_back(g);
+    if (!(skip_direct && g == to) && last_[static_cast<std::size_t>(g)] >= earliest) pending.push_back(g);
   while (!pending.empty()) {
     const int g = pending.back();
     pending.pop_back();
     if (g == to) return true;
     if (seen[static_cast<std::size_t>(g)]) continue;
     seen[static_cast<std::size_t>(g)] = 1;
-    for (int i : inputs_of(g)) pending.push_back(i);
+    for (int i : inputs_of(g))
+      if (last_[static_cast<std::size_t>(i)] >= earliest) pending.push_back(i);
   }
   return false;
 }
@@ -518,6 +522,8 @@ bool FusionPlanner::try_merge(int producer, int consumer) {
   a.defines.insert(a.defines.end(), b.defines.begin(), b.defines.end());
   b.alive = false;
   leader_[static_cast<std::size_t>(consumer)] = producer;
+  first_[static_cast<std::size_t>(producer)] = std::min(first_[static_cast<std::size_t>(producer)], first_[static_cast<std::size_t>(consumer)]);
+  last_[static_cast<std::size_t>(producer)] = std::max(last_[static_cast<std::size_t>(producer)], last_[static_cast<std::size_t>(consumer)]);
   return true;
 }
 

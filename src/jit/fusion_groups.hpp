@@ -68,7 +68,6 @@ class FusionPlanner {
   void merge_all();
   bool try_merge(int producer, int consumer);
   bool place_stage(const FusionGroup& a, int a_id, const FusionStage& stage, const FusionGroup& b, int first_stage, int* at, bool* as_after) const;
-  bool depends_indirectly(int consumer, int producer) const;
   bool reaches(int from, int to, int skip_direct) const;
   std::vector<int> inputs_of(int group) const;
   int find(int g) const;
@@ -85,6 +84,7 @@ class FusionPlanner {
   std::vector<Place> place_;                    // per Var: where it is computed
   std::vector<std::vector<int>> definers_;      // per Var: groups that write it
   mutable std::vector<int> leader_;             // union-find over groups
+  std::vector<int> first_, last_;               // per group: the first and last of those it was merged from, in the Graph's order
   std::vector<std::pair<Var, SmallVec<int, 6>>> walked_;
 };
 

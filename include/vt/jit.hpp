@@ -19,12 +19,7 @@ class Jitted {
     using Function = detail::TreeFunction<F, std::decay_t<A>...>;
     using Result = typename Function::Result;
     SmallVec<Tensor, 8> leaves;
-    (detail::for_each_leaf(arguments, [&](const Tensor& t) { leaves.push_back(t); }), ...);
-    detail::StaticKey key;
-    static constexpr char type_tag = 0;  // its address stands for the argument types
-    detail::append_bytes(key, &type_tag);
-    (append_one(key, arguments), ...);
-
+    const detail::StaticKey key = signature(leaves, arguments...);
     std::unique_ptr<Function> g;  // only made when the function has to be traced
     std::shared_ptr<void> kept;
     const std::vector<Tensor> results = cache_->call(
@@ -45,9 +40,29 @@ class Jitted {
     return result;
   }
 
-  const std::shared_ptr<detail::JitCache>& cache() const { return cache_; }
+  /// What runs for arguments like these, once they have been called: see vt::explain.
+  template <class... A>
+  std::string explain(const A&... arguments) const {
+    SmallVec<Tensor, 8> leaves;
+    const detail::StaticKey key = signature(leaves, arguments...);
+    return cache_->explain({leaves.data(), leaves.size()}, key);
+  }
 
  private:
+  // The Tensors among the arguments, and everything else that decides the program.
+  template <class... A>
+  static detail::StaticKey signature(SmallVec<Tensor, 8>& leaves, const A&... arguments) {
+    (append_leaves_of(leaves, arguments), ...);
+    detail::StaticKey key;
+    static constexpr char type_tag = 0;  // its address stands for the argument types
+    detail::append_bytes(key, &type_tag);
+    (append_one(key, arguments), ...);
+    return key;
+  }
+  template <class T>
+  static void append_leaves_of(SmallVec<Tensor, 8>& leaves, const T& argument) {
+    if constexpr (!std::is_array_v<T>) detail::for_each_leaf(argument, [&](const Tensor& t) { leaves.push_back(t); });
+  }
   template <class T>
   static void append_one(detail::StaticKey& key, const T& argument) {
     if constexpr (std::is_same_v<T, Tensor>) return;
@@ -63,6 +78,20 @@ class Jitted {
 template <class F>
 Jitted<F> jit(F f, Where where = Where::here()) {
   return Jitted<F>(std::move(f), where);
+}
+
+/// `explain(f)(args…)`: calls f and tells what ran: each kernel with the ops it fused, its loops, vector width, bytes and flops.
+/// A function that is not jitted is jitted for it.
+template <class F>
+auto explain(const Jitted<F>& f) {
+  return [f](const auto&... arguments) {
+    static_cast<void>(f(arguments...));
+    return f.explain(arguments...);
+  };
+}
+template <class F>
+auto explain(F f, Where where = Where::here()) {
+  return explain(jit(std::move(f), where));
 }
 
 /// `make_graph(f)(args…)`: the Graph that f records on Tensors like these.

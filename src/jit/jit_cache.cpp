@@ -94,4 +94,12 @@ std::vector<Tensor> JitCache::call(std::span<const Tensor> arguments, const Stat
   return results;
 }
 
+std::string JitCache::explain(std::span<const Tensor> arguments, const StaticKey& static_key) const {
+  std::string key = static_key;
+  for (const Tensor& t : arguments) jit_program::append_aval(key, t);
+  std::shared_lock lock(state_->mutex);
+  const auto found = state_->programs.find(key);
+  return found == state_->programs.end() || !found->second->executable ? "" : found->second->executable->explain();
+}
+
 }  // namespace vt::detail

@@ -107,6 +107,8 @@ class JitCache {
   /// what `result` later gives back (the static part of the results).
   std::vector<Tensor> call(std::span<const Tensor> arguments, const StaticKey& key, const FlatFunction& f,
                            const std::function<std::shared_ptr<void>()>& keep, std::shared_ptr<void>& kept, Where);
+  /// What runs for this signature, as text; empty if it has not been compiled.
+  std::string explain(std::span<const Tensor> arguments, const StaticKey& key) const;
 
  private:
   struct State;

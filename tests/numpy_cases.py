@@ -3,6 +3,8 @@
 
     python3 numpy_cases.py > ops_numpy_cases.inc        (needs numpy and scipy; the tests themselves do not)
 """
+import colorsys
+
 import numpy as np
 from scipy import special
 
@@ -113,6 +115,16 @@ case("vt::sqrt($0)", [np.array([1, 4, 9], np.int32)], np.array([1, 2, 3], np.flo
 case("vt::negative($0)", [np.array([True, False])], np.array([-1, 0], np.int32))
 case("vt::abs($0)", [np.array([-128, 127, -3], np.int8)], np.abs(np.array([-128, 127, -3], np.int8)))
 
+prob = np.array([0.0, 0.1, 0.5, 0.9, 1.0])
+with np.errstate(all="ignore"):
+    case("vt::logit($0)", [prob], special.logit(prob), 4)
+odd = np.array([nan, inf, -inf, -0.0, 2.5], np.float32)
+case("vt::signbit($0)", [odd[1:]], np.signbit(odd[1:]))
+case("vt::nan_to_num($0)", [odd], np.nan_to_num(odd))
+case("vt::nan_to_num($0, 1.0, 2.0, -3.0)", [odd], np.nan_to_num(odd, nan=1.0, posinf=2.0, neginf=-3.0))
+case("vt::heaviside($0, 0.25)", [odd], np.heaviside(odd, np.float32(0.25)))
+case("vt::xlog1py($0, $1)", [xl, yl - 1], special.xlog1py(xl, yl - 1), 2)
+
 group("Bits")
 i1, i2 = np.array([1, -8, 100, -1, 5], np.int32), np.array([3, 1, 2, 31, 40], np.int32)
 case("($0 << $1)", [i1[:4], i2[:4]], i1[:4] << i2[:4])
@@ -195,7 +207,13 @@ case("vt::logsumexp($0, 1)", [ls], special.logsumexp(ls, axis=1), 4)
 h = np.full(70000, 1, np.float16)
 case("vt::mean(vt::full({70000}, 1.0, f16))", [], np.float16(1))
 
+case("vt::average($0, $1, 1)", [np.array([[1.0, 2, 3], [4, 5, 7]]), np.array([1, 2, 5], np.int32)], np.average([[1.0, 2, 3], [4, 5, 7]], 1, [1, 2, 5]), 2)
+
 group("Scan")
+case("vt::diff($0)", [x], np.diff(x))
+case("vt::diff($0, 2, 1)", [x], np.diff(x, 2, 1), 4)
+case("vt::diff($0, 9, 0)", [x], np.zeros((0, 3, 4)))
+case("vt::diff($0)", [np.array([True, True, False])], np.array([False, True]))
 for axis in (0, 1, -1):
     case(f"vt::cumsum($0, {axis})", [x], np.cumsum(x, axis), 4)
     case(f"vt::cumprod($0, {axis})", [x], np.cumprod(x, axis), 8)
@@ -247,6 +265,9 @@ case("vt::roll($0, 5)", [x], np.roll(x, 5))
 case("vt::roll($0, -1, 1)", [x], np.roll(x, -1, 1))
 case("vt::roll($0, 7, -1)", [x], np.roll(x, 7, -1))
 case("vt::roll($0, 1, 1)", [z], z)
+for odd_even in (x, x[:, :2, :3]):
+    case("vt::fftshift($0)", [odd_even], np.fft.fftshift(odd_even))
+    case("vt::ifftshift($0, {1, 2})", [odd_even], np.fft.ifftshift(odd_even, (1, 2)))
 case("vt::tile($0, {2})", [x], np.tile(x, 2))
 case("vt::tile($0, {2, 1, 3, 1})", [x], np.tile(x, (2, 1, 3, 1)))
 case("vt::tile($0, {0, 2})", [x], np.tile(x, (0, 2)))
@@ -369,6 +390,15 @@ for size in (0, 1, 5, 64, 65, 200):
     at = np.concatenate([np.round(rng.normal(size=5) * 3, 1), edges[:2], [-99, 99]])
     case("vt::bucketize($0, $1)", [at, edges], np.searchsorted(edges, at, "left").astype(np.int32))
     case("vt::bucketize($0, $1, true)", [at, edges], np.searchsorted(edges, at, "right").astype(np.int32))
+case("vt::searchsorted($0, $1)", [np.array([1, 3, 3, 9], np.int32), np.array([[0.5, 3], [4, 9]])], np.searchsorted([1, 3, 3, 9], [[0.5, 3], [4, 9]]).astype(np.int32))
+case("vt::searchsorted($0, 3, true)", [np.array([1, 3, 3, 9], np.int32)], np.int32(3))
+holes = np.array([[0, 3, 0, 1], [5, 0, 0, 2]], np.float32)
+for k in range(2):
+    where = np.nonzero(holes)[k].astype(np.int32)
+    case(f"vt::nonzero($0, 5)[{k}]", [holes], where)
+    case(f"vt::nonzero($0, 3)[{k}]", [holes], where[:3])
+    case(f"vt::nonzero($0, 7, -1)[{k}]", [holes], np.append(where, np.array([-1, -1], np.int32)))
+    case(f"vt::nonzero($0, 2, 9)[{k}]", [holes[:0]], np.array([9, 9], np.int32))
 xp, fp = np.array([0.0, 1.0, 2.5, 4.0]), np.array([3.0, -1.0, 2.0, 0.5])
 at = np.array([[-1.0, 0.0, 0.3], [1.0, 3.3, 4.0], [5.0, 2.5, inf]])
 case("vt::interp($0, $1, $2)", [at, xp, fp], np.interp(at, xp, fp), 2)
@@ -495,6 +525,22 @@ labels = np.array([3, 0, -2], np.int32)
 case("vt::sparse_cross_entropy($0, $1)", [x, labels], -special.log_softmax(x, -1)[[0, 1, 2], labels], 16)
 case("vt::l2_loss($0)", [x], (x ** 2).sum() / 2, 8)
 case("vt::sum_of_squares($0)", [labels], np.int32((labels ** 2).sum()))
+
+group("Images")
+rgb = np.array([[[[0.1, 0.5, 0.9], [0.4, 0.4, 0.4], [0.0, 0.0, 0.0]], [[1.0, 0.25, 0.5], [0.75, 0.5, 0.25], [0.2, 0.9, 0.3]]]])
+
+
+def each(f, images):
+    return np.array([f(*p) for p in images.reshape(-1, 3)]).reshape(images.shape)
+
+
+hsv = each(colorsys.rgb_to_hsv, rgb)
+case("vt::rgb_to_hsv($0)", [rgb], hsv, 4)
+case("vt::hsv_to_rgb($0)", [hsv], rgb, 4)
+case("vt::adjust_hue($0, 0.3)", [rgb], each(colorsys.hsv_to_rgb, (hsv + [0.3, 0, 0]) % [1, 9, 9]), 8)
+case("vt::adjust_saturation($0, 1.7)", [rgb], each(colorsys.hsv_to_rgb, np.minimum(hsv * [1, 1.7, 1], [2, 1, 2])), 8)
+centre = rgb.mean((-3, -2), keepdims=True)
+case("vt::adjust_contrast($0, 2.5)", [rgb], (rgb - centre) * 2.5 + centre, 8)
 
 print("// Written by numpy_cases.py: calls of vt functions and what NumPy and SciPy give for them. Do not edit.")
 print("\n".join(lines + ["}"]))

@@ -131,6 +131,10 @@ std::vector<Row> rows() {
       {"einsum", [](Given a) { return einsum("bij,jk,b->kbi", {a[0], a[1], a[2]}); }, {k, {{4, 2}}, {{2}}}},
       {"einsum ellipsis", [](Given a) { return einsum("...ij,...j->...i", {a[0], a[1]}); }, {k, v}},
       {"einsum diagonal", [](Given a) { return einsum("iij,j->i", {a[0], a[1]}); }, {{{3, 3, 4}}, v}},
+      {"nonzero", [](Given a) { return nonzero(a[0], 5, -1)[1]; }, {n}},
+      {"searchsorted", [](Given a) { return searchsorted(increasing(a[0]), a[1]); }, {{{5}, f64, 0, 1}, m}},
+      {"average", [](Given a) { return average(a[0], a[1], 1); }, {m, {{4}, f64, 0.1, 1}}},
+      {"images", [](Given a) { return adjust_contrast(adjust_hue(adjust_saturation(a[0], a[1]), a[2]), 1.5); }, {{{2, 2, 3}, f64, 0, 1}, {{}, f64, 0, 2}, s}},
       // networks
       {"softmax", [](Given a) { return softmax(a[0], 0); }, {m}},
       {"log_softmax", [](Given a) { return log_softmax(a[0]); }, {m}},

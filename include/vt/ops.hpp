@@ -83,6 +83,10 @@ Tensor reduce_precision(Operand x, int exponent_bits, int mantissa_bits);
 Tensor stop_gradient(Operand x);
 Tensor square(Operand x);
 Tensor reciprocal(Operand x);
+Tensor logit(Operand x);    ///< log(x / (1 − x)), the inverse of sigmoid
+Tensor signbit(Operand x);  ///< true for −0 as well
+/// NaN → `nan`; infinities → the largest numbers of the dtype unless others are given.
+Tensor nan_to_num(Operand x, double nan = 0.0, std::optional<double> posinf = std::nullopt, std::optional<double> neginf = std::nullopt);
 Tensor deg2rad(Operand x);
 Tensor rad2deg(Operand x);
 
@@ -108,6 +112,8 @@ Tensor nextafter(Operand a, Operand b);
 Tensor copysign(Operand magnitude, Operand sign);
 Tensor logaddexp(Operand a, Operand b);
 Tensor xlogy(Operand x, Operand y);
+Tensor xlog1py(Operand x, Operand y);
+Tensor heaviside(Operand x, Operand at_zero);
 Tensor squared_difference(Operand a, Operand b);
 Tensor equal(Operand a, Operand b);
 Tensor not_equal(Operand a, Operand b);
@@ -180,6 +186,8 @@ Tensor count_nonzero(Operand x, const ReduceAxes& axes = {}, bool keepdims = fal
 /// `ord`: 2 (Euclidean, the default), 1, infinity, 0 (count) or any p.
 Tensor norm(Operand x, const ReduceAxes& axes = {}, double ord = 2.0, bool keepdims = false);
 Tensor ptp(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
+/// Mean weighted by `weights`, which broadcast to x.
+Tensor average(Operand x, Operand weights, const ReduceAxes& axes = {});
 
 namespace detail {
 using FlatBinary = std::vector<Tensor> (*)(void*, std::span<const Tensor>);
@@ -200,6 +208,8 @@ Tensor cumprod(Operand x, int axis = 0, bool reverse = false);
 Tensor cummax(Operand x, int axis = 0, bool reverse = false);
 Tensor cummin(Operand x, int axis = 0, bool reverse = false);
 Tensor cumlogsumexp(Operand x, int axis = 0, bool reverse = false);
+/// x[i + 1] − x[i] along an axis, `n` times.
+Tensor diff(Operand x, int n = 1, int axis = -1);
 
 // --- shape -----------------------------------------------------------------------------------------------------------
 
@@ -225,6 +235,9 @@ Tensor pad(Operand x, Operand value, const Shape& low, const Shape& high, const 
 Tensor rev(Operand x, const Axes& axes);
 Tensor flip(Operand x, const ReduceAxes& axes = {});
 Tensor roll(Operand x, std::int64_t shift, std::optional<int> axis = std::nullopt);
+/// The zero frequency to the middle, and back: half a roll along each axis.
+Tensor fftshift(Operand x, const ReduceAxes& axes = {});
+Tensor ifftshift(Operand x, const ReduceAxes& axes = {});
 Tensor tile(Operand x, const Shape& repetitions);
 Tensor repeat(Operand x, std::int64_t count, std::optional<int> axis = std::nullopt);
 std::vector<Tensor> meshgrid(const std::vector<Tensor>& axes, bool matrix_indexing = false, Where where = Where::here());
@@ -269,7 +282,11 @@ Tensor matrix_diag(Operand x);
 Tensor matrix_set_diag(Operand x, Operand diagonal);
 Tensor interp(Operand x, Operand xp, Operand fp);
 Tensor bucketize(Operand x, Operand boundaries, bool right = false);
+/// Where `values` would stand in the sorted vector: before its equals, or after them with `right`. i32.
+Tensor searchsorted(Operand sorted, Operand values, bool right = false);
 Tensor histogram(Operand x, std::int64_t bins, double low, double high);
+/// The indices of the first `size` elements that are not zero, one i32[size] per axis; `fill` where there are fewer.
+std::vector<Tensor> nonzero(Operand x, std::int64_t size, std::int64_t fill = 0);
 
 // --- contract --------------------------------------------------------------------------------------------------------
 
@@ -326,7 +343,17 @@ Tensor batch_norm_inference(Operand x, Operand scale, Operand shift, Operand mea
 Tensor cross_entropy(Operand logits, Operand targets, int axis = -1);
 /// `labels` are class indices; result has the logits' shape without the last axis.
 Tensor sparse_cross_entropy(Operand logits, Operand labels);
-Tensor l2_loss(Operand x);
+Tensor l2_loss(Operand x);  ///< Σ x² / 2
 Tensor sum_of_squares(Operand x);
+
+// --- images: float [..., H, W, 3] of red, green and blue in 0 … 1 ----------------------------------------------------
+
+/// Away from (factor > 1) or towards each channel's mean.
+Tensor adjust_contrast(Operand images, Operand factor);
+Tensor adjust_saturation(Operand images, Operand factor);
+/// Turns the hue by `delta` of a full circle.
+Tensor adjust_hue(Operand images, Operand delta);
+Tensor rgb_to_hsv(Operand images);
+Tensor hsv_to_rgb(Operand images);
 
 }  // namespace vt

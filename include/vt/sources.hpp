@@ -69,6 +69,7 @@
 #include "../../src/trace/ops_dot.cpp"
 #include "../../src/trace/ops_einsum.cpp"
 #include "../../src/trace/ops_elementwise.cpp"
+#include "../../src/trace/ops_image.cpp"
 #include "../../src/trace/ops_index.cpp"
 #include "../../src/trace/ops_matrix.cpp"
 #include "../../src/trace/ops_nn.cpp"

@@ -167,6 +167,9 @@ struct Params : RefCounted,
   using Variant = variant;
   using Variant::variant;
   const Variant& base() const { return *this; }
+  // Literals make one each: their memory comes from a free list, as that of nodes. (node.cpp)
+  static void* operator new(std::size_t bytes);
+  static void operator delete(void* memory) noexcept;
 };
 /// Null for NoParams, so that element-wise ops allocate nothing.
 using ParamsRef = Ref<const Params>;

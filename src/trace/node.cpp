@@ -15,6 +15,9 @@ constexpr bool pooled = false;  // the sanitizers must see every life of a node
 constexpr bool pooled = true;
 #endif
 
+constexpr int most_kept = 1 << 16;
+
+/// Blocks of one size that this thread gave back.
 struct FreeList {
   void* head = nullptr;
   int count = 0;
@@ -23,12 +26,29 @@ struct FreeList {
     closed = true;
     while (head) ::operator delete(std::exchange(head, *static_cast<void**>(head)));
   }
+  void* take(std::size_t bytes) {
+    if (!head) return ::operator new(bytes);
+    --count;
+    return std::exchange(head, *static_cast<void**>(head));
+  }
+  void give(void* memory) {
+    if (!pooled || closed || count >= most_kept) {
+      ::operator delete(memory);
+      return;
+    }
+    *static_cast<void**>(memory) = head;
+    head = memory;
+    ++count;
+  }
 };
-inline FreeList& free_list() {
+inline FreeList& node_list() {
   static thread_local FreeList list;
   return list;
 }
-constexpr int most_kept = 1 << 16;
+inline FreeList& params_list() {
+  static thread_local FreeList list;
+  return list;
+}
 
 // Nodes whose last reference went while another one was being destroyed: a chain of a million lazy ops must not recurse.
 struct Doomed {
@@ -39,14 +59,7 @@ inline thread_local Doomed* doomed = nullptr;
 
 void free_node(Node* n) {
   n->~Node();
-  FreeList& list = free_list();
-  if (!pooled || list.closed || list.count >= most_kept) {
-    ::operator delete(n);
-    return;
-  }
-  *reinterpret_cast<void**>(n) = list.head;
-  list.head = n;
-  ++list.count;
+  node_list().give(n);
 }
 
 void destroy(Node* n) {
@@ -76,17 +89,10 @@ void release(Node* n) noexcept {
   if (n->references.fetch_sub(1, std::memory_order_acq_rel) == 1) node_memory::destroy(n);
 }
 
-Node* new_node() {
-  node_memory::FreeList& list = node_memory::free_list();
-  void* memory = list.head;
-  if (memory) {
-    list.head = *static_cast<void**>(memory);
-    --list.count;
-  } else {
-    memory = ::operator new(sizeof(Node));
-  }
-  return ::new (memory) Node;
-}
+Node* new_node() { return ::new (node_memory::node_list().take(sizeof(Node))) Node; }
+
+void* Params::operator new(std::size_t bytes) { return node_memory::params_list().take(bytes); }
+void Params::operator delete(void* memory) noexcept { node_memory::params_list().give(memory); }
 
 namespace node_emit {
 

@@ -120,6 +120,9 @@ inline void meet(std::string_view name, Takes takes, Operand& a, Operand& b) {
 
 inline DType dtype_of_operand(const Operand& x) { return aval_of(x.tensor).dtype; }
 
+/// The signed integer of a float dtype's size.
+inline DType bits_of(DType d) { return size_of(d) == 2 ? i16 : size_of(d) == 4 ? i32 : i64; }
+
 /// The exponent, if it is a literal that repeated multiplication serves well.
 inline std::optional<int> literal_exponent(const Tensor& base, const Tensor& exponent) {
   const Node* n = exponent.node();
@@ -222,6 +225,28 @@ Tensor reciprocal(Operand x) {
   detail::need("reciprocal", x.tensor, x.where);
   return 1.0 / detail::to_float(std::move(x.tensor), x.where);
 }
+Tensor logit(Operand x) {
+  const detail::UserLine line(x.where);
+  detail::need("logit", x.tensor, x.where);
+  const Tensor t = detail::to_float(std::move(x.tensor), x.where);
+  return log(t) - log1p(-t);
+}
+Tensor signbit(Operand x) {
+  const detail::UserLine line(x.where);
+  detail::need("signbit", x.tensor, x.where);
+  const DType d = x.tensor.dtype();
+  if (!is_float(d)) return x.tensor < 0;
+  return bitcast(x.tensor, ew::bits_of(d)) < 0;
+}
+Tensor nan_to_num(Operand x, double nan, std::optional<double> posinf, std::optional<double> neginf) {
+  const detail::UserLine line(x.where);
+  detail::need("nan_to_num", x.tensor, x.where);
+  const Tensor& t = x.tensor;
+  if (!is_float(t.dtype())) return t;
+  const double most = t.dtype() == f16 ? 65504.0 : t.dtype() == bf16 ? 0x1.fep127 : t.dtype() == f32 ? 0x1.fffffep127 : std::numeric_limits<double>::max();
+  const Tensor finite = where(isinf(t), where(t > 0, posinf.value_or(most), neginf.value_or(-most)), t);
+  return where(isnan(t), nan, finite);
+}
 Tensor deg2rad(Operand x) {
   const detail::UserLine line(x.where);
   detail::need("deg2rad", x.tensor, x.where);
@@ -289,10 +314,8 @@ Tensor nextafter(Operand a, Operand b) { return ew::binary(ew::Op::nextafter, "n
 Tensor copysign(Operand magnitude, Operand sign) {
   const detail::UserLine line(magnitude.where);
   ew::meet("copysign", ew::Takes::floats, magnitude, sign);
-  const std::size_t bytes = size_of(ew::dtype_of_operand(sign));
-  const DType bits = bytes == 2 ? i16 : bytes == 4 ? i32 : i64;
   const Tensor positive = abs(magnitude.tensor);
-  return where(bitcast(sign.tensor, bits) < 0, -positive, positive);
+  return where(bitcast(sign.tensor, ew::bits_of(ew::dtype_of_operand(sign))) < 0, -positive, positive);
 }
 
 Tensor logaddexp(Operand a, Operand b) {
@@ -313,6 +336,18 @@ Tensor xlogy(Operand x, Operand y) {
   // 0 · log(y) is 0 whatever y is; where the logarithm is finite nothing needs guarding, and d/dx stays log(y).
   const Tensor good = (y.tensor > 0) & isfinite(y.tensor);
   return x.tensor * log(where((x.tensor == 0) & !good, 1.0, y.tensor));
+}
+Tensor xlog1py(Operand x, Operand y) {
+  const detail::UserLine line(x.where);
+  ew::meet("xlog1py", ew::Takes::floats, x, y);
+  const Tensor good = (y.tensor > -1) & isfinite(y.tensor);
+  return x.tensor * log1p(where((x.tensor == 0) & !good, 0.0, y.tensor));
+}
+Tensor heaviside(Operand x, Operand at_zero) {
+  const detail::UserLine line(x.where);
+  ew::meet("heaviside", ew::Takes::floats, x, at_zero);
+  const Tensor &t = x.tensor, &z = at_zero.tensor;
+  return where(t > 0, 1.0, where(t < 0, 0.0, where(t == 0, z, t)));  // what is none of these is NaN, and stays it
 }
 Tensor squared_difference(Operand a, Operand b) {
   const detail::UserLine line(a.where);

@@ -216,6 +216,20 @@ Tensor ptp(Operand x, const ReduceAxes& axes, bool keepdims) {
          rd::extremes(detail::Op::reduce_min, detail::Op::reduce_min, "ptp", x, axes, keepdims);
 }
 
+Tensor average(Operand x, Operand weights, const ReduceAxes& axes) {
+  const detail::UserLine line(x.where);
+  detail::need("average", x.tensor, x.where);
+  detail::need("average", weights.tensor, x.where);
+  const detail::Common c = detail::common_dtype(detail::aval_of(x.tensor), detail::aval_of(weights.tensor));
+  Operand t(detail::cast(x.tensor, c.dtype, x.where), x.where.file, x.where.line);
+  if (!detail::stretches(weights.tensor.shape(), t.tensor.shape()))
+    detail::refuse(ErrorKind::shape, "average", "the weights do not broadcast to the data", x.tensor, weights.tensor, x.where);
+  const rd::Real r = rd::real_operand("average", t, axes);
+  const Tensor w = detail::broadcast(detail::cast(weights.tensor, r.x.dtype(), x.where), r.x.shape(), x.where);
+  auto total = [&](const Tensor& values) { return detail::reduced(detail::Op::reduce_sum, values, r.axes, x.where); };
+  return rd::finished(total(r.x * w) / total(w), r, false, x.where);
+}
+
 Tensor detail::reduce_with(Operand x, Operand init, void* context, FlatBinary body, const ReduceAxes& axes) {
   const Where w = user_line(x.where);
   need("reduce", x.tensor, w);
@@ -258,6 +272,19 @@ Tensor cumlogsumexp(Operand x, int axis, bool reverse) {
   detail::need("cumlogsumexp", x.tensor, x.where);
   x.tensor = detail::to_float(std::move(x.tensor), x.where);
   return rd::scan(detail::Op::cumlogsumexp, "cumlogsumexp", x, axis, reverse);
+}
+
+Tensor diff(Operand x, int n, int axis) {
+  const detail::UserLine line(x.where);
+  detail::need("diff", x.tensor, x.where);
+  if (n < 0) detail::refuse(ErrorKind::value, "diff", fmt::format("cannot take {} differences", n), x.tensor, x.where);
+  const int along = detail::normal_axis("diff", axis, x.tensor, x.where);
+  Tensor t = x.tensor;
+  for (int i = 0; i < n && t.dim(along) > 0; ++i) {
+    const Tensor later = detail::sliced(t, along, 1, t.dim(along), 1, x.where), sooner = detail::sliced(t, along, 0, t.dim(along) - 1, 1, x.where);
+    t = is_bool(t.dtype()) ? not_equal(later, sooner) : later - sooner;
+  }
+  return t;
 }
 
 }  // namespace vt

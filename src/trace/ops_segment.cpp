@@ -154,6 +154,38 @@ Tensor bucketize(Operand x, Operand boundaries, bool right) {
   return sg::rank_among(detail::cast(boundaries.tensor, c.dtype, w), detail::cast(x.tensor, c.dtype, w), right, w);
 }
 
+Tensor searchsorted(Operand sorted, Operand values, bool right) {
+  const Where w = sorted.where;
+  const detail::UserLine line(w);
+  sg::need_both("searchsorted", sorted, values);
+  if (sorted.tensor.rank() != 1) detail::refuse(ErrorKind::shape, "searchsorted", "what is searched must be a vector", sorted.tensor, values.tensor, w);
+  const detail::Common c = detail::common_dtype(detail::aval_of(sorted.tensor), detail::aval_of(values.tensor));
+  return sg::rank_among(detail::cast(sorted.tensor, c.dtype, w), detail::cast(values.tensor, c.dtype, w), right, w);
+}
+
+std::vector<Tensor> nonzero(Operand x, std::int64_t size, std::int64_t fill) {
+  const Where w = x.where;
+  const detail::UserLine line(w);
+  detail::need("nonzero", x.tensor, w);
+  if (size < 0) detail::refuse(ErrorKind::value, "nonzero", fmt::format("cannot give {} indices", size), x.tensor, w);
+  const Shape& shape = x.tensor.shape();
+  const std::int64_t n = shape.elements();
+  const DType d = std::max(n, size) > std::numeric_limits<std::int32_t>::max() ? i64 : i32;
+  const Tensor found = detail::reshaped(detail::to_bool(x.tensor, w), Shape{n}, w);
+  // The k-th element that is not zero is written to place k; the others to a place that does not exist.
+  const Tensor place = where(found, cumsum(detail::cast(found, d, w)) - 1, size);
+  const Tensor none = full({size}, -1, d);
+  const Tensor flat = index_update(none, place, detail::counted(d, Shape{n}, 0, w));
+  std::vector<Tensor> indices;
+  std::int64_t stride = n;
+  for (std::int64_t extent : shape) {
+    stride = extent == 0 ? 0 : stride / extent;
+    const Tensor index = stride == 0 ? none : flat / stride % extent;
+    indices.push_back(detail::cast(where(flat < 0, fill, index), i32, w));
+  }
+  return indices;
+}
+
 Tensor interp(Operand x, Operand xp, Operand fp) {
   const Where w = x.where;
   const detail::UserLine line(w);

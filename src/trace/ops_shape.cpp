@@ -258,6 +258,19 @@ Tensor roll(Operand x, std::int64_t shift, std::optional<int> axis) {
   return detail::reshaped(sh::rolled(sh::flattened(x.tensor, x.where), shift, 0, x.where), x.tensor.shape(), x.where);
 }
 
+Tensor fftshift(Operand x, const ReduceAxes& axes) {
+  detail::need("fftshift", x.tensor, x.where);
+  Tensor t = x.tensor;
+  for (int axis : detail::reduction_axes("fftshift", axes, x.tensor, x.where)) t = sh::rolled(t, t.dim(axis) / 2, axis, x.where);
+  return t;
+}
+Tensor ifftshift(Operand x, const ReduceAxes& axes) {
+  detail::need("ifftshift", x.tensor, x.where);
+  Tensor t = x.tensor;
+  for (int axis : detail::reduction_axes("ifftshift", axes, x.tensor, x.where)) t = sh::rolled(t, -(t.dim(axis) / 2), axis, x.where);
+  return t;
+}
+
 Tensor tile(Operand x, const Shape& repetitions) {
   detail::need("tile", x.tensor, x.where);
   const Shape& from = x.tensor.shape();

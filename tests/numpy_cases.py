@@ -395,9 +395,9 @@ case("vt::searchsorted($0, 3, true)", [np.array([1, 3, 3, 9], np.int32)], np.int
 holes = np.array([[0, 3, 0, 1], [5, 0, 0, 2]], np.float32)
 for k in range(2):
     where = np.nonzero(holes)[k].astype(np.int32)
-    case(f"vt::nonzero($0, 5)[{k}]", [holes], where)
+    case(f"vt::nonzero($0, 5)[{k}]", [holes], np.append(where, np.int32(0)))
     case(f"vt::nonzero($0, 3)[{k}]", [holes], where[:3])
-    case(f"vt::nonzero($0, 7, -1)[{k}]", [holes], np.append(where, np.array([-1, -1], np.int32)))
+    case(f"vt::nonzero($0, 7, -1)[{k}]", [holes], np.append(where, np.array([-1, -1, -1], np.int32)))
     case(f"vt::nonzero($0, 2, 9)[{k}]", [holes[:0]], np.array([9, 9], np.int32))
 xp, fp = np.array([0.0, 1.0, 2.5, 4.0]), np.array([3.0, -1.0, 2.0, 0.5])
 at = np.array([[-1.0, 0.0, 0.3], [1.0, 3.3, 4.0], [5.0, 2.5, inf]])

@@ -1,6 +1,7 @@
 // Every op's derivative: jvp against differences, first and second order, its transpose by the inner-product identity, symmetry
 // of Hessians, and the values where a careless rule gives NaN. An op without a row in the table fails the test.
 #include <map>
+#include <set>
 
 #include <vt/detail/entry_points.hpp>
 
@@ -530,7 +531,8 @@ TEST(GradRules, OtherFloatTypesKeepTheirTypeAndValue) {
   for (DType dtype : {vt::f32, vt::f16, vt::bf16}) {
     const double digits = dtype == vt::f32 ? 1e-5 : dtype == vt::f16 ? 2e-2 : 1.5e-1;
     for (const auto& [op, cases] : table())
-      for (const Case& c : cases) {
+      for (const std::size_t k : std::set<std::size_t>{0, cases.size() / 2, cases.size() - 1}) {
+        const Case& c = cases[k];
         if (op == Op::reduce) continue;  // the bodies in the table are f64
         SCOPED_TRACE(std::string(name_of(op)) + " " + c.name + " " + vt::name_of(dtype));
         ParamsRef params = c.params;

@@ -28,7 +28,9 @@ void expect(const char* name, const Wrong& w) {
     const std::string message = e.what();
     EXPECT_EQ(static_cast<int>(e.kind()), static_cast<int>(w.kind)) << message;
     for (const char* part : w.says) EXPECT_NE(message.find(part), std::string::npos) << "no \"" << part << "\" in: " << message;
-    if (w.names_line) EXPECT_NE(message.find("errors_test.cpp:"), std::string::npos) << "no line in: " << message;
+    if (w.names_line) {
+      EXPECT_NE(message.find("errors_test.cpp:"), std::string::npos) << "no line in: " << message;
+    }
     // Nothing is broken by it.
     EXPECT_EQ(vt::sum(vt::ones({3}) + 1.0).item<float>(), 6.0f);
     return;

@@ -72,6 +72,11 @@ TEST(VmapGraph, WhatNoLaneChangesIsComputedOnce) {
   EXPECT_EQ(shape_of(graph, Op::mul), (vt::Shape{8, 4}));
 }
 
+TEST(VmapGraph, ASharedOperandIsRepeatedOnceForAllItsUses) {
+  const auto f = vt::vmap([](Tensor row, Tensor m) { return (row + m) * m - m; }, {.in_axes = {0, vt::unmapped}});
+  EXPECT_EQ(ops_of(vt::make_graph(f)(v, random_quarters(vt::f32, {4}, 8))), (Ops{{"broadcast_in_dim", 1}, {"add", 1}, {"mul", 1}, {"sub", 1}}));
+}
+
 TEST(VmapGraph, ScalarsStayScalars) {
   const auto f = vt::vmap([](Tensor row) { return row * 2.0f + 1.0f; });
   EXPECT_EQ(ops_of(vt::make_graph(f)(v)), (Ops{{"mul", 1}, {"add", 1}}));

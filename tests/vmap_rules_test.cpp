@@ -123,7 +123,8 @@ TEST(VmapRules, TheLoopOverLanesEqualsTheRules) {
     }
     const vt::detail::Recorded recorded = vt::detail::record(function_of(c), avals, {});
     ASSERT_EQ(recorded.graph.equations.size(), 1u);
-    const auto looped = vt::detail::batch_rules::lane_loop({recorded.graph, recorded.graph.equations[0], operands, lanes});
+    vt::detail::Spreads spreads;
+    const auto looped = vt::detail::batch_rules::lane_loop({recorded.graph, recorded.graph.equations[0], operands, lanes, spreads});
     const auto expected = vmap(function_of(c), arguments, axes, lanes);
     ASSERT_EQ(looped.size(), expected.size());
     for (std::size_t k = 0; k < looped.size(); ++k) {

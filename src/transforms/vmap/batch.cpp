@@ -27,6 +27,7 @@ void replay_once(const GraphBody& graph, const Equation& e, std::span<const Tens
 std::vector<Batched> batch_graph(const GraphBody& graph, std::span<const Batched> inputs, std::int64_t lanes) {
   std::vector<Batched> values(graph.avals.size());
   for (std::size_t i = 0; i < graph.inputs.size(); ++i) values[static_cast<std::size_t>(graph.inputs[i])] = inputs[i];
+  Spreads spreads;
   SmallVec<Batched, 4> operands;
   SmallVec<Tensor, 4> plain;
   for (const Equation& e : graph.equations) {
@@ -47,7 +48,7 @@ std::vector<Batched> batch_graph(const GraphBody& graph, std::span<const Batched
     operands.clear();
     for (Var v : e.inputs) operands.push_back(values[static_cast<std::size_t>(v)]);
     const WhereScope line(e.where);
-    BatchedList results = batch_rule_table[e.op]({graph, e, std::span<const Batched>(operands.data(), operands.size()), lanes});
+    BatchedList results = batch_rule_table[e.op]({graph, e, std::span<const Batched>(operands.data(), operands.size()), lanes, spreads});
     for (std::size_t i = 0; i < e.outputs.size(); ++i) values[static_cast<std::size_t>(e.outputs[i])] = std::move(results[i]);
   }
   std::vector<Batched> results;

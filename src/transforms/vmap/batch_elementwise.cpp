@@ -30,10 +30,11 @@ BatchedList emit_at(const BatchCall& c, ParamsRef params) {
   const int axis = result_axis(c);
   const Shape shape = lanes::inserted(lane.shape, axis, c.lanes);
   SmallVec<Tensor, 3> operands;
-  for (const Batched& x : c.operands) {
+  for (std::size_t i = 0; i < c.operands.size(); ++i) {
+    const Batched& x = c.operands[i];
     if (!x.axis) {
       // A scalar goes with any shape; the other unmapped ones are read in place, lane by lane, once this is fused.
-      operands.push_back(x.value.rank() == 0 ? x.value : lanes::spread(x.value, c.lanes, axis, c.where()));
+      operands.push_back(x.value.rank() == 0 ? x.value : c.spread(i, axis));
     } else if (x.value.rank() == rank + 1) {
       operands.push_back(lanes::moved(x.value, *x.axis, axis, c.where()));
     } else {  // a scalar per lane beside a shaped operand

@@ -5,12 +5,22 @@
 
 namespace vt::detail {
 
+/// Unmapped values that one walk has repeated for the lanes already, by Var: a bias used a hundred times is repeated once.
+struct Spreads {
+  struct Entry {
+    int axis = -1;
+    Tensor value;
+  };
+  std::vector<Entry> by_var;
+};
+
 /// One equation being batched; at least one operand is mapped, and there is at least one lane.
 struct BatchCall {
   const GraphBody& graph;
   const Equation& equation;
   std::span<const Batched> operands;
   std::int64_t lanes;
+  Spreads& spreads;
 
   template <class P>
   const P& as() const { return equation.as<P>(); }
@@ -19,6 +29,8 @@ struct BatchCall {
   const Aval& operand_aval(std::size_t i) const { return graph.aval(equation.inputs[i]); }
   const Aval& result_aval(std::size_t i = 0) const { return graph.aval(equation.outputs[i]); }
   bool mapped(std::size_t i) const { return operands[i].axis.has_value(); }
+  /// Unmapped operand i with its lanes at `axis`.
+  Tensor spread(std::size_t i, int axis) const;
 };
 
 using BatchRule = BatchedList (*)(const BatchCall&);

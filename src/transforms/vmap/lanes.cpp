@@ -7,7 +7,16 @@
 
 #include "../../trace/thread_state.hpp"
 
-namespace vt::detail::lanes {
+namespace vt::detail {
+
+Tensor BatchCall::spread(std::size_t i, int axis) const {
+  if (spreads.by_var.empty()) spreads.by_var.resize(graph.avals.size());
+  Spreads::Entry& entry = spreads.by_var[static_cast<std::size_t>(equation.inputs[i])];
+  if (entry.axis != axis) entry = {axis, lanes::spread(operands[i].value, lanes, axis, where())};
+  return entry.value;
+}
+
+namespace lanes {
 
 Shape inserted(const Shape& shape, int at, std::int64_t extent) {
   Shape result;
@@ -196,4 +205,6 @@ std::optional<Tensor> by_lane(const Tensor& x, int axis, const LaneIndex& index,
   return result;
 }
 
-}  // namespace vt::detail::lanes
+}  // namespace lanes
+
+}  // namespace vt::detail

@@ -111,6 +111,17 @@ struct Steps {
   }
 };
 
+/// The operand's position for every element of `shape`, which is gather's result or scatter's updates, in row-major order.
+std::vector<std::int64_t> positions_of(const Shape& shape, const Windows& windows, const Steps& steps) {
+  std::vector<std::int64_t> positions;
+  positions.reserve(static_cast<std::size_t>(shape.elements()));
+  walk(shape, 0, steps.vector, 0, steps.window, [&](std::int64_t vector, std::int64_t offset) {
+    const std::int64_t start = windows.starts[static_cast<std::size_t>(vector)];
+    positions.push_back(start == Windows::dropped ? Windows::dropped : start + offset);
+  });
+  return positions;
+}
+
 void gather(Frame& frame) {
   const auto& params = frame.params<GatherParams>();
   const Windows windows(frame, params.slice_sizes, params.start_index_map, params.operand_batching_dims, params.indices_batching_dims,
@@ -118,20 +129,17 @@ void gather(Frame& frame) {
   const Shape& shape = frame.out().shape;
   const Steps steps(shape.rank(), params.offset_dims, windows.leading, frame.in().shape, params.collapsed_slice_dims,
                     params.operand_batching_dims);
+  const auto positions = positions_of(shape, windows, steps);
   with_size(frame.out().dtype, [&](auto tag) {
     using T = decltype(tag);
     const T* in = frame.read<T>();
     T* out = frame.make<T>();
-    walk(shape, 0, steps.vector, 0, steps.window, [&](std::int64_t vector, std::int64_t offset) {
-      const std::int64_t start = windows.starts[static_cast<std::size_t>(vector)];
-      *out++ = start == Windows::dropped ? T{0} : in[start + offset];
-    });
+    for (const std::int64_t from : positions) *out++ = from == Windows::dropped ? T{0} : in[from];
   });
 }
 
-/// Calls f(position in the operand, position in the updates) for every update that is kept, in row-major order of the updates.
-template <class F>
-void each_update(const Frame& frame, F f) {
+/// Where each update goes in the operand.
+std::vector<std::int64_t> update_positions(const Frame& frame) {
   const auto& params = frame.params<ScatterParams>();
   const Shape &operand = frame.in(0).shape, &updates = frame.in(2).shape;
   Shape sizes;
@@ -144,12 +152,7 @@ void each_update(const Frame& frame, F f) {
                         params.mode);
   const Steps steps(updates.rank(), params.update_window_dims, windows.leading, operand, params.inserted_window_dims,
                     params.operand_batching_dims);
-  std::int64_t update = 0;
-  walk(updates, 0, steps.vector, 0, steps.window, [&](std::int64_t vector, std::int64_t offset) {
-    const std::int64_t start = windows.starts[static_cast<std::size_t>(vector)];
-    if (start != Windows::dropped) f(start + offset, update);
-    ++update;
-  });
+  return positions_of(updates, windows, steps);
 }
 
 void scatter(Frame& frame) {
@@ -157,9 +160,11 @@ void scatter(Frame& frame) {
   std::memcpy(target, frame.bytes(), frame.in().bytes());
   with_size(frame.out().dtype, [&](auto tag) {
     using T = decltype(tag);
-    const T* updates = frame.read<T>(2);
-    T* out = static_cast<T*>(target);
-    each_update(frame, [&](std::int64_t to, std::int64_t from) { out[to] = updates[from]; });
+    const T* update = frame.read<T>(2);
+    for (const std::int64_t to : update_positions(frame)) {
+      if (to != Windows::dropped) static_cast<T*>(target)[to] = *update;
+      ++update;
+    }
   });
 }
 
@@ -169,11 +174,15 @@ void run_combining(Frame& frame, Combine combine) {
   const BufferRef before = frame.widened(0), wide = frame.widened(2);
   BufferRef after = frame.scratch(static_cast<std::size_t>(frame.out().elements()) * 8);
   std::memcpy(after->data, before->data, after->bytes);
+  const auto positions = update_positions(frame);
   with_wide_type(frame.out().dtype, [&](auto tag) {
     using W = decltype(tag);
-    const W* updates = wide->as<const W>();
+    const W* update = wide->as<const W>();
     W* out = after->as<W>();
-    each_update(frame, [&](std::int64_t to, std::int64_t from) { out[to] = combine(out[to], updates[from]); });
+    for (const std::int64_t to : positions) {
+      if (to != Windows::dropped) out[to] = combine(out[to], *update);
+      ++update;
+    }
   });
   frame.narrow(std::move(after));
 }

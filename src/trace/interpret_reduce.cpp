@@ -10,53 +10,53 @@ namespace vt::detail {
 
 namespace interp_reduce {
 
-/// The operand's axes sorted into kept and reduced ones, neighbours of one kind merged.
+/// An operand with the reduced axes last, so that each result's elements lie side by side, in row-major order.
 struct Lanes {
-  Shape kept, kept_strides, reduced, reduced_strides;
-
-  Lanes(const Shape& shape, const Axes& axes) {
-    const Shape strides = row_major_strides(shape);
-    int before = -1;  // kind of the axis before: 0 kept, 1 reduced
-    for (int i = 0; i < shape.rank(); ++i) {
-      const auto at = static_cast<std::size_t>(i);
-      const int kind = axes.contains(i) ? 1 : 0;
-      Shape &extents = kind ? reduced : kept, &steps = kind ? reduced_strides : kept_strides;
-      if (kind == before) {
-        extents.back() *= shape[at];
-        steps.back() = strides[at];
-      } else {
-        extents.push_back(shape[at]);
-        steps.push_back(strides[at]);
-      }
-      before = kind;
-    }
-  }
-
-  /// Calls f(lane, visit) per result element; visit(g) calls g with the position of each of its operand's elements, in
-  /// row-major order.
-  template <class F>
-  void each(F&& f) const {
-    std::int64_t lane = 0;
-    walk(kept, 0, kept_strides, [&](std::int64_t start) {
-      f(lane++, [&](auto&& visit) { walk(reduced, start, reduced_strides, visit); });
-    });
+  BufferRef buffer;
+  std::int64_t count = 1, length = 1;
+  template <class T>
+  const T* lane(std::int64_t i) const {
+    return buffer->as<const T>() + i * length;
   }
 };
 
+Lanes gather_lanes(const Frame& frame, BufferRef elements, DType dtype, const Shape& shape, const Axes& axes) {
+  const Shape own = row_major_strides(shape);
+  Lanes lanes;
+  Shape dims, strides;
+  for (bool reduced : {false, true})
+    for (int axis = 0; axis < shape.rank(); ++axis) {
+      if (axes.contains(axis) != reduced) continue;
+      dims.push_back(shape[static_cast<std::size_t>(axis)]);
+      strides.push_back(own[static_cast<std::size_t>(axis)]);
+      (reduced ? lanes.length : lanes.count) *= dims.back();
+    }
+  if (strides == own) {
+    lanes.buffer = std::move(elements);  // in that order already
+  } else {
+    lanes.buffer = frame.scratch(static_cast<std::size_t>(shape.elements()) * size_of(dtype));
+    copy_region(dtype, dims, elements->data, 0, strides, lanes.buffer->data, 0, row_major_strides(dims));
+  }
+  return lanes;
+}
+
+Lanes wide_lanes(const Frame& frame, const Axes& axes) {
+  return gather_lanes(frame, frame.widened(), wide_of(frame.in().dtype), frame.in().shape, axes);
+}
+
 template <template <class> class State>
 void run(Frame& frame) {
-  const Lanes lanes(frame.in().shape, frame.params<AxesParams>().axes);
-  const BufferRef wide = frame.widened();
+  const Lanes lanes = wide_lanes(frame, frame.params<AxesParams>().axes);
   BufferRef results = frame.scratch(static_cast<std::size_t>(frame.out().elements()) * 8);
   with_wide_type(frame.in().dtype, [&](auto tag) {
     using W = decltype(tag);
-    const W* in = wide->as<const W>();
     W* out = results->as<W>();
-    lanes.each([&](std::int64_t lane, auto&& visit) {
+    for (std::int64_t i = 0; i < lanes.count; ++i) {
       State<W> state;
-      visit([&](std::int64_t p) { state.add(in[p]); });
-      out[lane] = state.value();
-    });
+      const W* lane = lanes.lane<W>(i);
+      for (std::int64_t k = 0; k < lanes.length; ++k) state.add(lane[k]);
+      out[i] = state.value();
+    }
   });
   frame.narrow(std::move(results));
 }
@@ -77,23 +77,15 @@ void prod(Frame& frame) {
 void max(Frame& frame) { run<accumulate::Max>(frame); }
 void min(Frame& frame) { run<accumulate::Min>(frame); }
 
-/// Whether `wanted` occurs in each lane, as `found`.
-void search(Frame& frame, bool wanted, bool found) {
+// Of bools as 0 and 1: the greatest and the least; of none at all 0 and not 0.
+void any(Frame& frame) {
   if (!is_bool(frame.in().dtype)) refuse_dtype(frame);
-  const Lanes lanes(frame.in().shape, frame.params<AxesParams>().axes);
-  const bool* in = frame.read<bool>();
-  bool* out = frame.make<bool>();
-  lanes.each([&](std::int64_t lane, auto&& visit) {
-    bool seen = !found;
-    visit([&](std::int64_t p) {
-      if (in[p] == wanted) seen = found;
-    });
-    out[lane] = seen;
-  });
+  run<accumulate::Max>(frame);
 }
-
-void any(Frame& frame) { search(frame, true, true); }
-void all(Frame& frame) { search(frame, false, false); }
+void all(Frame& frame) {
+  if (!is_bool(frame.in().dtype)) refuse_dtype(frame);
+  run<accumulate::Min>(frame);
+}
 
 template <class W>
 bool is_nan(W x) {
@@ -104,23 +96,18 @@ bool is_nan(W x) {
 /// The first position of the greatest element (`sign` 1) or the least one (−1); the first NaN wins over all.
 void arg(Frame& frame, int sign) {
   const auto& params = frame.params<ArgParams>();
-  const Lanes lanes(frame.in().shape, Axes(params.axis));
+  const Lanes lanes = wide_lanes(frame, Axes(params.axis));
   const auto n = static_cast<std::size_t>(frame.out().elements());
-  const BufferRef wide = frame.widened(), found = frame.scratch(n * sizeof(std::int64_t));
+  const BufferRef found = frame.scratch(n * sizeof(std::int64_t));
   with_wide_type(frame.in().dtype, [&](auto tag) {
     using W = decltype(tag);
-    const W* in = wide->as<const W>();
-    lanes.each([&](std::int64_t lane, auto&& visit) {
-      std::int64_t index = 0, best = 0;
-      W extreme{};
-      visit([&](std::int64_t p) {
-        const W x = in[p];
-        const bool better = !is_nan(extreme) && (is_nan(x) || (sign > 0 ? x > extreme : x < extreme));
-        if (index == 0 || better) extreme = x, best = index;
-        ++index;
-      });
-      found->as<std::int64_t>()[lane] = best;
-    });
+    for (std::int64_t i = 0; i < lanes.count; ++i) {
+      const W* lane = lanes.lane<W>(i);
+      std::int64_t best = 0;
+      for (std::int64_t k = 1; k < lanes.length; ++k)
+        if (!is_nan(lane[best]) && (is_nan(lane[k]) || (sign > 0 ? lane[k] > lane[best] : lane[k] < lane[best]))) best = k;
+      found->as<std::int64_t>()[i] = best;
+    }
   });
   void* out = frame.make_bytes();
   convert_elements(found->data, DType::i64, out, frame.out().dtype, n);
@@ -133,24 +120,27 @@ void argmin(Frame& frame) { arg(frame, -1); }
 void reduce(Frame& frame) {
   const auto& params = frame.params<ReduceParams>();
   const std::size_t count = frame.inputs.size() / 2;
-  const Lanes lanes(frame.in().shape, params.axes);
-  for (std::size_t i = 0; i < count; ++i) frame.make_bytes(i);
+  std::vector<Lanes> lanes;
+  for (std::size_t i = 0; i < count; ++i) {
+    lanes.push_back(gather_lanes(frame, frame.inputs[i], frame.in(i).dtype, frame.in(i).shape, params.axes));
+    frame.make_bytes(i);
+  }
   std::vector<BufferRef> arguments(2 * count);
-  lanes.each([&](std::int64_t lane, auto&& visit) {
+  for (std::int64_t lane = 0; lane < lanes[0].count; ++lane) {
     std::vector<BufferRef> results(frame.inputs.begin() + static_cast<std::ptrdiff_t>(count), frame.inputs.end());
-    visit([&](std::int64_t p) {
+    for (std::int64_t k = 0; k < lanes[0].length; ++k) {
       for (std::size_t i = 0; i < count; ++i) {
         const std::size_t size = size_of(frame.in(i).dtype);
         arguments[i] = std::move(results[i]);
-        arguments[count + i] = borrow_memory(frame.bytes(i) + static_cast<std::size_t>(p) * size, size);
+        arguments[count + i] = borrow_memory(lanes[i].lane<std::byte>(0) + static_cast<std::size_t>(lane * lanes[i].length + k) * size, size);
       }
       results = interpret(*params.body, arguments);
-    });
+    }
     for (std::size_t i = 0; i < count; ++i) {
       const std::size_t size = size_of(frame.out(i).dtype);
       std::memcpy(frame.outputs[i]->as<std::byte>() + static_cast<std::size_t>(lane) * size, results[i]->data, size);
     }
-  });
+  }
 }
 
 }  // namespace interp_reduce

@@ -84,12 +84,6 @@ void walk(const Shape& dims, std::int64_t a, const Shape& a_strides, std::int64_
   }
 }
 
-/// The same with one position.
-template <class F>
-void walk(const Shape& dims, std::int64_t a, const Shape& strides, F&& f) {
-  walk(dims, a, strides, 0, strides, [&](std::int64_t p, std::int64_t) { f(p); });
-}
-
 /// Calls f with an unsigned type as wide as the dtype, for ops that only move elements.
 template <class F>
 void with_size(DType dtype, F&& f) {

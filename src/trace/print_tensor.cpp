@@ -1,12 +1,11 @@
 // Text of a Tensor: rows and columns as NumPy prints them, dtype and shape behind; a tracer shows what it is instead of a value.
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <limits>
 #include <ostream>
 #include <string>
 #include <vector>
-
-#include <vt/fmt.hpp>
 
 #include "convert.hpp"
 #include "interpreter.hpp"
@@ -28,9 +27,15 @@ struct FloatStyle {
   int decimals = 0;
 };
 
+/// With so many digits behind the point; std::to_chars knows no locale.
+std::string digits_text(double x, std::chars_format form, int decimals) {
+  char text[400];
+  return {text, std::to_chars(text, text + sizeof text, x, form, decimals).ptr};
+}
+
 std::string write_finite(double x, FloatStyle style) {
-  if (style.scientific) return fmt::format("{:.{}e}", x, style.decimals);
-  std::string text = fmt::format("{:.{}f}", x, style.decimals);
+  if (style.scientific) return digits_text(x, std::chars_format::scientific, style.decimals);
+  std::string text = digits_text(x, std::chars_format::fixed, style.decimals);
   if (style.decimals == 0) return text + '.';
   // Blanks in place of trailing zeros keep the points below one another.
   const std::size_t end = text.find_last_not_of('0') + 1;
@@ -55,7 +60,7 @@ FloatStyle style_for(const std::vector<double>& values, DType dtype) {
   for (double x : values) {
     if (!std::isfinite(x)) continue;
     // "d.dddde±xx" with the digits that count; its trailing zeros need not be shown.
-    const std::string text = fmt::format("{:.{}e}", x, digits - 1);
+    const std::string text = digits_text(x, std::chars_format::scientific, digits - 1);
     const std::size_t point = text.find('.'), e = text.find('e');
     const std::size_t last = text.find_last_not_of('0', e - 1);
     const int significant = static_cast<int>(last - point);  // behind the point of "d.ddd"

@@ -22,6 +22,7 @@ using vt::BFloat16;
 using vt::Float16;
 using vt::detail::with_type;
 using vt::detail::cpu::Compare;
+using vt::detail::cpu::Linker;
 using vt::detail::cpu::Reduce;
 
 constexpr DType every_dtype[] = {vt::bool_, vt::i8,  vt::u8,  vt::i16,  vt::u16, vt::i32, vt::u32,
@@ -676,7 +677,8 @@ TEST_P(CompileTest, LoadsUnloadsAndUsesEqualNamesAtOnce) {
       b.begin_function("same_name", {Param::ptr()});
       b.store(b.arg(0), b.integer(vt::i32, 10 * round + k));
       b.end_function();
-      codes.push_back(vt::detail::cpu::compile_and_load(b, names, {.level = k % 3, .passes = k % 2 == 0}));
+      const std::vector<char> object = vt::detail::cpu::compile_object(b, {.level = k % 3, .passes = k % 2 == 0});
+      codes.push_back(k < 3 ? std::make_shared<Code>(object, names) : std::make_shared<Code>(object, names, Linker::llvm));
     }
     for (int k = 0; k < 5; ++k) {
       std::int32_t out = -1;
@@ -705,8 +707,8 @@ TEST_P(CompileTest, CompilesOnManyThreads) {
 TEST_P(CompileTest, RefusesBadObjectsAndUnknownNames) {
   const std::vector<char> garbage(100, 'x');
   const std::vector<std::string> names = {"f"};
-  try {
-    Code code(garbage, names);
+  for (Linker linker : {Linker::vt, Linker::llvm}) try {
+    Code code(garbage, names, linker);
     ADD_FAILURE() << "garbage was loaded";
   } catch (const vt::Error& e) {
     EXPECT_EQ(e.kind(), vt::ErrorKind::backend);
@@ -716,14 +718,14 @@ TEST_P(CompileTest, RefusesBadObjectsAndUnknownNames) {
   b.begin_function("g", {});
   b.end_function();
   const std::vector<char> object = vt::detail::cpu::compile_object(b);
-  try {
-    Code code(object, names);
+  for (Linker linker : {Linker::vt, Linker::llvm}) try {
+    Code code(object, names, linker);
     ADD_FAILURE() << "a name that is not there was found";
   } catch (const vt::Error& e) {
     EXPECT_NE(std::string(e.what()).find("f"), std::string::npos) << e.what();
   }
   const std::vector<std::string> right = {"g"};
-  Code(object, right).function<void()>()();
+  for (Linker linker : {Linker::vt, Linker::llvm}) Code(object, right, linker).function<void()>()();
 }
 
 TEST_P(CompileTest, MismatchedOperandsAreNamed) {
@@ -751,9 +753,48 @@ TEST_P(CompileTest, DumpsTextAndAssembly) {
 
 INSTANTIATE_TEST_SUITE_P(Host, CompileTest, testing::Values(all_isas[0]), [](const auto& info) { return std::string(info.param.name); });
 
+// Whatever the bytes are, the loader reads inside them and either refuses or links; run under AddressSanitizer too.
+TEST(ObjectLoader, SurvivesDamagedObjects) {
+  if (!vt::detail::cpu::can_load_objects()) GTEST_SKIP() << "LLVM links here";
+  if (const std::string& why = vt::detail::cpu::llvm_unavailable_reason(); !why.empty()) GTEST_SKIP() << why;
+  IrBuilder b;
+  b.begin_function("f", {Param::ptr(), Param::of(DType::i64)});
+  b.store(b.arg(0), b.call_runtime("sin", vt::f64, {b.load(b.arg(0), vt::f64)}));
+  b.store(b.arg(0), b.mul(b.load(b.arg(0), vt::f64, 8), b.iota(vt::f64, 8)));
+  b.zero_bytes(b.arg(0), b.arg(1));
+  b.end_function();
+  const std::vector<char> good = vt::detail::cpu::compile_object(b);
+  const auto resolve = [](std::string_view name) -> void* {
+    for (const auto& s : vt::detail::cpu::runtime_symbols())
+      if (name == s.name) return s.address;
+    return nullptr;
+  };
+  {
+    vt::detail::cpu::LoadedObject object;
+    ASSERT_EQ(object.load(good, resolve), "");
+    EXPECT_NE(object.find("f"), nullptr);
+    EXPECT_EQ(object.find("g"), nullptr);
+    EXPECT_NE(vt::detail::cpu::LoadedObject().load(good, [](std::string_view) -> void* { return nullptr; }).find("unknown function"),
+              std::string::npos);
+  }
+  for (std::size_t length = 0; length < good.size(); length += 7) {
+    vt::detail::cpu::LoadedObject object;
+    const std::vector<char> cut(good.begin(), good.begin() + static_cast<std::ptrdiff_t>(length));  // its own allocation
+    EXPECT_NE(object.load(cut, resolve), "") << length;
+  }
+  std::mt19937 random(1);
+  for (int round = 0; round < 4000; ++round) {
+    std::vector<char> bad = good;
+    for (int k = 0; k < 1 + round % 4; ++k) bad[random() % bad.size()] = static_cast<char>(random());
+    vt::detail::cpu::LoadedObject object;
+    (void)object.load(bad, resolve);
+  }
+}
+
 TEST(LlvmLibrary, SaysWhyALibraryDoesNotFit) {
   using vt::detail::cpu::llvm_try_library;
   EXPECT_NE(llvm_try_library("/no/such/libLLVM.so").find("/no/such/libLLVM.so"), std::string::npos);
+  EXPECT_EQ(vt::detail::cpu::llvm_missing_reason(), vt::detail::cpu::llvm_unavailable_reason());
   EXPECT_NE(llvm_try_library("libm.so.6").find("no LLVMGetVersion"), std::string::npos);
 }
 

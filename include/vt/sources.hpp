@@ -38,6 +38,7 @@
 #include "../../src/jit/cpu/math_trig.cpp"
 #include "../../src/jit/cpu/matmul.cpp"
 #include "../../src/jit/cpu/matmul_emit.cpp"
+#include "../../src/jit/cpu/object_loader.cpp"
 #include "../../src/jit/cpu/runtime_symbols.cpp"
 #include "../../src/jit/cpu/target.cpp"
 #include "../../src/jit/disk_cache.cpp"

@@ -25,14 +25,11 @@ Store& store() {
   return *s;
 }
 
-// What an object file depends on besides `key`: this build of vt, the LLVM that made it, the machine it is for.
+// What an object file depends on besides `key`: this build of vt, the LLVM it was built for, the machine. Not the loaded
+// library itself: what is on disk can run without it.
 CacheKey disk_key(const std::string& key) {
-  static const std::string common = [] {
-    unsigned major = 0, minor = 0, patch = 0;
-    llvm().GetVersion(&major, &minor, &patch);
-    return "vt " + std::to_string(emitter_version) + "|" + program_identity() + "|LLVM " + std::to_string(major) + "." +
-           std::to_string(minor) + "." + std::to_string(patch) + "|" + host_target().key() + "|";
-  }();
+  static const std::string common = "vt " + std::to_string(emitter_version) + "|" + program_identity() + "|LLVM " LLVM_VERSION_STRING "|" +
+                                    host_target().key() + "|";
   return cache_key(common + key);
 }
 

@@ -33,9 +33,9 @@ struct Machines {
   }
 };
 
-LLVMTargetMachineRef machine_for(const Target& target, int level) {
+LLVMTargetMachineRef machine_for(const LlvmTarget& target, int level) {
   thread_local Machines machines;
-  LLVMTargetMachineRef& slot = machines.all[{target.key(), level}];
+  LLVMTargetMachineRef& slot = machines.all[{target.cpu + target.features, level}];
   if (slot) return slot;
   const Llvm& L = llvm();
   LLVMTargetRef found = nullptr;
@@ -66,7 +66,7 @@ void run_passes(LLVMModuleRef module, LLVMTargetMachineRef machine, const Compil
   if (error) fail("LLVM's passes failed", take_error(error));
 }
 
-LLVMMemoryBufferRef emit(LLVMModuleRef module, const Target& target, const CompileOptions& options, LLVMCodeGenFileType type) {
+LLVMMemoryBufferRef emit(LLVMModuleRef module, const LlvmTarget& target, const CompileOptions& options, LLVMCodeGenFileType type) {
   const Llvm& L = llvm();
   LLVMTargetMachineRef machine = machine_for(target, options.level);
   run_passes(module, machine, options);
@@ -172,7 +172,7 @@ std::vector<char> compile_object(IrBuilder& builder, const CompileOptions& optio
 #ifndef NDEBUG
   if (const std::string wrong = builder.verify(); !wrong.empty()) cpu_compile::fail("the generated module is malformed", wrong);
 #endif
-  LLVMMemoryBufferRef buffer = cpu_compile::emit(builder.module(), builder.target(), options, LLVMObjectFile);
+  LLVMMemoryBufferRef buffer = cpu_compile::emit(builder.module(), builder.llvm_names(), options, LLVMObjectFile);
   const char* start = L.GetBufferStart(buffer);
   std::vector<char> bytes(start, start + L.GetBufferSize(buffer));
   L.DisposeMemoryBuffer(buffer);
@@ -184,7 +184,7 @@ std::string compile_assembly(const IrBuilder& builder, const CompileOptions& opt
   LLVMModuleRef copy = L.CloneModule(builder.module());
   std::string text;
   try {
-    LLVMMemoryBufferRef buffer = cpu_compile::emit(copy, builder.target(), options, LLVMAssemblyFile);
+    LLVMMemoryBufferRef buffer = cpu_compile::emit(copy, builder.llvm_names(), options, LLVMAssemblyFile);
     text.assign(L.GetBufferStart(buffer), L.GetBufferSize(buffer));
     L.DisposeMemoryBuffer(buffer);
   } catch (...) {
@@ -195,7 +195,25 @@ std::string compile_assembly(const IrBuilder& builder, const CompileOptions& opt
   return text;
 }
 
-Code::Code(std::span<const char> object, std::span<const std::string> names) {
+Code::Code(std::span<const char> object, std::span<const std::string> names, Linker linker) {
+  if (linker == Linker::vt) link(object, names);
+  else link_with_llvm(object, names);
+}
+
+void Code::link(std::span<const char> object, std::span<const std::string> names) {
+  const auto resolve = [](std::string_view name) -> void* {
+    for (const RuntimeSymbol& s : runtime_symbols())
+      if (name == s.name) return s.address;
+    return nullptr;
+  };
+  if (const std::string wrong = object_.load(object, resolve); !wrong.empty()) cpu_compile::fail("compiled code could not be loaded", wrong);
+  for (const std::string& name : names) {
+    addresses_.push_back(object_.find(name));
+    if (!addresses_.back()) cpu_compile::fail("compiled code could not be loaded", "it has no function " + name);
+  }
+}
+
+void Code::link_with_llvm(std::span<const char> object, std::span<const std::string> names) {
   using namespace cpu_compile;
   const Llvm& L = llvm();
   Session& s = session();
@@ -237,6 +255,7 @@ Code::Code(std::span<const char> object, std::span<const std::string> names) {
 }
 
 Code::~Code() {
+  if (!tracker_) return;
   const Llvm& L = llvm();
   cpu_compile::Session& s = cpu_compile::session();
   const std::lock_guard hold(s.lock);

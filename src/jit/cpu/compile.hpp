@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ir_builder.hpp"
+#include "object_loader.hpp"
 
 #if VT_HAS_LLVM_HEADERS
 
@@ -24,12 +25,15 @@ std::vector<char> compile_object(IrBuilder& builder, const CompileOptions& optio
 /// The same as assembly text, from a copy: the module stays as it is. For dumps.
 std::string compile_assembly(const IrBuilder& builder, const CompileOptions& options = {});
 
+/// Who links: vt itself where it can (needs no libLLVM then), else LLVM.
+enum class Linker { vt, llvm };
+
 /// Machine code loaded into this process; unloaded when destroyed, so it must outlive every call into it.
 class Code {
  public:
   /// Links the object file and looks up `names`, the functions that it exports.
   /// Throws: Error(backend) when the bytes are no object file for this machine, or a name is missing.
-  Code(std::span<const char> object, std::span<const std::string> names);
+  Code(std::span<const char> object, std::span<const std::string> names, Linker linker = can_load_objects() ? Linker::vt : Linker::llvm);
   ~Code();
   Code(const Code&) = delete;
   Code& operator=(const Code&) = delete;
@@ -40,7 +44,11 @@ class Code {
   Function* function(std::size_t i = 0) const { return reinterpret_cast<Function*>(addresses_[i]); }
 
  private:
-  LLVMOrcJITDylibRef library_ = nullptr;
+  void link(std::span<const char> object, std::span<const std::string> names);
+  void link_with_llvm(std::span<const char> object, std::span<const std::string> names);
+
+  LoadedObject object_;
+  LLVMOrcJITDylibRef library_ = nullptr;  // where LLVM's linker is used
   LLVMOrcResourceTrackerRef tracker_ = nullptr;
   std::vector<void*> addresses_;
 };

@@ -34,11 +34,11 @@ unsigned enum_attribute(const Llvm& L, const char* name) { return L.GetEnumAttri
 
 }  // namespace ir_frame
 
-IrBuilder::IrBuilder(const Target& target, const char* module_name) : llvm_(llvm()), target_(target) {
+IrBuilder::IrBuilder(const Target& target, const char* module_name) : llvm_(llvm()), target_(target), names_(llvm_target(target.isa)) {
   context_ = llvm_.ContextCreate();
   llvm_.ContextSetDiagnosticHandler(context_, ir_frame::keep_diagnostic, &diagnostics_);
   module_ = llvm_.ModuleCreateWithNameInContext(module_name, context_);
-  llvm_.SetTarget(module_, target_.triple.c_str());
+  llvm_.SetTarget(module_, names_.triple.c_str());
   builder_ = llvm_.CreateBuilderInContext(context_);
   pointer_type_ = llvm_.PointerTypeInContext(context_, 0);
 }
@@ -118,8 +118,8 @@ LLVMValueRef IrBuilder::open_function(const std::string& name, const std::vector
     llvm_.SetLinkage(f, LLVMInternalLinkage);
     add(whole, "noinline");
   }
-  add_text("target-cpu", target_.cpu);
-  add_text("target-features", target_.features);
+  add_text("target-cpu", names_.cpu);
+  add_text("target-features", names_.features);
   const std::string bits = std::to_string(target_.vector_bytes * 8);
   add_text("prefer-vector-width", bits);
   add_text("min-legal-vector-width", bits);

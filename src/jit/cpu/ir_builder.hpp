@@ -65,6 +65,7 @@ class IrBuilder {
   IrBuilder& operator=(const IrBuilder&) = delete;
 
   const Target& target() const { return target_; }
+  const LlvmTarget& llvm_names() const { return names_; }
   LLVMModuleRef module() const { return module_; }
   LLVMContextRef context() const { return context_; }
   LLVMBuilderRef raw() const { return builder_; }  ///< for what the builder does not wrap
@@ -239,6 +240,7 @@ class IrBuilder {
 
   const Llvm& llvm_;
   Target target_;
+  LlvmTarget names_;
   LLVMContextRef context_ = nullptr;
   LLVMModuleRef module_ = nullptr;
   LLVMBuilderRef builder_ = nullptr;

@@ -2,6 +2,7 @@
 #include "llvm_library.hpp"
 
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <cstring>
@@ -96,6 +97,19 @@ const Loaded& loaded() {
 
 const std::string& llvm_unavailable_reason() { return llvm_loading::loaded().reason; }
 
+std::string llvm_missing_reason() {
+  const char* chosen = std::getenv("VT_LLVM_LIBRARY");
+  if (!chosen || !*chosen) {
+    const std::string major = llvm_loading::version_text(LLVM_VERSION_MAJOR);
+    const std::string soname = "libLLVM.so." + major + ".1", older = "libLLVM-" + major + ".so";
+    for (const char* folder : {"/usr/lib/x86_64-linux-gnu/", "/usr/lib/aarch64-linux-gnu/", "/usr/lib64/", "/usr/lib/", "/usr/local/lib/"})
+      for (const std::string& name : {soname, older})
+        if (::access((folder + name).c_str(), R_OK) == 0) return {};
+    if (::access(("/usr/lib/llvm-" + major + "/lib/libLLVM.so.1").c_str(), R_OK) == 0) return {};
+  }
+  return llvm_unavailable_reason();
+}
+
 const Llvm& llvm() {
   const llvm_loading::Loaded& loaded = llvm_loading::loaded();
   if (!loaded.reason.empty()) throw Error(ErrorKind::backend, "vt: " + loaded.reason);
@@ -113,6 +127,8 @@ const std::string& llvm_unavailable_reason() {
   static const std::string reason = "built without LLVM headers (llvm-c/Core.h was not on the include path)";
   return reason;
 }
+
+std::string llvm_missing_reason() { return llvm_unavailable_reason(); }
 
 std::string llvm_try_library(const std::string&) { return llvm_unavailable_reason(); }
 

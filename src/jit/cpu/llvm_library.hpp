@@ -115,6 +115,10 @@ const Llvm& llvm();
 /// Empty when LLVM can be used; else one line that says why not. Loads the library on the first call; any thread.
 const std::string& llvm_unavailable_reason();
 
+/// The same question for a program that may never need LLVM, because its kernels are on disk: looks for the library's file
+/// and loads nothing when it is in a usual place. Loading may still fail later, and then says why.
+std::string llvm_missing_reason();
+
 /// The outcome of one attempt to load, for tests of the refusals: `path` as given to dlopen, no caching, no fallbacks.
 /// Returns an empty string when the library has the headers' major version and every function.
 std::string llvm_try_library(const std::string& path);

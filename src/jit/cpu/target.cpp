@@ -1,28 +1,66 @@
-// Asks LLVM for the host's name and features and derives vt's view of them.
+// Asks the CPU what it has, and LLVM for its own names of that.
 #include "target.hpp"
+
+#if defined(__x86_64__) || defined(__i386__)
+#include <cpuid.h>
+#elif defined(__linux__)
+#include <sys/auxv.h>
+#endif
 
 #include <cstdlib>
 #include <string_view>
 
-#include <vt/error.hpp>
-
 namespace vt::detail::cpu {
-
-#if VT_HAS_LLVM_HEADERS
 
 namespace cpu_target {
 
-bool has(std::string_view features, std::string_view name) {
-  for (std::size_t at = features.find(name); at != std::string_view::npos; at = features.find(name, at + 1)) {
-    const std::size_t end = at + name.size();
-    if (at > 0 && features[at - 1] == '+' && (end == features.size() || features[end] == ',')) return true;
+#if defined(__x86_64__) || defined(__i386__)
+
+constexpr bool x86 = true;
+
+struct Has {
+  // These builtins also ask whether the operating system keeps the wide registers.
+  bool sse41 = __builtin_cpu_supports("sse4.1");
+  bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && f16c();
+  bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw") &&
+                __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512cd");
+  static bool f16c() {
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C) != 0;
   }
-  return false;
+};
+
+/// Model and feature bits: machines that share a cache folder (a home on the network) may differ.
+std::string identity() {
+  std::string text = "x86";
+  const auto leaf = [&](unsigned number) {
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    if (!__get_cpuid_count(number, 0, &a, &b, &c, &d)) return;
+    if (number == 1) b = 0, c &= ~(1u << 27);  // the number of the core it ran on, and an operating system's flag
+    for (unsigned word : {a, b, c, d}) text += "." + std::to_string(word);
+  };
+  for (unsigned number : {1u, 7u, 0x80000001u}) leaf(number);
+  return text;
 }
 
-bool is_x86(std::string_view triple) { return triple.substr(0, 6) == "x86_64" || triple.substr(0, 2) == "i6"; }
+#else
 
-// The lower instruction sets are spelled out, not taken from a CPU name, so that the flags below can be read from them.
+constexpr bool x86 = false;
+struct Has {
+  bool sse41 = true, avx2 = false, avx512 = false;
+};
+std::string identity() {
+#if defined(__linux__)
+  return "hwcap." + std::to_string(::getauxval(AT_HWCAP)) + "." + std::to_string(::getauxval(AT_HWCAP2));
+#else
+  return "host";
+#endif
+}
+
+#endif
+
+// The lower instruction sets are spelled out, not taken from a CPU name, so that they hold what the flags below say.
+constexpr const char* sse2_features = "+sse2,+cx8,+fxsr,+mmx";
 constexpr const char* avx2_features = "+sse3,+ssse3,+sse4.1,+sse4.2,+popcnt,+avx,+avx2,+fma,+f16c,+bmi,+bmi2,+lzcnt,+movbe,+cx16";
 constexpr const char* avx512_features =
     "+sse3,+ssse3,+sse4.1,+sse4.2,+popcnt,+avx,+avx2,+fma,+f16c,+bmi,+bmi2,+lzcnt,+movbe,+cx16,"
@@ -31,54 +69,65 @@ constexpr const char* avx512_features =
 }  // namespace cpu_target
 
 Target make_target(Isa isa) {
-  using cpu_target::has;
-  const Llvm& L = llvm();
+  const cpu_target::Has has;
   Target t;
-  const auto take = [&](char* text) {
-    std::string s = text;
-    L.DisposeMessage(text);
-    return s;
-  };
-  t.triple = take(L.GetDefaultTargetTriple());
-  t.cpu = take(L.GetHostCPUName());
-  t.features = take(L.GetHostCPUFeatures());
-  if (!cpu_target::is_x86(t.triple)) {
+  if (!cpu_target::x86) {
     // Other machines: 128-bit vectors, fused multiply-add and half conversions as AArch64 has them.
     t.vector_registers = 32;
     t.fma = t.f16c = t.sse41 = true;
     return t;
   }
-  const bool host_avx2 = has(t.features, "avx2") && has(t.features, "fma") && has(t.features, "f16c");
-  const bool host_avx512 = host_avx2 && has(t.features, "avx512vl") && has(t.features, "avx512bw") && has(t.features, "avx512dq");
-  if (isa == Isa::sse2) {
-    t.cpu = "x86-64";
-    t.features = "+sse2,+cx8,+fxsr,+mmx";
-  } else if (isa == Isa::avx2 && host_avx2) {
-    t.cpu = "x86-64";
-    t.features = cpu_target::avx2_features;
-  } else if (isa == Isa::avx512 && host_avx512) {
-    t.cpu = "x86-64";
-    t.features = cpu_target::avx512_features;
-  }
-  const bool avx512 = has(t.features, "avx512vl") && has(t.features, "avx512bw") && has(t.features, "avx512dq");
-  t.fma = has(t.features, "fma");
-  t.f16c = has(t.features, "f16c");
-  t.gather = has(t.features, "avx2");
+  const bool known = isa == Isa::sse2 || (isa == Isa::avx2 && has.avx2) || (isa == Isa::avx512 && has.avx512);
+  t.isa = known ? isa : Isa::host;
+  const bool avx512 = t.isa == Isa::avx512 || (t.isa == Isa::host && has.avx512);
+  const bool avx2 = avx512 || t.isa == Isa::avx2 || (t.isa == Isa::host && has.avx2);
+  t.fma = t.f16c = t.gather = avx2;
   t.masked = t.avx512dq = avx512;
-  t.sse41 = has(t.features, "sse4.1");
-  t.vector_bytes = avx512 ? 64 : has(t.features, "avx2") ? 32 : 16;
+  t.sse41 = avx2 || (t.isa == Isa::host && has.sse41);
+  t.vector_bytes = avx512 ? 64 : avx2 ? 32 : 16;
   t.vector_registers = avx512 ? 32 : 16;
   return t;
 }
 
+std::string Target::key() const {
+  switch (isa) {
+    case Isa::sse2: return "sse2";
+    case Isa::avx2: return "avx2";
+    case Isa::avx512: return "avx512";
+    default: return cpu_target::identity();
+  }
+}
+
 const Target& host_target() {
-  static const Target* const target = [] {
+  static const Target target = [] {
     const char* text = std::getenv("VT_CPU_ISA");
     const std::string_view name = text ? text : "";
-    const Isa isa = name == "sse2" ? Isa::sse2 : name == "avx2" ? Isa::avx2 : name == "avx512" ? Isa::avx512 : Isa::host;
-    return new Target(make_target(isa));
+    return make_target(name == "sse2" ? Isa::sse2 : name == "avx2" ? Isa::avx2 : name == "avx512" ? Isa::avx512 : Isa::host);
   }();
-  return *target;
+  return target;
+}
+
+#if VT_HAS_LLVM_HEADERS
+
+LlvmTarget llvm_target(Isa isa) {
+  const Llvm& L = llvm();
+  const auto take = [&](char* text) {
+    std::string s = text;
+    L.DisposeMessage(text);
+    return s;
+  };
+  LlvmTarget t{take(L.GetDefaultTargetTriple()), "x86-64", ""};
+  switch (isa) {
+    case Isa::sse2: t.features = cpu_target::sse2_features; break;
+    case Isa::avx2: t.features = cpu_target::avx2_features; break;
+    case Isa::avx512: t.features = cpu_target::avx512_features; break;
+    default: {
+      static const LlvmTarget host{"", take(L.GetHostCPUName()), take(L.GetHostCPUFeatures())};
+      t.cpu = host.cpu;
+      t.features = host.features;
+    }
+  }
+  return t;
 }
 
 #endif

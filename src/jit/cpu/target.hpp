@@ -1,17 +1,20 @@
 // Owns what is known about the CPU that code is made for: its LLVM name, features, vector width, and cache-key text.
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 #include "llvm_library.hpp"
 
 namespace vt::detail::cpu {
 
+/// Names of the instruction sets that `VT_CPU_ISA` takes; `host` is everything the machine has.
+enum class Isa { host, sse2, avx2, avx512 };
+
 /// A CPU to generate code for. The host by default; `VT_CPU_ISA` = sse2 | avx2 | avx512 lowers it (never raises it).
+/// Known without LLVM, so that a kernel from the disk cache needs none.
 struct Target {
-  std::string triple;    ///< "x86_64-pc-linux-gnu"
-  std::string cpu;       ///< LLVM's name: "znver5", "x86-64-v3" …
-  std::string features;  ///< LLVM's feature string, "+avx512f,…"
+  Isa isa = Isa::host;
   int vector_bytes = 16;  ///< widest register worth using: 64 with AVX-512, 32 with AVX2, else 16
   int vector_registers = 16;
   bool fma = false;       ///< fused multiply-add in one instruction
@@ -24,16 +27,25 @@ struct Target {
   /// Lanes of a full vector of elements of `bytes` bytes.
   int lanes(std::size_t bytes) const { return static_cast<int>(static_cast<std::size_t>(vector_bytes) / bytes); }
   /// Everything that makes code for one Target differ from another's; for cache keys.
-  std::string key() const { return triple + "|" + cpu + "|" + features; }
+  std::string key() const;
 };
 
-/// Names of the instruction sets that `VT_CPU_ISA` takes; `host` is everything the machine has.
-enum class Isa { host, sse2, avx2, avx512 };
+/// The same in LLVM's words.
+struct LlvmTarget {
+  std::string triple;    ///< "x86_64-pc-linux-gnu"
+  std::string cpu;       ///< "znver5", "x86-64" …
+  std::string features;  ///< "+avx512f,…"
+};
 
-/// The target for `isa`, or for the host when the host lacks it. Throws: Error(backend) without LLVM.
+/// The target for `isa`, or for the host when the host lacks it.
 Target make_target(Isa isa);
 
-/// The target that this process uses: make_target of `VT_CPU_ISA` (read once). Throws: Error(backend) without LLVM.
+/// The target that this process uses: make_target of `VT_CPU_ISA` (read once).
 const Target& host_target();
+
+#if VT_HAS_LLVM_HEADERS
+/// Throws: Error(backend) without LLVM.
+LlvmTarget llvm_target(Isa isa);
+#endif
 
 }  // namespace vt::detail::cpu

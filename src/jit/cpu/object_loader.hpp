@@ -1,0 +1,42 @@
+// Owns the loading of compiled kernels without LLVM: maps an x86-64 ELF object file, links it, and finds its functions.
+// A kernel that is in the disk cache thereby runs without libLLVM, whose loading takes longer than anything else at the start.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace vt::detail::cpu {
+
+/// Code mapped into this process until destroyed. Writable while it is linked, executable or read-only after.
+class LoadedObject {
+ public:
+  using Resolver = std::function<void*(std::string_view name)>;  ///< a C function's address, or null
+
+  LoadedObject() = default;
+  ~LoadedObject();
+  LoadedObject(const LoadedObject&) = delete;
+  LoadedObject& operator=(const LoadedObject&) = delete;
+
+  /// Maps and links. Returns what is wrong with the object, or nothing; it is never read outside its bytes, whatever they are.
+  std::string load(std::span<const char> object, const Resolver& resolve);
+  /// Address of an exported function; null if there is none of that name.
+  void* find(std::string_view name) const;
+
+ private:
+  struct Export {
+    std::string name;
+    void* address;
+  };
+  std::vector<Export> exports_;
+  char* memory_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+/// Whether this build can load its own objects: x86-64 with ELF. Elsewhere LLVM's linker does it.
+bool can_load_objects();
+
+}  // namespace vt::detail::cpu

@@ -66,7 +66,7 @@ class CpuBackend : public Backend {
 }  // namespace cpu
 
 const Backend* cpu_backend(std::string* reason) {
-  *reason = cpu::llvm_unavailable_reason();
+  *reason = cpu::llvm_missing_reason();  // loads nothing: kernels may all come from the disk cache
   if (!reason->empty()) return nullptr;
 #if VT_HAS_LLVM_HEADERS
   static const cpu::backend::CpuBackend backend;

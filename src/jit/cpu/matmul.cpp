@@ -291,7 +291,7 @@ class Swapped : public Matmul {
 
 std::shared_ptr<const Matmul> make_matmul(const MatmulSpec& given) {
   using namespace matmul_run;
-  if (!llvm_unavailable_reason().empty()) return nullptr;
+  if (!llvm_missing_reason().empty()) return nullptr;
   MatmulSpec s = given;
   if (s.batch * s.m * s.n == 0 || s.k == 0) return std::make_shared<Zero>(s);
   // A batch over which b does not vary is more rows of one product.

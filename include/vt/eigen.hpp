@@ -1,7 +1,11 @@
 // Interop with Eigen: `from_eigen` copies a matrix into a Tensor, `as_eigen` looks at a Tensor as an Eigen matrix.
 #pragma once
 
+#if __has_include(<Eigen/Core>)
 #include <Eigen/Core>
+#else
+#include <eigen3/Eigen/Core>
+#endif
 
 #include <vt/tensor.hpp>
 

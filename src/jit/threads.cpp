@@ -10,7 +10,11 @@
 #include <thread>
 
 // Eigen's pool is a template-free part of its unsupported tensor module and needs nothing else of Eigen.
+#if __has_include(<unsupported/Eigen/CXX11/ThreadPool>)
 #include <unsupported/Eigen/CXX11/ThreadPool>
+#else
+#include <eigen3/unsupported/Eigen/CXX11/ThreadPool>  // where distributions put it, for prototypes with a single -I
+#endif
 
 #include <vt/execution.hpp>
 

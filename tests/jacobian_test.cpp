@@ -15,7 +15,7 @@ constexpr vt_test::Tolerance differences{.relative = 1e-7, .absolute = 1e-8};
 /// [m…] → [p…]: something that mixes all elements.
 Tensor mix(Tensor x, const Shape& to) {
   const std::int64_t n = x.size(), m = to.elements();
-  const Tensor weights = vt::sin(vt::reshape(vt::arange(0.0, static_cast<double>(n * m), 1.0), {m, n}));
+  const Tensor weights = vt::sin(vt::reshape(vt::arange(0.0, static_cast<double>(n * m), 1.0, vt::f64), {m, n}));
   return vt::reshape(vt::tanh(vt::matmul(weights, vt::reshape(x, {n}))), to);
 }
 
@@ -55,14 +55,16 @@ TEST(Jacobian, ResultsThatDoNotDependAreZero) {
   }
 }
 
-TEST(Jacobian, ChunksGiveTheSameBits) {
+// The same up to rounding only: a Graph seen for the first time runs on the interpreter, which rounds sums and functions
+// differently than compiled code does.
+TEST(Jacobian, ChunksGiveTheSame) {
   const auto f = [](Tensor x) { return mix(x, {5}); };
   const Tensor x = random_tensor(vt::f64, {7}, 4);
   const Tensor forward = vt::jacfwd(f)(x), reverse = vt::jacrev(f)(x);
   for (std::int64_t chunk : {1, 2, 3, 5, 7, 100}) {
     SCOPED_TRACE(chunk);
-    expect_close(vt::jacfwd(f, {.chunk = chunk})(x), forward);
-    expect_close(vt::jacrev(f, {.chunk = chunk})(x), reverse);
+    expect_close(vt::jacfwd(f, {.chunk = chunk})(x), forward, near);
+    expect_close(vt::jacrev(f, {.chunk = chunk})(x), reverse, near);
     expect_close(vt::jit(vt::jacrev(f, {.chunk = chunk}))(x), reverse, near);
   }
   vt_test::expect_error([&] { vt::jacrev(f, {.chunk = -2})(x); }, vt::ErrorKind::value, {"vt::jacrev", "chunk -2", "jacobian_test.cpp"});

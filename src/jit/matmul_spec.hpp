@@ -20,6 +20,22 @@ struct MatmulSpec {
   std::int64_t b_batch = 0, b_row = 0, b_column = 1;
 };
 
+/// Told of finished rows of c, counted over the whole batch, by the thread that finished them, while they are in its cache.
+/// All calls together cover every row once. Does not own what it calls.
+class RowsDone {
+ public:
+  RowsDone() = default;
+  template <class F>
+  explicit RowsDone(const F& f) : context_(&f), call_([](const void* g, std::int64_t begin, std::int64_t end) { (*static_cast<const F*>(g))(begin, end); }) {}
+  void operator()(std::int64_t begin, std::int64_t end) const {
+    if (call_) call_(context_, begin, end);
+  }
+
+ private:
+  const void* context_ = nullptr;
+  void (*call_)(const void*, std::int64_t, std::int64_t) = nullptr;
+};
+
 /// How a dot_general becomes a matrix product. An operand whose axes do not collapse into (batch, rows, columns) must be copied
 /// in the order of its permutation first; the spec holds for the copy.
 struct MatmulPlan {

@@ -148,6 +148,7 @@ class IrBuilder {
   Value constant_array(const std::string& name, DType d, std::span<const std::uint64_t> bits);
   void copy_bytes(Value to, Value from, Value bytes);
   void zero_bytes(Value to, Value bytes);
+  void prefetch(Value pointer, bool write);  ///< a hint: the cache line will be used soon; any address is allowed
 
   // ---- arithmetic (ir_arith.cpp); operands of equal dtype and lanes ------------------------------------------------
   Value add(Value a, Value b);

@@ -211,6 +211,11 @@ Value IrBuilder::constant_array(const std::string& name, DType d, std::span<cons
 
 void IrBuilder::copy_bytes(Value to, Value from, Value bytes) { llvm_.BuildMemCpy(builder_, to.ref, 1, from.ref, 1, bytes.ref); }
 
+void IrBuilder::prefetch(Value pointer, bool write) {
+  LLVMTypeRef i32_type = int_type(32);
+  intrinsic("llvm.prefetch", {pointer_type_}, {pointer.ref, llvm_.ConstInt(i32_type, write ? 1 : 0, 0), llvm_.ConstInt(i32_type, 3, 0), llvm_.ConstInt(i32_type, 1, 0)});
+}
+
 void IrBuilder::zero_bytes(Value to, Value bytes) {
   llvm_.BuildMemSet(builder_, to.ref, llvm_.ConstNull(int_type(8)), bytes.ref, 1);
 }

@@ -13,7 +13,7 @@ namespace vt::detail::cpu {
 class Matmul {
  public:
   virtual ~Matmul() = default;
-  virtual void run(const void* a, const void* b, void* c) const = 0;
+  virtual void run(const void* a, const void* b, void* c, const RowsDone& done = {}) const = 0;
   /// "direct 14x32 f32", "packed …": for vt::explain.
   virtual std::string describe() const = 0;
 };

@@ -1,116 +1,11 @@
-// The code of matrix products: register tiles, and the functions made of them.
+// The code of matrix products that read their operands where they are: tiles over rows and columns, and dots along k.
 #include "matmul_emit.hpp"
 
 #if VT_HAS_LLVM_HEADERS
 
 #include <algorithm>
-#include <functional>
 
 namespace vt::detail::cpu {
-
-namespace matmul_tiles {
-
-constexpr int k_unroll = 4;
-
-// One register tile of c while it is summed.
-struct Tile {
-  int rows, vectors, lanes;
-  std::int64_t columns;  ///< columns that exist: the last vector may be partial (direct product)
-};
-
-using LoadA = std::function<Value(int row, Value k)>;      // scalar, any dtype
-using LoadB = std::function<Value(int vector, Value k)>;   // vector, any dtype
-
-struct Sums {
-  std::vector<Value> acc;  // rows × vectors
-};
-
-std::vector<Value> one_step(IrBuilder& b, const Tile& t, DType accumulate, const std::vector<Value>& acc, const LoadA& load_a, const LoadB& load_b, Value k) {
-  std::vector<Value> next(acc.size());
-  std::vector<Value> column(static_cast<std::size_t>(t.vectors));
-  for (int v = 0; v < t.vectors; ++v) column[static_cast<std::size_t>(v)] = b.convert(load_b(v, k), accumulate);
-  for (int r = 0; r < t.rows; ++r) {
-    const Value x = b.splat(b.convert(load_a(r, k), accumulate), t.lanes);
-    for (int v = 0; v < t.vectors; ++v) {
-      const auto i = static_cast<std::size_t>(r * t.vectors + v);
-      next[i] = b.mul_add(x, column[static_cast<std::size_t>(v)], acc[i]);
-    }
-  }
-  return next;
-}
-
-// Σ over k in [0, depth) for a whole tile; `constant_depth` ≥ 0 when it is known.
-std::vector<Value> sum_tile(IrBuilder& b, const Tile& t, DType accumulate, Value depth, std::int64_t constant_depth, const LoadA& load_a, const LoadB& load_b) {
-  std::vector<Value> acc(static_cast<std::size_t>(t.rows * t.vectors), b.integer(accumulate, 0, t.lanes));
-  if (constant_depth >= 0 && constant_depth * t.rows * t.vectors <= 256) {
-    for (std::int64_t k = 0; k < constant_depth; ++k) acc = one_step(b, t, accumulate, acc, load_a, load_b, b.index(k));
-    return acc;
-  }
-  // Long tiles fill the pipeline by themselves; short ones need several steps in flight per round.
-  const int unroll = t.rows * t.vectors >= 24 ? 2 : k_unroll;
-  const Value whole = constant_depth >= 0 ? b.index(constant_depth / unroll * unroll)
-                                          : b.bit_and(depth, b.index(-static_cast<std::int64_t>(unroll)));
-  acc = b.loop(b.index(0), whole, unroll, acc, [&](Value k, const std::vector<Value>& carried) {
-    std::vector<Value> sums = carried;
-    for (int u = 0; u < unroll; ++u) sums = one_step(b, t, accumulate, sums, load_a, load_b, b.add(k, b.index(u)));
-    return sums;
-  });
-  if (constant_depth >= 0) {
-    for (std::int64_t k = constant_depth / unroll * unroll; k < constant_depth; ++k) acc = one_step(b, t, accumulate, acc, load_a, load_b, b.index(k));
-    return acc;
-  }
-  return b.loop(whole, depth, 1, acc, [&](Value k, const std::vector<Value>& carried) {
-    return one_step(b, t, accumulate, carried, load_a, load_b, k);
-  });
-}
-
-}  // namespace matmul_tiles
-
-TileShape best_tile(const Target& target, DType accumulate) {
-  const int lanes = target.lanes(size_of(accumulate));
-  if (target.vector_registers >= 32) return {14, 2, lanes};
-  if (target.fma) return {6, 2, lanes};
-  return {4, 2, lanes};
-}
-
-void emit_packed_tile(IrBuilder& b, const std::string& name, const MatmulSpec& types, int rows, TileShape shape) {
-  using namespace matmul_tiles;
-  b.begin_function(name, {Param::of(i64), Param::ptr(), Param::ptr(), Param{.pointer = true, .noalias = true}, Param::of(i64), Param::of(i64), Param::of(i64)});
-  const Value depth = b.arg(0), a = b.arg(1), panel = b.arg(2), c = b.arg(3), c_row = b.arg(4), columns = b.arg(5), add = b.arg(6);
-  const DType sum = types.accumulate;
-  const Tile tile{rows, shape.vectors, shape.lanes, shape.columns()};
-  const std::vector<Value> acc = sum_tile(
-      b, tile, sum, depth, -1,
-      [&](int r, Value k) { return b.load(b.offset(b.offset(a, sum, k), sum, b.index(r * packed_row)), sum); },
-      [&](int v, Value k) {
-        const Value at = b.offset(b.offset(panel, sum, b.mul(k, b.index(shape.columns()))), sum, b.index(v * shape.lanes));
-        return b.load(at, sum, shape.lanes, static_cast<int>(static_cast<std::size_t>(shape.lanes) * size_of(sum)));
-      });
-  // Earlier passes left their sums in c, which then has the accumulator's dtype.
-  const auto write = [&](bool whole, bool adding) {
-    for (int r = 0; r < rows; ++r)
-      for (int v = 0; v < shape.vectors; ++v) {
-        const Value at = b.offset(b.offset(c, types.result, b.mul(c_row, b.index(r))), types.result, b.index(v * shape.lanes));
-        Value x = acc[static_cast<std::size_t>(r * shape.vectors + v)];
-        if (whole) {
-          if (adding) x = b.add(b.convert(b.load(at, types.result, shape.lanes), sum), x);
-          b.store(at, b.convert(x, types.result));
-        } else {
-          const Value mask = b.tail_mask(shape.lanes, b.sub(columns, b.index(v * shape.lanes)));
-          if (adding) x = b.add(b.convert(b.load_masked(at, types.result, mask), sum), x);
-          b.store_masked(at, b.convert(x, types.result), mask);
-        }
-      }
-  };
-  const auto either = [&](bool whole) {
-    b.if_else(
-        b.compare(Compare::ne, add, b.index(0)), [&] { write(whole, true); return std::vector<Value>{}; },
-        [&] { write(whole, false); return std::vector<Value>{}; });
-    return std::vector<Value>{};
-  };
-  b.if_else(b.compare(Compare::ge, columns, b.index(shape.columns())), [&] { return either(true); }, [&] { return either(false); });
-  b.end_function();
-}
 
 namespace matmul_tiles {
 
@@ -169,7 +64,7 @@ class DirectProduct {
     // A product narrower than a vector takes a narrower vector.
     while (lanes > 1 && wide <= lanes / 2) lanes /= 2;
     const int vectors = static_cast<int>((wide + lanes - 1) / lanes);
-    const Tile tile{rows, vectors, lanes, wide};
+    const TileShape tile{rows, vectors, lanes};
     const std::int64_t rest = wide - static_cast<std::int64_t>(vectors - 1) * lanes;
     const bool partial = rest != lanes;
     const Value mask = partial ? b_.tail_mask(lanes, b_.index(rest)) : Value{};
@@ -287,32 +182,6 @@ void emit_dots(IrBuilder& b, const std::string& name, const MatmulSpec& s, const
            b.offset(c, s.result, b.mul(i, b.index(s.m * s.n))), b.index(0), b.index(s.m));
     });
   }
-  b.end_function();
-}
-
-void emit_transpose_tile(IrBuilder& b, const std::string& name, DType d, int lanes) {
-  b.begin_function(name, {Param::ptr(), Param{.pointer = true, .noalias = true}, Param::of(i64), Param::of(i64)});
-  const Value from = b.arg(0), to = b.arg(1), from_row = b.arg(2), to_row = b.arg(3);
-  std::vector<Value> rows;
-  for (int i = 0; i < lanes; ++i) rows.push_back(b.load(b.offset(from, d, b.mul(from_row, b.index(i))), d, lanes));
-  // log2(lanes) rounds; each swaps blocks of `half` lanes between rows `half` apart.
-  for (int half = lanes / 2; half >= 1; half /= 2) {
-    std::vector<int> low, high;
-    for (int i = 0; i < lanes; ++i) {
-      const bool upper = (i / half) % 2 != 0;
-      low.push_back(upper ? lanes + i - half : i);
-      high.push_back(upper ? lanes + i : i + half);
-    }
-    std::vector<Value> next = rows;
-    for (int i = 0; i < lanes; ++i) {
-      if ((i / half) % 2) continue;
-      const auto p = static_cast<std::size_t>(i), q = static_cast<std::size_t>(i + half);
-      next[p] = b.shuffle(rows[p], rows[q], low);
-      next[q] = b.shuffle(rows[p], rows[q], high);
-    }
-    rows = std::move(next);
-  }
-  for (int i = 0; i < lanes; ++i) b.store(b.offset(to, d, b.mul(to_row, b.index(i))), rows[static_cast<std::size_t>(i)]);
   b.end_function();
 }
 

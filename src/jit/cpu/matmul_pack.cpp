@@ -1,0 +1,121 @@
+// The code that brings operands of matrix products into the order in which their kernels read them.
+#include "matmul_pack.hpp"
+
+#if VT_HAS_LLVM_HEADERS
+
+#include <algorithm>
+
+#include "code_cache.hpp"
+
+namespace vt::detail::cpu {
+
+namespace matmul_packing {
+
+constexpr int most_lanes = 16;  // a square of more is mostly shuffles
+
+// Rows become columns in log2(rows) rounds; each swaps blocks of `half` lanes between rows `half` apart.
+std::vector<Value> transposed(IrBuilder& b, std::vector<Value> rows) {
+  const int n = static_cast<int>(rows.size());
+  for (int half = n / 2; half >= 1; half /= 2) {
+    std::vector<int> low, high;
+    for (int i = 0; i < n; ++i) {
+      const bool upper = (i / half) % 2 != 0;
+      low.push_back(upper ? n + i - half : i);
+      high.push_back(upper ? n + i : i + half);
+    }
+    for (int i = 0; i < n; ++i) {
+      if ((i / half) % 2) continue;
+      Value &p = rows[static_cast<std::size_t>(i)], &q = rows[static_cast<std::size_t>(i + half)];
+      const Value first = b.shuffle(p, q, low);
+      q = b.shuffle(p, q, high);
+      p = first;
+    }
+  }
+  return rows;
+}
+
+class Packer {
+ public:
+  Packer(IrBuilder& b, const PackSpec& s) : b_(b), s_(s), lanes_(std::min(b.target().lanes(size_of(s.to)), most_lanes)) {}
+
+  void emit(const std::string& name) {
+    b_.begin_function(name, {Param::ptr(), Param{.pointer = true, .noalias = true}, Param::of(i64), Param::of(i64), Param::of(i64), Param::of(i64), Param::of(i64)});
+    from_ = b_.arg(0), to_ = b_.arg(1), to_row_ = b_.arg(4), lines_ = b_.arg(5), depth_ = b_.arg(6);
+    line_step_ = s_.lines_adjacent ? b_.index(1) : b_.arg(2);
+    k_step_ = s_.k_adjacent ? b_.index(1) : b_.arg(3);
+    b_.if_else(
+        b_.compare(Compare::ge, lines_, b_.index(s_.lines)), [&] { return all(true); }, [&] { return all(false); });
+    b_.end_function();
+  }
+
+ private:
+  std::vector<Value> all(bool full) {
+    Value whole = b_.index(0);
+    if (s_.k_adjacent && !s_.lines_adjacent && lanes_ > 1) {
+      whole = b_.bit_and(depth_, b_.index(-static_cast<std::int64_t>(lanes_)));
+      b_.for_range(b_.index(0), whole, lanes_, [&](Value k) {
+        for (int line = 0; line < s_.lines; line += lanes_) square(line, k, full);
+      });
+    }
+    b_.for_range(whole, depth_, 1, [&](Value k) {
+      for (int line = 0; line < s_.lines; line += lanes_) one_k(line, k, full);
+    });
+    return {};
+  }
+
+  int count_from(int line) const { return std::min(lanes_, s_.lines - line); }
+  Value mask_of(int line, bool full) {
+    if (!full) return b_.tail_mask(lanes_, b_.sub(lines_, b_.index(line)));
+    return count_from(line) == lanes_ ? Value{} : b_.tail_mask(lanes_, b_.index(count_from(line)));
+  }
+  Value source(int line, Value k) {
+    return b_.offset(b_.offset(from_, s_.from, b_.mul(k, k_step_)), s_.from, b_.mul(line_step_, b_.index(line)));
+  }
+  void put(int line, Value k, Value x, bool full) {
+    const Value at = b_.offset(b_.offset(to_, s_.to, b_.mul(k, to_row_)), s_.to, b_.index(line));
+    const Value mask = s_.whole_vectors ? Value{} : mask_of(line, full);
+    if (mask) b_.store_masked(at, x, mask);
+    else b_.store(at, x);
+  }
+
+  void one_k(int line, Value k, bool full) {
+    const Value mask = mask_of(line, full), at = source(line, k);
+    const Value x = s_.lines_adjacent ? b_.load_strided(at, s_.from, lanes_, 1, mask) : b_.load_strided(at, s_.from, lanes_, line_step_, mask);
+    put(line, k, b_.convert(x, s_.to), full);
+  }
+
+  // lanes_ lines along k, turned in registers.
+  void square(int line, Value k, bool full) {
+    std::vector<Value> rows;
+    for (int i = 0; i < lanes_; ++i) {
+      if (i >= count_from(line)) rows.push_back(b_.integer(s_.to, 0, lanes_));
+      else if (full) rows.push_back(b_.convert(b_.load(source(line + i, k), s_.from, lanes_), s_.to));
+      else rows.push_back(b_.convert(b_.load_masked(source(line + i, k), s_.from, b_.splat(b_.compare(Compare::gt, lines_, b_.index(line + i)), lanes_)), s_.to));
+    }
+    rows = transposed(b_, std::move(rows));
+    for (int i = 0; i < lanes_; ++i) put(line, b_.add(k, b_.index(i)), rows[static_cast<std::size_t>(i)], full);
+  }
+
+  IrBuilder& b_;
+  const PackSpec& s_;
+  int lanes_;
+  Value from_, to_, line_step_, k_step_, to_row_, lines_, depth_;
+};
+
+}  // namespace matmul_packing
+
+std::string PackSpec::key() const {
+  return std::string("pack ") + name_of(from) + " " + name_of(to) + " " + std::to_string(lines) + (lines_adjacent ? " lines" : "") +
+         (k_adjacent ? " k" : "") + (whole_vectors ? " whole" : "");
+}
+
+void emit_pack(IrBuilder& b, const std::string& name, const PackSpec& spec) { matmul_packing::Packer(b, spec).emit(name); }
+
+std::shared_ptr<const Code> pack_code(const PackSpec& spec) {
+  const std::string name = "vt_pack";
+  return cached_code(spec.key(), {&name, 1}, [&](IrBuilder& b) { emit_pack(b, name, spec); });
+}
+
+}  // namespace vt::detail::cpu
+
+#endif

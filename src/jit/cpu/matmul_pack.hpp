@@ -1,0 +1,31 @@
+// The code that brings operands of matrix products into the order in which their kernels read them.
+#pragma once
+
+#include "ir_builder.hpp"
+
+#if VT_HAS_LLVM_HEADERS
+
+#include "compile.hpp"
+
+namespace vt::detail::cpu {
+
+/// How to copy lines (rows of a, columns of b) so that their elements of one k lie side by side.
+struct PackSpec {
+  DType from = DType::f32, to = DType::f32;
+  int lines = 1;             ///< most per call
+  bool lines_adjacent = false, k_adjacent = false;  ///< the step is 1; steps are arguments, so that the code serves every size
+  bool whole_vectors = true; ///< the place has room for whole vectors of lines: what is missing is filled with zeros
+  std::string key() const;
+};
+
+/// to[k · to_row + line] = from[line · line_step + k · k_step] for line < lines, k < depth; in elements.
+using PackFunction = void(const void* from, void* to, std::int64_t line_step, std::int64_t k_step, std::int64_t to_row, std::int64_t lines,
+                          std::int64_t depth);
+void emit_pack(IrBuilder&, const std::string& name, const PackSpec&);
+
+/// The compiled function, from the cache.
+std::shared_ptr<const Code> pack_code(const PackSpec&);
+
+}  // namespace vt::detail::cpu
+
+#endif

@@ -1,0 +1,211 @@
+// The blocked matrix product: both operands are packed, tiles of c are summed in registers, work is shared among threads.
+#include "matmul_kernels.hpp"
+
+#if VT_HAS_LLVM_HEADERS
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <thread>
+#include <vector>
+
+#include "../../trace/buffer.hpp"
+#include "../threads.hpp"
+#include "code_cache.hpp"
+#include "matmul_pack.hpp"
+#include "matmul_tile.hpp"
+
+namespace vt::detail::cpu {
+
+namespace matmul_packed {
+
+int knob(const char* n, int d) { const char* t = std::getenv(n); return t ? atoi(t) : d; }
+
+// A panel of b and a strip of a, of one pass over k, lie in the first-level cache while the strips go by.
+std::int64_t pass_bytes = knob("VT_PASS", 40) << 10;
+// Strips of a that are packed together stay in the second-level cache while the panels of b go by.
+std::int64_t block_bytes = knob("VT_BLOCK", 384) << 10;
+// Of b packed at once; more of it is packed in turns.
+std::int64_t chunk_bytes = std::int64_t{knob("VT_CHUNK", 16)} << 20;
+// A piece of work should be a few microseconds long.
+constexpr std::int64_t piece_work = 1 << 20;
+
+std::int64_t pieces(std::int64_t n, std::int64_t size) { return (n + size - 1) / size; }
+std::int64_t even(std::int64_t n, std::int64_t most) { return pieces(n, pieces(n, most)); }  // size of equal pieces ≤ most
+
+}  // namespace matmul_packed
+
+// Blocked product after Goto and van de Geijn (2008).
+class PackedMatmul : public Matmul {
+ public:
+  explicit PackedMatmul(const MatmulSpec& s) : s_(s), shape_(best_tile(host_target(), s.accumulate)) {
+    using namespace matmul_packed;
+    if (knob("VT_ROWS", 0)) shape_.rows = knob("VT_ROWS", 0), shape_.vectors = knob("VT_VEC", 2);
+    shape_.rows = static_cast<int>(even(s.m, shape_.rows));  // no short strip is left over
+    strips_ = pieces(s.m, shape_.rows);
+    panels_ = pieces(s.n, shape_.columns());
+    size_ = static_cast<std::int64_t>(size_of(s.accumulate));
+    const std::int64_t of_one_k = (shape_.padded_rows() + shape_.columns()) * size_;
+    depth_ = even(s.k, std::max<std::int64_t>(pass_bytes / of_one_k / 8 * 8, 8));
+    const int rest = static_cast<int>(s.m % shape_.rows);
+    tile_ = tile(shape_.rows);
+    rest_tile_ = rest ? tile(rest) : tile_;
+    pack_a_ = pack_code({.from = s.a_dtype, .to = s.accumulate, .lines = shape_.rows, .lines_adjacent = s.a_row == 1, .k_adjacent = s.a_column == 1});
+    pack_b_ = pack_code({.from = s.b_dtype, .to = s.accumulate, .lines = shape_.columns(), .lines_adjacent = s.b_column == 1, .k_adjacent = s.b_row == 1});
+  }
+
+  void run(const void* a, const void* b, void* c, const RowsDone& done) const override {
+    if (s_.batch > 1 && s_.batch >= thread_count()) {
+      parallel_ranges(s_.batch, 1, [&](std::int64_t from, std::int64_t to) {
+        for (std::int64_t i = from; i < to; ++i) one(a, b, c, i, done);
+      });
+      return;
+    }
+    for (std::int64_t i = 0; i < s_.batch; ++i) one(a, b, c, i, done);
+  }
+
+  std::string describe() const override { return "packed " + std::to_string(shape_.rows) + "x" + std::to_string(shape_.columns()); }
+
+ private:
+  // One product, or the part of it that belongs to k in [first, last).
+  struct Job {
+    const char *a, *b;
+    char* c;
+    std::int64_t first_row;  ///< of c among those of the whole batch
+    std::int64_t first, last;
+    char* packed_b;
+    std::vector<BufferRef> packed_a, sums;  ///< one for each worker
+    std::int64_t strips_per_block, panels_per_group, blocks, groups;
+    std::vector<std::atomic<std::int64_t>> left;  ///< per block: groups to do
+    std::atomic<std::int64_t> next_panel{0}, ready_panels{0}, next_piece{0};
+    const RowsDone* done;
+    Job(std::int64_t count) : left(static_cast<std::size_t>(count)) {}
+  };
+
+  std::shared_ptr<const Code> tile(int rows) const {
+    const std::string name = "vt_tile";
+    std::string key = "tile " + std::to_string(rows) + " of " + std::to_string(shape_.padded_rows()) + " x " + std::to_string(shape_.vectors);
+    for (DType d : {s_.accumulate, s_.result}) (key += ' ') += vt::name_of(d);
+    return cached_code(key, {&name, 1}, [&](IrBuilder& b) { emit_packed_tile(b, name, s_.accumulate, s_.result, rows, shape_); });
+  }
+
+  bool separate_sums() const { return s_.accumulate != s_.result && depth_ < s_.k; }
+
+  // Bits of c depend neither on how rows and columns are cut nor on the threads: each element is summed over k in the same order.
+  void one(const void* a, const void* b, void* c, std::int64_t i, const RowsDone& done) const {
+    using namespace matmul_packed;
+    const int threads = thread_count();
+    const std::int64_t width = shape_.columns();
+    const std::int64_t pass_of_b = panels_ * width * depth_ * size_;
+    // Sums of 16-bit results are kept per block, which must then see all of k at once.
+    const std::int64_t passes_at_once = separate_sums() ? pieces(s_.k, depth_) : std::max<std::int64_t>(chunk_bytes / pass_of_b, 1);
+    const std::int64_t chunk = std::min(s_.k, passes_at_once * depth_);
+    const std::int64_t strip_bytes = shape_.padded_rows() * depth_ * size_;
+    const std::int64_t strip_work = shape_.rows * s_.n * depth_;
+    std::int64_t per_block = std::max<std::int64_t>(block_bytes / strip_bytes, 1);
+    per_block = std::min(per_block, std::max<std::int64_t>(pieces(strips_, std::int64_t{threads} * 4), pieces(piece_work, strip_work)));
+    per_block = even(strips_, per_block);
+    const std::int64_t blocks = pieces(strips_, per_block);
+    // Few rows: the columns are shared among the threads as well.
+    const std::int64_t groups_wanted = threads > 1 ? std::min(pieces(std::int64_t{threads} * 3, blocks), pieces(per_block * strip_work, piece_work)) : 1;
+    const std::int64_t per_group = even(panels_, std::max<std::int64_t>(pieces(panels_, groups_wanted), 1));
+    const std::int64_t groups = pieces(panels_, per_group);
+    const std::int64_t workers = std::min<std::int64_t>(threads, std::max<std::int64_t>(pieces(s_.m * s_.n * chunk, 2 * piece_work), 1));
+
+    const BufferRef packed_b = allocate(static_cast<std::size_t>(panels_ * width * chunk * size_), "vt::matmul: packed operand");
+    Job job(blocks);
+    job.a = at(a, i * s_.a_batch, s_.a_dtype);
+    job.b = at(b, i * s_.b_batch, s_.b_dtype);
+    job.c = at(c, i * s_.m * s_.n, s_.result);
+    job.first_row = i * s_.m;
+    job.packed_b = static_cast<char*>(packed_b->data);
+    job.strips_per_block = per_block, job.panels_per_group = per_group;
+    job.blocks = blocks, job.groups = groups;
+    job.done = &done;
+    for (std::int64_t w = 0; w < workers; ++w) {
+      job.packed_a.push_back(allocate(static_cast<std::size_t>(per_block * strip_bytes), "vt::matmul: packed operand"));
+      if (separate_sums()) job.sums.push_back(allocate(static_cast<std::size_t>(per_block * shape_.rows * per_group * width * size_), "vt::matmul: sums"));
+    }
+    for (job.first = 0; job.first < s_.k; job.first = job.last) {
+      job.last = std::min(s_.k, job.first + chunk);
+      for (auto& n : job.left) n.store(groups, std::memory_order_relaxed);
+      job.next_panel = job.ready_panels = job.next_piece = 0;
+      parallel_ranges(workers, 1, [&](std::int64_t from, std::int64_t to) {
+        for (std::int64_t w = from; w < to; ++w) work(job, static_cast<std::size_t>(w));
+      });
+    }
+  }
+
+  static const char* at(const void* p, std::int64_t i, DType d) { return static_cast<const char*>(p) + i * static_cast<std::int64_t>(size_of(d)); }
+  static char* at(void* p, std::int64_t i, DType d) { return static_cast<char*>(p) + i * static_cast<std::int64_t>(size_of(d)); }
+
+  // Packs panels while there are any, then takes pieces of c. A thread that comes late finds less to do, or nothing.
+  void work(Job& job, std::size_t worker) const {
+    for (std::int64_t p; (p = job.next_panel.fetch_add(1, std::memory_order_relaxed)) < panels_;) {
+      pack_panel(job, p);
+      job.ready_panels.fetch_add(1, std::memory_order_release);
+    }
+    for (int spins = 0; job.ready_panels.load(std::memory_order_acquire) < panels_;)
+      if (++spins > 1000) std::this_thread::yield();
+    const std::int64_t count = job.blocks * job.groups;
+    for (std::int64_t piece; (piece = job.next_piece.fetch_add(1, std::memory_order_relaxed)) < count;) {
+      const std::int64_t block = piece / job.groups;
+      multiply(job, worker, block, piece % job.groups);
+      if (job.left[static_cast<std::size_t>(block)].fetch_sub(1, std::memory_order_acq_rel) > 1 || job.last < s_.k) continue;
+      const std::int64_t rows = job.strips_per_block * shape_.rows;
+      (*job.done)(job.first_row + block * rows, job.first_row + std::min(s_.m, (block + 1) * rows));
+    }
+  }
+
+  // Passes follow each other inside a packed chunk, panels inside a pass.
+  char* panel_of(const Job& job, std::int64_t k, std::int64_t depth, std::int64_t panel) const {
+    const std::int64_t width = shape_.columns();
+    return job.packed_b + ((k - job.first) * panels_ * width + panel * width * depth) * size_;
+  }
+
+  void pack_panel(const Job& job, std::int64_t panel) const {
+    const std::int64_t width = shape_.columns(), n = panel * width;
+    for (std::int64_t k = job.first; k < job.last; k += depth_) {
+      const std::int64_t depth = std::min(depth_, job.last - k);
+      pack_b_->function<PackFunction>()(at(job.b, n * s_.b_column + k * s_.b_row, s_.b_dtype), panel_of(job, k, depth, panel), s_.b_column, s_.b_row, width,
+                                        std::min(width, s_.n - n), depth);
+    }
+  }
+
+  void multiply(const Job& job, std::size_t worker, std::int64_t block, std::int64_t group) const {
+    const std::int64_t rows = shape_.rows, padded = shape_.padded_rows(), width = shape_.columns();
+    const std::int64_t m0 = block * job.strips_per_block * rows, m1 = std::min(s_.m, m0 + job.strips_per_block * rows);
+    const std::int64_t p0 = group * job.panels_per_group, p1 = std::min(panels_, p0 + job.panels_per_group);
+    char* const packed_a = static_cast<char*>(job.packed_a[worker]->data);
+    for (std::int64_t k = job.first; k < job.last; k += depth_) {
+      const std::int64_t depth = std::min(depth_, job.last - k);
+      const auto strip = [&](std::int64_t m) { return packed_a + (m - m0) / rows * padded * depth * size_; };
+      for (std::int64_t m = m0; m < m1; m += rows)
+        pack_a_->function<PackFunction>()(at(job.a, m * s_.a_row + k * s_.a_column, s_.a_dtype), strip(m), s_.a_row, s_.a_column, padded, std::min(rows, m1 - m), depth);
+      const std::int64_t passes = (k > 0 ? add_earlier_pass : 0) | (k + depth == s_.k ? last_pass : 0);
+      for (std::int64_t p = p0; p < p1; ++p)
+        for (std::int64_t m = m0; m < m1; m += rows) {
+          char* const c = at(job.c, m * s_.n + p * width, s_.result);
+          void* sums = c;
+          std::int64_t sums_row = s_.n;
+          if (separate_sums()) {
+            sums_row = job.panels_per_group * width;
+            sums = static_cast<char*>(job.sums[worker]->data) + ((m - m0) * sums_row + (p - p0) * width) * size_;
+          }
+          const auto& code = m1 - m >= rows ? tile_ : rest_tile_;
+          code->function<TileFunction>()(depth, strip(m), panel_of(job, k, depth, p), c, s_.n, s_.n - p * width, sums, sums_row, passes);
+        }
+    }
+  }
+
+  MatmulSpec s_;
+  TileShape shape_;
+  std::int64_t strips_, panels_, depth_, size_;
+  std::shared_ptr<const Code> tile_, rest_tile_, pack_a_, pack_b_;
+};
+
+std::shared_ptr<const Matmul> make_packed_matmul(const MatmulSpec& s) { return std::make_shared<PackedMatmul>(s); }
+
+}  // namespace vt::detail::cpu
+
+#endif

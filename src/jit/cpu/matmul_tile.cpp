@@ -1,0 +1,111 @@
+// Register tiles of matrix products: the sums that stay in registers while k runs, and the tile function of packed operands.
+#include "matmul_tile.hpp"
+
+#if VT_HAS_LLVM_HEADERS
+
+namespace vt::detail::cpu {
+
+namespace matmul_tiles {
+
+constexpr int k_unroll = 4;
+
+std::vector<Value> one_step(IrBuilder& b, const TileShape& t, DType accumulate, const std::vector<Value>& acc, const LoadA& load_a, const LoadB& load_b, Value k) {
+  std::vector<Value> next(acc.size());
+  std::vector<Value> column(static_cast<std::size_t>(t.vectors));
+  for (int v = 0; v < t.vectors; ++v) column[static_cast<std::size_t>(v)] = b.convert(load_b(v, k), accumulate);
+  for (int r = 0; r < t.rows; ++r) {
+    const Value x = b.splat(b.convert(load_a(r, k), accumulate), t.lanes);
+    for (int v = 0; v < t.vectors; ++v) {
+      const auto i = static_cast<std::size_t>(r * t.vectors + v);
+      next[i] = b.mul_add(x, column[static_cast<std::size_t>(v)], acc[i]);
+    }
+  }
+  return next;
+}
+
+// Σ over k in [0, depth) for a whole tile; `constant_depth` ≥ 0 when it is known.
+std::vector<Value> sum_tile(IrBuilder& b, const TileShape& t, DType accumulate, Value depth, std::int64_t constant_depth, const LoadA& load_a, const LoadB& load_b) {
+  std::vector<Value> acc(static_cast<std::size_t>(t.rows * t.vectors), b.integer(accumulate, 0, t.lanes));
+  if (constant_depth >= 0 && constant_depth * t.rows * t.vectors <= 256) {
+    for (std::int64_t k = 0; k < constant_depth; ++k) acc = one_step(b, t, accumulate, acc, load_a, load_b, b.index(k));
+    return acc;
+  }
+  // Long tiles fill the pipeline by themselves; short ones need several steps in flight per round.
+  const int unroll = t.rows * t.vectors >= 24 ? 2 : k_unroll;
+  const Value whole = constant_depth >= 0 ? b.index(constant_depth / unroll * unroll)
+                                          : b.bit_and(depth, b.index(-static_cast<std::int64_t>(unroll)));
+  acc = b.loop(b.index(0), whole, unroll, acc, [&](Value k, const std::vector<Value>& carried) {
+    std::vector<Value> sums = carried;
+    for (int u = 0; u < unroll; ++u) sums = one_step(b, t, accumulate, sums, load_a, load_b, b.add(k, b.index(u)));
+    return sums;
+  });
+  if (constant_depth >= 0) {
+    for (std::int64_t k = constant_depth / unroll * unroll; k < constant_depth; ++k) acc = one_step(b, t, accumulate, acc, load_a, load_b, b.index(k));
+    return acc;
+  }
+  return b.loop(whole, depth, 1, acc, [&](Value k, const std::vector<Value>& carried) {
+    return one_step(b, t, accumulate, carried, load_a, load_b, k);
+  });
+}
+
+}  // namespace matmul_tiles
+
+TileShape best_tile(const Target& target, DType accumulate) {
+  const int lanes = target.lanes(size_of(accumulate));
+  if (target.vector_registers >= 32) return {14, 2, lanes};
+  if (target.fma) return {6, 2, lanes};
+  return {4, 2, lanes};
+}
+
+void emit_packed_tile(IrBuilder& b, const std::string& name, DType sum, DType result, int rows, const TileShape& shape) {
+  b.begin_function(name, {Param::of(i64), Param::ptr(), Param::ptr(), Param::ptr(), Param::of(i64), Param::of(i64), Param::ptr(), Param::of(i64), Param::of(i64)});
+  const Value depth = b.arg(0), a = b.arg(1), panel = b.arg(2), c = b.arg(3), c_row = b.arg(4), columns = b.arg(5), sums = b.arg(6),
+              sums_row = b.arg(7), passes = b.arg(8);
+  const auto at = [&](Value base, Value row_step, DType d, int r, int v) {
+    return b.offset(b.offset(base, d, b.mul(row_step, b.index(r))), d, b.index(v * shape.lanes));
+  };
+  // The sums of earlier passes were written a whole block ago: fetched now, they are there when k is through.
+  for (int r = 0; r < rows; ++r)
+    for (int v = 0; v < shape.vectors; ++v) b.prefetch(at(sums, sums_row, sum, r, v), true);
+  TileShape tile = shape;
+  tile.rows = rows;
+  const int vector_bytes = static_cast<int>(static_cast<std::size_t>(shape.lanes) * size_of(sum));
+  const std::vector<Value> acc = matmul_tiles::sum_tile(
+      b, tile, sum, depth, -1,
+      [&](int r, Value k) { return b.load(b.offset(b.offset(a, sum, b.mul(k, b.index(shape.padded_rows()))), sum, b.index(r)), sum); },
+      [&](int v, Value k) {
+        return b.load(b.offset(b.offset(panel, sum, b.mul(k, b.index(shape.columns()))), sum, b.index(v * shape.lanes)), sum, shape.lanes, vector_bytes);
+      });
+  const auto each = [&](bool whole, const std::function<void(int r, int v, Value mask, Value x)>& f) {
+    for (int v = 0; v < shape.vectors; ++v) {
+      const Value mask = whole ? Value{} : b.tail_mask(shape.lanes, b.sub(columns, b.index(v * shape.lanes)));
+      for (int r = 0; r < rows; ++r) f(r, v, mask, acc[static_cast<std::size_t>(r * shape.vectors + v)]);
+    }
+  };
+  const auto write = [&](bool whole, bool adding, bool last) {
+    each(whole, [&](int r, int v, Value mask, Value x) {
+      const Value earlier = at(sums, sums_row, sum, r, v);
+      if (adding) x = b.add(mask ? b.load_masked(earlier, sum, mask) : b.load(earlier, sum, shape.lanes), x);
+      const Value to = last ? at(c, c_row, result, r, v) : earlier;
+      if (last) x = b.convert(x, result);
+      if (mask) b.store_masked(to, x, mask);
+      else b.store(to, x);
+    });
+  };
+  const auto choose = [&](Value condition, const std::function<void(bool)>& f) {
+    b.if_else(
+        condition, [&] { f(true); return std::vector<Value>{}; }, [&] { f(false); return std::vector<Value>{}; });
+  };
+  const auto bit = [&](std::int64_t which) { return b.compare(Compare::ne, b.bit_and(passes, b.index(which)), b.index(0)); };
+  choose(b.compare(Compare::ge, columns, b.index(shape.columns())), [&](bool whole) {
+    choose(bit(add_earlier_pass), [&](bool adding) {
+      if (sum == result) return write(whole, adding, false);
+      choose(bit(last_pass), [&](bool last) { write(whole, adding, last); });
+    });
+  });
+  b.end_function();
+}
+
+}  // namespace vt::detail::cpu
+
+#endif

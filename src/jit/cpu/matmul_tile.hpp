@@ -1,0 +1,41 @@
+// Register tiles of matrix products: the sums that stay in registers while k runs, and the tile function of packed operands.
+#pragma once
+
+#include <functional>
+
+#include "ir_builder.hpp"
+
+#if VT_HAS_LLVM_HEADERS
+
+#include "matmul.hpp"
+
+namespace vt::detail::cpu {
+
+/// Rows of c per register tile and vectors per row for a target: as many accumulators as leave room for the operands.
+struct TileShape {
+  int rows, vectors, lanes;
+  int columns() const { return vectors * lanes; }
+  int padded_rows() const { return (rows + lanes - 1) / lanes * lanes; }  ///< of a packed a: whole vectors
+};
+TileShape best_tile(const Target&, DType accumulate);
+
+namespace matmul_tiles {
+
+using LoadA = std::function<Value(int row, Value k)>;     // scalar, any dtype
+using LoadB = std::function<Value(int vector, Value k)>;  // vector, any dtype
+
+/// Σ over k in [0, depth) for a whole tile, rows × vectors values; `constant_depth` ≥ 0 when it is known.
+std::vector<Value> sum_tile(IrBuilder&, const TileShape&, DType accumulate, Value depth, std::int64_t constant_depth, const LoadA&, const LoadB&);
+
+}  // namespace matmul_tiles
+
+/// Tile of packed operands: a is [k][padded rows], b is [k][columns()]. Its first `columns` columns are stored.
+/// `sums`: where earlier passes over k left theirs, and where this one does; it is c itself where the dtypes agree.
+using TileFunction = void(std::int64_t k, const void* a, const void* b, void* c, std::int64_t c_row, std::int64_t columns, void* sums,
+                          std::int64_t sums_row, std::int64_t passes);
+inline constexpr std::int64_t add_earlier_pass = 1, last_pass = 2;  ///< bits of `passes`
+void emit_packed_tile(IrBuilder&, const std::string& name, DType accumulate, DType result, int rows, const TileShape&);
+
+}  // namespace vt::detail::cpu
+
+#endif

@@ -58,8 +58,10 @@ void show([[maybe_unused]] void* p, [[maybe_unused]] std::size_t n) {
 }
 
 void* system_allocate(std::size_t capacity) {
-  const bool huge = capacity >= 2 * huge_page;
-  void* block = std::aligned_alloc(huge ? huge_page : alignment, huge ? (capacity + huge_page - 1) / huge_page * huge_page : capacity);
+  const bool huge = capacity >= huge_page;
+  // Whole pages only where little is lost by it.
+  const std::size_t taken = capacity >= 2 * huge_page ? (capacity + huge_page - 1) / huge_page * huge_page : capacity;
+  void* block = std::aligned_alloc(huge ? huge_page : alignment, taken);
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
   if (block && huge) madvise(block, capacity, MADV_HUGEPAGE);  // advice only: failure costs speed, nothing else
 #endif

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
 #include <thread>
 #include <vector>
 
@@ -19,14 +18,12 @@ namespace vt::detail::cpu {
 
 namespace matmul_packed {
 
-int knob(const char* n, int d) { const char* t = std::getenv(n); return t ? atoi(t) : d; }
-
 // A panel of b and a strip of a, of one pass over k, lie in the first-level cache while the strips go by.
-std::int64_t pass_bytes = knob("VT_PASS", 40) << 10;
+constexpr std::int64_t pass_bytes = 44 << 10;
 // Strips of a that are packed together stay in the second-level cache while the panels of b go by.
-std::int64_t block_bytes = knob("VT_BLOCK", 384) << 10;
+constexpr std::int64_t block_bytes = 384 << 10;
 // Of b packed at once; more of it is packed in turns.
-std::int64_t chunk_bytes = std::int64_t{knob("VT_CHUNK", 16)} << 20;
+constexpr std::int64_t chunk_bytes = 16 << 20;
 // A piece of work should be a few microseconds long.
 constexpr std::int64_t piece_work = 1 << 20;
 
@@ -40,7 +37,6 @@ class PackedMatmul : public Matmul {
  public:
   explicit PackedMatmul(const MatmulSpec& s) : s_(s), shape_(best_tile(host_target(), s.accumulate)) {
     using namespace matmul_packed;
-    if (knob("VT_ROWS", 0)) shape_.rows = knob("VT_ROWS", 0), shape_.vectors = knob("VT_VEC", 2);
     shape_.rows = static_cast<int>(even(s.m, shape_.rows));  // no short strip is left over
     strips_ = pieces(s.m, shape_.rows);
     panels_ = pieces(s.n, shape_.columns());
@@ -79,7 +75,7 @@ class PackedMatmul : public Matmul {
     std::vector<std::atomic<std::int64_t>> left;  ///< per block: groups to do
     std::atomic<std::int64_t> next_panel{0}, ready_panels{0}, next_piece{0};
     const RowsDone* done;
-    Job(std::int64_t count) : left(static_cast<std::size_t>(count)) {}
+    explicit Job(std::int64_t count) : left(static_cast<std::size_t>(count)) {}
   };
 
   std::shared_ptr<const Code> tile(int rows) const {

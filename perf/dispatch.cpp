@@ -1,5 +1,4 @@
 // What happens before and around kernels: recording and transforming, calling a small compiled function, first calls, memory.
-#include <dirent.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -40,7 +39,8 @@ void calls() {
 }
 
 /// Runs this program again to time the first call of function `seed`, which then is in no memory; returns milliseconds.
-double first_call(unsigned seed, const std::string& cache) {
+/// `mode`: "--first-call" after another function was compiled, "--first-compile" as the first thing the process does.
+double first_call(const char* mode, unsigned seed, const std::string& cache) {
   int channel[2];
   if (pipe(channel) != 0) return -1;
   const pid_t child = fork();
@@ -48,7 +48,7 @@ double first_call(unsigned seed, const std::string& cache) {
     dup2(channel[1], STDOUT_FILENO);
     close(channel[0]);
     setenv("VT_CACHE_DIR", cache.c_str(), 1);
-    execl("/proc/self/exe", "dispatch", "--first-call", std::to_string(seed).c_str(), nullptr);
+    execl("/proc/self/exe", "dispatch", mode, std::to_string(seed).c_str(), nullptr);
     _exit(127);
   }
   close(channel[1]);
@@ -60,9 +60,9 @@ double first_call(unsigned seed, const std::string& cache) {
   return status == 0 ? std::atof(text) : -1;
 }
 
-int time_first_call(unsigned seed) {
-  // Another function first, so that libLLVM is loaded: that happens once in a process.
-  vt::jit([](vt::Tensor x) { return vt::sqrt(x) - 2.0f; })(vt::ones({100})).eval();
+int time_first_call(unsigned seed, bool after_another) {
+  // With an empty cache another function is compiled first, so that libLLVM is loaded: that happens once in a process.
+  if (after_another) vt::jit([](vt::Tensor x) { return vt::sqrt(x) - 2.0f; })(vt::ones({100})).eval();
   const vt::Tensor x = vt::ones({100}).eval();
   const auto start = std::chrono::steady_clock::now();
   vt::jit([seed](vt::Tensor x) { return long_function(x, 20, seed); })(x).eval();
@@ -71,23 +71,27 @@ int time_first_call(unsigned seed) {
 }
 
 void first_calls() {
-  const std::string cache = std::filesystem::temp_directory_path() / ("vt-bench-" + std::to_string(getpid()));
-  std::filesystem::create_directories(cache);
-  std::filesystem::permissions(cache, std::filesystem::perms::owner_all);
-  const auto add = [&](const char* name, bool cold) {
+  const std::string root = std::filesystem::temp_directory_path() / ("vt-bench-" + std::to_string(getpid()));
+  std::filesystem::create_directories(root);
+  std::filesystem::permissions(root, std::filesystem::perms::owner_all);
+  const auto add = [root](const char* name, const char* mode, bool cached) {
     benchmark::RegisterBenchmark(name, [=](benchmark::State& state) {
       static unsigned seed = 12345;
       for (auto _ : state) {
-        if (cold || seed == 12345) seed = seed * 1664525u + 1013904223u;
-        if (!cold) first_call(seed, cache);
-        const double ms = first_call(seed, cache);
+        seed = seed * 1664525u + 1013904223u;
+        const std::string cache = root + "/" + std::to_string(seed);  // empty, so that nothing is found there
+        std::filesystem::create_directory(cache);
+        std::filesystem::permissions(cache, std::filesystem::perms::owner_all);
+        if (cached) first_call(mode, seed, cache);
+        const double ms = first_call(mode, seed, cache);
         if (ms < 0) state.SkipWithError("the child failed");
         state.SetIterationTime(ms * 1e-3);
       }
     })->UseManualTime()->Iterations(5);
   };
-  add("first_call/20_ops/cold", true);
-  add("first_call/20_ops/disk", false);
+  add("first_call/20_ops/cold", "--first-call", false);
+  add("first_call/20_ops/disk", "--first-call", true);
+  add("first_call/20_ops/first_of_process", "--first-compile", false);
   std::atexit([] {
     std::error_code ignored;
     std::filesystem::remove_all(std::filesystem::temp_directory_path() / ("vt-bench-" + std::to_string(getpid())), ignored);
@@ -116,7 +120,8 @@ void memory() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc == 3 && std::string(argv[1]) == "--first-call") return time_first_call(static_cast<unsigned>(std::atoll(argv[2])));
+  if (const std::string mode = argc == 3 ? argv[1] : ""; mode == "--first-call" || mode == "--first-compile")
+    return time_first_call(static_cast<unsigned>(std::atoll(argv[2])), mode == "--first-call");
   recording();
   calls();
   first_calls();

@@ -16,6 +16,7 @@ def rows():
         Row("… against JAX", "call/10/vt", "call/10/jax", 10.0),
         Row("first call, 20 ops, cold, against 12 ms", "first_call/20_ops/cold", 12e-3, 1.0),
         Row("… from the disk cache, against 1 ms", "first_call/20_ops/disk", 1e-3, 1.0),
+        Row("… cold, and the first compilation of the process, which loads libLLVM", "first_call/20_ops/first_of_process", 12e-3, None),
         Row("… cold, against JAX", "first_call/20_ops/cold", "first_call/20_ops/jax", None),
     ]
     for t in (1, 2):

@@ -15,6 +15,21 @@ Value literal(IrBuilder& b, const Scalar& s) {
   return b.integer(s.dtype, is_unsigned(s.dtype) ? static_cast<std::int64_t>(s.natural) : s.integer);
 }
 
+// Functions of some dozen instructions. A kernel that uses one often calls it instead: LLVM's instruction selection takes
+// most of a first call and grows faster than the block it looks at, while a call costs little beside such a function.
+constexpr int most_inlined = 4;
+
+bool is_long(Op op, DType d) {
+  if (!is_float(d)) return false;
+  switch (op) {
+    case Op::exp: case Op::exp2: case Op::expm1: case Op::log: case Op::log1p: case Op::log2: case Op::cbrt: case Op::sin: case Op::cos:
+    case Op::tan: case Op::asin: case Op::acos: case Op::atan: case Op::sinh: case Op::cosh: case Op::tanh: case Op::asinh: case Op::acosh:
+    case Op::atanh: case Op::sigmoid: case Op::erf: case Op::erfc: case Op::erf_inv: case Op::lgamma: case Op::digamma: case Op::rem:
+    case Op::pow: case Op::atan2: case Op::nextafter: return true;
+    default: return false;
+  }
+}
+
 }  // namespace nest_values
 
 ValueEmitter::ValueEmitter(IrBuilder& builder, const Nest& nest, const Schedule& schedule)
@@ -107,9 +122,19 @@ Value ValueEmitter::emit(int id) {
     case NestValue::Kind::reduced: throw Error(ErrorKind::backend, "vt: internal fault: a reduction's result is used before it is known");
     default: break;
   }
-  SmallVec<Value, 3> operands;
+  std::vector<Value> operands;
   for (int o : v.operands) operands.push_back(varies(id) ? get_lanes(o) : get(o));
-  return emit_op(b_, v.op, v.dtype, v.params, std::span<const Value>(operands.data(), operands.size()));
+  if (!nest_values::is_long(v.op, v.dtype) || uses_of(v.op, v.dtype) <= nest_values::most_inlined) return emit_op(b_, v.op, v.dtype, v.params, operands);
+  const int lanes = operands[0].lanes;
+  const std::string name = "vt." + std::string(name_of(v.op)) + "." + name_of(v.dtype) + "x" + std::to_string(lanes);
+  return b_.call_helper(name, v.dtype, lanes, operands,
+                        [&](const std::vector<Value>& arguments) { return emit_op(b_, v.op, v.dtype, v.params, arguments); });
+}
+
+int ValueEmitter::uses_of(Op op, DType dtype) const {
+  return static_cast<int>(std::count_if(nest_.values.begin(), nest_.values.end(), [&](const NestValue& v) {
+    return v.kind == NestValue::Kind::op && v.op == op && v.dtype == dtype;
+  }));
 }
 
 // ---- indices -----------------------------------------------------------------------------------------------------------

@@ -150,7 +150,4 @@ inline constexpr double log2e_f64[] = {0x1.71547652b82fep+0, 0x1.777d0ffda0d24p-
 inline constexpr double digamma_zero[] = {0x1.762d86356be3fp+0, 0x1.b86a722197829p-54};
 inline constexpr double two_thirds[] = {0x1.5555555555555p-1, 0x1.5555555555555p-55};
 
-// 2/pi in binary after one word of zeros: bit i of the fraction is bit 32 + i - 1 of the stream.
-inline constexpr std::uint32_t two_over_pi[] = {0x00000000, 0xa2f9836e, 0x4e441529, 0xfc2757d1, 0xf534ddc0, 0xdb629599, 0x3c439041, 0xfe5163ab};
-
 }  // namespace vt::detail::cpu::math_tables

@@ -44,39 +44,6 @@ Angle reduced(V x) {
   return {wide.quadrant.to(DType::i32), r, (wide.r - r.to(DType::f64)).to(DType::f32)};
 }
 
-// Payne and Hanek's reduction for f32 of any size: x = M·2^e, and only the bits of 2/π that matter modulo 4 after
-// multiplication by 2^e are multiplied with M, in 96-bit fixed point.
-Angle reduced_large(V x) {
-  IrBuilder& b = *x.b;
-  const int lanes = x.v.lanes;
-  std::uint64_t words[8];
-  for (int i = 0; i < 8; ++i) words[i] = math_tables::two_over_pi[i];
-  const Value table = b.constant_array("vt.two_over_pi", DType::u32, words);
-  const V bits = abs(x).bits();
-  const V exponent = shift_right_signed(bits, 23) - bits.like_int(150);
-  const V significand = (bits & bits.like_int(0x7fffff)) | bits.like_int(0x800000);
-  // Lanes with smaller x are not used, but must not read outside the table; nor may infinities and NaN.
-  const V start = bits.like_int(30) + V{&b, b.min(b.max(exponent.v, b.integer(DType::i32, -7, lanes)), b.integer(DType::i32, 104, lanes))};
-  const V word = shift_right_signed(start, 5);
-  const auto wide = [&](V v) { return V{&b, b.convert(b.bitcast(v.v, DType::u32), DType::u64)}; };
-  const auto at = [&](int k) { return V{&b, b.convert(b.gather(table, DType::u32, (word + word.like_int(k)).v), DType::u64)}; };
-  const V shift = wide(start & start.like_int(31));
-  const auto left = [&](V v) { return V{&b, b.shift_left(v.v, shift.v)}; };
-  const auto right = [&](V v) { return V{&b, b.shift_right_logical(v.v, (v.like_int(32) - shift).v)}; };
-  const V w2 = at(2);
-  const V high = left((at(0) << 32) | at(1)) | right(w2);
-  const V next = V{&b, b.bit_and((left(w2) | right(at(3))).v, b.integer(DType::u64, 0xffffffff, lanes))};
-  const V m = wide(significand);
-  const V product = m * high + V{&b, b.shift_right_logical((m * next).v, 32)};  // x·2/π modulo 4, in units of 2^-62
-  const V quadrant = V{&b, b.shift_right_logical((product + product.like_int(std::int64_t{1} << 61)).v, 62)};
-  const V fraction = V{&b, b.convert((product - (quadrant << 62)).v, DType::i64)};
-  const V angle = fraction.to(DType::f64) * (M_PI_2 * 0x1p-62);
-  const V negative = sign_bit(x);
-  const V q = V{&b, b.convert(quadrant.v, DType::i32)};
-  const V r = angle.to(DType::f32), low = (angle - r.to(DType::f64)).to(DType::f32);
-  return {select(negative, -q, q), select(negative, -r, r), select(negative, -low, low)};
-}
-
 V sine(V r, V low) {
   const V z = r * r;
   const V p = r.is_f64() ? polynomial(z, math_tables::sin_f64) : polynomial(z, math_tables::sin_f32);
@@ -116,20 +83,18 @@ V finish(const Angle& a, Which which) {
   return which == Which::tan ? tangent(a) : sine_or_cosine(a, which == Which::cos ? 1 : 0);
 }
 
-// Rare, so out of line. f64 beyond the fast range asks the C library, lane by lane.
+// Rare, so out of line: the C library, lane by lane. Vector code for it was as long as all the rest of a kernel to compile.
 V large(V x, Which which) {
   IrBuilder& b = *x.b;
-  const char* name = which == Which::sin ? "sin" : which == Which::cos ? "cos" : "tan";
   const DType d = x.v.dtype;
+  const std::string name = std::string(which == Which::sin ? "sin" : which == Which::cos ? "cos" : "tan") + (d == DType::f32 ? "f" : "");
   const int lanes = x.v.lanes;
-  const std::string helper = std::string("vt.large_") + name + "." + name_of(d) + "x" + std::to_string(lanes);
+  const std::string helper = "vt.large_" + name + "." + name_of(d) + "x" + std::to_string(lanes);
   const auto body = [&](const std::vector<Value>& args) {
-    const V v{&b, args[0]};
-    if (d == DType::f32) return select(abs(v) < infinity, finish(reduced_large(v), which), quiet_nan).v;
     const Value in = b.stack_array(d, lanes), out = b.stack_array(d, lanes);
-    b.store(in, v.v);
+    b.store(in, args[0]);
     b.for_range(b.index(0), b.index(lanes), 1, [&](Value i) {
-      b.store(b.offset(out, d, i), b.call_runtime(name, d, {b.load(b.offset(in, d, i), d)}));
+      b.store(b.offset(out, d, i), b.call_runtime(name.c_str(), d, {b.load(b.offset(in, d, i), d)}));
     }, true);
     return b.load(out, d, lanes);
   };

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <initializer_list>
 #include <iterator>
 #include <memory>
@@ -27,11 +28,25 @@ class SmallVec {
   SmallVec(std::initializer_list<T> items) { append(items.begin(), items.end()); }
   template <std::input_iterator It>
   SmallVec(It first, It last) { append(first, last); }
-  SmallVec(const SmallVec& other) { append(other.begin(), other.end()); }
+  SmallVec(const SmallVec& other) {
+    if constexpr (copied_whole) {
+      if (!other.heap_) {
+        copy_inline(other);
+        return;
+      }
+    }
+    append(other.begin(), other.end());
+  }
   SmallVec(SmallVec&& other) noexcept { take(other); }
   ~SmallVec() { release(); }
   SmallVec& operator=(const SmallVec& other) {
     if (this != &other) {
+      if constexpr (copied_whole) {
+        if (!heap_ && !other.heap_) {
+          copy_inline(other);
+          return *this;
+        }
+      }
       clear();
       append(other.begin(), other.end());
     }
@@ -126,6 +141,16 @@ class SmallVec {
   }
 
  private:
+  // So short that copying all of it beats a copy of unknown length.
+  static constexpr bool copied_whole = std::is_trivially_copyable_v<T> && N * sizeof(T) <= 64;
+  void copy_inline(const SmallVec& other) {
+    size_ = other.size_;
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wuninitialized"  // bytes beyond size() are copied, never read
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+    std::memcpy(inline_, other.inline_, sizeof inline_);
+#pragma GCC diagnostic pop
+  }
   T* inline_data() { return reinterpret_cast<T*>(inline_); }
   const T* inline_data() const { return reinterpret_cast<const T*>(inline_); }
   void release() {
@@ -142,7 +167,8 @@ class SmallVec {
     size_ = other.size_;
     capacity_ = other.capacity_;
     if (!heap_) {
-      if constexpr (std::is_trivially_copyable_v<T>) std::copy_n(other.inline_data(), size_, inline_data());
+      if constexpr (copied_whole) copy_inline(other);
+      else if constexpr (std::is_trivially_copyable_v<T>) std::copy_n(other.inline_data(), size_, inline_data());
       else {
         std::uninitialized_move_n(other.inline_data(), size_, inline_data());
         std::destroy_n(other.inline_data(), size_);

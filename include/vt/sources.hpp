@@ -11,6 +11,7 @@
 #include "../../src/trace/buffer.cpp"
 #include "../../src/trace/lazy.cpp"
 #include "../../src/trace/node.cpp"
+#include "../../src/trace/recycled.cpp"
 #include "../../src/trace/params.cpp"
 #include "../../src/trace/scope.cpp"
 

@@ -1,6 +1,7 @@
 // Tensor: an immutable n-dimensional value, cheap to copy; what makes one, and how its numbers are read.
 #pragma once
 
+#include <atomic>
 #include <concepts>
 #include <cstdint>
 #include <iosfwd>
@@ -49,8 +50,16 @@ inline Slice slice(std::optional<std::int64_t> start, std::optional<std::int64_t
 namespace detail {
 
 struct Node;
-void retain(Node*) noexcept;
-void release(Node*) noexcept;
+/// The part of a Node that copying a Tensor touches.
+struct NodeCount {
+  std::atomic<std::uint32_t> references{1};
+};
+void destroy_node(NodeCount*) noexcept;
+inline void retain(NodeCount* n) noexcept { n->references.fetch_add(1, std::memory_order_relaxed); }
+inline void release(NodeCount* n) noexcept {
+  // The last holder needs no atomic update: nobody else can take a reference.
+  if (n->references.load(std::memory_order_acquire) == 1 || n->references.fetch_sub(1, std::memory_order_acq_rel) == 1) destroy_node(n);
+}
 
 /// A number with its element type: what `full` fills with, and what a weak scalar holds.
 struct Scalar {
@@ -135,22 +144,15 @@ class Tensor {
   /// `a[vt::slice(1, 5, 2)]`: a range of axis 0, with Python's rules (a negative step reverses).
   Tensor operator[](const Index& index) const;
 
-  detail::Node* node() const { return node_; }
+  // For vt itself; defined in src/trace/node.hpp.
+  detail::Node* node() const;
   int output() const { return output_; }
-  /// Takes over one reference.
-  static Tensor adopt(detail::Node* node, int output = 0) {
-    Tensor t;
-    t.node_ = node;
-    t.output_ = output;
-    return t;
-  }
-  static Tensor share(detail::Node* node, int output = 0) {
-    detail::retain(node);
-    return adopt(node, output);
-  }
+  static Tensor adopt(detail::Node* node, int output = 0);  ///< takes over one reference
+  static Tensor share(detail::Node* node, int output = 0);
+  void forget() { node_ = nullptr; }  ///< gives up the handle but not its reference
 
  private:
-  detail::Node* node_ = nullptr;
+  detail::NodeCount* node_ = nullptr;
   int output_ = 0;
 };
 

@@ -15,6 +15,7 @@
 
 #include "buffer.hpp"
 #include "op.hpp"
+#include "recycled.hpp"
 #include "ref.hpp"
 
 namespace vt::detail {
@@ -199,9 +200,9 @@ struct Equation {
 
 /// A function as a list of equations in single assignment form. Every Var is an input or the output of one equation.
 struct GraphBody {
-  std::vector<Aval> avals;
+  RecycledVector<Aval> avals;
   std::vector<Var> inputs;
-  std::vector<Equation> equations;
+  RecycledVector<Equation> equations;
   std::vector<Var> outputs;
 
   const Aval& aval(Var v) const { return avals[static_cast<std::size_t>(v)]; }

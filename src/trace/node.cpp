@@ -9,62 +9,22 @@ namespace vt::detail {
 
 namespace node_memory {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool pooled = false;  // the sanitizers must see every life of a node
-#else
-constexpr bool pooled = true;
-#endif
-
-constexpr int most_kept = 1 << 16;
-
-/// Blocks of one size that this thread gave back.
-struct FreeList {
-  void* head = nullptr;
-  int count = 0;
-  bool closed = false;  // the thread is ending: give memory back at once
-  ~FreeList() {
-    closed = true;
-    while (head) ::operator delete(std::exchange(head, *static_cast<void**>(head)));
-  }
-  void* take(std::size_t bytes) {
-    if (!head) return ::operator new(bytes);
-    --count;
-    return std::exchange(head, *static_cast<void**>(head));
-  }
-  void give(void* memory) {
-    if (!pooled || closed || count >= most_kept) {
-      ::operator delete(memory);
-      return;
-    }
-    *static_cast<void**>(memory) = head;
-    head = memory;
-    ++count;
-  }
-};
-inline FreeList& node_list() {
-  static thread_local FreeList list;
-  return list;
-}
-inline FreeList& params_list() {
-  static thread_local FreeList list;
-  return list;
-}
+constinit thread_local FreeList nodes, params;
 
 // Nodes whose last reference went while another one was being destroyed: a chain of a million lazy ops must not recurse.
 struct Doomed {
-  std::vector<Node*> nodes;
-  bool draining = false;
+  std::vector<Node*> waiting;
 };
 inline thread_local Doomed* doomed = nullptr;
 
 void free_node(Node* n) {
   n->~Node();
-  node_list().give(n);
+  nodes.give(n);
 }
 
 void destroy(Node* n) {
   if (doomed) {
-    doomed->nodes.push_back(n);
+    doomed->waiting.push_back(n);
     return;
   }
   if (n->inputs.empty()) {
@@ -74,9 +34,9 @@ void destroy(Node* n) {
   Doomed mine;
   doomed = &mine;
   free_node(n);
-  while (!mine.nodes.empty()) {
-    Node* next = mine.nodes.back();
-    mine.nodes.pop_back();
+  while (!mine.waiting.empty()) {
+    Node* next = mine.waiting.back();
+    mine.waiting.pop_back();
     free_node(next);
   }
   doomed = nullptr;
@@ -84,15 +44,12 @@ void destroy(Node* n) {
 
 }  // namespace node_memory
 
-void retain(Node* n) noexcept { n->references.fetch_add(1, std::memory_order_relaxed); }
-void release(Node* n) noexcept {
-  if (n->references.fetch_sub(1, std::memory_order_acq_rel) == 1) node_memory::destroy(n);
-}
+void destroy_node(NodeCount* n) noexcept { node_memory::destroy(static_cast<Node*>(n)); }
 
-Node* new_node() { return ::new (node_memory::node_list().take(sizeof(Node))) Node; }
+Node* new_node() { return ::new (node_memory::nodes.take(sizeof(Node))) Node; }
 
-void* Params::operator new(std::size_t bytes) { return node_memory::params_list().take(bytes); }
-void Params::operator delete(void* memory) noexcept { node_memory::params_list().give(memory); }
+void* Params::operator new(std::size_t bytes) { return node_memory::params.take(bytes); }
+void Params::operator delete(void* memory) noexcept { node_memory::params.give(memory); }
 
 namespace node_emit {
 
@@ -138,14 +95,16 @@ Node* place_node(Op op, ParamsRef params, std::span<const Tensor> operands, Smal
   n->where = where;
   n->params = std::move(params);
   n->avals = std::move(avals);
-  n->inputs.append(operands.begin(), operands.end());
   if (level > 0) {
     ScopeState& scope = thread_state().scopes[static_cast<std::size_t>(level) - 1];
     n->level = static_cast<std::uint16_t>(level);
     n->scope = scope.id;
-    retain(n);
+    n->references.store(2, std::memory_order_relaxed);  // the scope's and the caller's
     scope.nodes.push_back(n);
+    n->inputs.reserve(operands.size());
+    for (const Tensor& t : operands) n->inputs.push_back(t.node()->level == level ? Tensor::adopt(t.node(), t.output()) : t);
   } else {
+    n->inputs.append(operands.begin(), operands.end());
     std::uint32_t depth = 0;
     for (const Tensor& t : operands) depth = std::max(depth, t.node()->ready.load(std::memory_order_acquire) ? 0 : t.node()->depth);
     n->depth = depth + 1;

@@ -10,15 +10,16 @@
 
 namespace vt::detail {
 
-struct Node {
-  std::atomic<std::uint32_t> references{1};
+struct Node : NodeCount {
   Op op = Op::constant;
   std::uint16_t level = 0;     ///< depth of the scope it belongs to; 0: outside every transform
   std::uint32_t depth = 0;     ///< longest chain of unevaluated ops below (level 0)
   std::uint64_t scope = 0;     ///< identity of that scope (0 at level 0)
   Where where;
   ParamsRef params;
-  SmallVec<Tensor, 3> inputs;  ///< empty once evaluated
+  /// Empty once evaluated, or once its scope has closed. Operands of the same scope are borrowed (the scope holds all its nodes
+  /// until it closes), others are owned: recording then counts no references, which is most of what it would do.
+  SmallVec<Tensor, 3> inputs;
   SmallVec<Aval, 1> avals;     ///< one per output
   SmallVec<BufferRef, 1> buffers;  ///< the values, once evaluated (level 0); guarded by lazy_mutex() until `ready`
   std::atomic<bool> ready{false};  ///< `buffers` hold the values
@@ -26,6 +27,22 @@ struct Node {
   std::uint32_t live = 0;
   Var first_var = -1;  ///< Var of output 0; the others follow
 };
+
+}  // namespace vt::detail
+
+inline vt::detail::Node* vt::Tensor::node() const { return static_cast<detail::Node*>(node_); }
+inline vt::Tensor vt::Tensor::adopt(detail::Node* node, int output) {
+  Tensor t;
+  t.node_ = node;
+  t.output_ = output;
+  return t;
+}
+inline vt::Tensor vt::Tensor::share(detail::Node* node, int output) {
+  detail::retain(node);
+  return adopt(node, output);
+}
+
+namespace vt::detail {
 
 inline const Aval& aval_of(const Tensor& t) { return t.node()->avals[static_cast<std::size_t>(t.output())]; }
 

@@ -40,7 +40,10 @@ void pop() {
   ScopeState dead = std::move(state.scopes.back());
   state.scopes.pop_back();
   state.floor = state.scopes.empty() ? 0 : state.scopes.back().floor;
-  // Latest first, so that most nodes go before what they refer to and nothing cascades.
+  for (Node* n : dead.nodes) {
+    for (Tensor& in : n->inputs)
+      if (in.node()->level == n->level) in.forget();  // borrowed; all of them before the first node goes
+  }
   for (auto it = dead.nodes.rbegin(); it != dead.nodes.rend(); ++it) release(*it);
 }
 
@@ -89,7 +92,9 @@ class Closer {
     Equation& e = g.equations.emplace_back();
     e.op = n->op;
     e.where = n->where;
-    e.params = n->params;
+    // A node that only the scope holds goes with it.
+    if (n->level == level_ && n->references.load(std::memory_order_acquire) == 1) e.params = std::move(n->params);
+    else e.params = n->params;
     e.inputs = std::move(inputs);
     n->live = epoch_;
     n->first_var = static_cast<Var>(g.avals.size());
@@ -173,20 +178,20 @@ Recorded record(const FlatFunction& f, std::span<const Aval> avals, const Record
   return scope.finish(outputs);
 }
 
+Node* repeated(const GraphBody& graph, const Equation& e, std::span<const Tensor> operands) {
+  SmallVec<Aval, 1> avals;
+  for (Var v : e.outputs) avals.push_back(graph.aval(v));
+  return place_node(e.op, e.params, operands, std::move(avals), level_for(e.op, operands, e.where), e.where);
+}
+
 std::vector<Tensor> replay(const GraphBody& graph, std::span<const Tensor> arguments) {
-  std::vector<Tensor> values(graph.avals.size());
+  RecycledVector<Tensor> values(graph.avals.size());
   for (std::size_t i = 0; i < graph.inputs.size(); ++i) values[static_cast<std::size_t>(graph.inputs[i])] = arguments[i];
   SmallVec<Tensor, 4> operands;
   for (const Equation& e : graph.equations) {
     operands.clear();
     for (Var v : e.inputs) operands.push_back(values[static_cast<std::size_t>(v)]);
-    const std::span<const Tensor> view(operands.data(), operands.size());
-    SmallVec<Aval, 1> avals;
-    for (Var v : e.outputs) avals.push_back(graph.aval(v));
-    Node* n = place_node(e.op, e.params, view, std::move(avals), level_for(e.op, view, e.where), e.where);
-    for (std::size_t i = 1; i < e.outputs.size(); ++i)
-      values[static_cast<std::size_t>(e.outputs[i])] = Tensor::share(n, static_cast<int>(i));
-    values[static_cast<std::size_t>(e.outputs[0])] = Tensor::adopt(n);
+    repeat(graph, e, {operands.data(), operands.size()}, [&](Var v, Tensor t) { values[static_cast<std::size_t>(v)] = std::move(t); });
   }
   std::vector<Tensor> results;
   results.reserve(graph.outputs.size());

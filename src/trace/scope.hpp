@@ -52,6 +52,15 @@ class RecordingScope {
 /// Runs `f` once on tracers of `avals`.
 Recorded record(const FlatFunction& f, std::span<const Aval> avals, const RecordOptions&);
 
+/// Emits an equation of `graph` as it was recorded: its result types are known, nothing is inferred again.
+/// `give(v, Tensor)` gets the results.
+Node* repeated(const GraphBody& graph, const Equation&, std::span<const Tensor> operands);
+template <class Give>
+void repeat(const GraphBody& graph, const Equation& e, std::span<const Tensor> operands, const Give& give) {
+  Node* n = repeated(graph, e, operands);
+  for (std::size_t i = 1; i < e.outputs.size(); ++i) give(e.outputs[i], Tensor::share(n, static_cast<int>(i)));
+  give(e.outputs[0], Tensor::adopt(n));
+}
 /// Records the equations of `graph` on `arguments` into the current scope (or lazily outside all). `arguments`: inputs then captured.
 std::vector<Tensor> replay(const GraphBody& graph, std::span<const Tensor> arguments);
 

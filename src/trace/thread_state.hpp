@@ -14,7 +14,7 @@ struct ScopeState {
   ScopeKind kind = ScopeKind::jit;
   const char* transform = "";
   int floor = 0;  ///< ops recorded while this scope is innermost land at this level or deeper
-  std::vector<Node*> nodes;  ///< in order of creation; each holds a reference
+  RecycledVector<Node*> nodes;  ///< in order of creation; each holds a reference
   std::vector<Tensor> inputs;
   std::vector<Tensor> concrete;
   std::unordered_map<const Node*, std::vector<Tensor>> looked_at;  ///< outer stand-ins of tracers whose value was asked for

@@ -291,12 +291,7 @@ class Walk {
       for (std::size_t i = 0; i < e.outputs.size(); ++i) x_[index(e.outputs[i])] = results[i];
       return;
     }
-    // Shapes are those of the recording, so nothing is inferred again.
-    SmallVec<Aval, 1> avals;
-    for (Var v : e.outputs) avals.push_back(graph_.aval(v));
-    Node* n = place_node(e.op, e.params, operands, std::move(avals), level_for(e.op, operands, e.where), e.where);
-    for (std::size_t i = 1; i < e.outputs.size(); ++i) x_[index(e.outputs[i])] = Tensor::share(n, static_cast<int>(i));
-    x_[index(e.outputs[0])] = Tensor::adopt(n);
+    repeat(graph_, e, operands, [&](Var v, Tensor t) { x_[index(v)] = std::move(t); });
   }
 
   void set_tangent(const Equation& e, std::size_t i, Tensor t) {
@@ -312,7 +307,7 @@ class Walk {
   const GraphBody& graph_;
   JvpMode mode_;
   JvpShapes shapes_;
-  std::vector<Tensor> x_, t_;  // by Var
+  RecycledVector<Tensor> x_, t_;  // by Var
   SmallVec<Tensor, 4> operands_, tangents_;
 };
 

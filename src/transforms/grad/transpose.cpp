@@ -213,7 +213,7 @@ inline std::size_t index(Var v) { return static_cast<std::size_t>(v); }
 
 /// Values by Var, and which Vars depend on the linear inputs.
 struct Values {
-  std::vector<Tensor> x;
+  RecycledVector<Tensor> x;
   std::vector<bool> linear;
 
   Values(const GraphBody& graph, std::size_t linear_inputs, std::span<const Tensor> rest) : x(graph.avals.size()), linear(graph.avals.size()) {
@@ -222,21 +222,15 @@ struct Values {
       else x[index(graph.inputs[i])] = rest[i - linear_inputs];
     }
   }
+  auto take() {
+    return [this](Var v, Tensor t) { x[index(v)] = std::move(t); };
+  }
   bool depends(const Equation& e) const {
     for (Var v : e.inputs)
       if (linear[index(v)]) return true;
     return false;
   }
 };
-
-/// Emits an equation as it was recorded.
-inline void repeat(const GraphBody& graph, const Equation& e, std::span<const Tensor> operands, std::vector<Tensor>& x) {
-  SmallVec<Aval, 1> avals;
-  for (Var v : e.outputs) avals.push_back(graph.aval(v));
-  Node* n = place_node(e.op, e.params, operands, std::move(avals), level_for(e.op, operands, e.where), e.where);
-  for (std::size_t i = 1; i < e.outputs.size(); ++i) x[index(e.outputs[i])] = Tensor::share(n, static_cast<int>(i));
-  x[index(e.outputs[0])] = Tensor::adopt(n);
-}
 
 }  // namespace transpose_walk
 
@@ -254,10 +248,10 @@ std::vector<Tensor> transpose_graph(const GraphBody& graph, std::size_t linear, 
     }
     operands.clear();
     for (Var v : e.inputs) operands.push_back(values.x[index(v)]);
-    repeat(graph, e, {operands.data(), operands.size()}, values.x);
+    repeat(graph, e, {operands.data(), operands.size()}, values.take());
   }
 
-  std::vector<Tensor> ct(graph.avals.size());
+  RecycledVector<Tensor> ct(graph.avals.size());
   auto accumulate = [&](Var v, const Tensor& more) { ct[index(v)] = grad_build::sum_of(ct[index(v)], more); };
   for (std::size_t i = 0; i < graph.outputs.size(); ++i)
     if (values.linear[index(graph.outputs[i])] && is_float(graph.aval(graph.outputs[i]).dtype)) accumulate(graph.outputs[i], cotangents[i]);
@@ -330,7 +324,7 @@ std::vector<Tensor> push_graph(const GraphBody& graph, std::span<const Tensor> t
       for (std::size_t i = 0; i < operands.size(); ++i)
         if (!operands[i].defined()) operands[i] = grad_build::zeros(graph.aval(e.inputs[i]));
     }
-    repeat(graph, e, {operands.data(), operands.size()}, values.x);
+    repeat(graph, e, {operands.data(), operands.size()}, values.take());
   }
   std::vector<Tensor> pushed;
   for (Var v : graph.outputs) pushed.push_back(values.x[index(v)]);

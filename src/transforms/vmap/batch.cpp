@@ -10,32 +10,18 @@
 
 namespace vt::detail {
 
-namespace batch_walk {
-
-// No operand is mapped: the equation as it is, once for all lanes. Its result types are known, so nothing is inferred again.
-void replay_once(const GraphBody& graph, const Equation& e, std::span<const Tensor> operands, std::vector<Batched>& values) {
-  SmallVec<Aval, 1> avals;
-  for (Var v : e.outputs) avals.push_back(graph.aval(v));
-  Node* n = place_node(e.op, e.params, operands, std::move(avals), level_for(e.op, operands, e.where), e.where);
-  for (std::size_t i = 1; i < e.outputs.size(); ++i)
-    values[static_cast<std::size_t>(e.outputs[i])] = {Tensor::share(n, static_cast<int>(i)), std::nullopt};
-  values[static_cast<std::size_t>(e.outputs[0])] = {Tensor::adopt(n), std::nullopt};
-}
-
-}  // namespace batch_walk
-
 std::vector<Batched> batch_graph(const GraphBody& graph, std::span<const Batched> inputs, std::int64_t lanes) {
-  std::vector<Batched> values(graph.avals.size());
+  RecycledVector<Batched> values(graph.avals.size());
   for (std::size_t i = 0; i < graph.inputs.size(); ++i) values[static_cast<std::size_t>(graph.inputs[i])] = inputs[i];
   Spreads spreads;
   SmallVec<Batched, 4> operands;
   SmallVec<Tensor, 4> plain;
   for (const Equation& e : graph.equations) {
     const bool any_mapped = std::any_of(e.inputs.begin(), e.inputs.end(), [&](Var v) { return values[static_cast<std::size_t>(v)].axis.has_value(); });
-    if (!any_mapped) {
+    if (!any_mapped) {  // once for all lanes
       plain.clear();
       for (Var v : e.inputs) plain.push_back(values[static_cast<std::size_t>(v)].value);
-      batch_walk::replay_once(graph, e, std::span<const Tensor>(plain.data(), plain.size()), values);
+      repeat(graph, e, {plain.data(), plain.size()}, [&](Var v, Tensor t) { values[static_cast<std::size_t>(v)] = {std::move(t), std::nullopt}; });
       continue;
     }
     if (lanes == 0) {  // nothing to compute, whatever the op

@@ -1,0 +1,88 @@
+// The per-thread stores behind recycled.hpp.
+#include "recycled.hpp"
+
+#include <bit>
+#include <utility>
+
+namespace vt::detail {
+
+namespace recycled_memory {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kept = false;  // the sanitizers must see every life of a block
+#else
+constexpr bool kept = true;
+#endif
+
+constexpr int most_of_one_size = 1 << 16;
+
+// Blocks by the power of two that holds them. Shorter ones are malloc's business, longer ones are rare.
+constexpr int least_class = 12, classes = 12;  // 4 KB to 8 MB
+constexpr std::size_t most_bytes = std::size_t{16} << 20;
+
+struct Blocks {
+  void* heads[classes] = {};
+  std::size_t bytes = 0;
+  bool closed = false;
+  constexpr Blocks() = default;
+  ~Blocks() {
+    closed = true;
+    for (void*& head : heads)
+      while (head) ::operator delete(std::exchange(head, *static_cast<void**>(head)));
+  }
+};
+
+constinit thread_local Blocks blocks;
+
+int class_of(std::size_t bytes) { return static_cast<int>(std::bit_width(bytes - 1)) - least_class; }
+
+}  // namespace recycled_memory
+
+FreeList::~FreeList() {
+  closed_ = true;
+  while (head_) ::operator delete(std::exchange(head_, *static_cast<void**>(head_)));
+}
+
+void* FreeList::take(std::size_t bytes) {
+  if (!head_) return ::operator new(bytes);
+  --count_;
+  return std::exchange(head_, *static_cast<void**>(head_));
+}
+
+void FreeList::give(void* memory) noexcept {
+  if (!recycled_memory::kept || closed_ || count_ >= recycled_memory::most_of_one_size) {
+    ::operator delete(memory);
+    return;
+  }
+  *static_cast<void**>(memory) = head_;
+  head_ = memory;
+  ++count_;
+}
+
+void* take_block(std::size_t bytes) {
+  using namespace recycled_memory;
+  if (!kept || bytes < (std::size_t{1} << least_class)) return ::operator new(bytes);
+  const int k = class_of(bytes);
+  if (k >= classes) return ::operator new(bytes);
+  const std::size_t size = std::size_t{1} << (k + least_class);
+  if (void*& head = blocks.heads[k]) {
+    blocks.bytes -= size;
+    return std::exchange(head, *static_cast<void**>(head));
+  }
+  return ::operator new(size);
+}
+
+void give_block(void* memory, std::size_t bytes) noexcept {
+  using namespace recycled_memory;
+  const int k = kept && bytes >= (std::size_t{1} << least_class) ? class_of(bytes) : classes;
+  const std::size_t size = k < classes ? std::size_t{1} << (k + least_class) : bytes;
+  if (k >= classes || blocks.closed || blocks.bytes + size > most_bytes) {
+    ::operator delete(memory);
+    return;
+  }
+  *static_cast<void**>(memory) = blocks.heads[k];
+  blocks.heads[k] = memory;
+  blocks.bytes += size;
+}
+
+}  // namespace vt::detail

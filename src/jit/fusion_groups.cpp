@@ -1,5 +1,4 @@
-// Finds the groups of equations that become one kernel: what is stored, what is computed again on the spot, and which groups
-// can run as one.
+// Makes the groups of equations that become one kernel each: what is stored, and what is computed again on the spot.
 #include "fusion_groups.hpp"
 
 #include <algorithm>
@@ -10,8 +9,6 @@ namespace vt::detail {
 
 namespace fusion_costs {
 
-constexpr int most_weight = 400;       // of one kernel; compile time grows faster than its gain
-constexpr int most_buffers = 40;
 constexpr int worth_storing = 4;       // work that is not done twice
 constexpr int worth_storing_scalar = 12;
 constexpr int worth_storing_before_growth = 8;
@@ -34,11 +31,28 @@ int of(Op op, DType d) {
 
 }  // namespace fusion_costs
 
+// Bodies of user reductions become part of the loop: scalar operations only.
+bool is_scalar_body(const GraphBody& body) {
+  for (const Aval& a : body.avals)
+    if (a.shape.rank() != 0) return false;
+  for (const Equation& e : body.equations)
+    if (!is_elementwise(e.op) && e.op != Op::full && e.op != Op::constant) return false;
+  return body.equations.size() <= static_cast<std::size_t>(most_fused_weight / 4);
+}
+
+// Scans that are carried lane by lane instead of round by round; see build_scan.
+bool runs_one_by_one(const GraphBody& graph, const Equation& e) {
+  if (e.op == Op::reduce || e.op == Op::cumlogsumexp) return true;
+  const DType d = graph.aval(e.inputs[0]).dtype;
+  return (e.op == Op::cumprod && is_float(d)) || (e.op == Op::cumsum && d == DType::f64);
+}
+
 // Loop nests hold these; everything else is a step of its own.
 bool can_fuse(const GraphBody& graph, const Equation& e) {
   switch (family_of(e.op)) {
     case Family::unary: case Family::binary: case Family::select: case Family::leaf: return true;
-    case Family::reduce: return e.op != Op::reduce && graph.aval(e.inputs[0]).shape.rank() <= 8;
+    case Family::reduce: return graph.aval(e.inputs[0]).shape.rank() <= 8 && (e.op != Op::reduce || is_scalar_body(*e.as<ReduceParams>().body));
+    case Family::cumulative: return graph.aval(e.inputs[0]).shape.rank() <= 8;
     case Family::shape: return true;
     case Family::index: return e.op == Op::slice || e.op == Op::dynamic_slice || e.op == Op::dynamic_update_slice || e.op == Op::gather;
     case Family::contract: return true;
@@ -83,7 +97,7 @@ void FusionPlanner::classify() {
       if (list.empty() || list.back() != static_cast<int>(i)) list.push_back(static_cast<int>(i));
     }
     if (!can_fuse(graph_, e) || (e.op == Op::dot_general && options_.matrix_products)) continue;
-    const bool reduces = family_of(e.op) == Family::reduce || e.op == Op::dot_general;
+    const bool reduces = family_of(e.op) == Family::reduce || family_of(e.op) == Family::cumulative || e.op == Op::dot_general;
     (reduces ? reduction_ : inlined_)[i] = 1;
   }
   for (Var v : graph_.inputs) source.stored[static_cast<std::size_t>(v)] = 1;
@@ -143,8 +157,9 @@ void FusionPlanner::mark_stored() {
       const Var o = e.inputs[k];
       if (source.stored[static_cast<std::size_t>(o)] || source.definition[static_cast<std::size_t>(o)] < 0) continue;
       const int c = cost(o);
-      bool store = c > fusion_costs::most_weight;
+      bool store = c > most_fused_weight;
       if (e.op == Op::dot_general || (e.op == Op::gather && k == 0)) store = store || c > 2;
+      if (reduction_[i] && runs_one_by_one(graph_, e)) store = store || c > fusion_costs::worth_storing_before_growth;
       if (e.op == Op::gather && k == 1) store = store || c > fusion_costs::worth_storing_before_growth;
       if (e.op == Op::broadcast_in_dim && graph_.aval(o).elements() > 1 && graph_.aval(e.outputs[0]).elements() > graph_.aval(o).elements()) {
         const Axes& axes = e.as<BroadcastParams>().axes;
@@ -304,17 +319,35 @@ void FusionPlanner::make_groups() {
         g.weight = 2 + cost(e.inputs[0]) + cost(e.inputs[1]);
       } else {
         g.domain = graph_.aval(e.inputs[0]).shape;
-        if (e.op == Op::argmax || e.op == Op::argmin) g.reduced = Axes(e.as<ArgParams>().axis);
-        else g.reduced = e.as<AxesParams>().axes;
-        walk(e.inputs[0], true, all_axes(g.domain.rank()), stage.full_reads, false);
-        g.weight = 2 + cost(e.inputs[0]);
+        g.lone = runs_one_by_one(graph_, e);
+        g.weight = 2;
+        if (e.op == Op::argmax || e.op == Op::argmin) {
+          g.reduced = Axes(e.as<ArgParams>().axis);
+          g.direction = 1;  // the first of equals wins
+        } else if (e.op == Op::reduce) {
+          g.reduced = e.as<ReduceParams>().axes;
+          g.direction = 1;
+          g.weight += static_cast<int>(e.as<ReduceParams>().body->equations.size());
+        } else if (family_of(e.op) == Family::cumulative) {
+          g.reduced = Axes(e.as<CumulativeParams>().axis);
+          g.direction = e.as<CumulativeParams>().reverse ? -1 : 1;
+        } else {
+          g.reduced = e.as<AxesParams>().axes;
+        }
+        for (Var o : e.inputs) {
+          // Operands at every point; what a user's reduction starts from is one number.
+          walk(o, true, all_axes(graph_.aval(o).shape.rank()), stage.full_reads, false);
+          g.weight += cost(o);
+        }
       }
       g.stages.push_back(std::move(stage));
-      g.defines.push_back(out);
+      for (Var v : e.outputs) g.defines.push_back(v);
       groups.push_back(std::move(g));
       const int id = static_cast<int>(groups.size() - 1);
-      definers_[static_cast<std::size_t>(out)].push_back(id);
-      place_[static_cast<std::size_t>(out)] = {id, 0, Place::Kind::reduction};
+      for (Var v : e.outputs) {
+        definers_[static_cast<std::size_t>(v)].push_back(id);
+        place_[static_cast<std::size_t>(v)] = {id, 0, place_kind(e)};
+      }
       continue;
     }
     if (!source.stored[static_cast<std::size_t>(out)] || base_of(out) != out || graph_.aval(out).elements() == 0) continue;
@@ -333,271 +366,6 @@ void FusionPlanner::make_groups() {
   leader_.resize(groups.size());
   std::iota(leader_.begin(), leader_.end(), 0);
   first_ = last_ = leader_;
-}
-
-int FusionPlanner::find(int g) const {
-  while (leader_[static_cast<std::size_t>(g)] != g) {
-    int& up = leader_[static_cast<std::size_t>(g)];
-    up = leader_[static_cast<std::size_t>(up)];
-    g = up;
-  }
-  return g;
-}
-
-std::vector<int> FusionPlanner::inputs_of(int group) const {
-  std::vector<int> result;
-  for (const FusionStage& s : groups[static_cast<std::size_t>(group)].stages)
-    for (const auto* reads : {&s.full_reads, &s.after_reads})
-      for (const FusionRead& r : *reads)
-        for (int d : definers_[static_cast<std::size_t>(r.var)]) {
-          const int g = find(d);
-          if (g != group && std::find(result.begin(), result.end(), g) == result.end()) result.push_back(g);
-        }
-  return result;
-}
-
-// Does `from` depend on `to`, other than by reading it directly (if skip_direct)?
-bool FusionPlanner::reaches(int from, int to, int skip_direct) const {
-  std::vector<int> pending;
-  std::vector<char> seen(groups.size(), 0);
-  // Groups are made in the Graph's order: one whose last part comes before all of `to` cannot depend on it.
-  const int earliest = first_[static_cast<std::size_t>(to)];
-  for (int g : inputs_of(from))
-    if (!(skip_direct && g == to) && last_[static_cast<std::size_t>(g)] >= earliest) pending.push_back(g);
-  while (!pending.empty()) {
-    const int g = pending.back();
-    pending.pop_back();
-    if (g == to) return true;
-    if (seen[static_cast<std::size_t>(g)]) continue;
-    seen[static_cast<std::size_t>(g)] = 1;
-    for (int i : inputs_of(g))
-      if (last_[static_cast<std::size_t>(i)] >= earliest) pending.push_back(i);
-  }
-  return false;
-}
-
-namespace fusion_relations {
-
-bool is_identity(const FusionRead& r, const Shape& domain, const Shape& shape) {
-  if (!r.regular || static_cast<int>(r.axes.size()) != domain.rank() || shape != domain) return false;
-  for (std::size_t i = 0; i < r.axes.size(); ++i)
-    if (r.axes[i] != static_cast<int>(i) && domain[i] != 1) return false;
-  return true;
-}
-
-// Axis i of the Var runs along the i-th kept axis.
-bool is_row(const FusionRead& r, const FusionGroup& g, const Shape& shape) {
-  if (!r.regular) return false;
-  SmallVec<int, 6> kept;
-  for (int a = 0; a < g.domain.rank(); ++a)
-    if (!g.reduced.contains(a)) kept.push_back(a);
-  if (r.axes.size() != kept.size() || r.axes.size() != shape.size()) return false;
-  for (std::size_t i = 0; i < kept.size(); ++i)
-    if (r.axes[i] != kept[i] && shape[i] != 1) return false;
-  return true;
-}
-
-bool trailing(const FusionGroup& g) {
-  for (std::size_t i = 0; i < g.reduced.size(); ++i)
-    if (g.reduced[i] != g.domain.rank() - static_cast<int>(g.reduced.size()) + static_cast<int>(i)) return false;
-  return true;
-}
-
-}  // namespace fusion_relations
-
-// Where `stage` of group b can go in group a: at the earliest stage at which what it reads of a is known. `as_after`: its
-// stores become epilogues of that stage.
-bool FusionPlanner::place_stage(const FusionGroup& a, int a_id, const FusionStage& stage, const FusionGroup& b, int first_stage, int* at,
-                                bool* as_after) const {
-  using namespace fusion_relations;
-  const bool same_domain = a.domain == b.domain && (!a.has_reductions || !b.has_reductions || a.reduced == b.reduced);
-  const Shape kept_of_a = kept_shape(a);
-  *as_after = !same_domain && a.has_reductions && !b.has_reductions && b.domain == kept_of_a;
-  if (!same_domain && !*as_after) return false;
-  FusionGroup frame;  // the axes by which reads are judged
-  frame.domain = a.domain;
-  frame.reduced = a.has_reductions ? a.reduced : b.reduced;
-  int earliest = first_stage;
-  const auto check = [&](const std::vector<FusionRead>& reads, bool after) {
-    for (const FusionRead& r : reads) {
-      bool mine = false;
-      for (int d : definers_[static_cast<std::size_t>(r.var)]) mine = mine || find(d) == a_id;
-      if (!mine) continue;
-      const Place& p = place_[static_cast<std::size_t>(r.var)];
-      if (p.group < 0 || find(p.group) != a_id) return false;  // a part of a concatenation
-      const Shape& shape = graph_.aval(r.var).shape;
-      if (after) {
-        if (p.kind == Place::Kind::full || !is_identity(r, kept_shape(frame), shape)) return false;
-        earliest = std::max(earliest, p.stage);
-      } else if (p.kind == Place::Kind::full) {
-        if (!is_identity(r, frame.domain, shape)) return false;
-        earliest = std::max(earliest, p.stage);
-      } else {
-        if (!is_row(r, frame, shape)) return false;
-        earliest = std::max(earliest, p.stage + 1);
-      }
-    }
-    return true;
-  };
-  if (*as_after) {
-    if (!check(stage.full_reads, true)) return false;
-  } else if (!check(stage.full_reads, false) || !check(stage.after_reads, true)) {
-    return false;
-  }
-  if (earliest >= static_cast<int>(a.stages.size())) {
-    // A new stage: rows must be whole in the inner loops, and there must be enough of them to run in parallel.
-    if (*as_after || !trailing(frame)) return false;
-    const std::int64_t rows = kept_shape(frame).elements();
-    if (rows < 16 && frame.domain.elements() > 65536) return false;
-  }
-  *at = earliest;
-  return true;
-}
-
-bool FusionPlanner::try_merge(int producer, int consumer) {
-  FusionGroup& a = groups[static_cast<std::size_t>(producer)];
-  FusionGroup& b = groups[static_cast<std::size_t>(consumer)];
-  if (a.equation >= 0 || b.equation >= 0 || a.weight + b.weight > fusion_costs::most_weight) return false;
-  std::vector<Var> buffers;
-  for (const FusionGroup* g : {&a, &b}) {
-    for (const FusionStage& s : g->stages)
-      for (const auto* reads : {&s.full_reads, &s.after_reads})
-        for (const FusionRead& r : *reads)
-          if (std::find(buffers.begin(), buffers.end(), r.var) == buffers.end()) buffers.push_back(r.var);
-    for (Var v : g->defines)
-      if (std::find(buffers.begin(), buffers.end(), v) == buffers.end()) buffers.push_back(v);
-  }
-  if (static_cast<int>(buffers.size()) > fusion_costs::most_buffers) return false;
-  // Dot products pair badly with others: their loops are ordered for them alone. Epilogues are fine.
-  const auto has_dot = [&](const FusionGroup& g) {
-    for (const FusionStage& s : g.stages)
-      for (int r : s.reductions)
-        if (graph_.equations[static_cast<std::size_t>(r)].op == Op::dot_general) return true;
-    return false;
-  };
-  std::vector<std::pair<int, bool>> places;
-  int at = 0;
-  for (const FusionStage& s : b.stages) {
-    bool after = false;
-    if (!place_stage(a, producer, s, b, at, &at, &after)) return false;
-    if (!after && (has_dot(a) || has_dot(b))) return false;
-    // A later stage of b that would have to join an existing one may read b's earlier stages: keep their order apart.
-    places.push_back({at, after});
-    if (b.stages.size() > 1) {
-      if (at < static_cast<int>(a.stages.size())) return false;
-      ++at;
-    }
-  }
-  if (reaches(consumer, producer, true) || reaches(producer, consumer, false)) return false;
-  for (std::size_t k = 0; k < b.stages.size(); ++k) {
-    FusionStage& from = b.stages[k];
-    const auto [stage, after] = places[k];
-    if (stage >= static_cast<int>(a.stages.size())) a.stages.resize(static_cast<std::size_t>(stage) + 1);
-    FusionStage& to = a.stages[static_cast<std::size_t>(stage)];
-    const auto move = [&](std::vector<FusionRoot>& roots, std::vector<FusionRoot>& into, Place::Kind kind) {
-      for (const FusionRoot& r : roots) {
-        into.push_back(r);
-        if (r.axis < 0) place_[static_cast<std::size_t>(r.value)] = {producer, stage, kind};
-      }
-    };
-    if (after) {
-      move(from.full, to.after, Place::Kind::after);
-      to.after_reads.insert(to.after_reads.end(), from.full_reads.begin(), from.full_reads.end());
-    } else {
-      move(from.full, to.full, Place::Kind::full);
-      move(from.after, to.after, Place::Kind::after);
-      for (int r : from.reductions) {
-        to.reductions.push_back(r);
-        place_[static_cast<std::size_t>(graph_.equations[static_cast<std::size_t>(r)].outputs[0])] = {producer, stage, Place::Kind::reduction};
-      }
-      to.full_reads.insert(to.full_reads.end(), from.full_reads.begin(), from.full_reads.end());
-      to.after_reads.insert(to.after_reads.end(), from.after_reads.begin(), from.after_reads.end());
-    }
-  }
-  if (b.has_reductions) {
-    a.has_reductions = true;
-    a.reduced = b.reduced;
-  }
-  a.weight += b.weight;
-  a.defines.insert(a.defines.end(), b.defines.begin(), b.defines.end());
-  b.alive = false;
-  leader_[static_cast<std::size_t>(consumer)] = producer;
-  first_[static_cast<std::size_t>(producer)] = std::min(first_[static_cast<std::size_t>(producer)], first_[static_cast<std::size_t>(consumer)]);
-  last_[static_cast<std::size_t>(producer)] = std::max(last_[static_cast<std::size_t>(producer)], last_[static_cast<std::size_t>(consumer)]);
-  return true;
-}
-
-void FusionPlanner::merge_all() {
-  // Producers into consumers, in order; a merged group may be merged further with the next consumer.
-  for (int b = 0; b < static_cast<int>(groups.size()); ++b) {
-    for (bool again = true; again;) {
-      again = false;
-      const int consumer = find(b);
-      for (int a : inputs_of(consumer))
-        if (try_merge(a, consumer)) {
-          again = true;
-          break;
-        }
-    }
-  }
-  // Neighbours that read the same: each large array is then read once.
-  std::vector<int> last_reader(graph_.avals.size(), -1);
-  for (int b = 0; b < static_cast<int>(groups.size()); ++b) {
-    if (!groups[static_cast<std::size_t>(b)].alive || groups[static_cast<std::size_t>(b)].equation >= 0) continue;
-    std::vector<Var> read;
-    for (const FusionStage& s : groups[static_cast<std::size_t>(b)].stages)
-      for (const FusionRead& r : s.full_reads)
-        if (graph_.aval(r.var).elements() > 1 || groups[static_cast<std::size_t>(b)].domain.elements() <= 1) read.push_back(r.var);
-    int here = b;
-    for (Var v : read) {
-      const int other = last_reader[static_cast<std::size_t>(v)] < 0 ? -1 : find(last_reader[static_cast<std::size_t>(v)]);
-      if (other >= 0 && other != here && groups[static_cast<std::size_t>(other)].alive && try_merge(other, here)) {
-        here = other;
-        break;
-      }
-    }
-    for (Var v : read) last_reader[static_cast<std::size_t>(v)] = here;
-  }
-}
-
-void FusionPlanner::mark_kept() {
-  for (std::size_t v = 0; v < kept.size(); ++v) kept[v] = is_output_[v];
-  for (int g = 0; g < static_cast<int>(groups.size()); ++g) {
-    if (!groups[static_cast<std::size_t>(g)].alive) continue;
-    const auto& stages = groups[static_cast<std::size_t>(g)].stages;
-    for (std::size_t s = 0; s < stages.size(); ++s)
-      for (const auto* reads : {&stages[s].full_reads, &stages[s].after_reads})
-        for (const FusionRead& r : *reads) {
-          const Place& p = place_[static_cast<std::size_t>(r.var)];
-          const bool in_register = p.group >= 0 && find(p.group) == g && (p.kind != Place::Kind::full || p.stage == static_cast<int>(s));
-          if (!in_register) kept[static_cast<std::size_t>(r.var)] = 1;
-        }
-  }
-}
-
-void FusionPlanner::sort_groups() {
-  const std::size_t count = groups.size();
-  std::vector<char> state(count, 0);
-  // Depth first from each group in turn; recursion is replaced by a stack, as Graphs may be deep.
-  for (std::size_t start = 0; start < count; ++start) {
-    if (!groups[start].alive || state[start]) continue;
-    std::vector<std::pair<int, std::vector<int>>> path;
-    path.push_back({static_cast<int>(start), inputs_of(static_cast<int>(start))});
-    state[start] = 1;
-    while (!path.empty()) {
-      auto& [g, inputs] = path.back();
-      if (inputs.empty()) {
-        order.push_back(g);
-        path.pop_back();
-        continue;
-      }
-      const int next = inputs.back();
-      inputs.pop_back();
-      if (state[static_cast<std::size_t>(next)]) continue;
-      state[static_cast<std::size_t>(next)] = 1;
-      path.push_back({next, inputs_of(next)});
-    }
-  }
 }
 
 }  // namespace vt::detail

@@ -8,6 +8,9 @@
 
 namespace vt::detail {
 
+/// Work of one kernel; compile time grows faster than its gain.
+inline constexpr int most_fused_weight = 400;
+
 /// A value that a kernel stores: into its own buffer, or as a part of a concatenation.
 struct FusionRoot {
   Var value = -1;
@@ -36,6 +39,8 @@ struct FusionGroup {
   Shape domain;
   Axes reduced;       ///< axes of the domain; empty for groups without reductions
   bool has_reductions = false;
+  int direction = 0;  ///< the order in which the reduced axes are walked: 1 forwards, −1 backwards, 0 either
+  bool lone = false;  ///< has rounds that run one by one, where other work runs slowly
   std::vector<FusionStage> stages;
   int weight = 0;
   std::vector<Var> defines;  ///< all Vars it computes into memory
@@ -58,6 +63,8 @@ class FusionPlanner {
     int group = -1, stage = -1;
     enum class Kind { full, reduction, after } kind = Kind::full;
   };
+  /// Reductions are known after their loops, scans at every point of them.
+  static Place::Kind place_kind(const Equation& e) { return family_of(e.op) == Family::cumulative ? Place::Kind::full : Place::Kind::reduction; }
   void classify();
   void mark_stored();
   void mark(Var v);

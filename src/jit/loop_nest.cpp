@@ -37,7 +37,7 @@ void operand_lists(const Nest& nest, const NestValue& v, std::string& text) {
 }  // namespace nest_text
 
 const char* name_of(ReduceOp op) {
-  constexpr const char* names[] = {"sum", "prod", "max", "min", "any", "all", "argmax", "argmin"};
+  constexpr const char* names[] = {"sum", "prod", "max", "min", "any", "all", "argmax", "argmin", "fold"};
   return names[static_cast<int>(op)];
 }
 
@@ -60,6 +60,7 @@ std::string describe_value(const Nest& nest, int value) {
       nest_text::operand_lists(nest, v, text);
       break;
     case NestValue::Kind::reduced: text = "result r" + std::to_string(v.argument); break;
+    case NestValue::Kind::state: text = "state r" + std::to_string(v.argument); break;
   }
   return text + " : " + name_of(v.dtype);
 }
@@ -69,6 +70,12 @@ void add_roots(const Nest& nest, const NestStore& s, std::vector<int>& roots) {
   if (s.update == Op::input) return;
   roots.push_back(s.mask);
   nest.indices.each_value(s.index, [&](int v) { roots.push_back(v); });
+}
+
+void add_roots(const NestReduction& r, std::vector<int>& roots) {
+  roots.push_back(r.value);
+  roots.push_back(r.position);
+  roots.push_back(r.init);
 }
 
 std::vector<int> needed_values(const Nest& nest, const std::vector<int>& roots) {
@@ -107,10 +114,10 @@ std::vector<std::uint64_t> loop_dependences(const Nest& nest) {
       nest.indices.each_loop(value.index, [&](int l) { bits |= std::uint64_t{1} << l; });
       nest.indices.each_value(value.index, [&](int o) { bits |= result[static_cast<std::size_t>(o)]; });
     }
-    if (value.kind == NestValue::Kind::reduced) {
+    if (value.kind == NestValue::Kind::reduced || value.kind == NestValue::Kind::state) {
       for (int l : nest.shared) bits |= std::uint64_t{1} << l;
       for (int l : nest.stages[static_cast<std::size_t>(nest.reductions[static_cast<std::size_t>(value.argument)].stage)].loops)
-        if (!nest.loops[static_cast<std::size_t>(l)].reduce) bits |= std::uint64_t{1} << l;
+        if (value.kind == NestValue::Kind::state || !nest.loops[static_cast<std::size_t>(l)].reduce) bits |= std::uint64_t{1} << l;
     }
     result[v] = bits;
   }
@@ -142,10 +149,7 @@ std::string Nest::str() const {
         }
     std::vector<int> roots;
     for (const NestReduction& r : reductions)
-      if (r.stage == static_cast<int>(s)) {
-        roots.push_back(r.value);
-        roots.push_back(r.position);
-      }
+      if (r.stage == static_cast<int>(s)) add_roots(r, roots);
     for (const NestStore& w : stores)
       if (w.stage == static_cast<int>(s) && !w.after) add_roots(*this, w, roots);
     const auto print = [&](const std::vector<int>& wanted, const std::string& at) {
@@ -167,7 +171,8 @@ std::string Nest::str() const {
     print(roots, inner);
     for (std::size_t r = 0; r < reductions.size(); ++r)
       if (reductions[r].stage == static_cast<int>(s)) {
-        text += inner + "r" + std::to_string(r) + " = " + name_of(reductions[r].op) + " v" + std::to_string(reductions[r].value);
+        text += inner + "r" + std::to_string(r) + " = " + (reductions[r].running ? "running " : "") + name_of(reductions[r].op) + " v" + std::to_string(reductions[r].value);
+        if (reductions[r].init >= 0) text += " from v" + std::to_string(reductions[r].init);
         if (reductions[r].position >= 0) text += " at v" + std::to_string(reductions[r].position);
         text += std::string(" : ") + name_of(reductions[r].dtype) + "\n";
       }

@@ -37,28 +37,33 @@ struct NestValue {
     load,      ///< buffer[index]; 0 where the mask is false (nothing is read there)
     op,        ///< an element-wise op of values
     reduced,   ///< the result of a reduction, known after the stage's reduce loops
+    state,     ///< what a fold has so far, before this round; of a running reduction, this round included
   } kind = Kind::op;
   Op op = Op::input;
   DType dtype = DType::f32;
   SmallVec<int, 3> operands;  ///< values
   ParamsRef params;           ///< op: integer_pow, reduce_precision …
   Scalar literal;
-  int argument = -1;  ///< argument: its number; reduced: number of the reduction
+  int argument = -1;  ///< argument: its number; reduced, state: number of the reduction
   int buffer = -1;
   IndexId index = -1;
   int mask = -1;  ///< load: a bool value, or −1
   std::int64_t low = 0, high = 0;
 };
 
-enum class ReduceOp : std::uint8_t { sum, product, maximum, minimum, any, all, argmax, argmin };
+/// fold: any function of what was there and what comes, in the loops' order, one after the other.
+enum class ReduceOp : std::uint8_t { sum, product, maximum, minimum, any, all, argmax, argmin, fold };
 
 struct NestReduction {
   ReduceOp op = ReduceOp::sum;
-  int value = -1;     ///< what is accumulated
+  int value = -1;     ///< what is accumulated; fold: the next state
   int position = -1;  ///< argmax, argmin: the index value that belongs to it; the result is the winner's
   int stage = 0;
   DType dtype = DType::f32;  ///< of the accumulator (argmax, argmin: of the position)
   IndexId kept = -1;         ///< row-major offset of the result among the loops that are kept
+  int init = -1;             ///< fold: the state before the first round, the same for all
+  int state = -1;            ///< fold or running: the value that stands for it inside the loops
+  bool running = false;      ///< its result so far is used in every round, which therefore keep their order
 };
 
 struct NestStore {
@@ -100,6 +105,8 @@ std::string describe_value(const Nest&, int value);
 
 /// Adds what a store needs: its value, and for an update also its mask and the values in its index.
 void add_roots(const Nest&, const NestStore&, std::vector<int>& roots);
+/// Adds what a reduction accumulates.
+void add_roots(const NestReduction&, std::vector<int>& roots);
 /// The values that `roots` need, in order, without going below `reduced` values.
 std::vector<int> needed_values(const Nest&, const std::vector<int>& roots);
 /// Loops that a value depends on, as a bit mask over loop numbers (at most 64 loops); a reduction's result depends on the loops

@@ -187,21 +187,39 @@ int NestBuilder::value_at(Var v, const IndexVector& index, int mask) {
   return result;
 }
 
-int NestBuilder::elementwise(const Equation& e, Var v, const IndexVector& index, int mask) {
-  const GraphBody& g = *source_.graph;
+int NestBuilder::elementwise(const Equation& e, DType dtype, SmallVec<int, 3> operands) {
+  if (e.op == Op::stop_gradient) return operands[0];
+  if (e.op == Op::convert) return convert(operands[0], dtype);
   NestValue value;
   value.kind = NestValue::Kind::op;
   value.op = e.op;
-  value.dtype = g.aval(v).dtype;
+  value.dtype = dtype;
   value.params = e.params;
-  for (Var o : e.inputs) value.operands.push_back(value_at(o, g.aval(o).shape.rank() == 0 ? IndexVector{} : index, mask));
-  if (e.op == Op::stop_gradient) return value.operands[0];
-  if (e.op == Op::convert) {
-    // Only the dtype matters here, and it is the value's own.
-    value.params = {};
-    if (nest_.values[static_cast<std::size_t>(value.operands[0])].dtype == value.dtype) return value.operands[0];
-  }
+  value.operands = std::move(operands);
   return add_value(std::move(value));
+}
+
+std::vector<int> NestBuilder::apply(const GraphBody& body, const std::vector<int>& arguments) {
+  std::vector<int> values(body.avals.size(), -1);
+  for (std::size_t i = 0; i < body.inputs.size(); ++i) values[static_cast<std::size_t>(body.inputs[i])] = arguments[i];
+  for (const Equation& e : body.equations) {
+    const Var out = e.outputs[0];
+    const DType d = body.aval(out).dtype;
+    int& result = values[static_cast<std::size_t>(out)];
+    if (e.op == Op::full) {
+      result = full(e.as<FullParams>());
+    } else if (e.op == Op::constant) {
+      const ConstantParams& p = e.as<ConstantParams>();
+      result = full({nest_building::scalar_of(p.buffer->data, p.aval.dtype), p.aval});
+    } else {
+      SmallVec<int, 3> operands;
+      for (Var o : e.inputs) operands.push_back(values[static_cast<std::size_t>(o)]);
+      result = elementwise(e, d, std::move(operands));
+    }
+  }
+  std::vector<int> results;
+  for (Var v : body.outputs) results.push_back(values[static_cast<std::size_t>(v)]);
+  return results;
 }
 
 int NestBuilder::compute(const Equation& e, Var v, const IndexVector& index, int mask) {
@@ -212,8 +230,12 @@ int NestBuilder::compute(const Equation& e, Var v, const IndexVector& index, int
     step_.fused.push_back(static_cast<int>(where));
     ++nest_.fused_ops;
   }
-  if (is_elementwise(e.op)) return elementwise(e, v, index, mask);
   const GraphBody& g = *source_.graph;
+  if (is_elementwise(e.op)) {
+    SmallVec<int, 3> operands;
+    for (Var o : e.inputs) operands.push_back(value_at(o, g.aval(o).shape.rank() == 0 ? IndexVector{} : index, mask));
+    return elementwise(e, g.aval(v).dtype, std::move(operands));
+  }
   const auto shape_of = [&](std::size_t i) -> const Shape& { return g.aval(e.inputs[i]).shape; };
   IndexTable& t = indices();
   switch (e.op) {

@@ -40,6 +40,8 @@ class NestBuilder {
   int op(Op op, DType dtype, std::initializer_list<int> operands, ParamsRef params = {});
   int convert(int value, DType dtype);
   int load(Var v, const IndexVector& index, int mask);
+  /// The results of a body of scalar operations on these values.
+  std::vector<int> apply(const GraphBody& body, const std::vector<int>& arguments);
   /// Where a scatter's update at `index` goes in the operand; `inside`: a bool value, −1 if it always counts.
   IndexVector scatter_index(const Equation& e, const IndexVector& index, int* inside);
 
@@ -63,7 +65,7 @@ class NestBuilder {
   };
   std::int64_t limit_of(int loop) const;
   int compute(const Equation& e, Var v, const IndexVector& index, int mask);
-  int elementwise(const Equation& e, Var v, const IndexVector& index, int mask);
+  int elementwise(const Equation& e, DType dtype, SmallVec<int, 3> operands);
   int concatenate(const Equation& e, const IndexVector& index, int mask);
   int pad(const Equation& e, const IndexVector& index, int mask);
   int gather(const Equation& e, const IndexVector& index, int mask);

@@ -11,6 +11,10 @@ namespace scheduling {
 constexpr int masked_body_weight = 80;     // larger bodies are emitted once, with masks, as code generation dominates
 constexpr std::int64_t block_elements = 32768;  // of a cut reduction
 constexpr std::int64_t block_rows = 256;   // at least, for vertical ones
+constexpr int rows_in_flight = 256;  // of turned tiles: lines at the same offset in as many pages fit the second-level cache
+// Bytes that no cache holds, as far as one can tell from shapes: beyond the second level, and beyond the last.
+constexpr std::int64_t beyond_near_caches = std::int64_t{1} << 20;
+constexpr std::int64_t beyond_all_caches = std::int64_t{64} << 20;
 
 const NestLoop& loop_of(const Nest& nest, int l) { return nest.loops[static_cast<std::size_t>(l)]; }
 
@@ -43,10 +47,7 @@ Body body_of(const Nest& nest, int stage, bool after) {
     }
   if (!after)
     for (const NestReduction& r : nest.reductions)
-      if (r.stage == stage) {
-        roots.push_back(r.value);
-        roots.push_back(r.position);
-      }
+      if (r.stage == stage) add_roots(r, roots);
   body.values = needed_values(nest, roots);
   return body;
 }
@@ -77,6 +78,19 @@ double cost_along(const Nest& nest, const Body& body, int loop, int lanes, const
   return work * static_cast<double>(vectors) / static_cast<double>(extent);
 }
 
+// Do all accesses step from lane to lane of `loop` by one element or none?
+bool all_contiguous(const Nest& nest, const Body& body, int loop, int lanes, const std::vector<std::uint64_t>& dependences) {
+  const auto good = [&](IndexId index) {
+    const LaneStep s = lane_step(nest, index, loop, lanes, dependences);
+    return s.regular && s.step >= -1 && s.step <= 1;
+  };
+  for (int id : body.values) {
+    const NestValue& v = nest.values[static_cast<std::size_t>(id)];
+    if (v.kind == NestValue::Kind::load && !good(v.index)) return false;
+  }
+  return std::all_of(body.stores.begin(), body.stores.end(), [&](const NestStore* w) { return good(w->index); });
+}
+
 // The loop along which most of the operands lie that jump along the vector loop; −1: there are none, or it is too short.
 int find_tile_loop(const Nest& nest, const Body& body, StageSchedule s, int lanes, const std::vector<std::uint64_t>& dependences) {
   int best = -1, most = 0;
@@ -93,6 +107,30 @@ int find_tile_loop(const Nest& nest, const Body& body, StageSchedule s, int lane
   }
   // Tiles are as high as vectors are long, and lie on the stack.
   return most <= 4 && loop_of(nest, s.vector_loop).extent >= lanes / 2 ? best : -1;
+}
+
+// About the bytes that the stage reads and writes; arrays that are read along some of the loops only count for those.
+std::int64_t bytes_of(const Nest& nest, const Body& body, const NestStage& stage, const std::vector<std::uint64_t>& dependences) {
+  double total = 0;
+  const auto add = [&](IndexId index, DType d) {
+    double n = static_cast<double>(size_of(d));
+    const auto count = [&](const SmallVec<int, 6>& loops) {
+      for (int l : loops) {
+        bool used = nest.indices.uses_loop(index, l);
+        nest.indices.each_value(index, [&](int v) { used = used || ((dependences[static_cast<std::size_t>(v)] >> l) & 1u) != 0; });
+        if (used) n *= static_cast<double>(std::max<std::int64_t>(loop_of(nest, l).block_of >= 0 ? loop_of(nest, l).block : loop_of(nest, l).extent, 1));
+      }
+    };
+    count(nest.shared);
+    count(stage.loops);
+    total += n;
+  };
+  for (int id : body.values) {
+    const NestValue& v = nest.values[static_cast<std::size_t>(id)];
+    if (v.kind == NestValue::Kind::load) add(v.index, v.dtype);
+  }
+  for (const NestStore* s : body.stores) add(s->index, nest.buffers[static_cast<std::size_t>(s->buffer)].dtype);
+  return static_cast<std::int64_t>(std::min(total, 1e18));
 }
 
 // Updates must come in the loops' order, and no two lanes may update one element: lanes can only go along the innermost loop,
@@ -193,19 +231,30 @@ Schedule choose_schedule(const Nest& nest, int vector_bytes) {
     StageSchedule s;
     const Body body = body_of(nest, static_cast<int>(k), false);
     const NestStage& stage = nest.stages[k];
-    bool reduces = false, finds_position = false;
+    bool reduces = false, finds_position = false, running = false, folds = false;
     for (const NestReduction& r : nest.reductions) {
-      reduces = reduces || r.stage == static_cast<int>(k);
-      finds_position = finds_position || (r.stage == static_cast<int>(k) && r.position >= 0);
+      if (r.stage != static_cast<int>(k)) continue;
+      reduces = true;
+      finds_position = finds_position || r.position >= 0;
+      running = running || r.running;
+      folds = folds || r.op == ReduceOp::fold;
     }
+    int innermost_reduce = -1;
+    for (int l : stage.loops)
+      if (loop_of(nest, l).reduce) innermost_reduce = l;
     double best = 0;
     for (int l : stage.loops) {
       const NestLoop& loop = loop_of(nest, l);
       if (loop.extent == 1 && !loop.runtime) continue;
+      // Rounds that build on each other keep their order; those of a fold one by one.
+      if (loop.reduce && (folds || (running && l != innermost_reduce))) continue;
       const bool vertical = reduces && !loop.reduce;
       if (vertical && (nest.stages.size() > 1 || loop.block_of >= 0)) continue;
+      // Rows of a scan are short where lanes jump: each vector touches as many cache lines as it has lanes, in every round.
+      if (vertical && (running || folds) && !all_contiguous(nest, body, l, schedule.lanes, dependences)) continue;
       if (!keeps_update_order(nest, body, stage, l, schedule.lanes, dependences)) continue;
-      const double cost = cost_along(nest, body, l, schedule.lanes, dependences, reduces && loop.reduce) + (vertical ? 0.05 : 0);
+      double cost = cost_along(nest, body, l, schedule.lanes, dependences, reduces && loop.reduce) + (vertical ? 0.05 : 0);
+      if (running && loop.reduce) cost += 12.0 / schedule.lanes;  // lanes pass on what they have in several steps
       // Of equals the innermost: it comes last.
       if (s.vector_loop < 0 || cost <= best) {
         s.vector_loop = l;
@@ -239,13 +288,24 @@ Schedule choose_schedule(const Nest& nest, int vector_bytes) {
       weight += v.kind == NestValue::Kind::op ? op_weight(v.op, v.dtype) : 1;
     }
     s.masked = weight > masked_body_weight;
-    if (s.mode == Mode::horizontal && s.vector_loop >= 0 && !finds_position) {
+    const bool one_by_one = running || folds;
+    if (s.mode == Mode::horizontal && s.vector_loop >= 0 && !one_by_one) {
       // Additions take about four cycles and two run at a time; rows must be long enough to fill the accumulators.
-      int count = weight <= 6 ? 8 : weight <= 20 ? 4 : weight <= masked_body_weight ? 2 : 1;
+      int count = finds_position ? 4 : weight <= 6 ? 8 : weight <= 20 ? 4 : weight <= masked_body_weight ? 2 : 1;
       while (count > 1 && !loop_of(nest, s.vector_loop).runtime && loop_of(nest, s.vector_loop).extent < std::int64_t{2} * count * schedule.lanes) count /= 2;
       s.accumulators = count;
     }
-    if (s.mode == Mode::vertical) s.accumulators = finds_position ? 1 : weight <= 6 ? 4 : weight <= 20 ? 2 : 1;
+    const std::int64_t bytes = bytes_of(nest, body, stage, dependences);
+    if (s.mode == Mode::vertical) {
+      // Two streams of rows are as many as the processor follows at full speed once they come from far.
+      s.fetch_ahead = bytes > beyond_near_caches;
+      s.accumulators = one_by_one || finds_position ? 1 : weight > 20 ? 1 : weight > 6 || s.fetch_ahead ? 2 : 4;
+    }
+    if (s.tile_loop >= 0 && bytes > beyond_near_caches) {
+      s.fetch_ahead = true;
+      s.tiles_in_a_row = std::max(rows_in_flight / schedule.lanes, 4);
+    }
+    s.stream = s.tile_loop >= 0 && bytes > beyond_all_caches;
     any_vector = any_vector || s.vector_loop >= 0;
     schedule.stages.push_back(std::move(s));
   }
@@ -260,7 +320,7 @@ ReductionCut find_reduction_cut(const Nest& nest, const Schedule& schedule) {
   using namespace scheduling;
   if (nest.stages.size() != 1 || !nest.shared.empty() || nest.reductions.empty()) return {};
   for (const NestReduction& r : nest.reductions)
-    if (r.position >= 0) return {};
+    if (r.position >= 0 || r.running || r.op == ReduceOp::fold) return {};
   std::int64_t inner = 1;  // elements per round of the outermost reduce loop
   ReductionCut cut;
   for (int l : nest.stages[0].loops) {
@@ -294,8 +354,10 @@ std::string Schedule::str(const Nest& nest) const {
     text += std::string(" ") + modes[static_cast<int>(s.mode)] + ", loops";
     for (int l : s.order) text += " d" + std::to_string(l);
     if (s.vector_loop >= 0) text += ", vector d" + std::to_string(s.vector_loop);
-    if (s.tile_loop >= 0) text += ", tiles with d" + std::to_string(s.tile_loop);
     if (s.accumulators > 1) text += (s.mode == StageSchedule::Mode::vertical ? ", rows " : ", accumulators ") + std::to_string(s.accumulators);
+    if (s.tile_loop >= 0) text += ", tiles with d" + std::to_string(s.tile_loop) + " by " + std::to_string(s.tiles_in_a_row);
+    if (s.fetch_ahead) text += ", fetched ahead";
+    if (s.stream) text += ", past the caches";
     if (s.masked) text += ", masked";
     text += "\n";
   }

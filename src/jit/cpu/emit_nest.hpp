@@ -37,7 +37,6 @@ class ValueEmitter {
   /// Kernel parameters and extents; call once inside the function.
   void load_arguments();
   Value extent(int loop);
-  /// Total rounds of a loop that is cut into blocks, else its extent.
   void set_vector_loop(int loop);  ///< −1: values are scalars
   int vector_loop() const { return vector_loop_; }
   int lanes() const { return vector_loop_ >= 0 ? schedule_.lanes : 1; }
@@ -55,8 +54,12 @@ class ValueEmitter {
   bool reads_turned(int value, const StageSchedule& s) const {
     return vt::detail::reads_turned(nest_, nest_.values[static_cast<std::size_t>(value)], s, schedule_.lanes, dependences_);
   }
-  /// `count` elements along the tile loop of a turned load, at lane `lane` of the vector loop; mask optional.
-  Value load_row(int value, int lane, Value mask);
+  /// A vector along the tile loop of a turned load, at lane `lane` of the vector loop, read as elements of `d`; mask optional.
+  Value load_row(int value, int lane, DType d, Value mask);
+  /// Asks for what load_row reads one vector later.
+  void fetch_row(int value, int lane);
+  /// Asks for what a load that is contiguous along the vector loop reads `rounds` rounds of `loop` later.
+  void fetch_ahead(int value, int loop, std::int64_t rounds);
   /// Emits the values that the index of a load is made of, so that several places may use them.
   void prepare_index(int value) {
     nest_.indices.each_value(nest_.values[static_cast<std::size_t>(value)].index, [&](int v) { get(v); });
@@ -64,12 +67,12 @@ class ValueEmitter {
   void bind_result(int reduction, Value v);  ///< the value of `reduced` values of this reduction
   void stage_done(int stage) { stages_done_ = stage + 1; }
 
-  /// Emits those of `values` that no loop still to be opened changes.
+  /// Emits those of `values` that no loop still to be opened changes, nor the rounds of a running reduction.
   void hoist(const std::vector<int>& values);
   Value get(int value);          ///< scalar or `lanes()` wide
   Value get_lanes(int value);    ///< `lanes()` wide
   Value widen(Value v) { return v.lanes == lanes() ? v : b_.splat(v, lanes()); }
-  void store(const NestStore&);
+  void store(const NestStore&, bool stream);
 
  private:
   bool varies(int value) const {
@@ -86,6 +89,8 @@ class ValueEmitter {
   bool term_varies(const IndexTerm& t) const;
   Value floor_divide(Value x, std::int64_t by, bool may_be_negative);
   Value pointer(int buffer);
+  Value row_pointer(int value, int lane, std::int64_t further);
+  int store_alignment(const NestStore& s, DType d) const;  // of vectors along the vector loop, in bytes; 0: unknown
   void update(const NestStore&);
   Value with_tail(Value mask);  // mask and the tail mask; either may be none
 
@@ -94,6 +99,7 @@ class ValueEmitter {
   const Schedule& schedule_;
   std::vector<std::uint64_t> dependences_;
   std::vector<int> ready_stage_;     // per value: stages that must be done before it is known
+  std::vector<char> in_round_;       // per value: it depends on what a reduction has so far
   std::vector<Value> known_;
   std::vector<Value> positions_;     // per loop
   std::vector<Value> extents_, scalars_, pointers_;

@@ -37,13 +37,18 @@ ValueEmitter::ValueEmitter(IrBuilder& builder, const Nest& nest, const Schedule&
   known_.resize(nest.values.size());
   positions_.resize(nest.loops.size());
   ready_stage_.assign(nest.values.size(), 0);
+  in_round_.assign(nest.values.size(), 0);
   for (std::size_t v = 0; v < nest.values.size(); ++v) {
     const NestValue& value = nest.values[v];
     int& ready = ready_stage_[v];
-    const auto use = [&](int o) { ready = std::max(ready, ready_stage_[static_cast<std::size_t>(o)]); };
+    const auto use = [&](int o) {
+      ready = std::max(ready, ready_stage_[static_cast<std::size_t>(o)]);
+      if (in_round_[static_cast<std::size_t>(o)]) in_round_[v] = 1;
+    };
     for (int o : value.operands) use(o);
     if (value.mask >= 0) use(value.mask);
     if (value.index >= 0) nest.indices.each_value(value.index, use);
+    if (value.kind == NestValue::Kind::state) in_round_[v] = 1;
     if (value.kind == NestValue::Kind::reduced) ready = nest.reductions[static_cast<std::size_t>(value.argument)].stage + 1;
   }
 }
@@ -96,7 +101,7 @@ void ValueEmitter::hoist(const std::vector<int>& values) {
   for (int id : values) {
     const auto k = static_cast<std::size_t>(id);
     const NestValue::Kind kind = nest_.values[k].kind;
-    if (known_[k] || (dependences_[k] & ~open_) != 0 || ready_stage_[k] > stages_done_) continue;
+    if (known_[k] || in_round_[k] || (dependences_[k] & ~open_) != 0 || ready_stage_[k] > stages_done_) continue;
     if (kind == NestValue::Kind::literal || kind == NestValue::Kind::reduced) continue;
     get(id);
   }
@@ -119,7 +124,8 @@ Value ValueEmitter::emit(int id) {
     case NestValue::Kind::index: return emit_index_value(v);
     case NestValue::Kind::in_range: return emit_in_range(v);
     case NestValue::Kind::load: return emit_load(v);
-    case NestValue::Kind::reduced: throw Error(ErrorKind::backend, "vt: internal fault: a reduction's result is used before it is known");
+    case NestValue::Kind::reduced:
+    case NestValue::Kind::state: throw Error(ErrorKind::backend, "vt: internal fault: a reduction's result is used before it is known");
     default: break;
   }
   std::vector<Value> operands;
@@ -293,15 +299,43 @@ Value ValueEmitter::emit_load(const NestValue& v) {
   return b_.gather(b_.offset(pointer(v.buffer), v.dtype, base), v.dtype, indices, wanted);
 }
 
-Value ValueEmitter::load_row(int value, int lane, Value mask) {
+Value ValueEmitter::row_pointer(int value, int lane, std::int64_t further) {
   const NestValue& v = nest_.values[static_cast<std::size_t>(value)];
   const std::int64_t step = nest_.indices.factor_of_loop(v.index, vector_loop_);
-  const Value index = b_.add(scalar_index(v.index, false), b_.index(step * lane));
-  const Value at = b_.offset(pointer(v.buffer), v.dtype, index);
-  return mask ? b_.load_masked(at, v.dtype, mask) : b_.load(at, v.dtype, lanes());
+  return b_.offset(pointer(v.buffer), v.dtype, b_.add(scalar_index(v.index, false), b_.index(step * lane + further)));
 }
 
-void ValueEmitter::store(const NestStore& s) {
+Value ValueEmitter::load_row(int value, int lane, DType d, Value mask) {
+  const Value at = row_pointer(value, lane, 0);
+  return mask ? b_.load_masked(at, d, mask) : b_.load(at, d, lanes());
+}
+
+void ValueEmitter::fetch_row(int value, int lane) { b_.fetch_ahead(row_pointer(value, lane, lanes())); }
+
+void ValueEmitter::fetch_ahead(int value, int loop, std::int64_t rounds) {
+  const NestValue& v = nest_.values[static_cast<std::size_t>(value)];
+  if (v.kind != NestValue::Kind::load || v.mask >= 0 || nest_.indices.loop_inside_division(v.index, loop)) return;
+  const std::int64_t step = nest_.indices.factor_of_loop(v.index, loop);
+  const LaneStep along = lane_step(nest_, v.index, vector_loop_, lanes(), dependences_);
+  if (step == 0 || !along.regular || along.step != 1) return;
+  const std::int64_t size = static_cast<std::int64_t>(size_of(v.dtype));
+  for (std::int64_t done = 0; done < lanes() * size; done += 64)
+    b_.fetch_ahead(b_.offset(pointer(v.buffer), v.dtype, b_.add(scalar_index(v.index, false), b_.index(step * rounds + done / size))));
+}
+
+// Buffers start at multiples of 64 bytes and vectors at multiples of their length, so only the other terms count.
+int ValueEmitter::store_alignment(const NestStore& s, DType d) const {
+  const std::int64_t size = static_cast<std::int64_t>(size_of(d)), whole = std::min<std::int64_t>(lanes() * size, 64);
+  const IndexExpr& e = nest_.indices[s.index];
+  bool aligned = e.constant * size % whole == 0;
+  for (const IndexTerm& t : e.terms) {
+    const IndexAtom& a = nest_.indices.atom(t.atom);
+    aligned = aligned && a.kind == IndexAtom::Kind::loop && (a.id == vector_loop_ || t.factor * size % whole == 0);
+  }
+  return aligned ? static_cast<int>(whole) : 0;
+}
+
+void ValueEmitter::store(const NestStore& s, bool stream) {
   if (s.update != Op::input) return update(s);
   const DType d = nest_.buffers[static_cast<std::size_t>(s.buffer)].dtype;
   const LaneStep step = vector_loop_ < 0 ? LaneStep{true, 0} : lane_step(nest_, s.index, vector_loop_, lanes(), dependences_);
@@ -317,8 +351,9 @@ void ValueEmitter::store(const NestStore& s) {
     return;
   }
   const Value at = b_.offset(pointer(s.buffer), d, scalar_index(s.index, false));
-  if (step.step != 1) b_.store_strided(at, x, b_.index(step.step), mask_);
+  if (step.step != 1) b_.store_strided(at, x, step.step, mask_);
   else if (mask_) b_.store_masked(at, x, mask_);
+  else if (const int align = stream ? store_alignment(s, d) : 0; align > 0) b_.store_streaming(at, x, align);
   else b_.store(at, x);
 }
 
@@ -348,7 +383,7 @@ void ValueEmitter::update(const NestStore& s) {
     return;
   }
   const Value old = s.update == Op::select ? x : b_.load_strided(at, d, lanes(), step, mask);
-  b_.store_strided(at, combined(old), b_.index(step), mask);
+  b_.store_strided(at, combined(old), step, mask);
 }
 
 AccessCounts count_accesses(const Nest& nest, const Schedule& schedule) {
@@ -379,7 +414,7 @@ AccessCounts count_accesses(const Nest& nest, const Schedule& schedule) {
         look(s.index, loop, nest.buffers[static_cast<std::size_t>(s.buffer)].dtype, false);
       }
     for (const NestReduction& r : nest.reductions)
-      if (r.stage == static_cast<int>(k)) roots.push_back(r.value);
+      if (r.stage == static_cast<int>(k)) add_roots(r, roots);
     for (int v : needed_values(nest, roots))
       if (nest.values[static_cast<std::size_t>(v)].kind == NestValue::Kind::load)
         look(nest.values[static_cast<std::size_t>(v)].index, loop, nest.values[static_cast<std::size_t>(v)].dtype,

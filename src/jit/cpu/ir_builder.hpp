@@ -130,12 +130,19 @@ class IrBuilder {
   Value load_pointer(Value array, std::int64_t i, int buffer = -1);  ///< array[i] of a pointer table that never changes
   Value load(Value pointer, DType d, int lanes = 1, int align = 0);  ///< contiguous, unaligned unless align (bytes) is given
   void store(Value pointer, Value x, int align = 0);
+  /// Past the caches, for results that are larger than they are; `align`: that of the pointer, a power of two ≤ 64. Before
+  /// others may see them, call order_streaming_stores().
+  void store_streaming(Value pointer, Value x, int align);
+  void order_streaming_stores();
+  /// Asks for the cache line there; any address will do.
+  void fetch_ahead(Value pointer);
   /// Lanes whose mask bit is off are not touched; they read as 0.
   Value load_masked(Value pointer, DType d, Value mask);
   void store_masked(Value pointer, Value x, Value mask);
   /// Elements pointer[k · stride]; mask optional.
   Value load_strided(Value pointer, DType d, int lanes, std::int64_t stride, Value mask = {});
   Value load_strided(Value pointer, DType d, int lanes, Value stride, Value mask = {});
+  void store_strided(Value pointer, Value x, std::int64_t stride, Value mask = {});
   void store_strided(Value pointer, Value x, Value stride, Value mask = {});
   /// Elements pointer[indices[k]]; indices i32 or i64 lanes; mask optional.
   Value gather(Value pointer, DType d, Value indices, Value mask = {});

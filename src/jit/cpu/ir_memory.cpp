@@ -89,6 +89,23 @@ void IrBuilder::store(Value pointer, Value x, int align) {
   mark_access(stored, pointer.buffer);
 }
 
+void IrBuilder::store_streaming(Value pointer, Value x, int align) {
+  if (!pointer.pointer || x.pointer) fault("store_streaming", pointer, x);
+  LLVMValueRef stored = llvm_.BuildStore(builder_, to_memory(x), pointer.ref);
+  llvm_.SetAlignment(stored, static_cast<unsigned>(align));
+  LLVMMetadataRef one = llvm_.ValueAsMetadata(llvm_.ConstInt(int_type(32), 1, 0));
+  llvm_.SetMetadata(stored, llvm_.GetMDKindIDInContext(context_, "nontemporal", 11),
+                    llvm_.MetadataAsValue(context_, llvm_.MDNodeInContext2(context_, &one, 1)));
+  mark_access(stored, pointer.buffer);
+}
+
+void IrBuilder::order_streaming_stores() { llvm_.BuildFence(builder_, LLVMAtomicOrderingSequentiallyConsistent, 0, ""); }
+
+void IrBuilder::fetch_ahead(Value pointer) {
+  const auto number = [&](unsigned long long n) { return llvm_.ConstInt(int_type(32), n, 0); };
+  intrinsic("llvm.prefetch", {pointer_type_}, {pointer.ref, number(0), number(3), number(1)});
+}
+
 Value IrBuilder::load_masked(Value pointer, DType d, Value mask) {
   if (mask.dtype != DType::bool_) fault("load_masked", pointer, mask);
   if (mask.lanes == 1)
@@ -111,7 +128,10 @@ Value IrBuilder::load_strided(Value pointer, DType d, int lanes, std::int64_t st
   if (lanes == 1) return mask ? load_masked(pointer, d, mask) : load(pointer, d);
   if (stride == 1) return mask ? load_masked(pointer, d, mask) : load(pointer, d, lanes);
   if (stride == 0) return mask ? load_strided(pointer, d, lanes, index(0), mask) : splat(load(pointer, d), lanes);
-  if (stride == -1 && !mask) return reverse_lanes(load(offset(pointer, d, index(1 - lanes)), d, lanes));
+  if (stride == -1) {
+    const Value first = offset(pointer, d, index(1 - lanes));
+    return reverse_lanes(mask ? load_masked(first, d, reverse_lanes(mask)) : load(first, d, lanes));
+  }
   if (stride >= 2 && stride <= 4 && !mask) {
     // Whole vectors and a shuffle. The last one is pulled back to end on the last element, so nothing beyond is read.
     const int parts = static_cast<int>(stride), last = (lanes - 1) * parts + 1 - lanes;
@@ -134,6 +154,16 @@ Value IrBuilder::load_strided(Value pointer, DType d, int lanes, std::int64_t st
 Value IrBuilder::load_strided(Value pointer, DType d, int lanes, Value stride, Value mask) {
   if (lanes == 1) return mask ? load_masked(pointer, d, mask) : load(pointer, d);
   return gather(pointer, d, mul(iota(DType::i64, lanes), splat(convert(stride, DType::i64), lanes)), mask);
+}
+
+void IrBuilder::store_strided(Value pointer, Value x, std::int64_t stride, Value mask) {
+  if (stride == -1 && x.lanes > 1) {
+    const Value first = offset(pointer, x.dtype, index(1 - x.lanes));
+    if (mask) store_masked(first, reverse_lanes(x), reverse_lanes(mask));
+    else store(first, reverse_lanes(x));
+    return;
+  }
+  store_strided(pointer, x, index(stride), mask);
 }
 
 void IrBuilder::store_strided(Value pointer, Value x, Value stride, Value mask) {

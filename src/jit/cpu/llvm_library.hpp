@@ -66,6 +66,7 @@ namespace vt::detail::cpu {
   X(BuildExtractElement) X(BuildInsertElement) X(BuildShuffleVector) X(BuildLoad2) X(BuildStore) X(BuildGEP2)           \
   X(BuildInBoundsGEP2) X(BuildAlloca) X(BuildCall2) X(BuildMemCpy) X(BuildMemSet)                                       \
   X(MDStringInContext2) X(MDNodeInContext2) X(MetadataAsValue) X(SetMetadata) X(GetMDKindIDInContext)                   \
+  X(ValueAsMetadata) X(BuildFence)                                                                                      \
   /* target and object code */                                                                                          \
   X(GetDefaultTargetTriple) X(GetTargetFromTriple) X(GetHostCPUName) X(GetHostCPUFeatures) X(CreateTargetMachine)       \
   X(DisposeTargetMachine) X(CreateTargetDataLayout) X(DisposeTargetData) X(TargetMachineEmitToMemoryBuffer)             \

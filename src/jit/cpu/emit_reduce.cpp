@@ -1,0 +1,323 @@
+// The reductions of a kernel: horizontal ones with several accumulators, vertical ones with accumulators in a local array.
+#include "kernel_emitter.hpp"
+
+#if VT_HAS_LLVM_HEADERS
+
+#include <algorithm>
+
+namespace vt::detail::cpu {
+
+namespace reduction_emission {
+
+Reduce lane_reduce(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::product: return Reduce::mul;
+    case ReduceOp::maximum: return Reduce::max;
+    case ReduceOp::minimum: return Reduce::min;
+    case ReduceOp::any: return Reduce::bit_or;
+    case ReduceOp::all: return Reduce::bit_and;
+    default: return Reduce::add;
+  }
+}
+
+}  // namespace reduction_emission
+
+std::vector<DType> KernelEmitter::carried_dtypes() const {
+  std::vector<DType> dtypes;
+  for (int r : reductions_) {
+    const NestReduction& reduction = reduction_of(r);
+    if (reduction.position >= 0) dtypes.push_back(nest_.values[static_cast<std::size_t>(reduction.value)].dtype);
+    dtypes.push_back(reduction.dtype);
+  }
+  return dtypes;
+}
+
+Values KernelEmitter::initial(int lanes) {
+  using namespace reduction_emission;
+  Values init;
+  for (int r : reductions_) {
+    const NestReduction& reduction = reduction_of(r);
+    if (reduction.position >= 0) {
+      const DType d = nest_.values[static_cast<std::size_t>(reduction.value)].dtype;
+      init.push_back(b_.identity(reduction.op == ReduceOp::argmax ? Reduce::max : Reduce::min, d, lanes));
+      init.push_back(b_.integer(reduction.dtype, -1, lanes));  // none yet: loses against every element
+    } else if (reduction.op == ReduceOp::fold) {
+      init.push_back(values_.get_lanes(reduction.init));
+    } else {
+      init.push_back(b_.identity(lane_reduce(reduction.op), reduction.dtype, lanes));
+    }
+  }
+  return init;
+}
+
+void KernelEmitter::bind_states(const Values& carried, std::size_t first) {
+  for (int r : reductions_) {
+    if (reduction_of(r).op == ReduceOp::fold) values_.bind(reduction_of(r).state, carried[first]);
+    first += reduction_of(r).position >= 0 ? 2 : 1;
+  }
+}
+
+// Does element (x, at) win over (y, where)? NaN beats numbers, earlier beats later; `where` −1 is no element.
+Value KernelEmitter::wins(ReduceOp op, Value x, Value at, Value y, Value where) {
+  const Value none = b_.compare(Compare::eq, where, b_.integer(where.dtype, -1, where.lanes));
+  const Value some = b_.compare(Compare::ne, at, b_.integer(at.dtype, -1, at.lanes));
+  const Value earlier = b_.compare(Compare::lt, at, where);
+  Value better = b_.compare(op == ReduceOp::argmax ? Compare::gt : Compare::lt, x, y);
+  Value equal = b_.compare(Compare::eq, x, y);
+  if (is_float(x.dtype)) {
+    const Value x_nan = b_.is_nan(x), y_nan = b_.is_nan(y);
+    better = b_.select(x_nan, b_.bit_not(y_nan), better);
+    equal = b_.bit_or(equal, b_.bit_and(x_nan, y_nan));
+  }
+  const Value won = b_.bit_or(none, b_.bit_or(better, b_.bit_and(equal, earlier)));
+  return b_.bit_and(some, won);
+}
+
+// The results so far for each lane of x, given that of the lane before the first; `carried` becomes that of the last lane.
+Value KernelEmitter::running(Reduce op, Value x, Value& carried) {
+  const int lanes = x.lanes;
+  if (lanes > 1) {
+    const Value none = b_.identity(op, x.dtype, lanes);
+    for (int step = 1; step < lanes; step *= 2) {
+      std::vector<int> back;  // `step` lanes of the neutral element, then those of x
+      for (int i = 0; i < lanes; ++i) back.push_back(i < step ? i : lanes + i - step);
+      x = b_.combine(op, b_.shuffle(none, x, back), x);
+    }
+  }
+  x = b_.combine(op, carried, x);
+  if (lanes > 1) {
+    const std::vector<int> last(static_cast<std::size_t>(lanes), lanes - 1);
+    carried = b_.shuffle(x, x, last);
+  } else {
+    carried = x;
+  }
+  return x;
+}
+
+// carried[first…] after one more vector of inputs, which come in the order of their positions.
+void KernelEmitter::accumulate(Values& carried, std::size_t first, Value mask) {
+  using namespace reduction_emission;
+  const int lanes = values_.lanes();
+  bind_states(carried, first);
+  Values next = carried;
+  for (int r : reductions_) {
+    const NestReduction& reduction = reduction_of(r);
+    const Reduce op = lane_reduce(reduction.op);
+    if (reduction.position >= 0) {
+      const Value x = values_.get_lanes(reduction.value), at = values_.get_lanes(reduction.position);
+      const Value best = carried[first], where = carried[first + 1];
+      Value better = b_.compare(reduction.op == ReduceOp::argmax ? Compare::gt : Compare::lt, x, best);
+      if (is_float(x.dtype)) better = b_.bit_or(better, b_.bit_and(b_.is_nan(x), b_.bit_not(b_.is_nan(best))));
+      better = b_.bit_or(better, b_.compare(Compare::eq, where, b_.integer(where.dtype, -1, lanes)));
+      if (mask) better = b_.bit_and(better, mask);
+      next[first] = b_.select(better, x, best);
+      next[first + 1] = b_.select(better, at, where);
+      first += 2;
+      continue;
+    }
+    if (reduction.op == ReduceOp::fold) {
+      next[first] = values_.get_lanes(reduction.value);
+    } else {
+      Value x = values_.get_lanes(reduction.value);
+      if (mask) x = b_.select(mask, x, b_.identity(op, reduction.dtype, lanes));
+      if (reduction.running && stage_->mode == Mode::horizontal) values_.bind(reduction.state, running(op, x, next[first]));
+      else next[first] = b_.combine(op, carried[first], x);
+      if (reduction.running && stage_->mode == Mode::vertical) values_.bind(reduction.state, next[first]);
+    }
+    ++first;
+  }
+  carried = std::move(next);
+}
+
+void KernelEmitter::combine_into(Values& a, std::size_t first, const Values& other, std::size_t from) {
+  using namespace reduction_emission;
+  for (int r : reductions_) {
+    const NestReduction& reduction = reduction_of(r);
+    if (reduction.position >= 0) {
+      const Value better = wins(reduction.op, other[from], other[from + 1], a[first], a[first + 1]);
+      a[first] = b_.select(better, other[from], a[first]);
+      a[first + 1] = b_.select(better, other[from + 1], a[first + 1]);
+      first += 2;
+      from += 2;
+    } else {
+      a[first] = b_.combine(lane_reduce(reduction.op), a[first], other[from]);
+      ++first;
+      ++from;
+    }
+  }
+}
+
+// Folds the lanes of an extreme and its position: upper half onto lower half.
+Value KernelEmitter::best_position(ReduceOp op, Value x, Value at) {
+  while (x.lanes > 1) {
+    const int half = x.lanes / 2;
+    const Value x0 = b_.slice_lanes(x, 0, half), x1 = b_.slice_lanes(x, half, half);
+    const Value at0 = b_.slice_lanes(at, 0, half), at1 = b_.slice_lanes(at, half, half);
+    const Value better = wins(op, x1, at1, x0, at0);
+    x = b_.select(better, x1, x0);
+    at = b_.select(better, at1, at0);
+  }
+  return at;
+}
+
+// ---- horizontal --------------------------------------------------------------------------------------------------------
+
+Values KernelEmitter::reduce_loops(std::size_t depth, Values carried) {
+  if (depth < reduces_.size())
+    return open_loop(reduces_[depth], body_.needed, carried, [&](const Values& inner) { return reduce_loops(depth + 1, inner); });
+  const std::size_t per_copy = carried_per_copy();
+  const auto body = [&](Values inner, int copy) {
+    const Value mask = values_.mask();
+    accumulate(inner, static_cast<std::size_t>(copy) * per_copy, mask);
+    store_all(body_);
+    return inner;
+  };
+  if (stage_->vector_loop < 0) return body(carried, 0);
+  return vector_loop(lower(stage_->vector_loop), upper(stage_->vector_loop), carried, stage_->accumulators, stage_->masked,
+                     nonempty(stage_->vector_loop), body);
+}
+
+void KernelEmitter::horizontal() {
+  using namespace reduction_emission;
+  const int lanes = values_.lanes(), copies = stage_->vector_loop < 0 ? 1 : stage_->accumulators;
+  Values carried;
+  for (int c = 0; c < copies; ++c)
+    for (const Value& v : initial(lanes)) carried.push_back(v);
+  carried = reduce_loops(0, carried);
+  // Neighbours first: the same tree whatever the number of elements.
+  const std::size_t per_copy = carried_per_copy();
+  for (int step = 1; step < copies; step *= 2)
+    for (int c = 0; c + step < copies; c += 2 * step)
+      combine_into(carried, static_cast<std::size_t>(c) * per_copy, carried, static_cast<std::size_t>(c + step) * per_copy);
+  std::size_t at = 0;
+  for (int r : reductions_) {
+    const NestReduction& reduction = reduction_of(r);
+    if (reduction.position >= 0) {
+      values_.bind_result(r, best_position(reduction.op, carried[at], carried[at + 1]));
+      at += 2;
+    } else if (reduction.op == ReduceOp::fold) {
+      values_.bind_result(r, carried[at++]);  // one lane
+    } else if (reduction.running) {
+      ++at;
+    } else {
+      values_.bind_result(r, b_.reduce_lanes(lane_reduce(reduction.op), carried[at]));
+      ++at;
+    }
+  }
+  values_.stage_done(current_);
+  const int loop = stage_->vector_loop;
+  values_.set_vector_loop(-1);
+  store_all(after_);
+  values_.set_vector_loop(loop);
+}
+
+// ---- vertical ----------------------------------------------------------------------------------------------------------
+
+// Tiles of the vector loop have their accumulators in a local array that stays in the first-level cache while the rows
+// stream by.
+void KernelEmitter::vertical() {
+  constexpr std::int64_t tile_bytes = 16384;
+  const int loop = stage_->vector_loop, lanes = values_.lanes();
+  const NestLoop& l = loop_of(loop);
+  const std::vector<DType> dtypes = carried_dtypes();
+  std::int64_t bytes = 0;
+  for (DType d : dtypes) bytes += static_cast<std::int64_t>(size_of(d));
+  std::int64_t tile = std::max<std::int64_t>(tile_bytes / std::max<std::int64_t>(bytes, 1) / lanes, 1) * lanes;
+  if (!l.runtime) tile = std::min(tile, (l.extent + lanes - 1) / lanes * lanes);
+  Values arrays;
+  for (DType d : dtypes) arrays.push_back(b_.stack_array(d, tile));
+  const Value lo = lower(loop), hi = upper(loop);
+  b_.for_range(lo, hi, tile, [&](Value start) {
+    const Value end = b_.min(b_.add(start, b_.index(tile)), hi);
+    const auto slot = [&](std::size_t k, Value i) { return b_.offset(arrays[k], dtypes[k], b_.sub(i, start)); };
+    // The arrays are whole vectors, so accumulators need no mask.
+    const Values init = initial(lanes);
+    b_.for_range(start, end, lanes, [&](Value i) {
+      for (std::size_t k = 0; k < init.size(); ++k) b_.store(slot(k, i), init[k]);
+    });
+    rows(0, start, end, slot);
+    const Values before = values_.known();
+    values_.hoist(after_.needed);
+    vector_loop(start, end, {}, 1, false, true, [&](const Values&, int) {
+      const Value i = values_.position(loop);
+      std::size_t k = 0;
+      for (int r : reductions_) {
+        if (reduction_of(r).position >= 0) ++k;
+        values_.bind_result(r, b_.load(slot(k, i), dtypes[k], lanes));
+        ++k;
+      }
+      store_all(after_);
+      return Values{};
+    });
+    values_.restore(before);
+  }, nonempty(loop));
+}
+
+void KernelEmitter::rows(std::size_t depth, Value start, Value end, const Slot& slot) {
+  if (reduces_.empty()) return row_vectors(-1, b_.index(0), 1, start, end, slot);  // only axes of extent 1 are reduced
+  if (depth + 1 < reduces_.size()) {
+    open_loop(reduces_[depth], body_.needed, {}, [&](const Values&) {
+      rows(depth + 1, start, end, slot);
+      return Values{};
+    });
+    return;
+  }
+  const int loop = reduces_[depth], together = stage_->accumulators;
+  const Value hi = values_.extent(loop);
+  Value from = b_.index(0);
+  if (together > 1) {
+    const Value whole = b_.mul(b_.div(hi, b_.index(together)), b_.index(together));
+    b_.for_range(from, whole, together, [&](Value i) { row_vectors(loop, i, together, start, end, slot); });
+    from = whole;
+  }
+  b_.for_range(from, hi, 1, [&](Value i) { row_vectors(loop, i, 1, start, end, slot); }, together == 1 && nonempty(loop));
+}
+
+// `count` rows from `row` on: their inputs are combined with each other first, then with the accumulators.
+void KernelEmitter::row_vectors(int loop, Value row, int count, Value start, Value end, const Slot& slot) {
+  const Values before = values_.known();
+  const std::vector<DType> dtypes = carried_dtypes();
+  std::vector<Values> hoisted;
+  Values positions;
+  for (int c = 0; c < count; ++c) {
+    values_.restore(before);
+    positions.push_back(c ? b_.add(row, b_.index(c)) : row);
+    if (loop >= 0) values_.enter(loop, positions.back());
+    values_.hoist(body_.needed);
+    hoisted.push_back(values_.known());
+  }
+  vector_loop(start, end, {}, 1, stage_->masked, true, [&](const Values&, int) {
+    const Value i = values_.position(stage_->vector_loop), mask = values_.mask();
+    std::vector<Values> inputs;
+    Values old;
+    for (std::size_t k = 0; k < dtypes.size(); ++k) old.push_back(b_.load(slot(k, i), dtypes[k], values_.lanes()));
+    for (int c = 0; c < count; ++c) {
+      values_.restore(hoisted[static_cast<std::size_t>(c)]);
+      if (loop >= 0) values_.enter(loop, positions[static_cast<std::size_t>(c)]);
+      // Rows jump from page to page, where the processor's own prefetcher starts anew each time.
+      if (loop >= 0 && stage_->fetch_ahead)
+        for (int v : body_.needed) values_.fetch_ahead(v, loop, stage_->accumulators);
+      if (count == 1) {
+        accumulate(old, 0, mask);
+      } else {
+        Values x;
+        for (int r : reductions_) x.push_back(values_.get_lanes(reduction_of(r).value));
+        inputs.push_back(std::move(x));
+      }
+      store_all(body_);
+    }
+    if (count > 1) {
+      for (int step = 1; step < count; step *= 2)
+        for (int c = 0; c + step < count; c += 2 * step) combine_into(inputs[static_cast<std::size_t>(c)], 0, inputs[static_cast<std::size_t>(c + step)], 0);
+      combine_into(old, 0, inputs[0], 0);
+    }
+    for (std::size_t k = 0; k < dtypes.size(); ++k) b_.store(slot(k, i), old[k]);
+    return Values{};
+  });
+  if (loop >= 0) values_.leave(loop);
+  values_.restore(before);
+}
+
+}  // namespace vt::detail::cpu
+
+#endif  // VT_HAS_LLVM_HEADERS

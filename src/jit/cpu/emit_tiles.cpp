@@ -1,0 +1,114 @@
+// Operands that lie across the vector loop: read in square tiles, turned in registers.
+#include "kernel_emitter.hpp"
+
+#if VT_HAS_LLVM_HEADERS
+
+namespace vt::detail::cpu {
+
+namespace tile_emission {
+
+// Turning only moves bits: bools and 16-bit floats travel as integers.
+DType moved_as(DType d) {
+  if (d == DType::bool_) return DType::u8;
+  return d == DType::f16 || d == DType::bf16 ? DType::u16 : d;
+}
+
+}  // namespace tile_emission
+
+// Rows of 2^k vectors become columns in k rounds of pairwise exchange.
+Values KernelEmitter::transposed(Values rows) {
+  const int n = static_cast<int>(rows.size());
+  for (int width = 1; width < n; width *= 2) {
+    std::vector<int> low, high;
+    for (int i = 0; i < n; ++i) {
+      // Lane i of a pair's first result: from the first row where bit `width` of i is clear, else from the second, shifted.
+      low.push_back(i & width ? n + (i ^ width) : i);
+      high.push_back(i & width ? n + i : i | width);
+    }
+    for (int r = 0; r < n; ++r) {
+      if (r & width) continue;
+      const Value a = rows[static_cast<std::size_t>(r)], c = rows[static_cast<std::size_t>(r | width)];
+      rows[static_cast<std::size_t>(r)] = b_.shuffle(a, c, low);
+      rows[static_cast<std::size_t>(r | width)] = b_.shuffle(a, c, high);
+    }
+  }
+  return rows;
+}
+
+// Squares of lanes × lanes: operands that lie along the tile loop are read by rows, turned in registers and laid on the
+// stack; then the body runs along the vector loop for each line of the square.
+void KernelEmitter::tiles() {
+  const int along = stage_->vector_loop, across = stage_->tile_loop, lanes = values_.lanes();
+  std::vector<int> turned;
+  for (int v : body_.needed)
+    if (values_.reads_turned(v, *stage_)) turned.push_back(v);
+  Values arrays;
+  for (int v : turned) arrays.push_back(b_.stack_array(nest_.values[static_cast<std::size_t>(v)].dtype, std::int64_t{lanes} * lanes));
+  const Value across_end = upper(across), along_end = upper(along);
+  // Blocks of a few tiles: every row that is read and every line that is written is on a page of its own, and the pages in use
+  // must stay in the translation buffer; but a line must be long enough to be written at full speed.
+  const std::int64_t block = std::int64_t{lanes} * stage_->tiles_in_a_row;
+  b_.for_range(lower(along), along_end, block, [&](Value first) {
+    const Value last = b_.min(b_.add(first, b_.index(block)), along_end);
+    b_.for_range(lower(across), across_end, lanes, [&](Value u) {
+      b_.for_range(first, last, lanes, [&](Value v) { tile(turned, arrays, u, v, across_end, along_end); }, true);
+    }, nonempty(across));
+  }, nonempty(along));
+}
+
+void KernelEmitter::tile(const std::vector<int>& turned, const Values& arrays, Value u, Value v, Value across_end, Value along_end) {
+  const int along = stage_->vector_loop, across = stage_->tile_loop, lanes = values_.lanes();
+  const Values before = values_.known();
+  values_.enter(across, u);
+  values_.enter(along, v);
+  const Value lines = b_.min(b_.index(lanes), b_.sub(across_end, u)), columns = b_.min(b_.index(lanes), b_.sub(along_end, v));
+  const Value whole = b_.compare(Compare::eq, b_.add(lines, columns), b_.index(2 * lanes));
+  for (std::size_t k = 0; k < turned.size(); ++k) fill_tile(turned[k], arrays[k], whole, lines, columns);
+  const auto body = [&](Value from, Value to, Value mask) {
+    b_.for_range(from, to, 1, [&](Value c) {
+      const Values outside = values_.known();
+      values_.enter(across, b_.add(u, c));
+      values_.set_mask(mask);
+      for (std::size_t k = 0; k < turned.size(); ++k) {
+        const DType d = nest_.values[static_cast<std::size_t>(turned[k])].dtype;
+        values_.bind(turned[k], b_.load(b_.offset(arrays[k], d, b_.mul(c, b_.index(lanes))), d, lanes));
+      }
+      store_all(body_);
+      values_.set_mask({});
+      values_.restore(outside);
+    });
+  };
+  // Whole tiles need no mask, which stores past the caches cannot have.
+  if (stage_->masked) {
+    body(b_.index(0), lines, b_.tail_mask(lanes, columns));
+  } else {
+    b_.if_else(whole, [&] { return body(b_.index(0), b_.index(lanes), {}), Values{}; },
+               [&] { return body(b_.index(0), lines, b_.tail_mask(lanes, columns)), Values{}; });
+  }
+  values_.leave(along);
+  values_.leave(across);
+  values_.restore(before);
+}
+
+void KernelEmitter::fill_tile(int turned, Value array, Value whole, Value lines, Value columns) {
+  const int lanes = values_.lanes();
+  const DType d = tile_emission::moved_as(nest_.values[static_cast<std::size_t>(turned)].dtype);
+  const auto rows = [&](bool masked) {
+    Values all;
+    for (int r = 0; r < lanes; ++r) {
+      Value mask{};
+      if (masked) mask = b_.tail_mask(lanes, b_.select(b_.compare(Compare::lt, b_.index(r), columns), lines, b_.index(0)));
+      all.push_back(values_.load_row(turned, r, d, mask));
+      // The same rows are read again for the next square, too far apart for the processor to foresee it.
+      if (!masked && stage_->fetch_ahead) values_.fetch_row(turned, r);
+    }
+    return all;
+  };
+  values_.prepare_index(turned);
+  const Values columns_of = transposed(b_.if_else(whole, [&] { return rows(false); }, [&] { return rows(true); }));
+  for (int c = 0; c < lanes; ++c) b_.store(b_.offset(array, d, b_.index(std::int64_t{c} * lanes)), columns_of[static_cast<std::size_t>(c)]);
+}
+
+}  // namespace vt::detail::cpu
+
+#endif  // VT_HAS_LLVM_HEADERS

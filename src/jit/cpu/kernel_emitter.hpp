@@ -1,0 +1,90 @@
+// Owns the emission of one kernel: its loops, vector bodies, turned tiles and reductions, on top of the values. Internal to the
+// files that implement it.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "emit_nest.hpp"
+
+#if VT_HAS_LLVM_HEADERS
+
+namespace vt::detail::cpu {
+
+using Values = std::vector<Value>;
+
+class KernelEmitter {
+ public:
+  KernelEmitter(IrBuilder& b, const Nest& nest, const Schedule& schedule) : b_(b), nest_(nest), schedule_(schedule), values_(b, nest, schedule) {}
+  void emit(const std::string& name);
+
+ private:
+  using Mode = StageSchedule::Mode;
+  struct Part {
+    std::vector<int> needed;
+    std::vector<const NestStore*> stores;
+  };
+
+  // ---- loops (emit_nest.cpp) -------------------------------------------------------------------------------------------
+  const NestLoop& loop_of(int l) const { return nest_.loops[static_cast<std::size_t>(l)]; }
+  Value lower(int loop) { return loop == schedule_.parallel_loop ? b_.arg(2) : b_.index(0); }
+  Value upper(int loop) { return loop == schedule_.parallel_loop ? b_.arg(3) : values_.extent(loop); }
+  bool nonempty(int loop) const {
+    const NestLoop& l = loop_of(loop);
+    return loop == schedule_.parallel_loop || (!l.runtime && l.extent > 0) || l.block_of >= 0;
+  }
+  // Opens `loop`, hoists what of `needed` is known then, and runs `body` inside.
+  Values open_loop(int loop, const std::vector<int>& needed, const Values& carried, const std::function<Values(const Values&)>& body);
+  void open_shared(std::size_t depth);
+  void emit_stage(int k);
+  void open_spaces(std::size_t depth, const std::vector<int>& needed);
+  // All values before all stores: a result may be written over an operand.
+  void store_all(const Part& part);
+
+  // Runs `body` on vectors of the vector loop from lo to hi. `copies` bodies in a row take different carried values (their
+  // number in `copy`); what is left over goes to copy 0, the last, shorter vector under a mask.
+  using VectorBody = std::function<Values(const Values&, int copy)>;
+  Values vector_loop(Value lo, Value hi, Values carried, int copies, bool masked, bool known_nonempty, const VectorBody& body);
+  void elementwise();
+
+  // ---- turned tiles (emit_tiles.cpp) -----------------------------------------------------------------------------------
+  Values transposed(Values rows);
+  void tiles();
+  void tile(const std::vector<int>& turned, const Values& arrays, Value u, Value v, Value across_end, Value along_end);
+  void fill_tile(int turned, Value array, Value whole, Value lines, Value columns);
+
+  // ---- reductions (emit_reduce.cpp) ------------------------------------------------------------------------------------
+  const NestReduction& reduction_of(int r) const { return nest_.reductions[static_cast<std::size_t>(r)]; }
+  // Per reduction one accumulator, or for argmax and argmin two: the extreme and its position.
+  std::vector<DType> carried_dtypes() const;
+  std::size_t carried_per_copy() const { return carried_dtypes().size(); }
+  Values initial(int lanes);
+  // States of folds are what is carried; they must be known before anything of the round is computed.
+  void bind_states(const Values& carried, std::size_t first);
+  Value wins(ReduceOp op, Value x, Value at, Value y, Value where);
+  void accumulate(Values& carried, std::size_t first, Value mask);
+  void combine_into(Values& a, std::size_t first, const Values& other, std::size_t from);
+  Value best_position(ReduceOp op, Value x, Value at);
+  Value running(Reduce op, Value x, Value& carried);
+  Values reduce_loops(std::size_t depth, Values carried);
+  void horizontal();
+  void vertical();
+  using Slot = std::function<Value(std::size_t, Value)>;
+  void rows(std::size_t depth, Value start, Value end, const Slot& slot);
+  void row_vectors(int loop, Value row, int count, Value start, Value end, const Slot& slot);
+
+  IrBuilder& b_;
+  const Nest& nest_;
+  const Schedule& schedule_;
+  ValueEmitter values_;
+  const StageSchedule* stage_ = nullptr;
+  int current_ = 0;
+  std::vector<int> reductions_;
+  SmallVec<int, 6> spaces_, reduces_;
+  Part body_, after_;
+};
+
+}  // namespace vt::detail::cpu
+
+#endif  // VT_HAS_LLVM_HEADERS

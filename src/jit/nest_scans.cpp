@@ -1,0 +1,146 @@
+// Scans and user reductions as loop-carried values of a nest.
+#include "nest_scans.hpp"
+
+#include <limits>
+
+namespace vt::detail {
+
+namespace nest_scanning {
+
+// The state of a reduction that is still to be added as number `reduction`.
+int state_value(NestBuilder& b, int reduction, DType dtype) {
+  NestValue v;
+  v.kind = NestValue::Kind::state;
+  v.argument = reduction;
+  v.dtype = dtype;
+  return b.add_value(std::move(v));
+}
+
+// States of a fold whose next values are given after the states are known.
+class Fold {
+ public:
+  Fold(NestBuilder& b, int stage) : b_(b), stage_(stage), first_(static_cast<int>(b.nest().reductions.size())) {}
+
+  /// All states before the first `next`.
+  int state(int init) {
+    NestReduction r;
+    r.op = ReduceOp::fold;
+    r.stage = stage_;
+    r.dtype = b_.nest().values[static_cast<std::size_t>(init)].dtype;
+    r.init = init;
+    r.state = state_value(b_, static_cast<int>(b_.nest().reductions.size()), r.dtype);
+    b_.nest().reductions.push_back(r);
+    return r.state;
+  }
+  void next(std::size_t k, int value) { b_.nest().reductions[static_cast<std::size_t>(first_) + k].value = value; }
+  int first() const { return first_; }
+
+ private:
+  NestBuilder& b_;
+  int stage_, first_;
+};
+
+// Arithmetic on values of one dtype.
+struct Numbers {
+  NestBuilder& b;
+  DType d;
+  int number(double x) const { return b.literal(Scalar(x).converted(d)); }
+  int add(int x, int y) const { return b.op(Op::add, d, {x, y}); }
+  int sub(int x, int y) const { return b.op(Op::sub, d, {x, y}); }
+  int mul(int x, int y) const { return b.op(Op::mul, d, {x, y}); }
+  int unary(Op op, int x) const { return b.op(op, d, {x}); }
+  int test(Op op, int x, int y) const { return b.op(op, DType::bool_, {x, y}); }
+  int is_nan(int x) const { return b.op(Op::is_nan, DType::bool_, {x}); }
+  int either(int x, int y) const { return b.op(Op::or_, DType::bool_, {x, y}); }
+  int select(int mask, int x, int y) const { return b.op(Op::select, d, {mask, x, y}); }
+};
+
+// The sum and what rounding took from it, in double.
+int compensated_sum(NestBuilder& b, int x, int stage) {
+  const Numbers n{b, DType::f64};
+  Fold fold(b, stage);
+  const int sum = fold.state(n.number(0)), lost = fold.state(n.number(0));
+  const int next = n.add(sum, x);
+  const int larger = n.test(Op::ge, n.unary(Op::abs, sum), n.unary(Op::abs, x));
+  const int error = n.select(larger, n.add(n.sub(sum, next), x), n.add(n.sub(x, next), sum));
+  const int all_lost = n.add(lost, error);
+  fold.next(0, next);
+  fold.next(1, all_lost);
+  return n.select(b.op(Op::is_finite, DType::bool_, {next}), n.add(next, all_lost), next);
+}
+
+int product(NestBuilder& b, int x, int stage) {
+  const Numbers n{b, DType::f64};
+  Fold fold(b, stage);
+  const int next = n.mul(fold.state(n.number(1)), x);
+  fold.next(0, next);
+  return next;
+}
+
+// log Σ exp, scaled by the greatest element so far, in double.
+int log_sum_exp(NestBuilder& b, int x, int stage) {
+  const Numbers n{b, DType::f64};
+  const int lowest = n.number(-std::numeric_limits<double>::infinity());
+  Fold fold(b, stage);
+  const int greatest = fold.state(lowest), scaled = fold.state(n.number(0));
+  const int x_nan = n.is_nan(x), rises = n.test(Op::gt, x, greatest);
+  // Of equal infinities the difference would be NaN.
+  const int factor = n.select(n.test(Op::eq, x, greatest), n.number(1),
+                              n.unary(Op::exp, n.select(rises, n.sub(greatest, x), n.sub(x, greatest))));
+  const int grown = n.select(rises, n.add(n.mul(scaled, factor), n.number(1)), n.add(scaled, factor));
+  const int unchanged = n.either(n.either(x_nan, n.is_nan(greatest)), n.test(Op::eq, x, lowest));
+  const int next_scaled = n.select(unchanged, scaled, grown);
+  const int next_greatest = n.select(n.either(x_nan, rises), x, greatest);
+  fold.next(0, next_greatest);
+  fold.next(1, next_scaled);
+  return n.add(next_greatest, n.unary(Op::log, next_scaled));
+}
+
+// Scans whose rounds may be grouped: the emitter does several lanes at once.
+int running(NestBuilder& b, ReduceOp op, int x, int stage) {
+  NestReduction r;
+  r.op = op;
+  r.stage = stage;
+  r.value = x;
+  r.dtype = b.nest().values[static_cast<std::size_t>(x)].dtype;
+  r.running = true;
+  r.state = state_value(b, static_cast<int>(b.nest().reductions.size()), r.dtype);
+  b.nest().reductions.push_back(r);
+  return r.state;
+}
+
+}  // namespace nest_scanning
+
+int add_scan(NestBuilder& b, Op op, int operand, DType dtype, int stage) {
+  using namespace nest_scanning;
+  const bool floats = is_float(dtype);
+  const auto wide = [&] { return b.convert(operand, DType::f64); };
+  int result = -1;
+  switch (op) {
+    case Op::cummax: return running(b, ReduceOp::maximum, operand, stage);
+    case Op::cummin: return running(b, ReduceOp::minimum, operand, stage);
+    case Op::cumlogsumexp: result = log_sum_exp(b, wide(), stage); break;
+    case Op::cumprod:
+      // In any other order a product of finite numbers may overflow before a zero comes.
+      if (!floats) return running(b, ReduceOp::product, operand, stage);
+      result = product(b, wide(), stage);
+      break;
+    default:
+      if (!floats) return running(b, ReduceOp::sum, operand, stage);
+      result = dtype == DType::f64 ? compensated_sum(b, operand, stage) : running(b, ReduceOp::sum, wide(), stage);
+      break;
+  }
+  return b.convert(result, dtype);
+}
+
+int add_fold(NestBuilder& b, const GraphBody& body, const std::vector<int>& elements, const std::vector<int>& inits, int stage) {
+  nest_scanning::Fold fold(b, stage);
+  std::vector<int> arguments;
+  for (int init : inits) arguments.push_back(fold.state(init));
+  arguments.insert(arguments.end(), elements.begin(), elements.end());
+  const std::vector<int> next = b.apply(body, arguments);
+  for (std::size_t k = 0; k < next.size(); ++k) fold.next(k, next[k]);
+  return fold.first();
+}
+
+}  // namespace vt::detail

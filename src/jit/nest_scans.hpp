@@ -1,0 +1,18 @@
+// Scans and user reductions as loop-carried values of a nest.
+#pragma once
+
+#include <vector>
+
+#include "nest_builder.hpp"
+
+namespace vt::detail {
+
+/// Adds a cumulative op to a stage whose reduce loop walks its axis: the value of the result at the current point.
+/// `operand`: the element there.
+int add_scan(NestBuilder&, Op op, int operand, DType dtype, int stage);
+
+/// Adds a user's reduction: state k starts as inits[k] and becomes output k of body(states…, elements…) in each round. Returns
+/// the number of the first of its reductions; state k is reduction first + k.
+int add_fold(NestBuilder&, const GraphBody& body, const std::vector<int>& elements, const std::vector<int>& inits, int stage);
+
+}  // namespace vt::detail

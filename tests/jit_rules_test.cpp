@@ -9,6 +9,7 @@
 #include "src/trace/graph.hpp"
 #include "src/trace/node.hpp"
 #include "src/trace/scope.hpp"
+#include "support/compare_executors.hpp"
 #include "support/primitive_cases.hpp"
 #include "support/property.hpp"
 
@@ -16,30 +17,10 @@ namespace {
 
 using namespace vt;
 using namespace vt::detail;
-using vt_test::expect_close;
+using vt_test::expect_same;
 using vt_test::PrimitiveCase;
 using vt_test::Tolerance;
 using Tensors = std::vector<Tensor>;
-
-// Runs `f` compiled and interpreted on the same numbers.
-void expect_same(const vt::detail::FlatFunction& f, const Tensors& arguments, const Tolerance& tolerance, const std::string& what) {
-  std::vector<Aval> avals;
-  std::vector<BufferRef> inputs;
-  for (const Tensor& t : arguments) {
-    avals.push_back(Aval(t.dtype(), t.shape()));
-    inputs.push_back(value_of(t, {}));
-  }
-  const Recorded recorded = record(f, avals, {});
-  for (const Tensor& t : recorded.captured) inputs.push_back(value_of(t, {}));
-  const std::vector<BufferRef> expected = interpret(recorded.graph, inputs);
-  std::vector<BufferRef> actual;
-  ASSERT_NO_THROW(actual = compile_graph(recorded.graph)->run(inputs)) << what << "\n" << to_text(recorded.graph);
-  ASSERT_EQ(actual.size(), expected.size());
-  for (std::size_t i = 0; i < expected.size(); ++i) {
-    const Aval& aval = recorded.graph.aval(recorded.graph.outputs[i]);
-    expect_close(from_buffer(actual[i], aval), from_buffer(expected[i], aval), tolerance, what + " result " + std::to_string(i));
-  }
-}
 
 Tensor apply(Op op, ParamsRef params, std::span<const Tensor> operands) { return emit(op, std::move(params), operands, {}); }
 
@@ -177,6 +158,36 @@ TEST(JitRules, PositionsOfExtremes) {
             expect_same([&](std::span<const Tensor> a) -> Tensors { return {apply(op, make_params(ArgParams{axis, position}), a)}; }, {x}, vt_test::exact,
                         std::string(name_of(op)) + " " + vt::name_of(d) + shape.str() + " axis " + std::to_string(axis));
         }
+}
+
+// Beyond the near caches rows are fetched ahead and taken in pairs.
+TEST(JitRules, TallReductionsOverDtypes) {
+  for (DType d : {i8, u16, i32, i64, bf16, f32, f64})
+    for (const Shape& shape : {Shape{1031, 601}, Shape{5, 517, 203}}) {
+      const Tensor x = (is_float(d) ? vt_test::random_quarters(f32, shape, 3) : vt_test::random_tensor(i32, shape, 0, 9, 3)).astype(d);
+      for (int axis = 0; axis + 1 < shape.rank(); ++axis)
+        expect_same([&](std::span<const Tensor> a) -> Tensors { return {max(a[0], axis), argmin(a[0], axis), sum(a[0], axis), min(a[0] * a[0], axis)}; }, {x},
+                    {.ulps = d == bf16 ? 1.0 : 0.0}, std::string("columns of ") + vt::name_of(d) + shape.str());
+    }
+}
+
+// Tiles of every element size: smaller and larger than a vector, joined with other operands, beyond the caches.
+TEST(JitRules, TransposesOverDtypesAndShapes) {
+  using S = std::span<const Tensor>;
+  for (DType d : vt_test::all_dtypes) {
+    for (const Shape& shape : {Shape{17, 33}, Shape{64, 64}, Shape{129, 257}, Shape{1000, 15}, Shape{3, 64}, Shape{700, 1100}}) {
+      const Tensor x = vt_test::random_tensor(d, shape, -9, 9, 3), y = vt_test::random_tensor(d, {shape[1], shape[0]}, -9, 9, 4);
+      expect_same([](S t) -> Tensors { return {transpose(t[0]), where(transpose(t[0]) > t[1], transpose(t[0]), t[1])}; }, {x, y}, vt_test::exact,
+                  std::string("transpose ") + vt::name_of(d) + shape.str());
+    }
+    const Tensor cube = vt_test::random_tensor(d, {5, 66, 70}, -9, 9, 5);
+    expect_same([](S t) -> Tensors { return {transpose(t[0], {0, 2, 1}), transpose(t[0], {2, 1, 0}), transpose(t[0], {1, 2, 0}), transpose(t[0], {2, 0, 1})}; }, {cube},
+                vt_test::exact, std::string("transposes of a cube ") + vt::name_of(d));
+  }
+  for (const Shape& shape : {Shape{4096, 2112}, Shape{2999, 3001}}) {
+    const Tensor x = vt_test::random_tensor(f32, shape, 6);
+    expect_same([](S t) -> Tensors { return {transpose(t[0]), transpose(t[0]) * 2 + 1}; }, {x}, vt_test::exact, "transpose " + shape.str());
+  }
 }
 
 // Sums of random numbers: the compiled order differs from the reference, whose error is far smaller than f32's rounding.

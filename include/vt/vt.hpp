@@ -2,12 +2,14 @@
 #pragma once
 
 #include <vt/custom.hpp>
+#include <vt/dlpack.hpp>
 #include <vt/dtype.hpp>
 #include <vt/error.hpp>
 #include <vt/execution.hpp>
 #include <vt/grad.hpp>
 #include <vt/graph.hpp>
 #include <vt/jit.hpp>
+#include <vt/npy.hpp>
 #include <vt/ops.hpp>
 #include <vt/shape.hpp>
 #include <vt/tensor.hpp>

@@ -203,6 +203,7 @@ alignas(alignment) inline constinit unsigned char empty_block[alignment] = {};
 
 Buffer::~Buffer() {
   if (capacity) pool::instance().give(data, capacity);
+  if (let_go) let_go(owner);
 }
 
 BufferRef allocate(std::size_t bytes, const char* what) {

@@ -1,0 +1,159 @@
+// .npy files and DLPack: what goes out comes back, foreign layouts are understood, bad input is refused with its reason.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <vt/vt.hpp>
+
+// As the DLPack specification declares them.
+struct DLManagedTensor {
+  void* data;
+  std::int32_t device_type, device_id, ndim;
+  std::uint8_t code, bits;
+  std::uint16_t lanes;
+  std::int64_t *shape, *strides;
+  std::uint64_t byte_offset;
+  void* context;
+  void (*deleter)(DLManagedTensor*);
+};
+
+namespace {
+
+struct Interop : testing::Test {
+  std::filesystem::path folder = std::filesystem::temp_directory_path() / ("vt-interop-" + std::to_string(getpid()));
+  Interop() { std::filesystem::create_directories(folder); }
+  ~Interop() override { std::filesystem::remove_all(folder); }
+  std::string file(const char* name) const { return (folder / name).string(); }
+  std::string written(const char* name, const std::string& header, const std::string& data, int version = 1) const {
+    std::string front("\x93NUMPY");
+    front += static_cast<char>(version);
+    front += '\0';
+    for (std::size_t i = 0, n = header.size(); i < (version == 1 ? 2u : 4u); ++i, n >>= 8) front += static_cast<char>(n & 0xff);
+    std::ofstream(file(name), std::ios::binary) << front << header << data;
+    return file(name);
+  }
+};
+
+std::string message(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const vt::Error& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+TEST_F(Interop, NpyRoundTripOfEveryDtypeAndRank) {
+  using enum vt::DType;
+  for (vt::DType d : {bool_, i8, i16, i32, i64, u8, u16, u32, u64, f16, f32, f64})
+    for (const vt::Shape& shape : {vt::Shape{}, vt::Shape{0}, vt::Shape{1}, vt::Shape{7}, vt::Shape{2, 3}, vt::Shape{2, 0, 3}, vt::Shape{2, 1, 3, 2}}) {
+      const vt::Tensor x = vt::arange(shape.elements()).reshape(shape).astype(d);
+      vt::save_npy(file("x.npy"), x);
+      const vt::Tensor y = vt::load_npy(file("x.npy"));
+      EXPECT_EQ(y.dtype(), d);
+      EXPECT_EQ(y.shape(), shape);
+      EXPECT_EQ(x.to_vector<double>(), y.to_vector<double>()) << vt::name_of(d) << shape.str();
+      std::ifstream in(file("x.npy"), std::ios::binary);
+      std::string all((std::istreambuf_iterator<char>(in)), {});
+      EXPECT_EQ((all.size() - static_cast<std::size_t>(shape.elements()) * vt::size_of(d)) % 64, 0u) << "data begin at a multiple of 64";
+    }
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 1) << "no temporary file stays";
+}
+
+TEST_F(Interop, NpyForeignLayouts) {
+  // Fortran order: columns first.
+  const std::string f = written("f.npy", "{'descr': '|i1', 'fortran_order': True, 'shape': (2, 3), }\n", std::string("\1\4\2\5\3\6", 6));
+  EXPECT_EQ(vt::load_npy(f).to_vector<int>(), (std::vector<int>{1, 2, 3, 4, 5, 6}));
+  // Big-endian, other key order, other quotes, version 2 and 3.
+  for (int version : {2, 3}) {
+    const std::string b = written("b.npy", "{\"shape\": (2,), \"descr\": \">u2\", \"fortran_order\": False}", std::string("\1\0\0\2", 4), version);
+    EXPECT_EQ(vt::load_npy(b).to_vector<int>(), (std::vector<int>{256, 2}));
+  }
+}
+
+TEST_F(Interop, NpyRefusals) {
+  const auto load = [](const std::string& path) { return message([&] { vt::load_npy(path); }); };
+  EXPECT_NE(load(file("none.npy")).find("none.npy: No such file"), std::string::npos) << load(file("none.npy"));
+  EXPECT_NE(load(file("none.npy")).find("interop_test.cpp:"), std::string::npos);
+  std::ofstream(file("text.npy")) << "1,2,3\n";
+  EXPECT_NE(load(file("text.npy")).find("not a .npy file"), std::string::npos);
+  EXPECT_NE(load(written("c.npy", "{'descr': '<c8', 'fortran_order': False, 'shape': (1,), }", std::string(8, '\0'))).find("dtype <c8"), std::string::npos);
+  EXPECT_NE(load(written("s.npy", "{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }", std::string(8, '\0'))).find("8 bytes of data, 12 wanted for f32[3]"),
+            std::string::npos);
+  EXPECT_NE(load(written("h.npy", "{'descr': '<f4', 'shape': (3,) }", "")).find("header cannot be read"), std::string::npos);
+  EXPECT_NE(load(written("n.npy", "{'descr': '<f4', 'fortran_order': False, 'shape': (-3,), }", "")).find("header cannot be read"), std::string::npos);
+  EXPECT_NE(load(written("l.npy", "{'descr': '<f4', 'fortran_order': False, 'shape': (9999999999, 9999999999), }", "")).find("too large"), std::string::npos);
+  EXPECT_NE(load(written("v.npy", "{}", "", 9)).find("version 9"), std::string::npos);
+  EXPECT_NE(message([&] { vt::save_npy(file("x.npy"), vt::ones({2}, vt::bf16)); }).find("NumPy has no bf16"), std::string::npos);
+  EXPECT_NE(message([&] { vt::save_npy(file("no/such/x.npy"), vt::ones({2})); }).find("No such file"), std::string::npos);
+}
+
+int freed = 0;
+
+DLManagedTensor foreign(float* data, std::int64_t* shape, std::int64_t* strides, int ndim) {
+  freed = 0;
+  return {data, 1, 0, ndim, 2, 32, 1, shape, strides, 0, nullptr, [](DLManagedTensor*) { ++freed; }};
+}
+
+TEST(DlPack, ContiguousMemoryIsSharedAndFreedOnce) {
+  float data[] = {1, 2, 3, 4, 5, 6};
+  std::int64_t shape[] = {2, 3}, strides[] = {3, 1};
+  for (std::int64_t* s : {static_cast<std::int64_t*>(nullptr), strides}) {
+    DLManagedTensor m = foreign(data, shape, s, 2);
+    {
+      const vt::Tensor t = vt::from_dlpack(&m);
+      EXPECT_EQ(t.data<float>().data(), data);
+      const vt::Tensor sum = vt::sum(t, 0);
+      EXPECT_EQ(sum.to_vector<float>(), (std::vector<float>{5, 7, 9}));
+      EXPECT_EQ(freed, 0);
+    }
+    EXPECT_EQ(freed, 1);
+  }
+}
+
+TEST(DlPack, StridesAndOffsetsAreCopied) {
+  float data[] = {0, 1, 2, 3, 4, 5, 6};
+  std::int64_t shape[] = {3, 2}, strides[] = {1, 3};
+  DLManagedTensor m = foreign(data, shape, strides, 2);
+  m.byte_offset = sizeof(float);
+  const vt::Tensor t = vt::from_dlpack(&m);
+  EXPECT_EQ(freed, 1);
+  EXPECT_EQ(t.to_vector<float>(), (std::vector<float>{1, 4, 2, 5, 3, 6}));
+  std::int64_t back[] = {-1};
+  std::int64_t three[] = {3};
+  DLManagedTensor r = foreign(data + 2, three, back, 1);
+  EXPECT_EQ(vt::from_dlpack(&r).to_vector<float>(), (std::vector<float>{2, 1, 0}));
+}
+
+TEST(DlPack, RoundTripOfEveryDtype) {
+  using enum vt::DType;
+  for (vt::DType d : {bool_, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64}) {
+    const vt::Tensor x = vt::arange(6).reshape({3, 2}).astype(d);
+    DLManagedTensor* view = vt::to_dlpack(x);
+    EXPECT_EQ(view->ndim, 2);
+    EXPECT_EQ(view->bits, vt::size_of(d) * 8);
+    const vt::Tensor y = vt::from_dlpack(view);
+    EXPECT_EQ(y.dtype(), d);
+    EXPECT_EQ(y.to_vector<double>(), x.to_vector<double>());
+  }
+  EXPECT_EQ(vt::from_dlpack(vt::to_dlpack(vt::tensor(2.5))).item<double>(), 2.5);
+  EXPECT_EQ(vt::from_dlpack(vt::to_dlpack(vt::zeros({0, 4}))).shape(), (vt::Shape{0, 4}));
+}
+
+TEST(DlPack, RefusalsStillFree) {
+  float data[] = {1};
+  std::int64_t shape[] = {1};
+  DLManagedTensor m = foreign(data, shape, nullptr, 1);
+  m.device_type = 2;
+  EXPECT_NE(message([&] { vt::from_dlpack(&m); }).find("device type 2"), std::string::npos);
+  EXPECT_EQ(freed, 1);
+  m = foreign(data, shape, nullptr, 1);
+  m.code = 5;
+  EXPECT_NE(message([&] { vt::from_dlpack(&m); }).find("type code 5 of 32 bits"), std::string::npos);
+  EXPECT_EQ(freed, 1);
+  EXPECT_NE(message([] { vt::from_dlpack(nullptr); }).find("null pointer"), std::string::npos);
+}
+
+}  // namespace

@@ -4,6 +4,7 @@
 
 // What runs on every call and every recorded op: compiled as the user's flags say.
 #include "../../src/jit/counters.cpp"
+#include "../../src/jit/epilogue.cpp"
 #include "../../src/jit/execute.cpp"
 #include "../../src/jit/jit_cache.cpp"
 #include "../../src/jit/program.cpp"

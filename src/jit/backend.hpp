@@ -23,7 +23,7 @@ struct Kernel {
 class ProductKernel {
  public:
   virtual ~ProductKernel() = default;
-  virtual void run(const void* a, const void* b, void* c) const = 0;
+  virtual void run(const void* a, const void* b, void* c, const RowsDone& done = {}) const = 0;
   virtual std::string describe() const = 0;
 };
 

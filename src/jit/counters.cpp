@@ -29,6 +29,8 @@ constexpr Row rows[] = {
     {"programs run", &Counters::programs_run, &Stats::programs_run},
     {"launches", &Counters::launches, &Stats::launches},
     {"parallel launches", &Counters::parallel_launches, &Stats::parallel_launches},
+    {"matrix products", &Counters::matrix_products, &Stats::matrix_products},
+    {"product epilogues", &Counters::product_epilogues, &Stats::product_epilogues},
     {"interpreter steps", &Counters::interpreter_steps, &Stats::interpreter_steps},
     {"bytes", &Counters::bytes, &Stats::bytes},
     {"llvm unavailable", &Counters::llvm_unavailable, &Stats::llvm_unavailable},

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "epilogue.hpp"
 #include "fusion_groups.hpp"
 #include "matmul_spec.hpp"
 #include "nest_transform.hpp"
@@ -116,6 +117,7 @@ Fusion fuse(GraphBody graph, const FuseOptions& options) {
     }
   }
   fusion.storage = std::move(source.storage);
+  if (options.matrix_products) attach_epilogues(fusion, options.vector_bytes);
   return fusion;
 }
 

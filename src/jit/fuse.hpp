@@ -12,7 +12,8 @@ namespace vt::detail {
 /// Replaces equations that own a sub-graph they merely run (call, checkpoint, custom_*) by its equations.
 GraphBody inline_calls(const GraphBody&);
 
-/// A step of a program: a kernel, or one equation that is run by other means (a matrix product, the interpreter).
+/// A step of a program: a kernel, or one equation that is run by other means (a matrix product with or without a kernel on its
+/// rows, the interpreter).
 struct FusedStep {
   int equation = -1;  ///< ≥ 0: that equation of Fusion::graph instead of a kernel
   Nest nest;
@@ -21,6 +22,8 @@ struct FusedStep {
   std::vector<int> fused;                ///< equations in the kernel, for explain
   bool partial = false;                  ///< the first half of a reduction that was cut in two
   bool writes_given_memory = false;      ///< an equation whose result goes to planned memory (a matrix product)
+  /// ≥ 0: `equation` is a matrix product, and the nest runs on its rows as they are finished; this loop of the nest counts them.
+  int row_loop = -1;
 };
 
 struct Fusion {

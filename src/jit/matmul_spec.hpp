@@ -18,6 +18,7 @@ struct MatmulSpec {
   std::int64_t batch = 1, m = 1, n = 1, k = 1;
   std::int64_t a_batch = 0, a_row = 0, a_column = 1;
   std::int64_t b_batch = 0, b_row = 0, b_column = 1;
+  std::int64_t work_after = 0;  ///< what else is done with every element of c, in multiply-adds: decides how it is cut for threads
 };
 
 /// Told of finished rows of c, counted over the whole batch, by the thread that finished them, while they are in its cache.
@@ -30,6 +31,7 @@ class RowsDone {
   void operator()(std::int64_t begin, std::int64_t end) const {
     if (call_) call_(context_, begin, end);
   }
+  explicit operator bool() const { return call_ != nullptr; }
 
  private:
   const void* context_ = nullptr;

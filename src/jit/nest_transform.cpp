@@ -81,24 +81,30 @@ Cut find_cut(Nest& nest) {
   return best;
 }
 
-void split(Nest& nest, const Cut& cut) {
+}  // namespace nest_rewriting
+
+void substitute_loops(Nest& nest, const std::vector<IndexId>& replacement) {
+  nest_rewriting::each_index(nest, [&](IndexId& e) { e = nest.indices.substitute(e, replacement); });
+}
+
+int split_loop(Nest& nest, int loop, std::int64_t by) {
   NestLoop inner;
-  NestLoop& outer = nest.loops[static_cast<std::size_t>(cut.loop)];
-  inner.extent = cut.by;
+  NestLoop& outer = nest.loops[static_cast<std::size_t>(loop)];
+  inner.extent = by;
   inner.reduce = outer.reduce;
-  outer.extent /= cut.by;
+  outer.extent /= by;
   const int fresh = static_cast<int>(nest.loops.size());
   const bool runtime = outer.runtime;
   const std::int64_t rounds = outer.extent;
   nest.loops.push_back(inner);
-  const IndexId high = nest.indices.loop(cut.loop, runtime ? IndexTable::unbounded : rounds);
-  const IndexId low = nest.indices.loop(fresh, cut.by);
+  const IndexId high = nest.indices.loop(loop, runtime ? IndexTable::unbounded : rounds);
+  const IndexId low = nest.indices.loop(fresh, by);
   std::vector<IndexId> replacement(nest.loops.size(), -1);
-  replacement[static_cast<std::size_t>(cut.loop)] = nest.indices.add(nest.indices.scale(high, cut.by), low);
+  replacement[static_cast<std::size_t>(loop)] = nest.indices.add(nest.indices.scale(high, by), low);
   substitute_loops(nest, replacement);
   const auto place = [&](SmallVec<int, 6>& list) {
     for (std::size_t i = 0; i < list.size(); ++i)
-      if (list[i] == cut.loop) {
+      if (list[i] == loop) {
         list.insert(list.begin() + i + 1, fresh);
         if (rounds == 1 && !runtime) list.erase(list.begin() + i);
         return;
@@ -106,12 +112,25 @@ void split(Nest& nest, const Cut& cut) {
   };
   place(nest.shared);
   for (NestStage& s : nest.stages) place(s.loops);
+  return fresh;
 }
 
-}  // namespace nest_rewriting
-
-void substitute_loops(Nest& nest, const std::vector<IndexId>& replacement) {
-  nest_rewriting::each_index(nest, [&](IndexId& e) { e = nest.indices.substitute(e, replacement); });
+void join_by_division(Nest& nest, int outer, int inner) {
+  const std::int64_t by = nest.loops[static_cast<std::size_t>(inner)].extent;
+  NestLoop& joined = nest.loops[static_cast<std::size_t>(inner)];
+  joined.extent *= nest.loops[static_cast<std::size_t>(outer)].extent;
+  joined.runtime = nest.loops[static_cast<std::size_t>(outer)].runtime;
+  const IndexId both = nest.indices.loop(inner, joined.runtime ? IndexTable::unbounded : joined.extent);
+  std::vector<IndexId> replacement(nest.loops.size(), -1);
+  replacement[static_cast<std::size_t>(outer)] = nest.indices.quotient(both, by);
+  replacement[static_cast<std::size_t>(inner)] = nest.indices.remainder(both, by);
+  substitute_loops(nest, replacement);
+  const auto drop = [&](SmallVec<int, 6>& list) {
+    for (std::size_t i = list.size(); i-- > 0;)
+      if (list[i] == outer) list.erase(list.begin() + i);
+  };
+  drop(nest.shared);
+  for (NestStage& s : nest.stages) drop(s.loops);
 }
 
 void normalise_loops(Nest& nest) {
@@ -119,7 +138,7 @@ void normalise_loops(Nest& nest) {
   for (int round = 0; round < 6 && nest.loops.size() < 40; ++round) {
     const nest_rewriting::Cut cut = nest_rewriting::find_cut(nest);
     if (cut.loop < 0) break;
-    nest_rewriting::split(nest, cut);
+    split_loop(nest, cut.loop, cut.by);
   }
   nest_rewriting::join_in(nest, nest.shared);
   for (NestStage& s : nest.stages) nest_rewriting::join_in(nest, s.loops);

@@ -12,6 +12,11 @@ void substitute_loops(Nest&, const std::vector<IndexId>& replacement);
 /// access walks through as one.
 void normalise_loops(Nest&);
 
+/// Splits `loop` into rounds of `by`, which must divide its extent: the loop keeps the outer rounds, the inner ones are a new loop.
+int split_loop(Nest&, int loop, std::int64_t by);
+/// Makes one loop of `outer` and `inner`, which has a fixed extent: it keeps inner's number, and indices divide where they must.
+void join_by_division(Nest&, int outer, int inner);
+
 /// Cuts reduce loop `loop` into blocks of `block` rounds: a new, ordinary loop (returned) counts the blocks.
 int cut_loop(Nest&, int loop, std::int64_t block);
 

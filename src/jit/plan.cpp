@@ -61,18 +61,18 @@ class Planner {
       if (step.equation >= 0) {
         const Equation& e = fusion_.graph.equations[static_cast<std::size_t>(step.equation)];
         for (Var v : e.inputs) use(v, static_cast<int>(s));
-        for (Var v : e.outputs) {
-          use(v, static_cast<int>(s));
-        }
-      } else {
-        for (Var v : step.buffers) use(v, static_cast<int>(s));
+        for (Var v : e.outputs) use(v, static_cast<int>(s));
       }
+      for (Var v : step.buffers) use(v, static_cast<int>(s));
     }
   }
 
   // May the result w of this step be written over its operand r, which ends here?
   bool updates(const FusedStep& step, Var w, Var r) const {
-    if (step.equation >= 0) return false;
+    // A product's operands are read until its last row is done, long after a kernel on its rows has begun to write.
+    if (step.equation >= 0)
+      for (Var v : fusion_.graph.equations[static_cast<std::size_t>(step.equation)].inputs)
+        if (fusion_.storage[static_cast<std::size_t>(v)] == r) return false;
     int wi = -1, ri = -1;
     for (std::size_t b = 0; b < step.buffers.size(); ++b) {
       if (step.buffers[b] == w) wi = static_cast<int>(b);
@@ -87,7 +87,6 @@ class Planner {
       const Equation& e = fusion_.graph.equations[static_cast<std::size_t>(step.equation)];
       for (Var v : e.outputs)
         if (slot(v).kind == Kind::unused) place(v, s, step);
-      return;
     }
     for (std::size_t b = 0; b < step.buffers.size(); ++b)
       if (step.nest.buffers[b].written && slot(step.buffers[b]).kind == Kind::unused) place(step.buffers[b], s, step);

@@ -6,6 +6,7 @@
 
 #include "../trace/node.hpp"
 #include "counters.hpp"
+#include "epilogue.hpp"
 #include "threads.hpp"
 
 namespace vt::detail {
@@ -48,6 +49,8 @@ Program::Program(const GraphBody& graph, const Backend& backend) {
   for (std::size_t k = 0; k < steps_.size(); ++k) {
     steps_[k].released = plan_.released[k];
     launches_ += steps_[k].kind == Step::Kind::kernel;
+    products_ += steps_[k].kind == Step::Kind::product;
+    epilogues_ += steps_[k].kind != Step::Kind::kernel && steps_[k].function;
     interpreted_ += steps_[k].kind == Step::Kind::equation;
     bytes_ += steps_[k].bytes;
   }
@@ -78,16 +81,25 @@ void Program::compile_steps(const Backend& backend) {
     const GraphBody& g = fusion_.graph;
     step.kind = Step::Kind::equation;
     step.equation = fused.equation;
+    if (fused.row_loop >= 0) {
+      schedules[k] = schedule_epilogue(fused.nest, fused.row_loop, backend.vector_bytes());
+      prepare_kernel(step, fused, schedules[k]);
+      kernels.push_back(k);
+      step.bytes -= g.aval(e.outputs[0]).bytes();  // read while it is in the cache
+    }
     for (Var v : e.outputs) step.bytes += g.aval(v).bytes();
     for (Var v : e.inputs) step.bytes += g.aval(v).bytes();
     if (e.op != Op::dot_general) continue;
-    const MatmulPlan plan = plan_matmul(e.as<DotParams>(), g.aval(e.inputs[0]), g.aval(e.inputs[1]));
-    const bool empty = plan.spec.batch * plan.spec.m * plan.spec.n * plan.spec.k == 0;
-    if (!empty && !plan.lhs_permutation && !plan.rhs_permutation) step.product = backend.product(plan.spec);
+    MatmulPlan plan = plan_matmul(e.as<DotParams>(), g.aval(e.inputs[0]), g.aval(e.inputs[1]));
+    MatmulSpec& spec = plan.spec;
+    const bool empty = spec.batch * spec.m * spec.n * spec.k == 0;
+    // A vector's worth of element-wise work is about one of multiply-adds.
+    if (!empty && fused.row_loop >= 0) spec.work_after = static_cast<std::int64_t>(step.work) / (spec.batch * spec.m * spec.n);
+    if (!empty && !plan.lhs_permutation && !plan.rhs_permutation) step.product = backend.product(spec);
     if (!step.product) continue;
     step.kind = Step::Kind::product;
-    step.work = static_cast<std::uint64_t>(2 * plan.spec.batch * plan.spec.m * plan.spec.n * plan.spec.k);
-    for (Var v : {e.inputs[0], e.inputs[1], e.outputs[0]}) step.slots.push_back(fusion_.storage[static_cast<std::size_t>(v)]);
+    step.work = static_cast<std::uint64_t>(2 * spec.batch * spec.m * spec.n * spec.k);
+    for (Var v : {e.inputs[0], e.inputs[1], e.outputs[0]}) step.operands.push_back(fusion_.storage[static_cast<std::size_t>(v)]);
     fusion_.steps[k].writes_given_memory = true;
   }
   // Kernels do not depend on each other; with several, threads share the work.
@@ -171,24 +183,24 @@ std::vector<BufferRef> Program::run(std::span<const BufferRef> inputs) {
   std::uint64_t parallel = 0;
   for (const Step& step : steps_) {
     switch (step.kind) {
-      case Step::Kind::kernel: {
-        void* buffers[64];
-        for (std::size_t b = 0; b < step.slots.size(); ++b) buffers[b] = pointers[static_cast<std::size_t>(step.slots[b])];
+      case Step::Kind::kernel:
         if (step.parallel && thread_count() > 1) {
           ++parallel;
-          parallel_ranges(step.rounds, step.grain, [&](std::int64_t begin, std::int64_t end) {
-            step.function(buffers, step.arguments.data(), begin, end);
-          });
+          parallel_ranges(step.rounds, step.grain, [&](std::int64_t begin, std::int64_t end) { run_kernel(step, pointers.data(), begin, end); });
         } else {
-          step.function(buffers, step.arguments.data(), 0, step.rounds);
+          run_kernel(step, pointers.data(), 0, step.rounds);
         }
         break;
-      }
-      case Step::Kind::product:
-        step.product->run(pointers[static_cast<std::size_t>(step.slots[0])], pointers[static_cast<std::size_t>(step.slots[1])],
-                          pointers[static_cast<std::size_t>(step.slots[2])]);
+      case Step::Kind::product: {
+        const auto on_rows = [&](std::int64_t begin, std::int64_t end) { run_kernel(step, pointers.data(), begin, end); };
+        step.product->run(pointers[static_cast<std::size_t>(step.operands[0])], pointers[static_cast<std::size_t>(step.operands[1])],
+                          pointers[static_cast<std::size_t>(step.operands[2])], step.function ? RowsDone(on_rows) : RowsDone());
         break;
-      case Step::Kind::equation: run_equation(step, pointers.data(), produced, inputs); break;
+      }
+      case Step::Kind::equation:
+        run_equation(step, pointers.data(), produced, inputs);
+        if (step.function) run_kernel(step, pointers.data(), 0, step.rounds);
+        break;
     }
     for (Var v : step.released) produced[static_cast<std::size_t>(v)] = {};
   }
@@ -208,8 +220,16 @@ std::vector<BufferRef> Program::run(std::span<const BufferRef> inputs) {
   count(c.launches, launches_);
   count(c.bytes, bytes_);
   if (parallel) count(c.parallel_launches, parallel);
+  if (products_) count(c.matrix_products, products_);
+  if (epilogues_) count(c.product_epilogues, epilogues_);
   if (interpreted_) count(c.interpreter_steps, interpreted_);
   return results;
+}
+
+void Program::run_kernel(const Step& step, void* const* pointers, std::int64_t begin, std::int64_t end) {
+  void* buffers[64];
+  for (std::size_t b = 0; b < step.slots.size(); ++b) buffers[b] = pointers[static_cast<std::size_t>(step.slots[b])];
+  step.function(buffers, step.arguments.data(), begin, end);
 }
 
 void Program::run_equation(const Step& step, void** pointers, std::vector<BufferRef>& produced, std::span<const BufferRef> inputs) const {
@@ -231,31 +251,33 @@ void Program::run_equation(const Step& step, void** pointers, std::vector<Buffer
   }
 }
 
+std::string Program::kernel_text(const Step& s) const {
+  const GraphBody& g = fusion_.graph;
+  std::vector<int> sorted = s.fused;
+  std::sort(sorted.begin(), sorted.end());
+  std::string names;
+  for (int e : sorted) names += (names.empty() ? "" : " ") + std::string(name_of(g.equations[static_cast<std::size_t>(e)].op));
+  return "kernel " + short_name(s.nest_text) + (s.partial ? ", first half of a cut reduction" : "") + ", fuses " + std::to_string(s.fused.size()) +
+         " equations (" + names + ")";
+}
+
 std::string Program::explain() const {
   const GraphBody& g = fusion_.graph;
-  const auto list = [&](const std::vector<int>& equations) {
-    std::string names;
-    std::vector<int> sorted = equations;
-    std::sort(sorted.begin(), sorted.end());
-    for (int e : sorted) names += (names.empty() ? "" : " ") + std::string(name_of(g.equations[static_cast<std::size_t>(e)].op));
-    return names;
-  };
-  std::string text = "program: " + std::to_string(launches_) + " kernels, " + std::to_string(steps_.size() - launches_ - interpreted_) +
-                     " matrix products, " + std::to_string(interpreted_) + " interpreted equations, " + std::to_string(plan_.arena_bytes) +
-                     " bytes of scratch memory\n";
+  std::string text = "program: " + std::to_string(launches_) + " kernels, " + std::to_string(products_) + " matrix products, " +
+                     std::to_string(interpreted_) + " interpreted equations, " + std::to_string(plan_.arena_bytes) + " bytes of scratch memory\n";
   for (std::size_t k = 0; k < steps_.size(); ++k) {
     const Step& s = steps_[k];
     text += "step " + std::to_string(k) + ": ";
     if (s.kind == Step::Kind::kernel) {
-      text += "kernel " + short_name(s.nest_text) + (s.partial ? ", first half of a cut reduction" : "") + ", fuses " + std::to_string(s.fused.size()) +
-              " equations (" + list(s.fused) + "), " + std::to_string(s.bytes) + " bytes, about " + std::to_string(s.work) + " operations" +
+      text += kernel_text(s) + ", " + std::to_string(s.bytes) + " bytes, about " + std::to_string(s.work) + " operations" +
               (s.parallel ? ", on all threads" : "") + "\n" + s.nest_text;
     } else {
       const Equation& e = g.equations[static_cast<std::size_t>(s.equation)];
       text += s.kind == Step::Kind::product ? "matrix product " + s.product->describe() + ", " : "interpreter: ";
       text += describe(e.op, e.params) + ", " + std::to_string(s.bytes) + " bytes";
-      if (s.work) text += ", " + std::to_string(s.work) + " flops";
-      text += "\n";
+      if (s.kind == Step::Kind::product) text += ", " + std::to_string(s.work) + " flops";
+      if (s.function) text += "; on its rows as they are done: " + kernel_text(s) + "\n" + s.nest_text;
+      else text += "\n";
     }
   }
   return text;

@@ -25,12 +25,13 @@ class Program : public Executable {
     enum class Kind : std::uint8_t { kernel, product, equation } kind = Kind::kernel;
     bool parallel = false;
     Kernel::Function* function = nullptr;
-    SmallVec<std::int32_t, 8> slots;         // kernel: its buffers; product: a, b, c
+    SmallVec<std::int32_t, 8> slots;         // the kernel's buffers
+    SmallVec<std::int32_t, 3> operands;      // product: a, b, c
     std::vector<std::int64_t> arguments;
     std::int64_t rounds = 0, grain = 1;      // of the parallel loop
     Kernel kernel;
     std::shared_ptr<const ProductKernel> product;
-    int equation = -1;
+    int equation = -1;                       // a product or an interpreted equation; `function` then runs on its rows, if there is one
     std::vector<Var> released;               // produced buffers that end here
     std::uint64_t bytes = 0, work = 0;
     std::string nest_text;                   // nest and schedule
@@ -39,6 +40,8 @@ class Program : public Executable {
   };
   void compile_steps(const Backend& backend);
   void prepare_kernel(Step& step, const FusedStep& fused, const Schedule& schedule) const;
+  static void run_kernel(const Step& step, void* const* pointers, std::int64_t begin, std::int64_t end);
+  std::string kernel_text(const Step& step) const;
   void run_equation(const Step& step, void** pointers, std::vector<BufferRef>& produced, std::span<const BufferRef> inputs) const;
 
   Fusion fusion_;
@@ -58,7 +61,7 @@ class Program : public Executable {
   };
   std::vector<Placed> placed_;
   bool makes_buffers_ = false;  // has interpreted equations
-  std::uint64_t launches_ = 0, bytes_ = 0, interpreted_ = 0;
+  std::uint64_t launches_ = 0, products_ = 0, epilogues_ = 0, bytes_ = 0, interpreted_ = 0;
 };
 
 }  // namespace vt::detail

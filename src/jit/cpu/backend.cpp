@@ -17,7 +17,7 @@ namespace backend {
 class CpuProduct : public ProductKernel {
  public:
   explicit CpuProduct(std::shared_ptr<const Matmul> matmul) : matmul_(std::move(matmul)) {}
-  void run(const void* a, const void* b, void* c) const override { matmul_->run(a, b, c); }
+  void run(const void* a, const void* b, void* c, const RowsDone& done) const override { matmul_->run(a, b, c, done); }
   std::string describe() const override { return matmul_->describe(); }
 
  private:

@@ -72,13 +72,18 @@ class Direct : public Matmul {
       });
       b = copy->data;
     }
-    const std::int64_t total = s_.batch == 1 ? s_.m : s_.batch;
-    std::int64_t grain = grain_for(s_.n * s_.k * (s_.batch == 1 ? 1 : s_.m));
-    if (s_.batch == 1) grain = (grain + shape_.rows - 1) / shape_.rows * shape_.rows;
-    const std::int64_t rows = s_.batch == 1 ? 1 : s_.m;
+    const std::int64_t total = s_.batch == 1 ? s_.m : s_.batch, rows = s_.batch == 1 ? 1 : s_.m, unit = s_.batch == 1 ? shape_.rows : 1;
+    const auto whole_units = [&](std::int64_t n) { return (n + unit - 1) / unit * unit; };
+    const std::int64_t grain = whole_units(grain_for(rows * s_.n * (s_.k + s_.work_after)));
+    // What works on finished rows wants them while they are in the nearest cache.
+    const std::int64_t row_bytes = rows * s_.n * static_cast<std::int64_t>(size_of(s_.result));
+    const std::int64_t turn = done ? whole_units(std::max<std::int64_t>((32 << 10) / row_bytes, 1)) : total;
     parallel_ranges(total, grain, [&](std::int64_t from, std::int64_t to) {
-      f(a, b, c, from, to);
-      done(from * rows, to * rows);
+      for (std::int64_t begin = from; begin < to; begin += turn) {
+        const std::int64_t end = std::min(to, begin + turn);
+        f(a, b, c, begin, end);
+        done(begin * rows, end * rows);
+      }
     });
   }
 

@@ -100,13 +100,15 @@ class PackedMatmul : public Matmul {
     const std::int64_t strip_work = shape_.rows * s_.n * depth_;
     std::int64_t per_block = std::max<std::int64_t>(block_bytes / strip_bytes, 1);
     per_block = std::min(per_block, std::max<std::int64_t>(pieces(strips_, std::int64_t{threads} * 4), pieces(piece_work, strip_work)));
+    // What works on finished rows should find them in the second-level cache.
+    if (done) per_block = std::min(per_block, std::max<std::int64_t>(block_bytes / (shape_.rows * s_.n * static_cast<std::int64_t>(size_of(s_.result))), 4));
     per_block = even(strips_, per_block);
     const std::int64_t blocks = pieces(strips_, per_block);
     // Few rows: the columns are shared among the threads as well.
     const std::int64_t groups_wanted = threads > 1 ? std::min(pieces(std::int64_t{threads} * 3, blocks), pieces(per_block * strip_work, piece_work)) : 1;
     const std::int64_t per_group = even(panels_, std::max<std::int64_t>(pieces(panels_, groups_wanted), 1));
     const std::int64_t groups = pieces(panels_, per_group);
-    const std::int64_t workers = std::min<std::int64_t>(threads, std::max<std::int64_t>(pieces(s_.m * s_.n * chunk, 2 * piece_work), 1));
+    const std::int64_t workers = std::min<std::int64_t>(threads, std::max<std::int64_t>(pieces(s_.m * s_.n * (chunk + s_.work_after), 2 * piece_work), 1));
 
     const BufferRef packed_b = allocate(static_cast<std::size_t>(panels_ * width * chunk * size_), "vt::matmul: packed operand");
     Job job(blocks);

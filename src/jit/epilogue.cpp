@@ -1,0 +1,153 @@
+// Epilogues: kernels that run inside a matrix product, on rows of its result that were just finished.
+//
+// Any kernel qualifies that reads the result one row per round of an ordinary loop: element-wise chains with broadcast operands,
+// but also softmax over a row. The rows are then still in the cache of the thread that made them.
+#include "epilogue.hpp"
+
+#include <algorithm>
+
+#include "matmul_spec.hpp"
+#include "nest_transform.hpp"
+
+namespace vt::detail {
+
+namespace epilogue_fusion {
+
+const NestLoop& loop_of(const Nest& nest, int l) { return nest.loops[static_cast<std::size_t>(l)]; }
+
+// The loops that may be cut into ranges: those around all stages, or the ordinary ones of the only stage.
+SmallVec<int, 6> free_loops(const Nest& nest) {
+  if (nest.stages.size() > 1) return nest.shared;
+  SmallVec<int, 6> loops = nest.shared;
+  for (int l : nest.stages[0].loops)
+    if (!loop_of(nest, l).reduce) loops.push_back(l);
+  return loops;
+}
+
+std::vector<IndexId> reads_of(const Nest& nest, int buffer) {
+  std::vector<IndexId> reads;
+  for (const NestValue& v : nest.values)
+    if (v.kind == NestValue::Kind::load && v.buffer == buffer) reads.push_back(v.index);
+  return reads;
+}
+
+// Rewrites the nest so that one loop counts the rows of `buffer`, an array of rows × columns; −1 if it cannot be done.
+int make_row_loop(Nest& nest, int buffer, std::int64_t rows, std::int64_t columns) {
+  const std::vector<IndexId> reads = reads_of(nest, buffer);
+  if (reads.empty() || columns < 2) return -1;
+  // Rows that lie inside a longer loop become one of their own.
+  for (int l : free_loops(nest)) {
+    const std::int64_t factor = nest.indices.factor_of_loop(reads[0], l), extent = loop_of(nest, l).extent;
+    if (factor <= 0 || factor >= columns || factor * extent <= columns) continue;
+    if (columns % factor != 0 || extent % (columns / factor) != 0) return -1;
+    split_loop(nest, l, columns / factor);
+    break;
+  }
+  // The loops that step over rows, outermost first, become one.
+  IndexId read = reads_of(nest, buffer)[0];
+  std::vector<int> over_rows;
+  for (int l : free_loops(nest))
+    if (nest.indices.factor_of_loop(read, l) >= columns) over_rows.push_back(l);
+  std::sort(over_rows.begin(), over_rows.end(), [&](int a, int b) { return nest.indices.factor_of_loop(read, a) > nest.indices.factor_of_loop(read, b); });
+  if (over_rows.empty()) return -1;
+  for (std::size_t i = 0; i + 1 < over_rows.size(); ++i) {
+    const int outer = over_rows[i], inner = over_rows[i + 1];
+    if (loop_of(nest, inner).runtime) return -1;
+    if (nest.indices.factor_of_loop(read, outer) != nest.indices.factor_of_loop(read, inner) * loop_of(nest, inner).extent) return -1;
+    join_by_division(nest, outer, inner);
+    read = reads_of(nest, buffer)[0];
+  }
+  const int row = over_rows.back();
+  if (loop_of(nest, row).extent != rows) return -1;
+  // Every read of a round stays in its row.
+  std::vector<IndexId> first(nest.loops.size(), -1);
+  first[static_cast<std::size_t>(row)] = nest.indices.constant(0);
+  for (IndexId e : reads_of(nest, buffer)) {
+    if (nest.indices.factor_of_loop(e, row) != columns || nest.indices.loop_inside_division(e, row)) return -1;
+    const IndexBounds rest = nest.indices.bounds(nest.indices.substitute(e, first));
+    if (rest.low < 0 || rest.high >= columns) return -1;
+  }
+  return row;
+}
+
+bool in_order(const Nest& nest) {
+  for (const NestStore& s : nest.stores)
+    if (s.update != Op::input) return true;
+  for (const NestLoop& l : nest.loops)
+    if (l.block_of >= 0) return true;
+  return false;
+}
+
+class Attacher {
+ public:
+  Attacher(Fusion& fusion, int vector_bytes) : fusion_(fusion), vector_bytes_(vector_bytes) {}
+
+  void run() {
+    std::vector<FusedStep>& steps = fusion_.steps;
+    std::vector<char> moved(steps.size(), 0);
+    std::vector<int> first_reader(fusion_.graph.avals.size(), -1), product_of(fusion_.graph.avals.size(), -1);
+    for (std::size_t k = 0; k < steps.size(); ++k) {
+      for (Var v : reads(steps[k]))
+        if (first_reader[static_cast<std::size_t>(v)] < 0) first_reader[static_cast<std::size_t>(v)] = static_cast<int>(k);
+      if (is_product(steps[k])) product_of[static_cast<std::size_t>(result_of(steps[k]))] = static_cast<int>(k);
+    }
+    for (std::size_t k = 0; k < steps.size(); ++k) {
+      if (steps[k].equation >= 0 || steps[k].partial || steps[k].nest.stages.empty() || in_order(steps[k].nest)) continue;
+      // The product nearest to it; nobody reads its result before, so it can wait until here.
+      int best = -1;
+      for (Var v : steps[k].buffers)
+        if (first_reader[static_cast<std::size_t>(v)] == static_cast<int>(k)) best = std::max(best, product_of[static_cast<std::size_t>(v)]);
+      if (best < 0 || !attach(steps[k], steps[static_cast<std::size_t>(best)])) continue;
+      moved[static_cast<std::size_t>(best)] = 1;
+    }
+    std::vector<FusedStep> kept;
+    for (std::size_t k = 0; k < steps.size(); ++k)
+      if (!moved[k]) kept.push_back(std::move(steps[k]));
+    steps = std::move(kept);
+  }
+
+ private:
+  const Equation& equation_of(const FusedStep& s) const { return fusion_.graph.equations[static_cast<std::size_t>(s.equation)]; }
+  Var storage(Var v) const { return fusion_.storage[static_cast<std::size_t>(v)]; }
+  bool is_product(const FusedStep& s) const { return s.equation >= 0 && equation_of(s).op == Op::dot_general; }
+  Var result_of(const FusedStep& s) const { return storage(equation_of(s).outputs[0]); }
+  std::vector<Var> reads(const FusedStep& s) const {
+    std::vector<Var> all(s.buffers.begin(), s.buffers.end());
+    if (s.equation >= 0)
+      for (Var v : equation_of(s).inputs) all.push_back(storage(v));
+    return all;
+  }
+
+  bool attach(FusedStep& kernel, const FusedStep& product) {
+    const Equation& e = equation_of(product);
+    const GraphBody& g = fusion_.graph;
+    const MatmulSpec spec = plan_matmul(e.as<DotParams>(), g.aval(e.inputs[0]), g.aval(e.inputs[1])).spec;
+    if (spec.batch * spec.m * spec.n * spec.k == 0) return false;
+    const auto at = std::find(kernel.buffers.begin(), kernel.buffers.end(), result_of(product));
+    Nest nest = kernel.nest;
+    const int row = make_row_loop(nest, static_cast<int>(at - kernel.buffers.begin()), spec.batch * spec.m, spec.n);
+    if (row < 0) return false;
+    // Lanes that go along the rows would need ranges of whole vectors of them.
+    for (const StageSchedule& s : schedule_epilogue(nest, row, vector_bytes_).stages)
+      if (s.vector_loop == row || s.tile_loop == row) return false;
+    kernel.nest = std::move(nest);
+    kernel.equation = product.equation;
+    kernel.row_loop = row;
+    return true;
+  }
+
+  Fusion& fusion_;
+  int vector_bytes_;
+};
+
+}  // namespace epilogue_fusion
+
+void attach_epilogues(Fusion& fusion, int vector_bytes) { epilogue_fusion::Attacher(fusion, vector_bytes).run(); }
+
+Schedule schedule_epilogue(const Nest& nest, int row_loop, int vector_bytes) {
+  Schedule s = choose_schedule(nest, vector_bytes);
+  s.parallel_loop = row_loop;
+  return s;
+}
+
+}  // namespace vt::detail

@@ -33,8 +33,9 @@ std::vector<IndexId> reads_of(const Nest& nest, int buffer) {
 
 // Rewrites the nest so that one loop counts the rows of `buffer`, an array of rows × columns; −1 if it cannot be done.
 int make_row_loop(Nest& nest, int buffer, std::int64_t rows, std::int64_t columns) {
+  constexpr std::int64_t least_columns = 8;  // shorter rows would leave most lanes idle
   const std::vector<IndexId> reads = reads_of(nest, buffer);
-  if (reads.empty() || columns < 2) return -1;
+  if (reads.empty() || columns < least_columns) return -1;
   // Rows that lie inside a longer loop become one of their own.
   for (int l : free_loops(nest)) {
     const std::int64_t factor = nest.indices.factor_of_loop(reads[0], l), extent = loop_of(nest, l).extent;

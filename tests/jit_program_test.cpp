@@ -105,6 +105,26 @@ TEST(JitFusion, KernelsOfCommonFunctions) {
   EXPECT_TRUE(cut[0].partial);
 }
 
+TEST(JitNests, RowsBetweenStagesAreLocal) {
+  const std::string text = kernel_of([](S t) -> Tensors { return {softmax(t[0])}; }, {Aval(f32, {100, 64})});
+  EXPECT_EQ(text.substr(0, text.find("stage 0")),
+            "buffers b0: f32 in, b1: f32 out, b2: f32 row of 64\n"
+            "for d0 < n0\n"
+            "  ");
+  EXPECT_NE(text.find("store b2[d2] = "), std::string::npos) << text;
+  // Not where somebody else reads them, nor where a row is larger than the near caches.
+  const auto buffers = [](const vt::detail::FlatFunction& f, const Aval& a) {
+    int local = 0;
+    for (const FusedStep& s : steps_of(f, {a}))
+      for (const NestBuffer& b : s.nest.buffers) local += b.local > 0;
+    return local;
+  };
+  const auto softmax_and_its_numerator = [](S t) -> Tensors { const Tensor e = exp(t[0] - max(t[0], 1, true)); return {e / sum(e, 1, true), e}; };
+  EXPECT_EQ(buffers(softmax_and_its_numerator, Aval(f32, {100, 64})), 0);
+  EXPECT_EQ(buffers([](S t) -> Tensors { return {softmax(t[0])}; }, Aval(f32, {100, 1 << 16})), 0);
+  EXPECT_EQ(buffers([](S t) -> Tensors { return {softmax(tanh(t[0]))}; }, Aval(f32, {100, 1000})), 2);
+}
+
 TEST(JitCounters, AccessesOfCommonKernels) {
   if (!has_compiler()) GTEST_SKIP() << "no LLVM";
   const auto run = [](const vt::detail::FlatFunction& f, const Tensors& arguments) {
@@ -171,6 +191,19 @@ TEST(JitPlan, LongChainNeedsNoScratchMemory) {
   EXPECT_LE(pool_use().peak - before, n * 4u + 65536u);
   const std::vector<BufferRef> expected = interpret(g, inputs);
   vt_test::expect_close(from_buffer(result[0], Aval(f32, {n})), from_buffer(expected[0], Aval(f32, {n})), {.relative = 1e-4});
+}
+
+TEST(JitPlan, SoftmaxNeedsNoScratchMemory) {
+  if (!has_compiler()) GTEST_SKIP() << "no LLVM";
+  const Aval aval(f32, {512, 1000});
+  const GraphBody g = graph_of([](S t) -> Tensors { return {softmax(tanh(t[0]) * 3), layer_norm(exp(t[0]), t[0][0], t[0][1])}; }, {aval});
+  const std::shared_ptr<Executable> program = compile_graph(g);
+  const std::vector<BufferRef> inputs = {value_of(vt_test::random_tensor(f32, {512, 1000}, 1), {})};
+  program->run(inputs);
+  const std::vector<BufferRef> result = program->run(inputs), expected = interpret(g, inputs);
+  EXPECT_NE(program->explain().find(" 0 bytes of scratch memory"), std::string::npos) << program->explain();
+  for (std::size_t i = 0; i < result.size(); ++i)
+    vt_test::expect_close(from_buffer(result[i], aval), from_buffer(expected[i], aval), {.relative = 1e-4, .absolute = 1e-5});
 }
 
 TEST(JitThreads, BitsDoNotDependOnTheNumberOfThreads) {

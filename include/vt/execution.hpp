@@ -23,6 +23,7 @@ struct Stats {
   std::uint64_t vector_kernels = 0;       ///< compiled or loaded with a vector loop
   std::uint64_t fused_ops = 0;            ///< equations inside all compiled programs' kernels
   std::uint64_t stages = 0;               ///< loops in sequence inside kernels: softmax is one kernel of three
+  std::uint64_t row_buffers = 0;          ///< intermediate rows inside such kernels that need no memory of their own
   std::uint64_t contiguous_accesses = 0;  ///< vector loads and stores of neighbours, in the kernels made
   std::uint64_t strided_accesses = 0;     ///< vector accesses with another stride
   std::uint64_t gathers = 0;              ///< vector accesses at computed indices

@@ -62,6 +62,7 @@
 #include "../../src/jit/nest_scans.cpp"
 #include "../../src/jit/nest_transform.cpp"
 #include "../../src/jit/plan.cpp"
+#include "../../src/jit/row_buffers.cpp"
 #include "../../src/jit/schedule.cpp"
 #include "../../src/trace/checker.cpp"
 #include "../../src/trace/constant_folding.cpp"

@@ -21,6 +21,7 @@ constexpr Row rows[] = {
     {"vector kernels", &Counters::vector_kernels, &Stats::vector_kernels},
     {"fused ops", &Counters::fused_ops, &Stats::fused_ops},
     {"stages", &Counters::stages, &Stats::stages},
+    {"row buffers", &Counters::row_buffers, &Stats::row_buffers},
     {"contiguous accesses", &Counters::contiguous_accesses, &Stats::contiguous_accesses},
     {"strided accesses", &Counters::strided_accesses, &Stats::strided_accesses},
     {"gathers", &Counters::gathers, &Stats::gathers},

@@ -31,6 +31,8 @@ int of(Op op, DType d) {
 
 }  // namespace fusion_costs
 
+constexpr int most_reduced_rank = 20;  // loops of a nest are few, also after they are split
+
 // Bodies of user reductions become part of the loop: scalar operations only.
 bool is_scalar_body(const GraphBody& body) {
   for (const Aval& a : body.avals)
@@ -51,8 +53,8 @@ bool runs_one_by_one(const GraphBody& graph, const Equation& e) {
 bool can_fuse(const GraphBody& graph, const Equation& e) {
   switch (family_of(e.op)) {
     case Family::unary: case Family::binary: case Family::select: case Family::leaf: return true;
-    case Family::reduce: return graph.aval(e.inputs[0]).shape.rank() <= 8 && (e.op != Op::reduce || is_scalar_body(*e.as<ReduceParams>().body));
-    case Family::cumulative: return graph.aval(e.inputs[0]).shape.rank() <= 8;
+    case Family::reduce: return graph.aval(e.inputs[0]).shape.rank() <= most_reduced_rank && (e.op != Op::reduce || is_scalar_body(*e.as<ReduceParams>().body));
+    case Family::cumulative: return graph.aval(e.inputs[0]).shape.rank() <= most_reduced_rank;
     case Family::shape: return true;
     case Family::index: return e.op == Op::slice || e.op == Op::dynamic_slice || e.op == Op::dynamic_update_slice || e.op == Op::gather;
     case Family::contract: return true;

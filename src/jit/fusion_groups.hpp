@@ -95,6 +95,9 @@ class FusionPlanner {
   std::vector<std::pair<Var, SmallVec<int, 6>>> walked_;
 };
 
+/// Takes what one stage of a kernel only hands to its later stages, row by row, out of planned memory.
+void keep_rows_local(Fusion&);
+
 /// The steps of a group, in order: one kernel, or two if its reduction is cut.
 void build_steps(const FusionPlanner& planner, const FusionGroup& group, GraphBody& graph, NestSource& source, const FuseOptions& options,
                  std::vector<FusedStep>& steps);

@@ -264,20 +264,10 @@ void drop_unused_buffers(FusedStep& step) {
   for (int v : needed_values(nest, roots))
     if (nest.values[static_cast<std::size_t>(v)].kind == NestValue::Kind::load) used[static_cast<std::size_t>(nest.values[static_cast<std::size_t>(v)].buffer)] = 1;
   for (const NestStore& s : nest.stores) used[static_cast<std::size_t>(s.buffer)] = 1;
-  std::vector<int> renamed(used.size(), -1);
-  std::vector<NestBuffer> buffers;
-  std::vector<Var> vars;
-  for (std::size_t b = 0; b < used.size(); ++b) {
-    if (!used[b]) continue;
-    renamed[b] = static_cast<int>(buffers.size());
-    buffers.push_back({nest.buffers[b].dtype, nest.buffers[b].written, renamed[b]});
-    vars.push_back(step.buffers[b]);
-  }
-  for (NestValue& v : nest.values)
-    if (v.kind == NestValue::Kind::load) v.buffer = renamed[static_cast<std::size_t>(v.buffer)];
-  for (NestStore& s : nest.stores) s.buffer = renamed[static_cast<std::size_t>(s.buffer)];
-  nest.buffers = std::move(buffers);
-  step.buffers = std::move(vars);
+  std::vector<int> order;
+  for (std::size_t b = 0; b < used.size(); ++b)
+    if (used[b]) order.push_back(static_cast<int>(b));
+  keep_buffers(nest, step.buffers, order);
 }
 
 // Makes the step the first half of a cut reduction: block results go to fresh Vars; epilogues are left to the second half.

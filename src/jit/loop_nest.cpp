@@ -127,7 +127,7 @@ std::vector<std::uint64_t> loop_dependences(const Nest& nest) {
 std::string Nest::str() const {
   std::string text = "buffers";
   for (std::size_t b = 0; b < buffers.size(); ++b) {
-    text += std::string(b ? ", " : " ") + "b" + std::to_string(b) + ": " + name_of(buffers[b].dtype) + (buffers[b].written ? " out" : " in");
+    text += std::string(b ? ", " : " ") + "b" + std::to_string(b) + ": " + name_of(buffers[b].dtype) + (buffers[b].local ? " row of " + std::to_string(buffers[b].local) : buffers[b].written ? " out" : " in");
     if (buffers[b].alias != static_cast<int>(b)) text += " like b" + std::to_string(buffers[b].alias);
   }
   text += "\n";

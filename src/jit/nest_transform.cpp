@@ -165,6 +165,26 @@ int cut_loop(Nest& nest, int loop, std::int64_t block) {
   return fresh;
 }
 
+void keep_buffers(Nest& nest, std::vector<Var>& behind, const std::vector<int>& order) {
+  std::vector<int> renamed(nest.buffers.size(), -1);
+  std::vector<NestBuffer> buffers;
+  std::vector<Var> vars;
+  for (int b : order) {
+    renamed[static_cast<std::size_t>(b)] = static_cast<int>(buffers.size());
+    buffers.push_back(nest.buffers[static_cast<std::size_t>(b)]);
+    vars.push_back(behind[static_cast<std::size_t>(b)]);
+  }
+  for (std::size_t b = 0; b < buffers.size(); ++b) {
+    const int alias = renamed[static_cast<std::size_t>(buffers[b].alias)];
+    buffers[b].alias = alias < 0 ? static_cast<int>(b) : alias;
+  }
+  for (NestValue& v : nest.values)
+    if (v.kind == NestValue::Kind::load && v.buffer >= 0) v.buffer = renamed[static_cast<std::size_t>(v.buffer)];
+  for (NestStore& s : nest.stores) s.buffer = renamed[static_cast<std::size_t>(s.buffer)];
+  nest.buffers = std::move(buffers);
+  behind = std::move(vars);
+}
+
 void find_updates_in_place(Nest& nest) {
   for (const NestStore& s : nest.stores) {
     const auto w = static_cast<std::size_t>(s.buffer);

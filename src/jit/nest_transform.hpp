@@ -20,6 +20,9 @@ void join_by_division(Nest&, int outer, int inner);
 /// Cuts reduce loop `loop` into blocks of `block` rounds: a new, ordinary loop (returned) counts the blocks.
 int cut_loop(Nest&, int loop, std::int64_t block);
 
+/// Leaves the nest and the list of what is behind its buffers with those in `order`, in that order; all others are unused.
+void keep_buffers(Nest&, std::vector<Var>& behind, const std::vector<int>& order);
+
 /// Says which buffers may share memory: a result that is stored where one operand was read, element by element.
 void find_updates_in_place(Nest&);
 

@@ -140,6 +140,7 @@ void Program::prepare_kernel(Step& step, const FusedStep& fused, const Schedule&
   Counters& c = counters();
   count(c.fused_ops, fused.fused.size());
   count(c.stages, nest.stages.size());
+  for (const NestBuffer& b : nest.buffers) count(c.row_buffers, b.local > 0);
   count(c.parallel_reductions, fused.partial);
   if (schedule.parallel_loop < 0) {
     step.rounds = 1;

@@ -72,7 +72,11 @@ void ValueEmitter::load_arguments() {
     else scalars_[a] = b_.convert(take(DType::i64), d);
   }
   b_.declare_buffers(static_cast<int>(nest_.buffers.size()));
-  for (std::size_t k = 0; k < nest_.buffers.size(); ++k) pointers_.push_back(b_.load_pointer(b_.arg(0), static_cast<std::int64_t>(k), nest_.buffers[k].alias));
+  for (std::size_t k = 0; k < nest_.buffers.size(); ++k) {
+    const NestBuffer& buffer = nest_.buffers[k];
+    if (buffer.local) pointers_.push_back(b_.with_buffer(b_.stack_array(buffer.dtype, buffer.local), buffer.alias));
+    else pointers_.push_back(b_.load_pointer(b_.arg(0), static_cast<std::int64_t>(k), buffer.alias));
+  }
 }
 
 Value ValueEmitter::extent(int loop) {

@@ -6,12 +6,14 @@
 
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <functional>
 #include <limits>
 #include <optional>
 #include <random>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -27,6 +29,13 @@ inline constexpr vt::DType int_dtypes[] = {vt::i8, vt::u8, vt::i16, vt::u16, vt:
 inline constexpr vt::DType float_dtypes[] = {vt::f16, vt::bf16, vt::f32, vt::f64};
 /// Zero, one, a few, and a prime above the vector width.
 inline const std::vector<std::int64_t> edge_sizes = {0, 1, 3, 17};
+
+/// "interpreter" or "cpu" where every Graph runs on that one. Empty by default: then a Graph seen for the first time is interpreted
+/// and later compiled, and as the two sum in different orders, equal formulations may differ by a rounding.
+inline std::string_view forced_backend() {
+  const char* backend = std::getenv("VT_BACKEND");
+  return backend ? backend : "";
+}
 
 // --- making ----------------------------------------------------------------------------------------------------------
 

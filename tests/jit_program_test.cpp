@@ -246,4 +246,21 @@ TEST(JitExecution, LazyGraphsAreCompiledTheSecondTime) {
   for (std::size_t i = 0; i < hot.size(); ++i) EXPECT_NEAR(hot[i], cold[i], 1e-6);
 }
 
+// Many shifted copies of few arrays: merged groups then depend on others through any of their parts.
+TEST(JitProgram, MergedGroupsKeepTheirOrder) {
+  const auto f = [](Tensor x) { return cumprod(x, 0); };
+  const auto twice = [&](Tensor x, Tensor w, Tensor u) {
+    return vjp([&](Tensor at) { return vjp(f, at).second(w); }, x).second(u);
+  };
+  for (int n : {7, 13, 40}) {
+    const Tensor x = vt_test::random_tensor(f64, {n}, 0.5, 1.5, 1), w = vt_test::random_tensor(f64, {n}, -1, 1, 2), u = vt_test::random_tensor(f64, {n}, -1, 1, 3);
+    const Graph graph = make_graph(twice)(x, w, u);
+    std::vector<BufferRef> inputs;
+    for (const Tensor& t : {x, w, u}) inputs.push_back(value_of(t, {}));
+    const Aval& aval = graph.body().aval(graph.body().outputs[0]);
+    const Tensor expected = from_buffer(interpret(graph.body(), inputs)[0], aval), actual = from_buffer(compile_graph(graph.body())->run(inputs)[0], aval);
+    vt_test::expect_close(actual, expected, {.relative = 1e-12, .absolute = 1e-12});
+  }
+}
+
 }  // namespace

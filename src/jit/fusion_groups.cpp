@@ -367,7 +367,11 @@ void FusionPlanner::make_groups() {
   }
   leader_.resize(groups.size());
   std::iota(leader_.begin(), leader_.end(), 0);
-  first_ = last_ = leader_;
+  first_ = latest_ = leader_;  // groups are made in the Graph's order: each reads what earlier ones define
+  readers_.resize(graph_.avals.size());
+  for (std::size_t g = 0; g < groups.size(); ++g)
+    for (const FusionStage& s : groups[g].stages)
+      for (const FusionRead& r : s.full_reads) readers_[static_cast<std::size_t>(r.var)].push_back(static_cast<int>(g));
 }
 
 }  // namespace vt::detail

@@ -76,6 +76,7 @@ class FusionPlanner {
   bool try_merge(int producer, int consumer);
   bool place_stage(const FusionGroup& a, int a_id, const FusionStage& stage, const FusionGroup& b, int first_stage, int* at, bool* as_after) const;
   bool reaches(int from, int to, int skip_direct) const;
+  void raise_latest(int group);
   std::vector<int> inputs_of(int group) const;
   int find(int g) const;
   void sort_groups();
@@ -91,7 +92,9 @@ class FusionPlanner {
   std::vector<Place> place_;                    // per Var: where it is computed
   std::vector<std::vector<int>> definers_;      // per Var: groups that write it
   mutable std::vector<int> leader_;             // union-find over groups
-  std::vector<int> first_, last_;               // per group: the first and last of those it was merged from, in the Graph's order
+  std::vector<int> first_;   // per group: the first of those it was merged from, in the Graph's order
+  std::vector<int> latest_;  // per group: the last of those that it and all it depends on were merged from
+  std::vector<std::vector<int>> readers_;  // per Var: the groups that read it
   std::vector<std::pair<Var, SmallVec<int, 6>>> walked_;
 };
 

@@ -37,10 +37,10 @@ std::vector<int> FusionPlanner::inputs_of(int group) const {
 bool FusionPlanner::reaches(int from, int to, int skip_direct) const {
   std::vector<int> pending;
   std::vector<char> seen(groups.size(), 0);
-  // Groups are made in the Graph's order: one whose last part comes before all of `to` cannot depend on it.
+  // A group that, with all it depends on, comes before all of `to` cannot depend on it.
   const int earliest = first_[static_cast<std::size_t>(to)];
   for (int g : inputs_of(from))
-    if (!(skip_direct && g == to) && last_[static_cast<std::size_t>(g)] >= earliest) pending.push_back(g);
+    if (!(skip_direct && g == to) && latest_[static_cast<std::size_t>(g)] >= earliest) pending.push_back(g);
   while (!pending.empty()) {
     const int g = pending.back();
     pending.pop_back();
@@ -48,9 +48,27 @@ bool FusionPlanner::reaches(int from, int to, int skip_direct) const {
     if (seen[static_cast<std::size_t>(g)]) continue;
     seen[static_cast<std::size_t>(g)] = 1;
     for (int i : inputs_of(g))
-      if (last_[static_cast<std::size_t>(i)] >= earliest) pending.push_back(i);
+      if (latest_[static_cast<std::size_t>(i)] >= earliest) pending.push_back(i);
   }
   return false;
+}
+
+// Whoever reads a group depends on its latest part, and so on.
+void FusionPlanner::raise_latest(int group) {
+  const int latest = latest_[static_cast<std::size_t>(group)];
+  std::vector<int> pending{group};
+  while (!pending.empty()) {
+    const int g = pending.back();
+    pending.pop_back();
+    for (Var v : groups[static_cast<std::size_t>(g)].defines)
+      for (int reader : readers_[static_cast<std::size_t>(v)]) {
+        const int r = find(reader);
+        int& known = latest_[static_cast<std::size_t>(r)];
+        if (known >= latest) continue;
+        known = latest;
+        pending.push_back(r);
+      }
+  }
 }
 
 namespace fusion_relations {
@@ -205,7 +223,8 @@ bool FusionPlanner::try_merge(int producer, int consumer) {
   b.alive = false;
   leader_[static_cast<std::size_t>(consumer)] = producer;
   first_[static_cast<std::size_t>(producer)] = std::min(first_[static_cast<std::size_t>(producer)], first_[static_cast<std::size_t>(consumer)]);
-  last_[static_cast<std::size_t>(producer)] = std::max(last_[static_cast<std::size_t>(producer)], last_[static_cast<std::size_t>(consumer)]);
+  latest_[static_cast<std::size_t>(producer)] = std::max(latest_[static_cast<std::size_t>(producer)], latest_[static_cast<std::size_t>(consumer)]);
+  raise_latest(producer);
   return true;
 }
 
@@ -259,24 +278,27 @@ void FusionPlanner::mark_kept() {
 
 void FusionPlanner::sort_groups() {
   const std::size_t count = groups.size();
-  std::vector<char> state(count, 0);
+  enum : char { unseen, open, done };
+  std::vector<char> state(count, unseen);
   // Depth first from each group in turn; recursion is replaced by a stack, as Graphs may be deep.
   for (std::size_t start = 0; start < count; ++start) {
-    if (!groups[start].alive || state[start]) continue;
+    if (!groups[start].alive || state[start] == done) continue;
     std::vector<std::pair<int, std::vector<int>>> path;
     path.push_back({static_cast<int>(start), inputs_of(static_cast<int>(start))});
-    state[start] = 1;
+    state[start] = open;
     while (!path.empty()) {
       auto& [g, inputs] = path.back();
       if (inputs.empty()) {
+        state[static_cast<std::size_t>(g)] = done;
         order.push_back(g);
         path.pop_back();
         continue;
       }
       const int next = inputs.back();
       inputs.pop_back();
-      if (state[static_cast<std::size_t>(next)]) continue;
-      state[static_cast<std::size_t>(next)] = 1;
+      if (state[static_cast<std::size_t>(next)] == done) continue;
+      if (state[static_cast<std::size_t>(next)] == open) fail(ErrorKind::backend, "internal: fused groups depend on each other", {});
+      state[static_cast<std::size_t>(next)] = open;
       path.push_back({next, inputs_of(next)});
     }
   }

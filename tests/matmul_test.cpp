@@ -1,6 +1,9 @@
 // The CPU's matrix product kernels against plain loops: every way of choosing a kernel, every layout, odd sizes, threads.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+#include <atomic>
 #include <cmath>
 #include <random>
 #include <vector>
@@ -103,6 +106,21 @@ TEST_F(MatmulKernels, batches) {
       for (std::int64_t size : {1, 2, 3, 4, 8, 13, 16, 31}) check(dense(d, d, d, 9, size, size, size, l), 9 * size * size, 9 * size * size);
 }
 
+TEST_F(MatmulKernels, tiny_products_of_a_batch) {
+  for (DType d : {vt::f32, vt::f64, vt::i32, vt::bf16})
+    for (Layout l : layouts)
+      for (std::int64_t m : {1, 3, 4})
+        for (std::int64_t n : {1, 2, 4, 5})
+          for (std::int64_t k : {2, 4})
+            for (std::int64_t batch : {2, 15, 37}) {
+              const DType sum = d == vt::bf16 ? vt::f32 : d;
+              MatmulSpec s = dense(d, sum, d, batch, m, n, k, l);
+              check(s, batch * m * k, batch * k * n);
+              s.a_batch = 0;  // one a for all of them
+              check(s, m * k, batch * k * n);
+            }
+}
+
 TEST_F(MatmulKernels, blocked_products) {
   for (DType d : {vt::f32, vt::f64})
     for (Layout l : layouts) {
@@ -142,6 +160,8 @@ TEST_F(MatmulKernels, sixteen_bit_floats_accumulate_in_f32) {
     for (Layout l : layouts) {
       check(dense(d, vt::f32, d, 1, 9, 20, 40, l), 9 * 40, 40 * 20);
       check(dense(d, vt::f32, vt::f32, 1, 90, 300, 333, l), 90 * 333, 333 * 300);
+      check(dense(d, vt::f32, d, 1, 90, 300, 700, l), 90 * 700, 700 * 300);  // several passes over k, rounded once
+      check(dense(d, vt::f32, d, 2, 20, 500, 300, l), 2 * 20 * 300, 2 * 300 * 500);
       check(dense(d, vt::f32, d, 4, 7, 5, 3, l), 4 * 7 * 3, 4 * 3 * 5);
     }
 }
@@ -149,7 +169,11 @@ TEST_F(MatmulKernels, sixteen_bit_floats_accumulate_in_f32) {
 TEST_F(MatmulKernels, integers_wrap_as_declared) {
   for (DType d : {vt::i32, vt::i64, vt::u32}) check(dense(d, d, d, 2, 6, 7, 9, {false, false}), 2 * 54, 2 * 63);
   check(dense(vt::i8, vt::i32, vt::i32, 1, 6, 37, 100, {false, false}), 600, 3700);
-  check(dense(vt::i8, vt::i32, vt::i32, 1, 30, 400, 300, {false, true}), 9000, 120000);
+  for (Layout l : layouts) {
+    check(dense(vt::i8, vt::i32, vt::i32, 1, 30, 400, 300, l), 9000, 120000);
+    check(dense(vt::i64, vt::i64, vt::i64, 1, 30, 200, 300, l), 9000, 60000);
+    check(dense(vt::i16, vt::i16, vt::i16, 1, 20, 300, 400, l), 8000, 120000);
+  }
 }
 
 TEST_F(MatmulKernels, nothing_to_multiply_gives_zeros) {
@@ -158,7 +182,7 @@ TEST_F(MatmulKernels, nothing_to_multiply_gives_zeros) {
 }
 
 TEST_F(MatmulKernels, same_bits_for_any_number_of_threads) {
-  for (const auto& [m, n, k] : {std::array{300, 300, 300}, std::array{1000, 64, 64}, std::array{2, 3000, 500}}) {
+  for (const auto& [m, n, k] : {std::array{300, 300, 300}, std::array{1000, 64, 64}, std::array{2, 3000, 500}, std::array{70, 900, 700}, std::array{400, 1, 60}}) {
     const MatmulSpec s = dense(vt::f32, vt::f32, vt::f32, 1, m, n, k, {false, false});
     const auto a = random_array(vt::f32, m * k, 3), b = random_array(vt::f32, k * n, 4);
     const auto kernel = vt::detail::cpu::make_matmul(s);
@@ -166,10 +190,22 @@ TEST_F(MatmulKernels, same_bits_for_any_number_of_threads) {
     const int before = vt::num_threads();
     vt::set_num_threads(1);
     kernel->run(a.data(), b.data(), first.data());
+    std::vector<std::atomic<int>> told(static_cast<std::size_t>(m));
+    const auto count_rows = [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t r = begin; r < end; ++r) {
+        ++told[static_cast<std::size_t>(r)];
+        // What is said to be finished is.
+        EXPECT_TRUE(std::equal(first.begin() + r * n, first.begin() + (r + 1) * n, c.begin() + r * n)) << r;
+      }
+    };
     for (int threads : {2, 3, 7}) {
       vt::set_num_threads(threads);
       kernel->run(a.data(), b.data(), c.data());
       EXPECT_EQ(c, first) << threads;
+      for (auto& t : told) t = 0;
+      std::fill(c.begin(), c.end(), -7.0f);
+      kernel->run(a.data(), b.data(), c.data(), vt::detail::RowsDone(count_rows));
+      for (std::int64_t r = 0; r < m; ++r) EXPECT_EQ(told[static_cast<std::size_t>(r)], 1) << kernel->describe() << " row " << r;
     }
     vt::set_num_threads(before);
   }

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <cstdint>
 #include <cstdlib>
 #include <memory>
 #include <mutex>
@@ -35,29 +37,6 @@ int default_count() {
   return static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, 256u));
 }
 
-// The pool is made at the first parallel launch and again after set_num_threads; a launch in flight keeps the old one alive.
-struct State {
-  std::mutex mutex;
-  std::atomic<int> wanted{default_count()};
-  std::shared_ptr<Eigen::ThreadPool> pool;
-  int pool_count = 0;
-};
-State& state() {
-  // Never destroyed: kernels may run in other static objects' destructors, and joining threads there can hang.
-  static State* const s = new State;
-  return *s;
-}
-
-std::shared_ptr<Eigen::ThreadPool> pool_of(int count) {
-  State& s = state();
-  std::lock_guard lock(s.mutex);
-  if (!s.pool || s.pool_count != count) {
-    s.pool = std::make_shared<Eigen::ThreadPool>(count - 1);
-    s.pool_count = count;
-  }
-  return s.pool;
-}
-
 thread_local bool inside = false;
 
 // Ranges are taken from a shared counter, so that a thread that is late takes fewer.
@@ -87,6 +66,78 @@ struct Work {
   }
 };
 
+// Where launches are announced to threads that have just finished one: most come in quick succession, and waking a sleeping
+// thread takes longer than a small kernel.
+struct Board {
+  std::atomic<std::uint64_t> launches{0};
+  std::atomic<int> lookers{0};  ///< threads that will see the next launch
+  std::mutex mutex;
+  std::shared_ptr<Work> newest;
+
+  void announce(const std::shared_ptr<Work>& work) {
+    {
+      std::lock_guard lock(mutex);
+      newest = work;
+    }
+    launches.fetch_add(1);
+  }
+
+  // Works on `work`, then on what is announced within a while after.
+  void serve(std::shared_ptr<Work> work) {
+    for (;;) {
+      const std::uint64_t seen = launches.load();
+      work->take();
+      work.reset();
+      lookers.fetch_add(1);
+      const auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(100);
+      for (int i = 0; launches.load() == seen; ++i) {
+        pause();
+        if (i % 32 == 0 && std::chrono::steady_clock::now() > until) break;
+      }
+      lookers.fetch_sub(1);
+      // Asked after it has stopped to count as a looker: whoever announces a launch sees one or the other.
+      if (launches.load() == seen) return;
+      std::lock_guard lock(mutex);
+      work = newest;
+    }
+  }
+
+  static void pause() {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+  }
+};
+
+// The pool is made at the first parallel launch and again after set_num_threads; a launch in flight keeps the old one alive.
+struct State {
+  std::mutex mutex;
+  std::atomic<int> wanted{default_count()};
+  std::shared_ptr<Eigen::ThreadPool> pool;
+  std::shared_ptr<Board> board;  ///< of the pool's threads
+  int pool_count = 0;
+};
+State& state() {
+  // Never destroyed: kernels may run in other static objects' destructors, and joining threads there can hang.
+  static State* const s = new State;
+  return *s;
+}
+
+struct Team {
+  std::shared_ptr<Eigen::ThreadPool> pool;
+  std::shared_ptr<Board> board;
+};
+Team team_of(int count) {
+  State& s = state();
+  std::lock_guard lock(s.mutex);
+  if (!s.pool || s.pool_count != count) {
+    s.pool = std::make_shared<Eigen::ThreadPool>(count - 1);
+    s.board = std::make_shared<Board>();
+    s.pool_count = count;
+  }
+  return {s.pool, s.board};
+}
+
 }  // namespace kernel_threads
 
 int thread_count() { return kernel_threads::state().wanted.load(std::memory_order_relaxed); }
@@ -100,7 +151,7 @@ void parallel_ranges(std::int64_t total, std::int64_t grain, RangeBody body, voi
     if (total > 0) body(context, 0, total);
     return;
   }
-  const std::shared_ptr<Eigen::ThreadPool> pool = pool_of(thread_count());
+  const Team team = team_of(thread_count());
   // A few ranges for each thread even out their speeds.
   const std::int64_t step = std::max<std::int64_t>(grains / (std::int64_t{count} * 4), 1) * grain;
   auto work = std::make_shared<Work>();
@@ -109,7 +160,8 @@ void parallel_ranges(std::int64_t total, std::int64_t grain, RangeBody body, voi
   work->body = body;
   work->context = context;
   work->left.store(total, std::memory_order_relaxed);
-  for (int i = 1; i < count; ++i) pool->Schedule([work] { work->take(); });
+  team.board->announce(work);
+  for (int i = 1 + team.board->lookers.load(); i < count; ++i) team.pool->Schedule([work, board = team.board] { board->serve(work); });
   work->take();
   work->wait();
 }

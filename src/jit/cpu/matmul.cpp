@@ -43,8 +43,9 @@ constexpr int repacked_columns = 32;
 // One function call per range of products or rows; b is brought into [k][n] order first where it is not.
 class Direct : public Matmul {
  public:
-  Direct(const MatmulSpec& s, bool dots) : s_(s), kernel_(s), dots_(dots) {
-    if (!dots && s.b_column != 1) {
+  enum class Way { tiles, dots, registers };
+  Direct(const MatmulSpec& s, Way way) : s_(s), kernel_(s), way_(way) {
+    if (way == Way::tiles && s.b_column != 1) {
       kernel_.b_row = s.n;
       kernel_.b_column = 1;
       if (s.batch > 1) kernel_.b_batch = s.b_batch == 0 ? 0 : s.n * s.k;
@@ -52,9 +53,14 @@ class Direct : public Matmul {
     }
     const std::string name = "vt_matmul";
     shape_ = best_tile(host_target(), s.accumulate);
-    code_ = cached_code(key_of(dots ? "dots" : "direct", kernel_, s.batch > 1), {&name, 1}, [&](IrBuilder& b) {
-      if (dots) emit_dots(b, name, kernel_, host_target());
-      else emit_direct(b, name, kernel_, shape_);
+    if (way == Way::registers) registers_ = *plan_register_products(s, host_target());
+    constexpr const char* names[] = {"direct", "dots", "registers"};
+    code_ = cached_code(key_of(names[static_cast<int>(way)], kernel_, s.batch > 1), {&name, 1}, [&](IrBuilder& b) {
+      switch (way) {
+        case Way::tiles: return emit_direct(b, name, kernel_, shape_);
+        case Way::dots: return emit_dots(b, name, kernel_, host_target());
+        case Way::registers: return emit_register_products(b, name, kernel_, registers_);
+      }
     });
   }
 
@@ -88,13 +94,15 @@ class Direct : public Matmul {
   }
 
   std::string describe() const override {
-    return dots_ ? "dots" : "direct " + std::to_string(shape_.rows) + "x" + std::to_string(shape_.columns()) + (repack_ ? ", b transposed" : "");
+    if (way_ == Way::registers) return "in registers, " + std::to_string(registers_.products) + " at a time";
+    return way_ == Way::dots ? "dots" : "direct " + std::to_string(shape_.rows) + "x" + std::to_string(shape_.columns()) + (repack_ ? ", b transposed" : "");
   }
 
  private:
   MatmulSpec s_, kernel_;
-  bool dots_;
+  Way way_;
   TileShape shape_;
+  RegisterPlan registers_;
   std::shared_ptr<const Code> code_, repack_;
 };
 
@@ -156,16 +164,18 @@ std::shared_ptr<const Matmul> make_matmul(const MatmulSpec& given) {
   // Strides of axes of size 1 mean nothing; the ones that suit the kernels are chosen.
   if (s.k == 1) s.a_column = 1, s.b_row = s.n;
   if (s.n == 1) s.b_column = 1;
+  if (s.m == 1 && s.a_column == 1) s.a_row = s.k;
   if (s.batch == 1) s.a_batch = s.b_batch = 0;
   if (s.n == 1 && s.m > 1) return std::make_shared<Swapped>(make_matmul(transposed(s)), s.m);
 
   const int lanes = host_target().lanes(size_of(s.accumulate));
   const bool along_k = s.a_column == 1 && s.b_row == 1 && s.b_column != 1;
-  if (along_k && s.k >= 2 * lanes && (s.m <= 4 || s.n <= 2)) return std::make_shared<Direct>(s, true);
+  if (along_k && s.k >= 2 * lanes && (s.m <= 4 || s.n <= 2)) return std::make_shared<Direct>(s, Direct::Way::dots);
+  if (plan_register_products(s, host_target())) return std::make_shared<Direct>(s, Direct::Way::registers);
   const std::size_t b_bytes = static_cast<std::size_t>(s.n * s.k) * size_of(s.b_dtype);
   const bool big = b_bytes > (96u << 10) && s.m >= 16;
   if (big) return make_packed_matmul(s);
-  return std::make_shared<Direct>(s, false);
+  return std::make_shared<Direct>(s, Direct::Way::tiles);
 }
 
 #else

@@ -1,6 +1,8 @@
 // The code of matrix products that read their operands where they are: tiles over rows and columns, and dots along k.
 #pragma once
 
+#include <optional>
+
 #include "matmul_tile.hpp"
 
 #if VT_HAS_LLVM_HEADERS
@@ -14,6 +16,14 @@ void emit_direct(IrBuilder&, const std::string& name, const MatmulSpec&, TileSha
 
 /// Both operands contiguous along k: sums run along vectors. Same signature; c rows begin … end − 1 or products begin … end − 1.
 void emit_dots(IrBuilder&, const std::string& name, const MatmulSpec&, const Target&);
+
+/// Products that fit into vectors as a whole: c, a and b each in one of `lanes` lanes, `products` of the batch at a time.
+struct RegisterPlan {
+  int lanes = 0, products = 0;
+};
+std::optional<RegisterPlan> plan_register_products(const MatmulSpec&, const Target&);
+/// Same signature; products begin … end − 1.
+void emit_register_products(IrBuilder&, const std::string& name, const MatmulSpec&, const RegisterPlan&);
 
 }  // namespace vt::detail::cpu
 

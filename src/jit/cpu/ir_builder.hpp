@@ -135,7 +135,8 @@ class IrBuilder {
   void store_streaming(Value pointer, Value x, int align);
   void order_streaming_stores();
   /// Asks for the cache line there; any address will do.
-  void fetch_ahead(Value pointer);
+  /// A hint that the cache line of any address will be used soon. `near`: into the first-level cache, else the second.
+  void fetch_ahead(Value pointer, bool write = false, bool near = true);
   /// Lanes whose mask bit is off are not touched; they read as 0.
   Value load_masked(Value pointer, DType d, Value mask);
   void store_masked(Value pointer, Value x, Value mask);
@@ -155,7 +156,6 @@ class IrBuilder {
   Value constant_array(const std::string& name, DType d, std::span<const std::uint64_t> bits);
   void copy_bytes(Value to, Value from, Value bytes);
   void zero_bytes(Value to, Value bytes);
-  void prefetch(Value pointer, bool write);  ///< a hint: the cache line will be used soon; any address is allowed
 
   // ---- arithmetic (ir_arith.cpp); operands of equal dtype and lanes ------------------------------------------------
   Value add(Value a, Value b);

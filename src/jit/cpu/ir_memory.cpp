@@ -101,9 +101,9 @@ void IrBuilder::store_streaming(Value pointer, Value x, int align) {
 
 void IrBuilder::order_streaming_stores() { llvm_.BuildFence(builder_, LLVMAtomicOrderingSequentiallyConsistent, 0, ""); }
 
-void IrBuilder::fetch_ahead(Value pointer) {
+void IrBuilder::fetch_ahead(Value pointer, bool write, bool near) {
   const auto number = [&](unsigned long long n) { return llvm_.ConstInt(int_type(32), n, 0); };
-  intrinsic("llvm.prefetch", {pointer_type_}, {pointer.ref, number(0), number(3), number(1)});
+  intrinsic("llvm.prefetch", {pointer_type_}, {pointer.ref, number(write ? 1 : 0), number(near ? 3 : 2), number(1)});
 }
 
 Value IrBuilder::load_masked(Value pointer, DType d, Value mask) {
@@ -240,11 +240,6 @@ Value IrBuilder::constant_array(const std::string& name, DType d, std::span<cons
 }
 
 void IrBuilder::copy_bytes(Value to, Value from, Value bytes) { llvm_.BuildMemCpy(builder_, to.ref, 1, from.ref, 1, bytes.ref); }
-
-void IrBuilder::prefetch(Value pointer, bool write) {
-  LLVMTypeRef i32_type = int_type(32);
-  intrinsic("llvm.prefetch", {pointer_type_}, {pointer.ref, llvm_.ConstInt(i32_type, write ? 1 : 0, 0), llvm_.ConstInt(i32_type, 3, 0), llvm_.ConstInt(i32_type, 1, 0)});
-}
 
 void IrBuilder::zero_bytes(Value to, Value bytes) {
   llvm_.BuildMemSet(builder_, to.ref, llvm_.ConstNull(int_type(8)), bytes.ref, 1);

@@ -14,6 +14,12 @@ class DirectProduct {
  public:
   DirectProduct(IrBuilder& b, const MatmulSpec& s, TileShape shape) : b_(b), s_(s), shape_(shape) {}
 
+  /// Where the next product's operands and result begin: its lines are fetched while this one is computed.
+  void fetch_ahead(Value a, Value b, Value c) {
+    const auto bytes = [](std::int64_t elements, DType d) { return elements * static_cast<std::int64_t>(size_of(d)); };
+    ahead_ = {{a, bytes(s_.m * s_.k, s_.a_dtype), false}, {b, bytes(s_.k * s_.n, s_.b_dtype), false}, {c, bytes(s_.m * s_.n, s_.result), true}};
+  }
+
   void all_rows(Value a, Value b, Value c) {
     // m is known: cut it into tiles of equal height, so that no short tile is left over.
     const std::int64_t height = shape_.rows, count = (s_.m + height - 1) / height;
@@ -21,7 +27,7 @@ class DirectProduct {
     const std::int64_t even = (s_.m + count - 1) / count;
     const std::int64_t whole = s_.m / even;
     row_loop(a, b, c, b_.index(0), b_.index(whole * even), static_cast<int>(even), whole == 1);
-    if (const std::int64_t rest = s_.m - whole * even; rest > 0) columns(row_pointer(a, b_.index(whole * even)), b, c_pointer(c, b_.index(whole * even)), static_cast<int>(rest));
+    if (const std::int64_t rest = s_.m - whole * even; rest > 0) columns(row_pointer(a, b_.index(whole * even)), b, c_pointer(c, b_.index(whole * even)), b_.index(whole * even), static_cast<int>(rest));
   }
 
   void some_rows(Value a, Value b, Value c, Value from, Value to) {
@@ -41,25 +47,41 @@ class DirectProduct {
   Value c_pointer(Value c, Value row) { return b_.offset(c, s_.result, b_.mul(row, b_.index(s_.n))); }
 
   void row_loop(Value a, Value b, Value c, Value from, Value to, int height, bool once) {
-    if (once) return columns(a, b, c, height);
-    b_.for_range(from, to, height, [&](Value row) { columns(row_pointer(a, row), b, c_pointer(c, row), height); });
+    if (once) return columns(a, b, c, from, height);
+    b_.for_range(from, to, height, [&](Value row) { columns(row_pointer(a, row), b, c_pointer(c, row), row, height); });
   }
 
-  void columns(Value a, Value b, Value c, int rows) {
+  void columns(Value a, Value b, Value c, Value row, int rows) {
     // Few rows leave registers free: widen the tile so that enough independent sums are in flight.
     int vectors = shape_.vectors;
     while (rows * vectors * 2 <= shape_.rows * shape_.vectors && vectors < 8) vectors *= 2;
     const std::int64_t width = static_cast<std::int64_t>(vectors) * shape_.lanes;
     const std::int64_t whole = s_.n / width;
     const auto body = [&](Value column, std::int64_t wide) {
-      one_tile(b_.offset(b, s_.b_dtype, b_.mul(column, b_.index(s_.b_column))), a, b_.offset(c, s_.result, column), rows, wide);
+      one_tile(b_.offset(b, s_.b_dtype, b_.mul(column, b_.index(s_.b_column))), a, b_.offset(c, s_.result, column), row, column, rows, wide);
     };
     if (whole == 1) body(b_.index(0), width);
     else if (whole > 1) b_.for_range(b_.index(0), b_.index(whole * width), width, [&](Value column) { body(column, width); }, true);
     if (const std::int64_t rest = s_.n - whole * width; rest > 0) body(b_.index(whole * width), rest);
   }
 
-  void one_tile(Value b, Value a, Value c, int rows, std::int64_t wide) {
+  // What one step of a tile fetches, so that all tiles together fetch every line.
+  struct Stream {
+    Value next;
+    std::int64_t step;
+    bool write;
+  };
+  std::vector<Stream> streams_for(Value row, Value column, int rows, std::int64_t wide) const {
+    std::vector<Stream> streams;
+    const auto share = [](std::int64_t bytes, std::int64_t of) { return (bytes + of - 1) / of; };
+    for (const Ahead& x : ahead_) {
+      const Value at = b_.add(b_.mul(row, b_.index(share(x.bytes, s_.m))), b_.mul(column, b_.index(share(x.bytes * rows, s_.m * s_.n))));
+      streams.push_back({b_.offset_bytes(x.start, at), share(x.bytes * rows * wide, s_.m * s_.n * s_.k), x.write});
+    }
+    return streams;
+  }
+
+  void one_tile(Value b, Value a, Value c, Value row, Value column, int rows, std::int64_t wide) {
     int lanes = shape_.lanes;
     // A product narrower than a vector takes a narrower vector.
     while (lanes > 1 && wide <= lanes / 2) lanes /= 2;
@@ -68,12 +90,15 @@ class DirectProduct {
     const std::int64_t rest = wide - static_cast<std::int64_t>(vectors - 1) * lanes;
     const bool partial = rest != lanes;
     const Value mask = partial ? b_.tail_mask(lanes, b_.index(rest)) : Value{};
+    const std::vector<Stream> streams = streams_for(row, column, rows, wide);
     const std::vector<Value> acc = sum_tile(
         b_, tile, s_.accumulate, b_.index(s_.k), s_.k,
         [&](int r, Value k) {
           return b_.load(b_.offset(b_.offset(a, s_.a_dtype, b_.mul(k, b_.index(s_.a_column))), s_.a_dtype, b_.index(r * s_.a_row)), s_.a_dtype);
         },
         [&](int v, Value k) {
+          if (v == 0)
+            for (const Stream& x : streams) b_.fetch_ahead(b_.offset_bytes(x.next, b_.mul(k, b_.index(x.step))), x.write, false);
           const Value at = b_.offset(b_.offset(b, s_.b_dtype, b_.mul(k, b_.index(s_.b_row))), s_.b_dtype, b_.index(static_cast<std::int64_t>(v) * lanes));
           return partial && v == vectors - 1 ? b_.load_masked(at, s_.b_dtype, mask) : b_.load(at, s_.b_dtype, lanes);
         });
@@ -86,12 +111,22 @@ class DirectProduct {
       }
   }
 
+  struct Ahead {
+    Value start;
+    std::int64_t bytes;
+    bool write;
+  };
+
   IrBuilder& b_;
   const MatmulSpec& s_;
   TileShape shape_;
+  std::vector<Ahead> ahead_;
 };
 
 }  // namespace matmul_tiles
+
+// Bytes of a product from which on the next one is fetched while it is computed.
+constexpr std::size_t fetched_ahead = 8 << 10;
 
 void emit_direct(IrBuilder& b, const std::string& name, const MatmulSpec& s, TileShape shape) {
   b.begin_function(name, {Param::ptr(), Param::ptr(), Param{.pointer = true, .noalias = true}, Param::of(i64), Param::of(i64)});
@@ -100,9 +135,15 @@ void emit_direct(IrBuilder& b, const std::string& name, const MatmulSpec& s, Til
   if (s.batch == 1) {
     product.some_rows(a, x, c, begin, end);
   } else {
+    const auto a_of = [&](Value i) { return b.offset(a, s.a_dtype, b.mul(i, b.index(s.a_batch))); };
+    const auto b_of = [&](Value i) { return b.offset(x, s.b_dtype, b.mul(i, b.index(s.b_batch))); };
+    const auto c_of = [&](Value i) { return b.offset(c, s.result, b.mul(i, b.index(s.m * s.n))); };
+    // Small products come fast enough from afar by themselves.
+    const bool fetch = static_cast<std::size_t>(s.m * s.k + s.k * s.n + s.m * s.n) * size_of(s.accumulate) >= fetched_ahead;
     b.for_range(begin, end, 1, [&](Value i) {
-      product.all_rows(b.offset(a, s.a_dtype, b.mul(i, b.index(s.a_batch))), b.offset(x, s.b_dtype, b.mul(i, b.index(s.b_batch))),
-                       b.offset(c, s.result, b.mul(i, b.index(s.m * s.n))));
+      const Value next = b.add(i, b.index(1));
+      if (fetch) product.fetch_ahead(a_of(next), b_of(next), c_of(next));
+      product.all_rows(a_of(i), b_of(i), c_of(i));
     });
   }
   b.end_function();

@@ -171,6 +171,7 @@ class PackedMatmul : public Matmul {
   }
 
   void multiply(const Job& job, std::size_t worker, std::int64_t block, std::int64_t group) const {
+    using namespace matmul_packed;
     const std::int64_t rows = shape_.rows, padded = shape_.padded_rows(), width = shape_.columns();
     const std::int64_t m0 = block * job.strips_per_block * rows, m1 = std::min(s_.m, m0 + job.strips_per_block * rows);
     const std::int64_t p0 = group * job.panels_per_group, p1 = std::min(panels_, p0 + job.panels_per_group);
@@ -181,6 +182,8 @@ class PackedMatmul : public Matmul {
       for (std::int64_t m = m0; m < m1; m += rows)
         pack_a_->function<PackFunction>()(at(job.a, m * s_.a_row + k * s_.a_column, s_.a_dtype), strip(m), s_.a_row, s_.a_column, padded, std::min(rows, m1 - m), depth);
       const std::int64_t passes = (k > 0 ? add_earlier_pass : 0) | (k + depth == s_.k ? last_pass : 0);
+      // The next panel comes from far away: each strip fetches a part of it.
+      const std::int64_t soon_step = pieces(width * size_, pieces(m1 - m0, rows));
       for (std::int64_t p = p0; p < p1; ++p)
         for (std::int64_t m = m0; m < m1; m += rows) {
           char* const c = at(job.c, m * s_.n + p * width, s_.result);
@@ -191,7 +194,8 @@ class PackedMatmul : public Matmul {
             sums = static_cast<char*>(job.sums[worker]->data) + ((m - m0) * sums_row + (p - p0) * width) * size_;
           }
           const auto& code = m1 - m >= rows ? tile_ : rest_tile_;
-          code->function<TileFunction>()(depth, strip(m), panel_of(job, k, depth, p), c, s_.n, s_.n - p * width, sums, sums_row, passes);
+          code->function<TileFunction>()(depth, strip(m), panel_of(job, k, depth, p), c, s_.n, s_.n - p * width, sums, sums_row, passes,
+                                           panel_of(job, k, depth, p + 1) + (m - m0) / rows * soon_step * depth, soon_step);
         }
     }
   }

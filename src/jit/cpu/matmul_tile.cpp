@@ -58,15 +58,15 @@ TileShape best_tile(const Target& target, DType accumulate) {
 }
 
 void emit_packed_tile(IrBuilder& b, const std::string& name, DType sum, DType result, int rows, const TileShape& shape) {
-  b.begin_function(name, {Param::of(i64), Param::ptr(), Param::ptr(), Param::ptr(), Param::of(i64), Param::of(i64), Param::ptr(), Param::of(i64), Param::of(i64)});
+  b.begin_function(name, {Param::of(i64), Param::ptr(), Param::ptr(), Param::ptr(), Param::of(i64), Param::of(i64), Param::ptr(), Param::of(i64), Param::of(i64), Param::ptr(), Param::of(i64)});
   const Value depth = b.arg(0), a = b.arg(1), panel = b.arg(2), c = b.arg(3), c_row = b.arg(4), columns = b.arg(5), sums = b.arg(6),
-              sums_row = b.arg(7), passes = b.arg(8);
+              sums_row = b.arg(7), passes = b.arg(8), soon = b.arg(9), soon_step = b.arg(10);
   const auto at = [&](Value base, Value row_step, DType d, int r, int v) {
     return b.offset(b.offset(base, d, b.mul(row_step, b.index(r))), d, b.index(v * shape.lanes));
   };
   // The sums of earlier passes were written a whole block ago: fetched now, they are there when k is through.
   for (int r = 0; r < rows; ++r)
-    for (int v = 0; v < shape.vectors; ++v) b.prefetch(at(sums, sums_row, sum, r, v), true);
+    for (int v = 0; v < shape.vectors; ++v) b.fetch_ahead(at(sums, sums_row, sum, r, v), true, true);
   TileShape tile = shape;
   tile.rows = rows;
   const int vector_bytes = static_cast<int>(static_cast<std::size_t>(shape.lanes) * size_of(sum));
@@ -74,6 +74,7 @@ void emit_packed_tile(IrBuilder& b, const std::string& name, DType sum, DType re
       b, tile, sum, depth, -1,
       [&](int r, Value k) { return b.load(b.offset(b.offset(a, sum, b.mul(k, b.index(shape.padded_rows()))), sum, b.index(r)), sum); },
       [&](int v, Value k) {
+        if (v == 0) b.fetch_ahead(b.offset_bytes(soon, b.mul(k, soon_step)), false, false);
         return b.load(b.offset(b.offset(panel, sum, b.mul(k, b.index(shape.columns()))), sum, b.index(v * shape.lanes)), sum, shape.lanes, vector_bytes);
       });
   const auto each = [&](bool whole, const std::function<void(int r, int v, Value mask, Value x)>& f) {

@@ -31,8 +31,9 @@ std::vector<Value> sum_tile(IrBuilder&, const TileShape&, DType accumulate, Valu
 
 /// Tile of packed operands: a is [k][padded rows], b is [k][columns()]. Its first `columns` columns are stored.
 /// `sums`: where earlier passes over k left theirs, and where this one does; it is c itself where the dtypes agree.
+/// `soon`: what later tiles read, fetched meanwhile, `soon_step` bytes on with each k.
 using TileFunction = void(std::int64_t k, const void* a, const void* b, void* c, std::int64_t c_row, std::int64_t columns, void* sums,
-                          std::int64_t sums_row, std::int64_t passes);
+                          std::int64_t sums_row, std::int64_t passes, const void* soon, std::int64_t soon_step);
 inline constexpr std::int64_t add_earlier_pass = 1, last_pass = 2;  ///< bits of `passes`
 void emit_packed_tile(IrBuilder&, const std::string& name, DType accumulate, DType result, int rows, const TileShape&);
 

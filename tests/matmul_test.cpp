@@ -19,11 +19,14 @@ namespace {
 using vt::DType;
 using vt::detail::MatmulSpec;
 
-// Element i of an array of `d` as double.
-double get(const std::vector<unsigned char>& bytes, DType d, std::int64_t i) {
+// The elements of an array of `d`; once for all, as the loops of the reference read each many times.
+std::vector<double> numbers(const std::vector<unsigned char>& bytes, DType d) {
   return vt::detail::with_type(d, [&](auto zero) {
     using T = decltype(zero);
-    return static_cast<double>(static_cast<std::conditional_t<std::is_arithmetic_v<T>, T, float>>(reinterpret_cast<const T*>(bytes.data())[i]));
+    const T* p = reinterpret_cast<const T*>(bytes.data());
+    std::vector<double> all(bytes.size() / sizeof(T));
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<double>(static_cast<std::conditional_t<std::is_arithmetic_v<T>, T, float>>(p[i]));
+    return all;
   });
 }
 
@@ -67,16 +70,18 @@ void check(const MatmulSpec& s, std::int64_t a_size, std::int64_t b_size) {
   kernel->run(a.data(), b.data(), c.data());
   for (std::size_t i = bytes; i < c.size(); ++i) ASSERT_EQ(c[i], 0xab) << "written past the end";
   const double epsilon = s.result == vt::f64 ? 1e-15 : s.result == vt::f32 ? 2e-7 : s.result == vt::f16 ? 1e-3 : s.result == vt::bf16 ? 8e-3 : 0;
+  const std::vector<double> left = numbers(a, s.a_dtype), right = numbers(b, s.b_dtype), result = numbers(c, s.result);
   for (std::int64_t i = 0; i < s.batch; ++i)
     for (std::int64_t m = 0; m < s.m; ++m)
       for (std::int64_t n = 0; n < s.n; ++n) {
+        const double *x = left.data() + i * s.a_batch + m * s.a_row, *y = right.data() + i * s.b_batch + n * s.b_column;
         long double sum = 0, size = 0;
         for (std::int64_t k = 0; k < s.k; ++k) {
-          const long double p = static_cast<long double>(get(a, s.a_dtype, i * s.a_batch + m * s.a_row + k * s.a_column)) * get(b, s.b_dtype, i * s.b_batch + k * s.b_row + n * s.b_column);
+          const long double p = static_cast<long double>(x[k * s.a_column]) * y[k * s.b_row];
           sum += p;
           size += std::fabs(p);
         }
-        const double got = get(c, s.result, (i * s.m + m) * s.n + n);
+        const double got = result[static_cast<std::size_t>((i * s.m + m) * s.n + n)];
         const double sum_epsilon = s.accumulate == vt::f64 ? 1.2e-16 : s.accumulate == vt::f32 ? 6e-8 : 0;
         ASSERT_NEAR(got, static_cast<double>(sum), static_cast<double>(size) * sum_epsilon * static_cast<double>(s.k + 1) + std::fabs(static_cast<double>(sum)) * epsilon)
             << kernel->describe() << " at " << i << ' ' << m << ' ' << n << " of " << s.batch << 'x' << s.m << 'x' << s.n << 'x' << s.k;

@@ -42,12 +42,31 @@ void batched_products() {
   }
 }
 
+// relu and tanh of x·w + b: inside the product, and as a kernel of its own on the finished product.
+void products_with_epilogues() {
+  struct Size {
+    int m, n, k;
+  };
+  for (const Size& s : {Size{512, 512, 512}, Size{2048, 1024, 64}})
+    for (const bool costly : {false, true}) {
+      const std::string name = std::string("product_epilogue/") + (costly ? "tanh" : "relu") + "/f32/" + std::to_string(s.m) + "x" + std::to_string(s.n) + "x" + std::to_string(s.k);
+      const vt::Tensor x = perf::random_tensor<float>({s.m, s.k}, 1), w = perf::random_tensor<float>({s.k, s.n}, 2), b = perf::random_tensor<float>({s.n}, 3);
+      const auto activation = [costly](const vt::Tensor& y) { return costly ? vt::tanh(y) : vt::relu(y); };
+      const auto both = vt::jit([activation](vt::Tensor x, vt::Tensor w, vt::Tensor b) { return activation(vt::matmul(x, w) + b); });
+      const auto product = vt::jit([](vt::Tensor x, vt::Tensor w) { return vt::matmul(x, w); });
+      const auto rest = vt::jit([activation](vt::Tensor y, vt::Tensor b) { return activation(y + b); });
+      perf::row_on(1, name + "/inside", [=] { both(x, w, b).eval(); });
+      perf::row_on(1, name + "/apart", [=] { rest(product(x, w), b).eval(); });
+    }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   square_products<float>("f32");
   square_products<double>("f64");
   batched_products();
+  products_with_epilogues();
   benchmark::Initialize(&argc, argv);
   benchmark::RunSpecifiedBenchmarks();
 }

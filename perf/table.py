@@ -39,6 +39,10 @@ def rows():
     for n in (4, 8, 16, 32, 64):
         out.append(Row(f"batched matmul f32 n={n}, 1 thread, against Eigen native loop", f"batched_matmul/f32/{n}/vt",
                        f"batched_matmul/f32/{n}/eigen", 2.0))
+    for what in ("relu", "tanh"):
+        for size in ("512x512x512", "2048x1024x64"):
+            name = f"product_epilogue/{what}/f32/{size}"
+            out.append(Row(f"{what}(x·w + b) f32 {size}, inside the product, against a kernel of its own", name + "/inside", name + "/apart", None))
     out.append(Row("exp, 1e6 f32, 2 threads, against 2.5 G/s", "function/exp/f32/threads:2/vt", 1e6 / 2.5e9, 1.0))
     for name in ("exp", "log", "sin", "tanh"):
         out.append(Row(f"{name}, 1e6 f32, 2 threads, against JAX", f"function/{name}/f32/threads:2/vt", f"function/{name}/f32/jax", 1.0))

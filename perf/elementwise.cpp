@@ -36,6 +36,38 @@ void sums() {
   }
 }
 
+// The other walks over memory: columns of other kinds, transposes, scans, rows that are read and written again.
+void walks() {
+  constexpr std::int64_t n = 4096;
+  const auto compare = [&](const std::string& name, double moved, auto f, vt::Tensor x) {
+    const auto walk = vt::jit(f);
+    for (const int threads : {1, 2})
+      perf::row_on(threads, "walk/" + name + "/threads:" + std::to_string(threads) + "/vt", [=] { walk(x).eval(); }, moved, "GB/s");
+  };
+  const vt::Tensor x = perf::random_tensor<float>({n, n}), wide = x.astype(vt::f64).eval(), half = x.astype(vt::bf16).eval();
+  const double once = 4.0 * n * n, twice = 2 * once;
+  compare("max0", once, [](vt::Tensor x) { return vt::max(x, 0); }, x);
+  compare("argmax0", once, [](vt::Tensor x) { return vt::argmax(x, 0); }, x);
+  compare("sum0_f64", 2 * once, [](vt::Tensor x) { return vt::sum(x, 0); }, wide);
+  compare("sum0_bf16", once / 2, [](vt::Tensor x) { return vt::sum(x, 0); }, half);
+  compare("sum_middle", once, [](vt::Tensor x) { return vt::sum(x, 1); }, vt::reshape(x, {64, 256, 1024}).eval());
+  compare("transpose_f32", twice, [](vt::Tensor x) { return vt::transpose(x); }, x);
+  compare("transpose_f64", 2 * twice, [](vt::Tensor x) { return vt::transpose(x); }, wide);
+  compare("transpose_batched", twice, [](vt::Tensor x) { return vt::transpose(x, {0, 2, 1}); }, vt::reshape(x, {64, 512, 512}).eval());
+  compare("transpose_chain", twice, [](vt::Tensor x) { return vt::transpose(x) * 2.0f + 1.0f; }, x);
+  compare("cumsum0", twice, [](vt::Tensor x) { return vt::cumsum(x, 0); }, x);
+  compare("cumsum1", twice, [](vt::Tensor x) { return vt::cumsum(x, 1); }, x);
+  compare("cummax1", twice, [](vt::Tensor x) { return vt::cummax(x, 1); }, x);
+  compare("softmax", twice, [](vt::Tensor x) { return vt::softmax(x); }, x);
+  compare("segment_sum", twice, [](vt::Tensor x) { return vt::segment_sum(x, vt::arange(n) % 64, 64); }, x);
+  auto out = std::make_shared<std::vector<float>>(n * n);
+  for (const int threads : {1, 2}) {
+    const std::string suffix = "/threads:" + std::to_string(threads);
+    perf::row("walk/limit" + suffix + "/read", [=] { benchmark::DoNotOptimize(native::read(x.data<float>().data(), n * n, threads)); }, once, "GB/s");
+    perf::row("walk/limit" + suffix + "/copy", [=] { native::copy(x.data<float>().data(), out->data(), n * n, threads); }, twice, "GB/s");
+  }
+}
+
 void functions() {
   constexpr std::int64_t n = 1'000'000;
   using Peer = void (*)(const float*, float*, std::size_t);
@@ -58,6 +90,7 @@ void functions() {
 int main(int argc, char** argv) {
   chain();
   sums();
+  walks();
   functions();
   benchmark::Initialize(&argc, argv);
   benchmark::RunSpecifiedBenchmarks();

@@ -15,9 +15,20 @@ namespace nest_assembly {
 bool is_scatter(Op op) { return op >= Op::scatter && op <= Op::scatter_max; }
 
 // A copy of the operand (which the buffer plan may place over the operand itself), then the updates in row-major order.
-void build_scatter(const NestSource& source, const GraphBody& graph, int equation, std::vector<FusedStep>& steps) {
+// Sums and products of 16-bit floats are made in f32 and rounded at the end.
+void build_scatter(NestSource& source, GraphBody& graph, int equation, std::vector<FusedStep>& steps) {
   const Equation& e = graph.equations[static_cast<std::size_t>(equation)];
   const Var out = e.outputs[0];
+  const DType dtype = graph.aval(out).dtype;
+  const bool wide = (dtype == DType::f16 || dtype == DType::bf16) && (e.op == Op::scatter_add || e.op == Op::scatter_mul);
+  Var target = out;
+  if (wide) {
+    target = graph.fresh(Aval(DType::f32, graph.aval(out).shape));
+    source.definition.push_back(-1);
+    source.stored.push_back(1);
+    source.storage.push_back(target);
+  }
+  const DType carried = graph.aval(target).dtype;
   const auto index_of = [](NestBuilder& builder, const Shape& shape, SmallVec<int, 6>& loops) {
     IndexVector index;
     for (std::size_t a = 0; a < shape.size(); ++a) {
@@ -31,7 +42,7 @@ void build_scatter(const NestSource& source, const GraphBody& graph, int equatio
     }
     return index;
   };
-  const auto add_step = [&](Var domain, const auto& fill) {
+  const auto add_step = [&](Var domain, Var into, const auto& fill) {
     FusedStep step;
     NestBuilder builder(source, step);
     builder.prepare();
@@ -39,24 +50,39 @@ void build_scatter(const NestSource& source, const GraphBody& graph, int equatio
     const IndexVector index = index_of(builder, graph.aval(domain).shape, step.nest.stages[0].loops);
     NestStore store;
     fill(builder, index, store);
-    store.buffer = builder.buffer_of(out, true);
+    store.buffer = builder.buffer_of(into, true);
     step.nest.stores.push_back(store);
     step.fused.push_back(equation);
     normalise_loops(step.nest);
     steps.push_back(std::move(step));
   };
   if (graph.aval(out).elements() == 0) return;
-  add_step(out, [&](NestBuilder& builder, const IndexVector& index, NestStore& store) {
-    store.value = builder.value_at(e.inputs[0], index);
+  add_step(out, target, [&](NestBuilder& builder, const IndexVector& index, NestStore& store) {
+    store.value = builder.convert(builder.value_at(e.inputs[0], index), carried);
     store.index = linear_index(builder.indices(), index, graph.aval(out).shape);
   });
   find_updates_in_place(steps.back().nest);
-  if (graph.aval(e.inputs[2]).elements() == 0) return;
-  add_step(e.inputs[2], [&](NestBuilder& builder, const IndexVector& index, NestStore& store) {
-    store.value = builder.value_at(e.inputs[2], index);
-    const IndexVector at = builder.scatter_index(e, index, &store.mask);
-    store.index = linear_index(builder.indices(), at, graph.aval(out).shape);
-    store.update = e.op == Op::scatter_add ? Op::add : e.op == Op::scatter_mul ? Op::mul : e.op == Op::scatter_min ? Op::min : e.op == Op::scatter_max ? Op::max : Op::select;
+  const auto combination = [&] {
+    switch (e.op) {
+      case Op::scatter_add: return Op::add;
+      case Op::scatter_mul: return Op::mul;
+      case Op::scatter_min: return Op::min;
+      case Op::scatter_max: return Op::max;
+      default: return Op::select;
+    }
+  };
+  if (graph.aval(e.inputs[2]).elements() > 0) {
+    add_step(e.inputs[2], target, [&](NestBuilder& builder, const IndexVector& index, NestStore& store) {
+      store.value = builder.convert(builder.value_at(e.inputs[2], index), carried);
+      const IndexVector at = builder.scatter_index(e, index, &store.mask);
+      store.index = linear_index(builder.indices(), at, graph.aval(out).shape);
+      store.update = combination();
+    });
+  }
+  if (!wide) return;
+  add_step(out, out, [&](NestBuilder& builder, const IndexVector& index, NestStore& store) {
+    store.value = builder.convert(builder.load(target, index, -1), dtype);
+    store.index = linear_index(builder.indices(), index, graph.aval(out).shape);
   });
 }
 

@@ -153,7 +153,9 @@ void Program::prepare_kernel(Step& step, const FusedStep& fused, const Schedule&
   for (const StageSchedule& s : schedule.stages)
     if (s.vector_loop == schedule.parallel_loop || s.tile_loop == schedule.parallel_loop) {
       // Vectors start at multiples of their length, which the emitter counts on; whole cache lines for each thread besides.
-      const std::int64_t lanes = std::max<std::int64_t>(schedule.lanes, 64);
+      std::int64_t lanes = schedule.lanes;
+      for (const NestStore& w : nest.stores)
+        lanes = std::max(lanes, 64 / static_cast<std::int64_t>(size_of(nest.buffers[static_cast<std::size_t>(w.buffer)].dtype)));
       // In double: sizes that no memory holds are refused later, and must not overflow here.
       const double rounds_per_vector = static_cast<double>(step.rounds) / std::max(static_cast<double>(vectors), 1.0);
       grain = std::max<std::int64_t>(static_cast<std::int64_t>(static_cast<double>(worth_a_range) * rounds_per_vector), 1);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdlib>
 
 namespace vt::detail {
 
@@ -161,6 +162,39 @@ int choose_parallel(const Nest& nest, const Schedule& schedule) {
   return best;
 }
 
+// Do updates in different rounds of `loop` always go to different elements? Then threads can share its rounds, each of them
+// doing all its updates in order. So it is along the rows of an embedding: index = row length · row + column.
+bool updates_apart(const Nest& nest, int loop, const std::vector<std::uint64_t>& dependences) {
+  const std::int64_t extent = loop_of(nest, loop).extent;
+  for (const NestStore& s : nest.stores) {
+    const std::int64_t step = nest.indices.factor_of_loop(s.index, loop);
+    if (s.update == Op::input || step <= 0 || nest.indices.loop_inside_division(s.index, loop)) return false;
+    bool apart = true;
+    nest.indices.each_value(s.index, [&](int v) { apart = apart && !((dependences[static_cast<std::size_t>(v)] >> loop) & 1u); });
+    std::int64_t within = 0;  // how far the smaller terms reach from one round's place
+    for (const IndexTerm& t : nest.indices[s.index].terms) {
+      const IndexAtom& a = nest.indices.atom(t.atom);
+      if (a.kind == IndexAtom::Kind::loop && a.id == loop) continue;
+      if (t.factor % (step * extent) == 0) continue;
+      apart = apart && a.kind == IndexAtom::Kind::loop && !loop_of(nest, a.id).runtime;
+      if (apart) within += std::abs(t.factor) * (loop_of(nest, a.id).extent - 1);
+    }
+    if (!apart || within >= step) return false;
+  }
+  return true;
+}
+
+// The loop that threads share: of updates one whose rounds are apart, the longest.
+int choose_parallel_updates(const Nest& nest, const std::vector<std::uint64_t>& dependences) {
+  int best = -1;
+  for (int l : nest.stages[0].loops) {
+    const NestLoop& loop = loop_of(nest, l);
+    if (loop.reduce || loop.block_of >= 0 || loop.extent < 2 || !updates_apart(nest, l, dependences)) continue;
+    if (best < 0 || loop.extent > loop_of(nest, best).extent) best = l;
+  }
+  return best;
+}
+
 }  // namespace scheduling
 
 int op_weight(Op op, DType d) {
@@ -310,9 +344,8 @@ Schedule choose_schedule(const Nest& nest, int vector_bytes) {
     schedule.stages.push_back(std::move(s));
   }
   if (!any_vector) schedule.lanes = 1;
-  schedule.parallel_loop = choose_parallel(nest, schedule);
-  for (const NestStore& s : nest.stores)
-    if (s.update != Op::input) schedule.parallel_loop = -1;
+  const bool updates = std::any_of(nest.stores.begin(), nest.stores.end(), [](const NestStore& s) { return s.update != Op::input; });
+  schedule.parallel_loop = updates ? choose_parallel_updates(nest, dependences) : choose_parallel(nest, schedule);
   return schedule;
 }
 

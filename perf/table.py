@@ -29,6 +29,13 @@ def rows():
                            f"sum/limit/threads:{t}/read", 0.85))
     for what in ("axis0", "axis1", "all"):
         out.append(Row(f"sum {what}, 2 threads, against JAX", f"sum/{what}/threads:2/vt", f"sum/{what}/jax", None))
+    for t in (1, 2):
+        for limit, walks in (("read", ("max0", "argmax0", "sum0_f64", "sum0_bf16", "sum_middle")),
+                             ("copy", ("transpose_f32", "transpose_f64", "transpose_batched", "transpose_chain", "cumsum0", "cumsum1", "cummax1",
+                                       "softmax", "segment_sum"))):
+            for walk in walks:
+                out.append(Row(f"{walk}, 64 MiB, {t} threads, share of {limit} bandwidth", f"walk/{walk}/threads:{t}/vt",
+                               f"walk/limit/threads:{t}/{limit}", None))
     for dtype in ("f32", "f64"):
         for n in (256, 512, 1024, 2048):
             for t in (1, 2):

@@ -176,6 +176,21 @@ IndexTable::Split IndexTable::split_by(IndexId a, std::int64_t by) {
   return s;
 }
 
+std::optional<IndexTable::Factored> IndexTable::factored(const IndexExpr& e, std::int64_t by) const {
+  for (const IndexTerm& candidate : e.terms) {
+    Factored f{.g = std::gcd(by, candidate.factor)};
+    if (f.g <= 1) continue;
+    f.small.constant = index_math::floor_mod(e.constant, f.g);
+    f.large.constant = index_math::floor_div(e.constant, f.g);
+    for (const IndexTerm& t : e.terms) {
+      if (t.factor % f.g == 0) add_term(f.large, t.atom, t.factor / f.g);
+      else add_term(f.small, t.atom, t.factor);
+    }
+    if (const IndexBounds b = bounds(f.small); b.low >= 0 && b.high < f.g) return f;
+  }
+  return std::nullopt;
+}
+
 IndexId IndexTable::quotient(IndexId a, std::int64_t by) {
   if (by == 1) return a;
   Split s = split_by(a, by);
@@ -184,20 +199,7 @@ IndexId IndexTable::quotient(IndexId a, std::int64_t by) {
   const std::int64_t q = index_math::floor_div(b.low, by);
   if (q == index_math::floor_div(b.high, by) && b.high < unbounded) return add(whole, q);
   // floor((g·x + s) / (g·k)) = floor(x / k) when 0 ≤ s < g.
-  for (std::size_t i = 0; i < s.rest.terms.size(); ++i) {
-    const std::int64_t g = std::gcd(by, s.rest.terms[i].factor);
-    if (g <= 1) continue;
-    IndexExpr small, large;
-    small.constant = index_math::floor_mod(s.rest.constant, g);
-    large.constant = index_math::floor_div(s.rest.constant, g);
-    for (const IndexTerm& t : s.rest.terms) {
-      if (t.factor % g == 0) add_term(large, t.atom, t.factor / g);
-      else add_term(small, t.atom, t.factor);
-    }
-    const IndexBounds sb = bounds(small);
-    if (sb.low < 0 || sb.high >= g) continue;
-    return add(whole, quotient(intern(std::move(large)), by / g));
-  }
+  if (auto f = factored(s.rest, by)) return add(whole, quotient(intern(std::move(f->large)), by / f->g));
   if (s.rest.terms.size() == 1 && s.rest.terms[0].factor == 1 && s.rest.constant == 0) {
     const IndexAtom x = atom(s.rest.terms[0].atom);
     if (x.kind == IndexAtom::Kind::quotient) return add(whole, quotient(x.of, x.by * by));
@@ -216,20 +218,9 @@ IndexId IndexTable::remainder(IndexId a, std::int64_t by) {
     return intern(std::move(s.rest));
   }
   // (g·x + s) mod (g·k) = g·(x mod k) + s when 0 ≤ s < g.
-  for (std::size_t i = 0; i < s.rest.terms.size(); ++i) {
-    const std::int64_t g = std::gcd(by, s.rest.terms[i].factor);
-    if (g <= 1) continue;
-    IndexExpr small, large;
-    small.constant = index_math::floor_mod(s.rest.constant, g);
-    large.constant = index_math::floor_div(s.rest.constant, g);
-    for (const IndexTerm& t : s.rest.terms) {
-      if (t.factor % g == 0) add_term(large, t.atom, t.factor / g);
-      else add_term(small, t.atom, t.factor);
-    }
-    const IndexBounds sb = bounds(small);
-    if (sb.low < 0 || sb.high >= g) continue;
-    const IndexId rest = intern(std::move(small));
-    return add(rest, scale(remainder(intern(std::move(large)), by / g), g));
+  if (auto f = factored(s.rest, by)) {
+    const IndexId rest = intern(std::move(f->small));
+    return add(rest, scale(remainder(intern(std::move(f->large)), by / f->g), f->g));
   }
   if (s.rest.terms.size() == 1 && s.rest.terms[0].factor == 1 && s.rest.constant == 0) {
     const IndexAtom x = atom(s.rest.terms[0].atom);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -100,6 +101,12 @@ class IndexTable {
   static void add_term(IndexExpr& e, int atom, std::int64_t factor);
   struct Split;
   Split split_by(IndexId a, std::int64_t by);
+  /// e = g·large + small with 0 ≤ small < g, where g > 1 divides `by`.
+  struct Factored {
+    std::int64_t g;
+    IndexExpr small{}, large{};
+  };
+  std::optional<Factored> factored(const IndexExpr& e, std::int64_t by) const;
 
   std::vector<IndexExpr> exprs_;
   std::vector<IndexAtom> atoms_;

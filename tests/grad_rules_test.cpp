@@ -441,7 +441,7 @@ const std::vector<Op> piecewise_constant = {Op::sign, Op::floor, Op::ceil, Op::r
 const std::vector<Op> without_derivative = {
     Op::input, Op::constant, Op::full, Op::iota, Op::is_finite, Op::is_nan, Op::is_inf, Op::not_, Op::popcount, Op::clz, Op::bitcast,
     Op::nextafter, Op::eq, Op::ne, Op::lt, Op::le, Op::gt, Op::ge, Op::and_, Op::or_, Op::xor_, Op::shift_left, Op::shift_right_logical,
-    Op::shift_right_arithmetic, Op::reduce_any, Op::reduce_all, Op::argmax, Op::argmin};
+    Op::shift_right_arithmetic, Op::threefry, Op::reduce_any, Op::reduce_all, Op::argmax, Op::argmin};
 const std::vector<Op> with_sub_graphs = {Op::call, Op::custom_jvp, Op::custom_vjp, Op::custom_vmap, Op::checkpoint};  // custom_rules_test
 
 template <class F>

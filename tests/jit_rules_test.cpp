@@ -72,6 +72,13 @@ TEST(JitRules, UnaryOpsOverDtypesAndShapes) {
     }
 }
 
+TEST(JitRules, ThreefryOverShapes) {
+  for (const Shape& shape : shapes()) {
+    const Tensor key = vt_test::random_tensor(vt::u64, {}, 0, 1e18, 11), counter = vt_test::random_tensor(vt::u64, shape, 0, 1e18, 12);
+    expect_same([&](std::span<const Tensor> a) -> Tensors { return {apply(Op::threefry, {}, a)}; }, {key, counter}, {}, "threefry" + shape.str());
+  }
+}
+
 TEST(JitRules, BinaryOpsOverDtypesAndShapes) {
   const Row rows[] = {
       {Op::add, true, true, false},  {Op::sub, true, true, false}, {Op::mul, true, true, false},  {Op::div, true, true, false},

@@ -73,6 +73,10 @@ TEST(ShapeRules, EveryElementWiseOpTakesOrRefusesEveryDtype) {
   check(int_only, false, true, false);
   check(no_float, true, true, false);
   check(all, true, true, true);
+  for (int k = 0; k < vt::dtype_count; ++k) {
+    const auto d = static_cast<DType>(k);
+    EXPECT_EQ(error(Op::threefry, {}, {Aval(d, {3}), Aval(d, {3})}).empty(), d == vt::u64) << vt::name_of(d);
+  }
   EXPECT_EQ(error(Op::sin, {}, {i({3})}), "vt::sin: needs a float dtype, not i32: i32[3]; at user.cpp:7");
   EXPECT_EQ(error(Op::clz, {}, {a32({3})}), "vt::clz: needs an integer dtype, not f32: f32[3]; at user.cpp:7");
   EXPECT_EQ(error(Op::and_, {}, {a32({}), a32({})}),

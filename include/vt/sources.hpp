@@ -88,6 +88,7 @@
 #include "../../src/trace/ops_index.cpp"
 #include "../../src/trace/ops_matrix.cpp"
 #include "../../src/trace/ops_nn.cpp"
+#include "../../src/trace/ops_random.cpp"
 #include "../../src/trace/ops_reduce.cpp"
 #include "../../src/trace/ops_segment.cpp"
 #include "../../src/trace/ops_shape.cpp"

@@ -11,6 +11,7 @@
 #include <vt/jit.hpp>
 #include <vt/npy.hpp>
 #include <vt/ops.hpp>
+#include <vt/random.hpp>
 #include <vt/shape.hpp>
 #include <vt/tensor.hpp>
 #include <vt/tree.hpp>

@@ -19,7 +19,7 @@ int of(Op op, DType d) {
     case Op::tan: case Op::asin: case Op::acos: case Op::atan: case Op::sinh: case Op::cosh: case Op::tanh: case Op::asinh: case Op::acosh:
     case Op::atanh: case Op::sigmoid: case Op::erf: case Op::erfc: case Op::erf_inv: case Op::pow: case Op::atan2:
       return 12;
-    case Op::lgamma: case Op::digamma: return 40;
+    case Op::lgamma: case Op::digamma: case Op::threefry: return 40;
     case Op::div: case Op::sqrt: case Op::rsqrt: case Op::nextafter: return 4;
     case Op::rem: return 8;
     case Op::reshape: case Op::transpose: case Op::broadcast_in_dim: case Op::slice: case Op::rev: case Op::full: case Op::stop_gradient:

@@ -203,7 +203,7 @@ int op_weight(Op op, DType d) {
     case Op::sin: case Op::cos: case Op::tan: case Op::asin: case Op::acos: case Op::atan: case Op::sinh: case Op::cosh: case Op::asinh:
     case Op::acosh: case Op::atanh: case Op::erf: case Op::erfc: case Op::erf_inv: case Op::cbrt: case Op::atan2:
       return 25;
-    case Op::pow: case Op::lgamma: case Op::digamma: return 60;
+    case Op::pow: case Op::lgamma: case Op::digamma: case Op::threefry: return 60;
     case Op::div: return is_float(d) ? 4 : 15;
     case Op::rem: return 20;
     case Op::sqrt: case Op::rsqrt: return 6;

@@ -185,6 +185,8 @@ void shift_right_arithmetic(Frame& frame) {
   });
 }
 
+void threefry(Frame& frame) { each<std::uint64_t, std::uint64_t>(frame, scalar_math::threefry); }
+
 void select(Frame& frame) {
   with_size(frame.out().dtype, [&](auto tag) {
     using T = decltype(tag);

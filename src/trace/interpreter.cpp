@@ -83,6 +83,7 @@ inline constexpr auto rules = rule_table<InterpretRule>({
     {Op::shift_left, interp_binary::shift_left},
     {Op::shift_right_logical, interp_binary::shift_right_logical},
     {Op::shift_right_arithmetic, interp_binary::shift_right_arithmetic},
+    {Op::threefry, interp_binary::threefry},
     {Op::select, interp_binary::select},
     {Op::reduce_sum, interp_reduce::sum},
     {Op::reduce_prod, interp_reduce::prod},

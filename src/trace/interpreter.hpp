@@ -118,6 +118,7 @@ void add(Frame&), sub(Frame&), mul(Frame&), div(Frame&), rem(Frame&), pow(Frame&
     nextafter(Frame&);
 void eq(Frame&), ne(Frame&), lt(Frame&), le(Frame&), gt(Frame&), ge(Frame&);
 void and_(Frame&), or_(Frame&), xor_(Frame&), shift_left(Frame&), shift_right_logical(Frame&), shift_right_arithmetic(Frame&);
+void threefry(Frame&);
 void select(Frame&);
 }  // namespace interp_binary
 namespace interp_reduce {

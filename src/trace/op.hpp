@@ -19,6 +19,7 @@ enum class Op : std::uint8_t {
   // element-wise, two operands
   add, sub, mul, div, rem, pow, max, min, atan2, nextafter, eq, ne, lt, le, gt, ge,
   and_, or_, xor_, shift_left, shift_right_logical, shift_right_arithmetic,
+  threefry,
   // choose
   select,
   // reduce
@@ -166,6 +167,7 @@ consteval RuleTable<OpInfo> op_infos() {
   row(Op::shift_left, "shift_left", 2, binary);
   row(Op::shift_right_logical, "shift_right_logical", 2, binary);
   row(Op::shift_right_arithmetic, "shift_right_arithmetic", 2, binary);
+  row(Op::threefry, "threefry", 2, binary);  // key, counter
   row(Op::select, "select", 3, Family::select, linear);  // in its last two operands
   row(Op::reduce_sum, "reduce_sum", 1, Family::reduce, linear);
   row(Op::reduce_prod, "reduce_prod", 1, Family::reduce);

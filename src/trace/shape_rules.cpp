@@ -275,6 +275,7 @@ inline constexpr std::uint32_t bools = 1u;
 inline constexpr std::uint32_t ints = dtype_set(is_int);
 inline constexpr std::uint32_t floats = dtype_set(is_float);
 inline constexpr std::uint32_t numbers = ints | floats;
+inline constexpr std::uint32_t words64 = 1u << static_cast<int>(DType::u64);
 inline constexpr std::uint32_t bits_and_bools = ints | bools;
 
 inline constexpr auto table = rule_table<Row>({
@@ -351,6 +352,7 @@ inline constexpr auto table = rule_table<Row>({
     {Op::shift_left, {binary, ints}},
     {Op::shift_right_logical, {binary, ints}},
     {Op::shift_right_arithmetic, {binary, ints}},
+    {Op::threefry, {binary, words64}},
     {Op::select, {select, any_dtype}},
 
     {Op::reduce_sum, {reduction, numbers}},

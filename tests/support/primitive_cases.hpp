@@ -95,6 +95,7 @@ inline void add_binary(std::vector<PrimitiveCase>& cases) {
     for (Op op : {Op::pow, Op::shift_left, Op::shift_right_logical, Op::shift_right_arithmetic}) add(op, d, -9, 9, 0, 5);
   }
   for (Op op : {Op::and_, Op::or_, Op::xor_, Op::eq}) add(op, vt::bool_, 0, 1, 0, 1);
+  add(Op::threefry, vt::u64, 0, 1e18, 0, 1e18);
   const Shape scalar{}, shaped{2, 3};
   for (const Shape& p : {scalar, shaped})
     for (const Shape& a : {scalar, shaped})

@@ -3,6 +3,7 @@
 
 #if VT_HAS_LLVM_HEADERS
 
+#include "../../trace/scalar_math.hpp"
 #include "math.hpp"
 
 namespace vt::detail::cpu {
@@ -85,6 +86,26 @@ Value integer_pow_of_integers(IrBuilder& b, Value x, Value y) {
   return b.select(b.compare(Compare::lt, y, zero), inverse, result);
 }
 
+// scalar_math::threefry on lanes.
+Value threefry(IrBuilder& b, Value key, Value counter) {
+  const auto high = [&](Value v) { return b.convert(b.shift_right_logical(v, 32), DType::u32); };
+  const auto low = [&](Value v) { return b.convert(v, DType::u32); };
+  const auto number = [&](std::uint32_t n) { return b.integer(DType::u32, n, key.lanes); };
+  Value keys[3] = {high(key), low(key), {}};
+  keys[2] = b.bit_xor(b.bit_xor(keys[0], keys[1]), number(scalar_math::threefry_parity));
+  Value x = b.add(high(counter), keys[0]), y = b.add(low(counter), keys[1]);
+  for (std::uint32_t block = 0; block < 5; ++block) {
+    for (const int turn : scalar_math::threefry_turns[block % 2]) {
+      x = b.add(x, y);
+      y = b.bit_or(b.shift_left(y, turn), b.shift_right_logical(y, 32 - turn));
+      y = b.bit_xor(y, x);
+    }
+    x = b.add(x, keys[(block + 1) % 3]);
+    y = b.add(b.add(y, keys[(block + 2) % 3]), number(block + 1));
+  }
+  return b.bit_or(b.shift_left(b.convert(x, DType::u64), 32), b.convert(y, DType::u64));
+}
+
 }  // namespace nest_ops
 
 Value emit_op(IrBuilder& b, Op op, DType dtype, const ParamsRef& params, std::span<const Value> v) {
@@ -158,6 +179,7 @@ Value emit_op(IrBuilder& b, Op op, DType dtype, const ParamsRef& params, std::sp
     case Op::shift_left: return b.shift_left(v[0], v[1]);
     case Op::shift_right_logical: return b.shift_right_logical(v[0], v[1]);
     case Op::shift_right_arithmetic: return b.shift_right_arithmetic(v[0], v[1]);
+    case Op::threefry: return nest_ops::threefry(b, v[0], v[1]);
     case Op::select: return b.select(v[0], v[1], v[2]);
     default: throw Error(ErrorKind::backend, "vt: internal fault: no CPU code for " + std::string(name_of(op)));
   }

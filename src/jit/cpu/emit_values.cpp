@@ -19,16 +19,7 @@ Value literal(IrBuilder& b, const Scalar& s) {
 // most of a first call and grows faster than the block it looks at, while a call costs little beside such a function.
 constexpr int most_inlined = 4;
 
-bool is_long(Op op, DType d) {
-  if (!is_float(d)) return false;
-  switch (op) {
-    case Op::exp: case Op::exp2: case Op::expm1: case Op::log: case Op::log1p: case Op::log2: case Op::cbrt: case Op::sin: case Op::cos:
-    case Op::tan: case Op::asin: case Op::acos: case Op::atan: case Op::sinh: case Op::cosh: case Op::tanh: case Op::asinh: case Op::acosh:
-    case Op::atanh: case Op::sigmoid: case Op::erf: case Op::erfc: case Op::erf_inv: case Op::lgamma: case Op::digamma: case Op::rem:
-    case Op::pow: case Op::atan2: case Op::nextafter: return true;
-    default: return false;
-  }
-}
+bool is_long(Op op, DType d) { return op_weight(op, d) >= 15 && (is_float(d) || op == Op::threefry); }
 
 }  // namespace nest_values
 

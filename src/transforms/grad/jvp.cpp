@@ -184,6 +184,7 @@ inline constexpr auto table = rule_table<JvpRule>({
     {Op::shift_left, zero_tangent},
     {Op::shift_right_logical, zero_tangent},
     {Op::shift_right_arithmetic, zero_tangent},
+    {Op::threefry, zero_tangent},
     {Op::select, select},
 
     {Op::reduce_sum, same_op},

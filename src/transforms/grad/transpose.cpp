@@ -163,6 +163,7 @@ inline constexpr auto table = rule_table<TransposeRule>({
     {Op::shift_left, not_linear},
     {Op::shift_right_logical, not_linear},
     {Op::shift_right_arithmetic, not_linear},
+    {Op::threefry, not_linear},
     {Op::select, select},
 
     {Op::reduce_sum, reduce_sum},

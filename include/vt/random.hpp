@@ -1,0 +1,60 @@
+// Random numbers from keys: a draw is a function of its key and shape alone, so it is the same on every backend, for any
+// number of threads, and in every lane of vmap.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include <vt/ops.hpp>
+
+namespace vt::random {
+
+/// A key is one u64. Use each for one draw, or to make further keys with `split` or `fold_in`.
+/// vmap over an array of keys gives every lane what it would draw alone with its key.
+Tensor key(std::uint64_t seed, Where where = Where::here());
+/// `count` new keys, u64[count]. Throws: Error if `key` is not a u64 scalar, as every function here does.
+Tensor split(Operand key, std::int64_t count);
+/// The same as an array: `auto [a, b] = vt::random::split<2>(key)`.
+template <std::size_t N>
+std::array<Tensor, N> split(const Operand& key) {
+  const Tensor keys = split(key, static_cast<std::int64_t>(N));
+  std::array<Tensor, N> each;
+  for (std::size_t i = 0; i < N; ++i) each[i] = keys[static_cast<std::int64_t>(i)];
+  return each;
+}
+/// A new key from a key and an integer (a step number, say).
+Tensor fold_in(Operand key, Operand data);
+
+/// Unsigned integers with every bit random. Threefry-2x32, 20 rounds (Salmon et al. 2011, Parallel random numbers: as easy as
+/// 1, 2, 3), of the element's row-major number under the key; 32 bits are the two halves combined by exclusive or.
+/// dtype: u8, u16, u32 or u64.
+Tensor bits(Operand key, const Shape& shape = {}, DType dtype = u32);
+
+/// Numbers in [low, high). dtype: a float. The shape is always the second argument; parameters broadcast to it.
+/// A number has as many random bits as the dtype's significand.
+Tensor uniform(Operand key, const Shape& shape = {}, DType dtype = f32);
+Tensor uniform(Operand key, const Shape& shape, Operand low, Operand high, DType dtype = f32);
+/// Integers in [low, high); `low` where the range is empty. dtype: any integer. Probabilities differ by less than 2^-32 of themselves.
+Tensor randint(Operand key, const Shape& shape, Operand low, Operand high, DType dtype = i64);
+/// bool, true with probability p.
+Tensor bernoulli(Operand key, const Shape& shape = {}, Operand p = 0.5);
+/// −1 or 1 with equal probability. dtype: a signed integer or a float.
+Tensor rademacher(Operand key, const Shape& shape = {}, DType dtype = i32);
+/// An index along `axis` of `logits`, drawn with probability softmax(logits); i32, of the shape without that axis.
+Tensor categorical(Operand key, Operand logits, int axis = -1);
+
+Tensor normal(Operand key, const Shape& shape = {}, DType dtype = f32);  ///< mean 0, deviation 1
+/// Normal, given lower < x < upper.
+Tensor truncated_normal(Operand key, const Shape& shape, Operand lower, Operand upper, DType dtype = f32);
+Tensor lognormal(Operand key, const Shape& shape = {}, Operand sigma = 1.0, DType dtype = f32);  ///< exp(sigma · normal)
+Tensor exponential(Operand key, const Shape& shape = {}, DType dtype = f32);                     ///< rate 1
+Tensor gumbel(Operand key, const Shape& shape = {}, DType dtype = f32);
+Tensor laplace(Operand key, const Shape& shape = {}, DType dtype = f32);
+Tensor logistic(Operand key, const Shape& shape = {}, DType dtype = f32);
+Tensor cauchy(Operand key, const Shape& shape = {}, DType dtype = f32);
+Tensor rayleigh(Operand key, const Shape& shape = {}, Operand scale = 1.0, DType dtype = f32);
+Tensor weibull(Operand key, const Shape& shape, Operand scale, Operand concentration, DType dtype = f32);
+Tensor pareto(Operand key, const Shape& shape, Operand b, DType dtype = f32);  ///< density b / x^(b+1) for x > 1
+Tensor triangular(Operand key, const Shape& shape, Operand left, Operand mode, Operand right, DType dtype = f32);
+
+}  // namespace vt::random

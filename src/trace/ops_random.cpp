@@ -1,0 +1,304 @@
+// vt::random: keys, random bits, and the distributions made of them.
+#include <cmath>
+#include <limits>
+#include <numbers>
+#include <string>
+
+#include <vt/fmt.hpp>
+#include <vt/random.hpp>
+
+#include "promote.hpp"
+
+namespace vt::detail::randoms {
+
+/// One function of vt::random: its name for messages, its key, and where the caller stands.
+struct Draw {
+  std::string name;
+  Tensor key;
+  Where where;
+
+  Draw(const char* function, const Operand& k) : name(std::string("random::") + function), key(k.tensor), where(k.where) {
+    need(name, key, where);
+    if (key.dtype() != u64 || key.rank() != 0)
+      refuse(ErrorKind::value, name, "a key is one u64, made by vt::random::key or split; vmap over several", key, where);
+  }
+
+  void want_float(DType d) const {
+    if (!is_float(d)) refuse(ErrorKind::dtype, name, fmt::format("{} is no float dtype", name_of(d)), key, where);
+  }
+  /// A parameter of the distribution in the shape and dtype of the draw.
+  Tensor parameter(const Operand& p, const Shape& shape, DType d) const {
+    need(name, p.tensor, where);
+    if (!stretches(p.tensor.shape(), shape))
+      refuse(ErrorKind::shape, name, fmt::format("a parameter does not broadcast to {}", shape.str()), p.tensor, where);
+    const Tensor t = cast(p.tensor, d, where);
+    return t.rank() == 0 ? t : broadcast(t, shape, where);
+  }
+};
+
+Tensor hashed(const Tensor& key, const Tensor& counter, Where where) { return emit(Op::threefry, {}, {key, counter}, where); }
+
+/// The hash of every element's number, u64.
+Tensor words(const Draw& d, const Shape& shape) {
+  for (std::int64_t extent : shape)
+    if (extent < 0) refuse(ErrorKind::shape, d.name, fmt::format("shape {} has a negative extent", shape.str()), d.key, d.where);
+  const Tensor number = shape.rank() == 0 ? full_tensor(Scalar(std::uint64_t{0}), Aval(u64, Shape{}))
+                                          : reshaped(counted(u64, Shape{shape.elements()}, 0, d.where), shape, d.where);
+  return hashed(d.key, number, d.where);
+}
+
+Tensor bits(const Draw& d, const Shape& shape, DType dtype) {
+  const Tensor w = words(d, shape);
+  if (dtype == u64) return w;
+  return cast(bitwise_xor(w, shift_right_logical(w, 32)), dtype, d.where);  // narrowing keeps the low bits
+}
+
+/// [0, 1): random significands of numbers in [1, 2), less 1.
+Tensor unit(const Draw& d, const Shape& shape, DType dtype) {
+  struct Format {
+    DType word;
+    int unused_bits;
+    std::int64_t one;
+  };
+  const Format f = dtype == f64   ? Format{u64, 12, 0x3ff0000000000000}
+                   : dtype == f32 ? Format{u32, 9, 0x3f800000}
+                   : dtype == f16 ? Format{u16, 6, 0x3c00}
+                                  : Format{u16, 9, 0x3f80};
+  return bitcast(bitwise_or(shift_right_logical(bits(d, shape, f.word), f.unused_bits), f.one), dtype) - 1.0;
+}
+
+Tensor between(const Draw& d, const Shape& shape, const Tensor& low, const Tensor& high, DType dtype) {
+  // Rounding may carry the sum to `high` only where the interval is a few steps wide; never below `low`.
+  return maximum(unit(d, shape, dtype) * (high - low) + low, low);
+}
+Tensor between(const Draw& d, const Shape& shape, double low, double high, DType dtype) {
+  return between(d, shape, full_tensor(Scalar(low).converted(dtype), Aval(dtype, Shape{})), full_tensor(Scalar(high).converted(dtype), Aval(dtype, Shape{})),
+                 dtype);
+}
+
+/// floor(r · span / 2^64) of random 64-bit r: an integer in [0, span). span, u64, is below 2^32.
+Tensor below(const Draw& d, const Shape& shape, const Tensor& span) {
+  const Tensor r = words(d, shape);
+  const Tensor low = shift_right_logical(bitwise_and(r, 0xffffffff) * span, 32);
+  return shift_right_logical(shift_right_logical(r, 32) * span + low, 32);
+}
+
+/// The upper half of a 128-bit product.
+Tensor high_product(const Tensor& a, const Tensor& b) {
+  const auto low = [](const Tensor& t) { return bitwise_and(t, 0xffffffff); };
+  const auto high = [](const Tensor& t) { return shift_right_logical(t, 32); };
+  const Tensor p = low(a) * low(b), q = low(a) * high(b), r = high(a) * low(b);
+  return high(a) * high(b) + high(q) + high(r) + high(high(p) + low(q) + low(r));
+}
+
+/// The same of 128-bit r and any span.
+Tensor below_wide(const Draw& d, const Shape& shape, const Tensor& span) {
+  const auto half = [&](std::uint64_t which) {
+    const Tensor key = hashed(d.key, full_tensor(Scalar(which), Aval(u64, Shape{})), d.where);
+    return words(Draw{"randint", Operand(key)}, shape);
+  };
+  const Tensor upper = half(0), low = upper * span, sum = low + high_product(half(1), span);
+  return high_product(upper, span) + cast(less(sum, low), u64, d.where);
+}
+
+/// What distributions are computed in: f32 for the 16-bit floats, whose functions are too coarse.
+DType working(DType d) { return d == f64 ? f64 : f32; }
+double least_normal(DType d) { return d == f64 ? std::numeric_limits<double>::min() : static_cast<double>(std::numeric_limits<float>::min()); }
+double step_at_one(DType d) { return d == f64 ? std::numeric_limits<double>::epsilon() : static_cast<double>(std::numeric_limits<float>::epsilon()); }
+
+/// (0, 1): for functions with a pole at 0.
+Tensor open_unit(const Draw& d, const Shape& shape, DType dtype) { return between(d, shape, least_normal(dtype), 1.0, dtype); }
+
+Tensor exponential(const Draw& d, const Shape& shape, DType dtype) { return -log1p(-unit(d, shape, dtype)); }
+Tensor gumbel(const Draw& d, const Shape& shape, DType dtype) { return -log(-log(open_unit(d, shape, dtype))); }
+Tensor normal(const Draw& d, const Shape& shape, DType dtype) {
+  const double low = dtype == f64 ? std::nextafter(-1.0, 0.0) : static_cast<double>(std::nextafter(-1.0f, 0.0f));
+  return erf_inv(between(d, shape, low, 1.0, dtype)) * std::numbers::sqrt2;
+}
+
+}  // namespace vt::detail::randoms
+
+namespace vt::random {
+
+namespace parts = vt::detail::randoms;
+using parts::Draw;
+
+Tensor key(std::uint64_t seed, Where where) {
+  return detail::filled("random::key", detail::Scalar(seed), u64, Shape{}, where);
+}
+
+Tensor split(Operand key, std::int64_t count) {
+  const Draw d("split", key);
+  const detail::UserLine line(d.where);
+  if (count < 0) detail::refuse(ErrorKind::value, d.name, fmt::format("cannot make {} keys", count), d.key, d.where);
+  return parts::words(d, Shape{count});
+}
+
+Tensor fold_in(Operand key, Operand data) {
+  const Draw d("fold_in", key);
+  const detail::UserLine line(d.where);
+  detail::need(d.name, data.tensor, d.where);
+  if (!is_int(data.tensor.dtype()) || data.tensor.rank() != 0)
+    detail::refuse(ErrorKind::value, d.name, "the data must be one integer", data.tensor, d.where);
+  return parts::hashed(d.key, detail::cast(data.tensor, u64, d.where), d.where);
+}
+
+Tensor bits(Operand key, const Shape& shape, DType dtype) {
+  const Draw d("bits", key);
+  const detail::UserLine line(d.where);
+  if (!is_unsigned(dtype)) detail::refuse(ErrorKind::dtype, d.name, fmt::format("{} is no unsigned integer dtype", name_of(dtype)), d.key, d.where);
+  return parts::bits(d, shape, dtype);
+}
+
+Tensor uniform(Operand key, const Shape& shape, DType dtype) {
+  const Draw d("uniform", key);
+  const detail::UserLine line(d.where);
+  d.want_float(dtype);
+  return parts::unit(d, shape, dtype);
+}
+Tensor uniform(Operand key, const Shape& shape, Operand low, Operand high, DType dtype) {
+  const Draw d("uniform", key);
+  const detail::UserLine line(d.where);
+  d.want_float(dtype);
+  return parts::between(d, shape, d.parameter(low, shape, dtype), d.parameter(high, shape, dtype), dtype);
+}
+
+Tensor randint(Operand key, const Shape& shape, Operand low, Operand high, DType dtype) {
+  const Draw d("randint", key);
+  const detail::UserLine line(d.where);
+  if (!is_int(dtype)) detail::refuse(ErrorKind::dtype, d.name, fmt::format("{} is no integer dtype", name_of(dtype)), d.key, d.where);
+  const Tensor from = d.parameter(low, shape, dtype), to = d.parameter(high, shape, dtype);
+  const DType same_size = size_of(dtype) == 8 ? u64 : size_of(dtype) == 4 ? u32 : size_of(dtype) == 2 ? u16 : u8;
+  // The difference wraps in the dtype, and is right as an unsigned number of the same size.
+  const Tensor width = detail::cast(bitcast(to - from, same_size), u64, d.where);
+  const Tensor span = where(less_equal(to, from), detail::cast(Tensor(1), u64, d.where), width);
+  const Tensor offset = dtype == i64 || dtype == u64 ? parts::below_wide(d, shape, span) : parts::below(d, shape, span);
+  return from + bitcast(detail::cast(offset, same_size, d.where), dtype);
+}
+
+Tensor bernoulli(Operand key, const Shape& shape, Operand p) {
+  const Draw d("bernoulli", key);
+  const detail::UserLine line(d.where);
+  const DType dtype = p.tensor.defined() && p.tensor.dtype() == f64 && !detail::aval_of(p.tensor).weak ? f64 : f32;
+  return less(parts::unit(d, shape, dtype), d.parameter(p, shape, dtype));
+}
+
+Tensor rademacher(Operand key, const Shape& shape, DType dtype) {
+  const Draw d("rademacher", key);
+  const detail::UserLine line(d.where);
+  if (!is_float(dtype) && !is_signed_int(dtype))
+    detail::refuse(ErrorKind::dtype, d.name, fmt::format("{} cannot hold -1", name_of(dtype)), d.key, d.where);
+  return where(equal(bitwise_and(parts::bits(d, shape, u32), 1), 0), detail::cast(Tensor(-1), dtype, d.where), detail::cast(Tensor(1), dtype, d.where));
+}
+
+Tensor categorical(Operand key, Operand logits, int axis) {
+  const Draw d("categorical", key);
+  const detail::UserLine line(d.where);
+  detail::need(d.name, logits.tensor, d.where);
+  const Tensor l = detail::widened(detail::to_float(logits.tensor, d.where), d.where);
+  const int at = detail::normal_axis(d.name, axis, l, d.where);
+  return argmax(l + parts::gumbel(d, l.shape(), l.dtype()), at);
+}
+
+Tensor normal(Operand key, const Shape& shape, DType dtype) {
+  const Draw d("normal", key);
+  const detail::UserLine line(d.where);
+  d.want_float(dtype);
+  return detail::cast(parts::normal(d, shape, parts::working(dtype)), dtype, d.where);
+}
+
+Tensor truncated_normal(Operand key, const Shape& shape, Operand lower, Operand upper, DType dtype) {
+  const Draw d("truncated_normal", key);
+  const detail::UserLine line(d.where);
+  d.want_float(dtype);
+  const DType w = parts::working(dtype);
+  const Tensor a = d.parameter(lower, shape, w), b = d.parameter(upper, shape, w);
+  const Tensor u = parts::between(d, shape, erf(a / std::numbers::sqrt2), erf(b / std::numbers::sqrt2), w);
+  const double infinity = std::numeric_limits<double>::infinity();
+  return detail::cast(clip(erf_inv(u) * std::numbers::sqrt2, nextafter(a, infinity), nextafter(b, -infinity)), dtype, d.where);
+}
+
+Tensor lognormal(Operand key, const Shape& shape, Operand sigma, DType dtype) {
+  const Draw d("lognormal", key);
+  const detail::UserLine line(d.where);
+  d.want_float(dtype);
+  const DType w = parts::working(dtype);
+  return detail::cast(exp(d.parameter(sigma, shape, w) * parts::normal(d, shape, w)), dtype, d.where);
+}
+
+Tensor exponential(Operand key, const Shape& shape, DType dtype) {
+  const Draw d("exponential", key);
+  const detail::UserLine line(d.where);
+  d.want_float(dtype);
+  return detail::cast(parts::exponential(d, shape, parts::working(dtype)), dtype, d.where);
+}
+
+Tensor gumbel(Operand key, const Shape& shape, DType dtype) {
+  const Draw d("gumbel", key);
+  const detail::UserLine line(d.where);
+  d.want_float(dtype);
+  return detail::cast(parts::gumbel(d, shape, parts::working(dtype)), dtype, d.where);
+}
+
+Tensor laplace(Operand key, const Shape& shape, DType dtype) {
+  const Draw d("laplace", key);
+  const detail::UserLine line(d.where);
+  d.want_float(dtype);
+  const DType w = parts::working(dtype);
+  const Tensor u = parts::between(d, shape, -1.0 + parts::step_at_one(w), 1.0, w);
+  return detail::cast(-sign(u) * log1p(-abs(u)), dtype, d.where);
+}
+
+Tensor logistic(Operand key, const Shape& shape, DType dtype) {
+  const Draw d("logistic", key);
+  const detail::UserLine line(d.where);
+  d.want_float(dtype);
+  const Tensor u = parts::open_unit(d, shape, parts::working(dtype));
+  return detail::cast(log(u) - log1p(-u), dtype, d.where);
+}
+
+Tensor cauchy(Operand key, const Shape& shape, DType dtype) {
+  const Draw d("cauchy", key);
+  const detail::UserLine line(d.where);
+  d.want_float(dtype);
+  const Tensor u = parts::open_unit(d, shape, parts::working(dtype));
+  return detail::cast(tan((u - 0.5) * std::numbers::pi), dtype, d.where);
+}
+
+Tensor rayleigh(Operand key, const Shape& shape, Operand scale, DType dtype) {
+  const Draw d("rayleigh", key);
+  const detail::UserLine line(d.where);
+  d.want_float(dtype);
+  const DType w = parts::working(dtype);
+  return detail::cast(d.parameter(scale, shape, w) * sqrt(2.0 * parts::exponential(d, shape, w)), dtype, d.where);
+}
+
+Tensor weibull(Operand key, const Shape& shape, Operand scale, Operand concentration, DType dtype) {
+  const Draw d("weibull", key);
+  const detail::UserLine line(d.where);
+  d.want_float(dtype);
+  const DType w = parts::working(dtype);
+  const Tensor power = 1.0 / d.parameter(concentration, shape, w);
+  return detail::cast(d.parameter(scale, shape, w) * pow(parts::exponential(d, shape, w), power), dtype, d.where);
+}
+
+Tensor pareto(Operand key, const Shape& shape, Operand b, DType dtype) {
+  const Draw d("pareto", key);
+  const detail::UserLine line(d.where);
+  d.want_float(dtype);
+  const DType w = parts::working(dtype);
+  return detail::cast(exp(parts::exponential(d, shape, w) / d.parameter(b, shape, w)), dtype, d.where);
+}
+
+Tensor triangular(Operand key, const Shape& shape, Operand left, Operand mode, Operand right, DType dtype) {
+  const Draw d("triangular", key);
+  const detail::UserLine line(d.where);
+  d.want_float(dtype);
+  const DType w = parts::working(dtype);
+  const Tensor a = d.parameter(left, shape, w), c = d.parameter(mode, shape, w), b = d.parameter(right, shape, w);
+  const Tensor u = parts::unit(d, shape, w), split_at = (c - a) / (b - a);
+  const Tensor rising = a + sqrt(u * (b - a) * (c - a)), falling = b - sqrt((1.0 - u) * (b - a) * (b - c));
+  return detail::cast(where(less(u, split_at), rising, falling), dtype, d.where);
+}
+
+}  // namespace vt::random

@@ -1,0 +1,238 @@
+// Random numbers: the bits of JAX's generator, every distribution against its distribution function, and that neither vmap nor
+// jit nor the backend changes a draw.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <numbers>
+#include <vt/vt.hpp>
+
+namespace {
+
+namespace rnd = vt::random;
+
+std::string message(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const vt::Error& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+// jax 0.10.2, jax.random.key(42): bits, split, fold_in, uniform, normal (x64 enabled).
+TEST(Random, SameAsJax) {
+  const vt::Tensor k = rnd::key(42);
+  EXPECT_EQ(rnd::bits(k, {5}).to_vector<std::uint32_t>(), (std::vector<std::uint32_t>{0x7d1c13a2, 0xae0730d9, 0x9dc3f9f9, 0x8f9ec1d7, 0x735d7315}));
+  EXPECT_EQ(rnd::bits(k, {3}, vt::u64).to_vector<std::uint64_t>(),
+            (std::vector<std::uint64_t>{0x6d3e048f1022172d, 0x3d7b32dadd083f4, 0x92fb20ea0f38d913}));
+  const auto joined = [](std::uint64_t high, std::uint64_t low) { return high << 32 | low; };
+  EXPECT_EQ(rnd::split(k, 3).to_vector<std::uint64_t>(),
+            (std::vector<std::uint64_t>{joined(1832780943, 270669613), joined(64467757, 2916123636), joined(2465931498, 255383827)}));
+  EXPECT_EQ(rnd::fold_in(k, 7).item<std::uint64_t>(), joined(2547012911, 1371500959));
+  EXPECT_EQ(rnd::uniform(k, {3}).to_vector<float>(), (std::vector<float>{0.48870956897735596f, 0.6797971725463867f, 0.6162714958190918f}));
+  EXPECT_EQ(rnd::uniform(k, {2}, vt::f64).to_vector<double>(), (std::vector<double>{0.4267275666499091, 0.015010069515314584}));
+  const auto normal = rnd::normal(k, {2}, vt::f64).to_vector<double>();
+  EXPECT_NEAR(normal[0], -0.18471174528191162, 1e-15);
+  EXPECT_NEAR(normal[1], -2.169824560397754, 1e-14);
+}
+
+TEST(Random, ShapesKeepTheRowMajorStream) {
+  const vt::Tensor k = rnd::key(1);
+  EXPECT_EQ(rnd::bits(k, {2, 3, 4}).to_vector<std::uint32_t>(), rnd::bits(k, {24}).to_vector<std::uint32_t>());
+  EXPECT_EQ(rnd::bits(k).item<std::uint32_t>(), rnd::bits(k, {1}).to_vector<std::uint32_t>()[0]);
+  EXPECT_EQ(rnd::bits(k, {0, 3}).shape(), (vt::Shape{0, 3}));
+  const auto wide = rnd::bits(k, {8}).to_vector<std::uint32_t>();
+  const auto narrow = rnd::bits(k, {8}, vt::u8).to_vector<std::uint32_t>();
+  for (std::size_t i = 0; i < 8; ++i) EXPECT_EQ(narrow[i], wide[i] & 0xff);
+  const auto [a, b] = rnd::split<2>(k);
+  EXPECT_NE(a.item<std::uint64_t>(), b.item<std::uint64_t>());
+}
+
+TEST(Random, LanesDrawWhatTheyWouldAlone) {
+  const vt::Tensor keys = rnd::split(rnd::key(3), 6);
+  const auto draw = [](vt::Tensor k) {
+    const auto [a, b] = rnd::split<2>(k);
+    return rnd::normal(a, {2, 5}, vt::f64) + rnd::uniform(b, {5}, -1.0, 2.0, vt::f64);
+  };
+  const vt::Tensor together = vt::vmap(draw)(keys), compiled = vt::jit(vt::vmap(draw))(keys);
+  for (std::int64_t i = 0; i < 6; ++i) {
+    EXPECT_EQ(vt::Tensor(together[i]).to_vector<double>(), draw(keys[i]).to_vector<double>());
+    const auto x = vt::Tensor(compiled[i]).to_vector<double>(), y = draw(keys[i]).to_vector<double>();
+    for (std::size_t j = 0; j < x.size(); ++j) EXPECT_NEAR(x[j], y[j], 1e-14);
+  }
+  // Bits are the same to the last one, whatever runs them, also with two axes of lanes.
+  const auto raw = [](vt::Tensor k) { return rnd::bits(k, {3}); };
+  const vt::Tensor grid = keys.reshape({2, 3});
+  EXPECT_EQ(vt::jit(vt::vmap(vt::vmap(raw)))(grid).to_vector<std::uint32_t>(), vt::vmap(raw)(keys).to_vector<std::uint32_t>());
+  // A key that all lanes share gives all of them the same draw.
+  const vt::Tensor shared = vt::vmap([&](vt::Tensor x) { return x * 0.0 + rnd::uniform(rnd::key(5), {}, vt::f64); })(vt::ones({4}, vt::f64));
+  for (double v : shared.to_vector<double>()) EXPECT_EQ(v, rnd::uniform(rnd::key(5), {}, vt::f64).item<double>());
+}
+
+TEST(Random, ParametersHaveDerivatives) {
+  const auto f = [](vt::Tensor low, vt::Tensor high) { return vt::sum(rnd::uniform(rnd::key(9), {100}, low, high, vt::f64)); };
+  const auto [dl, dh] = vt::grad<0, 1>(f)(vt::tensor(1.0), vt::tensor(3.0));
+  const auto u = rnd::uniform(rnd::key(9), {100}, vt::f64).to_vector<double>();
+  double sum = 0;
+  for (double v : u) sum += v;
+  EXPECT_NEAR(dh.item<double>(), sum, 1e-10);
+  EXPECT_NEAR(dl.item<double>(), 100 - sum, 1e-10);
+}
+
+// The largest distance between the draws' distribution and `cdf`, times √n: beyond 1.95 with probability 0.001.
+double kolmogorov_smirnov(const vt::Tensor& draws, const std::function<double(double)>& cdf) {
+  auto x = draws.to_vector<double>();
+  std::sort(x.begin(), x.end());
+  const double n = static_cast<double>(x.size());
+  double most = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const double f = cdf(x[i]);
+    most = std::max({most, f - static_cast<double>(i) / n, static_cast<double>(i + 1) / n - f});
+  }
+  return most * std::sqrt(n);
+}
+
+constexpr std::int64_t many = 1'000'000;
+double phi(double x) { return 0.5 * std::erfc(-x / std::numbers::sqrt2); }
+
+struct Continuous {
+  const char* name;
+  std::function<vt::Tensor(vt::Tensor, vt::DType)> draw;
+  std::function<double(double)> cdf;
+};
+
+class ContinuousDistributions : public testing::TestWithParam<Continuous> {};
+
+TEST_P(ContinuousDistributions, KolmogorovSmirnov) {
+  const Continuous& c = GetParam();
+  // f32 draws have 2^23 values or more, fine beside the 10^-3 that 10^6 draws resolve.
+  for (vt::DType d : {vt::f32, vt::f64}) EXPECT_LT(kolmogorov_smirnov(c.draw(rnd::key(20261121), d), c.cdf), 1.95) << vt::name_of(d);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Each, ContinuousDistributions,
+    testing::Values(
+        Continuous{"uniform", [](vt::Tensor k, vt::DType d) { return rnd::uniform(k, {many}, d); }, [](double x) { return x; }},
+        Continuous{"uniform_between", [](vt::Tensor k, vt::DType d) { return rnd::uniform(k, {many}, -2.0, 6.0, d); }, [](double x) { return (x + 2) / 8; }},
+        Continuous{"normal", [](vt::Tensor k, vt::DType d) { return rnd::normal(k, {many}, d); }, phi},
+        Continuous{"truncated_normal", [](vt::Tensor k, vt::DType d) { return rnd::truncated_normal(k, {many}, -0.5, 2.0, d); },
+                   [](double x) { return (phi(x) - phi(-0.5)) / (phi(2.0) - phi(-0.5)); }},
+        Continuous{"lognormal", [](vt::Tensor k, vt::DType d) { return rnd::lognormal(k, {many}, 0.5, d); }, [](double x) { return phi(std::log(x) / 0.5); }},
+        Continuous{"exponential", [](vt::Tensor k, vt::DType d) { return rnd::exponential(k, {many}, d); }, [](double x) { return -std::expm1(-x); }},
+        Continuous{"gumbel", [](vt::Tensor k, vt::DType d) { return rnd::gumbel(k, {many}, d); }, [](double x) { return std::exp(-std::exp(-x)); }},
+        Continuous{"laplace", [](vt::Tensor k, vt::DType d) { return rnd::laplace(k, {many}, d); },
+                   [](double x) { return x < 0 ? 0.5 * std::exp(x) : 1 - 0.5 * std::exp(-x); }},
+        Continuous{"logistic", [](vt::Tensor k, vt::DType d) { return rnd::logistic(k, {many}, d); }, [](double x) { return 1 / (1 + std::exp(-x)); }},
+        Continuous{"cauchy", [](vt::Tensor k, vt::DType d) { return rnd::cauchy(k, {many}, d); },
+                   [](double x) { return 0.5 + std::atan(x) / std::numbers::pi; }},
+        Continuous{"rayleigh", [](vt::Tensor k, vt::DType d) { return rnd::rayleigh(k, {many}, 2.0, d); }, [](double x) { return -std::expm1(-x * x / 8); }},
+        Continuous{"weibull", [](vt::Tensor k, vt::DType d) { return rnd::weibull(k, {many}, 2.0, 1.5, d); },
+                   [](double x) { return -std::expm1(-std::pow(x / 2, 1.5)); }},
+        Continuous{"pareto", [](vt::Tensor k, vt::DType d) { return rnd::pareto(k, {many}, 3.0, d); }, [](double x) { return 1 - std::pow(x, -3); }},
+        Continuous{"triangular", [](vt::Tensor k, vt::DType d) { return rnd::triangular(k, {many}, -1.0, 0.0, 3.0, d); },
+                   [](double x) { return x < 0 ? (x + 1) * (x + 1) / 4 : 1 - (3 - x) * (3 - x) / 12; }}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+// Pearson's statistic over its degrees of freedom, in deviations: normal for many degrees, beyond 3.3 with probability 0.0005.
+double chi_square(const std::vector<double>& counts, const std::vector<double>& probabilities, double draws) {
+  double sum = 0;
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    const double wanted = probabilities[i] * draws;
+    sum += (counts[i] - wanted) * (counts[i] - wanted) / wanted;
+  }
+  const double freedom = static_cast<double>(counts.size() - 1);
+  return (std::cbrt(sum / freedom) - (1 - 2 / (9 * freedom))) / std::sqrt(2 / (9 * freedom));  // Wilson and Hilferty 1931
+}
+
+std::vector<double> counted(const vt::Tensor& draws, std::int64_t low, std::size_t classes) {
+  std::vector<double> counts(classes, 0.0);
+  for (std::int64_t v : draws.to_vector<std::int64_t>()) counts.at(static_cast<std::size_t>(v - low)) += 1;
+  return counts;
+}
+
+TEST(Discrete, RandintOfEveryDtype) {
+  using enum vt::DType;
+  for (vt::DType d : {i8, i16, i32, i64, u8, u16, u32, u64}) {
+    const std::int64_t low = vt::is_signed_int(d) ? -50 : 3;
+    const vt::Tensor draws = rnd::randint(rnd::key(7), {many}, low, low + 97, d);
+    EXPECT_EQ(draws.dtype(), d);
+    EXPECT_LT(std::abs(chi_square(counted(draws, low, 97), std::vector<double>(97, 1.0 / 97), many)), 3.3) << vt::name_of(d);
+  }
+  // Ranges as wide as the dtype, in 64 equal parts.
+  for (vt::DType d : {i32, i64, i8}) {
+    const int bits = static_cast<int>(vt::size_of(d)) * 8;
+    const std::int64_t least = -(std::int64_t{1} << (bits - 2)) * 2, most = -(least + 1);
+    const vt::Tensor draws = rnd::randint(rnd::key(8), {many}, vt::tensor(least), vt::tensor(most), d);
+    std::vector<double> counts(64, 0.0);
+    for (std::int64_t v : draws.to_vector<std::int64_t>()) counts[static_cast<std::size_t>((v >> (bits - 6)) + 32)] += 1;
+    std::vector<double> wanted(64, 1.0 / 64);
+    if (d == i8) wanted.assign(64, 4.0 / 255), wanted[63] = 3.0 / 255;  // `most` itself is not drawn
+    EXPECT_LT(std::abs(chi_square(counts, wanted, many)), 3.3) << vt::name_of(d);
+  }
+  // Modulo a range just above half of 2^63 would draw the lower half twice as often.
+  const vt::Tensor draws = rnd::randint(rnd::key(9), {many}, vt::tensor(std::uint64_t{0}), vt::tensor(std::uint64_t{3} << 62), u64);
+  std::vector<double> counts(3, 0.0);
+  for (std::uint64_t v : draws.to_vector<std::uint64_t>()) counts.at(v >> 62) += 1;
+  EXPECT_LT(std::abs(chi_square(counts, std::vector<double>(3, 1.0 / 3), many)), 3.3);
+  EXPECT_EQ(rnd::randint(rnd::key(1), {2}, 5, 5).to_vector<int>(), (std::vector<int>{5, 5}));
+}
+
+TEST(Discrete, BernoulliRademacherCategorical) {
+  EXPECT_LT(std::abs(chi_square(counted(rnd::bernoulli(rnd::key(1), {many}, 0.3), 0, 2), {0.7, 0.3}, many)), 3.3);
+  EXPECT_EQ(vt::sum(rnd::bernoulli(rnd::key(1), {1000}, 0.0)).item<int>(), 0);
+  EXPECT_EQ(vt::sum(rnd::bernoulli(rnd::key(1), {1000}, 1.0)).item<int>(), 1000);
+  const auto signs = rnd::rademacher(rnd::key(2), {many}, vt::f32).to_vector<double>();
+  double sum = 0;
+  for (double s : signs) {
+    ASSERT_EQ(std::abs(s), 1.0);
+    sum += s;
+  }
+  EXPECT_LT(std::abs(sum), 3.3 * std::sqrt(static_cast<double>(many)));
+  const vt::Tensor logits = vt::log(vt::tensor({0.1, 0.2, 0.3, 0.4}));
+  const vt::Tensor drawn = vt::vmap([&](vt::Tensor k) { return rnd::categorical(k, logits); })(rnd::split(rnd::key(3), 100'000));
+  EXPECT_LT(std::abs(chi_square(counted(drawn, 0, 4), {0.1, 0.2, 0.3, 0.4}, 100'000)), 3.3);
+  EXPECT_EQ(rnd::categorical(rnd::key(1), vt::zeros({5, 3}), 0).shape(), (vt::Shape{3}));
+}
+
+TEST(Random, HalfPrecisionStaysInside) {
+  for (vt::DType d : {vt::f16, vt::bf16}) {
+    const vt::Tensor u = rnd::uniform(rnd::key(4), {100'000}, d);
+    EXPECT_EQ(u.dtype(), d);
+    const auto values = u.to_vector<double>();
+    EXPECT_GE(*std::min_element(values.begin(), values.end()), 0.0);
+    EXPECT_LT(*std::max_element(values.begin(), values.end()), 1.0);
+    EXPECT_NEAR(vt::mean(u.astype(vt::f64)).item<double>(), 0.5, 0.01);
+    const vt::Tensor n = rnd::normal(rnd::key(4), {100'000}, d).astype(vt::f64);
+    EXPECT_NEAR(vt::mean(vt::square(n)).item<double>(), 1.0, 0.02);
+  }
+}
+
+TEST(Random, NeighbouringSeedsAndKeysAreUnrelated) {
+  const vt::Tensor a = rnd::normal(rnd::key(1), {many}, vt::f64), b = rnd::normal(rnd::key(2), {many}, vt::f64);
+  EXPECT_LT(std::abs(vt::mean(a * b).item<double>()), 3.3e-3);
+  const vt::Tensor keys = rnd::split(rnd::key(1), 2);
+  const vt::Tensor c = rnd::normal(keys[0], {many}, vt::f64), d = rnd::normal(keys[1], {many}, vt::f64);
+  EXPECT_LT(std::abs(vt::mean(c * d).item<double>()), 3.3e-3);
+}
+
+TEST(Random, Refusals) {
+  const auto says = [](const std::function<void()>& f, const std::string& part) {
+    const std::string text = message(f);
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+    EXPECT_NE(text.find("random_test.cpp:"), std::string::npos) << text;
+  };
+  says([] { rnd::normal(vt::ones({2}), {3}); }, "vt::random::normal: a key is one u64");
+  says([] { rnd::uniform(rnd::split(rnd::key(1), 4), {3}); }, "vt::random::uniform: a key is one u64");
+  says([] { rnd::normal(rnd::key(1), {3}, vt::i32); }, "i32 is no float dtype");
+  says([] { rnd::bits(rnd::key(1), {3}, vt::f32); }, "f32 is no unsigned");
+  says([] { rnd::uniform(rnd::key(1), {3}, vt::zeros({2}), 1.0); }, "does not broadcast to [3]");
+  says([] { rnd::split(rnd::key(1), -1); }, "cannot make -1 keys");
+  says([] { rnd::bits(rnd::key(1), {2, -3}); }, "negative extent");
+  says([] { rnd::fold_in(rnd::key(1), 0.5); }, "one integer");
+  says([] { rnd::rademacher(rnd::key(1), {2}, vt::u8); }, "cannot hold -1");
+  says([] { rnd::categorical(rnd::key(1), vt::zeros({5, 3}), 2); }, "random::categorical");
+}
+
+}  // namespace

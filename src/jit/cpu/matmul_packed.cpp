@@ -30,6 +30,34 @@ constexpr std::int64_t piece_work = 1 << 20;
 std::int64_t pieces(std::int64_t n, std::int64_t size) { return (n + size - 1) / size; }
 std::int64_t even(std::int64_t n, std::int64_t most) { return pieces(n, pieces(n, most)); }  // size of equal pieces ≤ most
 
+// Numbers 0 … count − 1 dealt out to workers: each takes those of its own share first, so that it finds the rows it worked on
+// last time in its cache, then what the others have left.
+class Shares {
+ public:
+  explicit Shares(std::int64_t workers) : next_(static_cast<std::size_t>(workers)) {}
+  void deal(std::int64_t count) {
+    count_ = count;
+    for (std::size_t w = 0; w < next_.size(); ++w) next_[w].number.store(first_of(w), std::memory_order_relaxed);
+  }
+  /// −1 when all are taken.
+  std::int64_t take(std::size_t worker) {
+    for (std::size_t i = 0; i < next_.size(); ++i) {
+      const std::size_t w = (worker + i) % next_.size();
+      const std::int64_t n = next_[w].number.fetch_add(1, std::memory_order_relaxed);
+      if (n < first_of(w + 1)) return n;
+    }
+    return -1;
+  }
+
+ private:
+  std::int64_t first_of(std::size_t w) const { return count_ * static_cast<std::int64_t>(w) / static_cast<std::int64_t>(next_.size()); }
+  struct alignas(64) Next {
+    std::atomic<std::int64_t> number{0};
+  };
+  std::int64_t count_ = 0;
+  std::vector<Next> next_;
+};
+
 }  // namespace matmul_packed
 
 // Blocked product after Goto and van de Geijn (2008).
@@ -73,9 +101,10 @@ class PackedMatmul : public Matmul {
     std::vector<BufferRef> packed_a, sums;  ///< one for each worker
     std::int64_t strips_per_block, panels_per_group, blocks, groups;
     std::vector<std::atomic<std::int64_t>> left;  ///< per block: groups to do
-    std::atomic<std::int64_t> next_panel{0}, ready_panels{0}, next_piece{0};
+    matmul_packed::Shares panels, pieces;
+    std::atomic<std::int64_t> ready_panels{0};
     const RowsDone* done;
-    explicit Job(std::int64_t count) : left(static_cast<std::size_t>(count)) {}
+    Job(std::int64_t count, std::int64_t workers) : left(static_cast<std::size_t>(count)), panels(workers), pieces(workers) {}
   };
 
   std::shared_ptr<const Code> tile(int rows) const {
@@ -111,7 +140,7 @@ class PackedMatmul : public Matmul {
     const std::int64_t workers = std::min<std::int64_t>(threads, std::max<std::int64_t>(pieces(s_.m * s_.n * (chunk + s_.work_after), 2 * piece_work), 1));
 
     const BufferRef packed_b = allocate(static_cast<std::size_t>(panels_ * width * chunk * size_), "vt::matmul: packed operand");
-    Job job(blocks);
+    Job job(blocks, workers);
     job.a = at(a, i * s_.a_batch, s_.a_dtype);
     job.b = at(b, i * s_.b_batch, s_.b_dtype);
     job.c = at(c, i * s_.m * s_.n, s_.result);
@@ -127,7 +156,9 @@ class PackedMatmul : public Matmul {
     for (job.first = 0; job.first < s_.k; job.first = job.last) {
       job.last = std::min(s_.k, job.first + chunk);
       for (auto& n : job.left) n.store(groups, std::memory_order_relaxed);
-      job.next_panel = job.ready_panels = job.next_piece = 0;
+      job.panels.deal(panels_);
+      job.pieces.deal(blocks * groups);
+      job.ready_panels = 0;
       parallel_ranges(workers, 1, [&](std::int64_t from, std::int64_t to) {
         for (std::int64_t w = from; w < to; ++w) work(job, static_cast<std::size_t>(w));
       });
@@ -139,14 +170,13 @@ class PackedMatmul : public Matmul {
 
   // Packs panels while there are any, then takes pieces of c. A thread that comes late finds less to do, or nothing.
   void work(Job& job, std::size_t worker) const {
-    for (std::int64_t p; (p = job.next_panel.fetch_add(1, std::memory_order_relaxed)) < panels_;) {
+    for (std::int64_t p; (p = job.panels.take(worker)) >= 0;) {
       pack_panel(job, p);
       job.ready_panels.fetch_add(1, std::memory_order_release);
     }
     for (int spins = 0; job.ready_panels.load(std::memory_order_acquire) < panels_;)
       if (++spins > 1000) std::this_thread::yield();
-    const std::int64_t count = job.blocks * job.groups;
-    for (std::int64_t piece; (piece = job.next_piece.fetch_add(1, std::memory_order_relaxed)) < count;) {
+    for (std::int64_t piece; (piece = job.pieces.take(worker)) >= 0;) {
       const std::int64_t block = piece / job.groups;
       multiply(job, worker, block, piece % job.groups);
       if (job.left[static_cast<std::size_t>(block)].fetch_sub(1, std::memory_order_acq_rel) > 1 || job.last < s_.k) continue;

@@ -263,4 +263,20 @@ TEST(JitProgram, MergedGroupsKeepTheirOrder) {
   }
 }
 
+TEST(JitProgram, LaterStagesReadScansBack) {
+  const auto f = [](S t) -> Tensors {
+    const Tensor a = exp(t[0] * 0.5), running = cummax(a, 0), total = cumsum(t[0], 0);
+    return {tanh(running + sum(a) * 0.25), sum(running * total - sum(a), 0)};
+  };
+  for (int n : {4, 17, 100}) {
+    const Tensor x = vt_test::random_tensor(f64, {n}, -1, 1, 4);
+    const GraphBody graph = graph_of(f, {Aval(f64, {n})});
+    const std::vector<BufferRef> inputs{value_of(x, {})}, expected = interpret(graph, inputs), actual = compile_graph(graph)->run(inputs);
+    for (std::size_t i = 0; i < actual.size(); ++i) {
+      const Aval& aval = graph.aval(graph.outputs[i]);
+      vt_test::expect_close(from_buffer(actual[i], aval), from_buffer(expected[i], aval), {.relative = 1e-12, .absolute = 1e-12});
+    }
+  }
+}
+
 }  // namespace

@@ -167,6 +167,9 @@ class GroupBuilder {
     for (const FusionRoot& r : stage.after) store(r, kept, true);
     for (const FusionRoot& r : stage.full)
       if (r.axis < 0) builder_.compute_here(r.value, false);
+    // What a scan has at a point is known in its own loops only; later stages read it back.
+    for (int equation : reductions)
+      if (is_scan(equation)) builder_.unbind(graph_.equations[static_cast<std::size_t>(equation)].outputs[0]);
   }
 
   bool is_scan(int equation) const { return family_of(graph_.equations[static_cast<std::size_t>(equation)].op) == Family::cumulative; }

@@ -31,6 +31,7 @@ class NestBuilder {
   void compute_here(Var v, bool here) { here_[static_cast<std::size_t>(v)] = here; }
   /// Reading `v` gives this value, whatever the index.
   void bind(Var v, int value) { bound_[v] = value; }
+  void unbind(Var v) { bound_.erase(v); }
 
   /// The value of `v` at `index`, computed only where `mask` (a bool value; −1: everywhere) holds.
   int value_at(Var v, const IndexVector& index, int mask = -1);

@@ -9,6 +9,7 @@
 
 namespace vt::detail {
 
+// clang-format off
 enum class Op : std::uint8_t {
   // leaves
   input, constant, full, iota,
@@ -36,6 +37,7 @@ enum class Op : std::uint8_t {
   call, custom_jvp, custom_vjp, custom_vmap, checkpoint,
   count_
 };
+// clang-format on
 inline constexpr int op_count = static_cast<int>(Op::count_);
 
 enum class Family : std::uint8_t { leaf, unary, binary, select, reduce, cumulative, shape, index, contract, structure };

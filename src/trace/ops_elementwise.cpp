@@ -284,7 +284,7 @@ Tensor fmod(Operand a, Operand b) { return ew::binary(ew::Op::rem, "fmod", ew::T
 Tensor mod(Operand a, Operand b) {
   const detail::UserLine line(a.where);
   ew::meet("mod", ew::Takes::numbers, a, b);
-  const Tensor r = remainder(a.tensor, b.tensor);
+  Tensor r = remainder(a.tensor, b.tensor);
   if (is_unsigned(ew::dtype_of_operand(a))) return r;
   return where(bitwise_and(r != 0, not_equal(r < 0, b.tensor < 0)), r + b.tensor, r);
 }

@@ -32,7 +32,7 @@ Tensor index_dtype(std::string_view name, const Tensor& index, std::int64_t exte
 Tensor wrapped_index(std::string_view name, const Tensor& index, std::int64_t extent, Where where) {
   const UserLine line(where);
   const DType given = aval_of(index).dtype;
-  const Tensor i = index_dtype(name, index, extent, where);
+  Tensor i = index_dtype(name, index, extent, where);
   const Node* n = i.node();
   if (is_unsigned(given) || n->op == Op::iota) return i;
   const DType d = aval_of(i).dtype;
@@ -145,7 +145,7 @@ inline Tensor wrapped_vectors(std::string_view name, const Tensor& indices, cons
   std::int64_t widest = 0;
   for (std::int64_t d : shape) widest = std::max(widest, d);
   const bool natural = is_unsigned(indices.dtype());
-  const Tensor i = index_dtype(name, indices, widest, where);
+  Tensor i = index_dtype(name, indices, widest, where);
   if (natural || k == 0) return i;
   const std::vector<std::int64_t> dims(shape.begin(), shape.begin() + k);
   const bool same = std::all_of(dims.begin(), dims.end(), [&](std::int64_t d) { return d == dims[0]; });

@@ -197,7 +197,7 @@ Tensor cross(Operand a, Operand b, int axis) {
     detail::refuse(ErrorKind::shape, "cross", fmt::format("axis {} must have 2 or 3 elements", axis), a.tensor, b.tensor, w);
   auto x = [&](int i) { return mx::component(a.tensor, p, i, w); };
   auto y = [&](int i) { return mx::component(b.tensor, q, i, w); };
-  const Tensor z = x(0) * y(1) - x(1) * y(0);
+  Tensor z = x(0) * y(1) - x(1) * y(0);
   if (m == 2 && n == 2) return z;
   // A vector of two has no third component: what it would multiply is left out.
   const Tensor first = m == 2 ? x(1) * y(2) : n == 2 ? -(x(2) * y(1)) : x(1) * y(2) - x(2) * y(1);

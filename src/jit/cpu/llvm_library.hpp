@@ -37,6 +37,7 @@ namespace vt::detail::cpu {
 #if VT_HAS_LLVM_HEADERS
 
 // The one list of functions: members of `Llvm` and the names to look up are both made from it.
+// clang-format off
 #define VT_LLVM_FUNCTIONS(X)                                                                                            \
   X(GetVersion) X(DisposeMessage) X(ContextCreate) X(ContextDispose) X(ContextSetDiagnosticHandler)                     \
   X(GetDiagInfoDescription) X(GetDiagInfoSeverity) X(ModuleCreateWithNameInContext) X(DisposeModule) X(SetTarget)       \
@@ -79,6 +80,7 @@ namespace vt::detail::cpu {
   X(OrcExecutionSessionSetErrorReporter) X(OrcJITDylibCreateResourceTracker) X(OrcResourceTrackerRemove)                \
   X(OrcReleaseResourceTracker) X(OrcExecutionSessionLookup) X(OrcAbsoluteSymbols) X(OrcJITDylibDefine)                  \
   X(OrcDisposeMaterializationUnit) X(OrcReleaseSymbolStringPoolEntry)
+// clang-format on
 
 /// One pointer per LLVM C function in use; `llvm.BuildAdd` is `LLVMBuildAdd`.
 struct Llvm {

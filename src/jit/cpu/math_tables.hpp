@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+// clang-format off
 namespace vt::detail::cpu::math_tables {
 
 // largest weighted error 2^-28.27

@@ -61,9 +61,11 @@ void* system_allocate(std::size_t capacity) {
   const bool huge = capacity >= huge_page;
   // Whole pages only where little is lost by it.
   const std::size_t taken = capacity >= 2 * huge_page ? (capacity + huge_page - 1) / huge_page * huge_page : capacity;
-  void* block = std::aligned_alloc(huge ? huge_page : alignment, taken);
+  // Unlike aligned_alloc it takes sizes that are no multiple of the alignment.
+  void* block = nullptr;
+  if (::posix_memalign(&block, huge ? huge_page : alignment, taken) != 0) return nullptr;
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
-  if (block && huge) madvise(block, capacity, MADV_HUGEPAGE);  // advice only: failure costs speed, nothing else
+  if (huge) madvise(block, capacity, MADV_HUGEPAGE);  // advice only: failure costs speed, nothing else
 #endif
   return block;
 }

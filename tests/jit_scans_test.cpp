@@ -50,6 +50,13 @@ TEST(JitScans, TextOfRunningSums) {
   EXPECT_NE(down.find("vertical, loops d1, vector d0"), std::string::npos) << down;
 }
 
+TEST(JitScans, HeavyRoundsGoAlongOtherAxesEvenIfLanesJump) {
+  const std::string heavy = kernel_of([](S t) -> Tensors { return {cumlogsumexp(t[0], 1)}; }, {Aval(f32, {100, 64})});
+  EXPECT_NE(heavy.find("vertical, loops d1, vector d0, a vector at a time"), std::string::npos) << heavy;
+  const std::string light = kernel_of([](S t) -> Tensors { return {cumprod(t[0], 1)}; }, {Aval(f32, {100, 64})});
+  EXPECT_NE(light.find("horizontal, loops d0 d1\n"), std::string::npos) << light;
+}
+
 TEST(JitScans, TextOfAUserReduction) {
   const std::string text = kernel_of([](S t) -> Tensors { return {reduce([](Tensor a, Tensor x) { return a * 0.5f + x; }, 3.0f, t[0], 0)}; }, {Aval(f32, {9, 20})});
   EXPECT_NE(text.find("r0 = fold v"), std::string::npos) << text;

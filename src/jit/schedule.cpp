@@ -12,6 +12,7 @@ namespace scheduling {
 constexpr int masked_body_weight = 80;     // larger bodies are emitted once, with masks, as code generation dominates
 constexpr std::int64_t block_elements = 32768;  // of a cut reduction
 constexpr std::int64_t block_rows = 256;   // at least, for vertical ones
+constexpr int worth_jumping = 40;  // work of a scan's round that outweighs cache lines fetched for a few elements
 constexpr int rows_in_flight = 256;  // of turned tiles: lines at the same offset in as many pages fit the second-level cache
 // Bytes that no cache holds, as far as one can tell from shapes: beyond the second level, and beyond the last.
 constexpr std::int64_t beyond_near_caches = std::int64_t{1} << 20;
@@ -273,6 +274,11 @@ Schedule choose_schedule(const Nest& nest, int vector_bytes) {
       running = running || r.running;
       folds = folds || r.op == ReduceOp::fold;
     }
+    int weight = 0;
+    for (int id : body.values) {
+      const NestValue& v = nest.values[static_cast<std::size_t>(id)];
+      weight += v.kind == NestValue::Kind::op ? op_weight(v.op, v.dtype) : 1;
+    }
     int innermost_reduce = -1;
     for (int l : stage.loops)
       if (loop_of(nest, l).reduce) innermost_reduce = l;
@@ -284,8 +290,8 @@ Schedule choose_schedule(const Nest& nest, int vector_bytes) {
       if (loop.reduce && (folds || (running && l != innermost_reduce))) continue;
       const bool vertical = reduces && !loop.reduce;
       if (vertical && (nest.stages.size() > 1 || loop.block_of >= 0)) continue;
-      // Rows of a scan are short where lanes jump: each vector touches as many cache lines as it has lanes, in every round.
-      if (vertical && (running || folds) && !all_contiguous(nest, body, l, schedule.lanes, dependences)) continue;
+      // Where lanes jump, each vector of a scan touches as many cache lines as it has lanes, in every round: heavy rounds only.
+      if (vertical && (running || folds) && weight <= worth_jumping && !all_contiguous(nest, body, l, schedule.lanes, dependences)) continue;
       if (!keeps_update_order(nest, body, stage, l, schedule.lanes, dependences)) continue;
       double cost = cost_along(nest, body, l, schedule.lanes, dependences, reduces && loop.reduce) + (vertical ? 0.05 : 0);
       if (running && loop.reduce) cost += 12.0 / schedule.lanes;  // lanes pass on what they have in several steps
@@ -316,11 +322,6 @@ Schedule choose_schedule(const Nest& nest, int vector_bytes) {
       s.order.push_back(s.tile_loop);
     }
     if (s.vector_loop >= 0 && s.mode != Mode::vertical) s.order.push_back(s.vector_loop);
-    int weight = 0;
-    for (int id : body.values) {
-      const NestValue& v = nest.values[static_cast<std::size_t>(id)];
-      weight += v.kind == NestValue::Kind::op ? op_weight(v.op, v.dtype) : 1;
-    }
     s.masked = weight > masked_body_weight;
     const bool one_by_one = running || folds;
     if (s.mode == Mode::horizontal && s.vector_loop >= 0 && !one_by_one) {
@@ -332,6 +333,7 @@ Schedule choose_schedule(const Nest& nest, int vector_bytes) {
     const std::int64_t bytes = bytes_of(nest, body, stage, dependences);
     if (s.mode == Mode::vertical) {
       // Two streams of rows are as many as the processor follows at full speed once they come from far.
+      s.narrow = one_by_one && !all_contiguous(nest, body, s.vector_loop, schedule.lanes, dependences);
       s.fetch_ahead = bytes > beyond_near_caches;
       s.accumulators = one_by_one || finds_position ? 1 : weight > 20 ? 1 : weight > 6 || s.fetch_ahead ? 2 : 4;
     }
@@ -389,6 +391,7 @@ std::string Schedule::str(const Nest& nest) const {
     if (s.vector_loop >= 0) text += ", vector d" + std::to_string(s.vector_loop);
     if (s.accumulators > 1) text += (s.mode == StageSchedule::Mode::vertical ? ", rows " : ", accumulators ") + std::to_string(s.accumulators);
     if (s.tile_loop >= 0) text += ", tiles with d" + std::to_string(s.tile_loop) + " by " + std::to_string(s.tiles_in_a_row);
+    if (s.narrow) text += ", a vector at a time";
     if (s.fetch_ahead) text += ", fetched ahead";
     if (s.stream) text += ", past the caches";
     if (s.masked) text += ", masked";

@@ -20,6 +20,7 @@ struct StageSchedule {
   int tile_loop = -1;      ///< element-wise: some operands lie along this loop instead; they are read in square tiles and turned
   int accumulators = 1;    ///< horizontal: independent ones; vertical: rows taken at a time
   int tiles_in_a_row = 4;  ///< with a tile loop: squares along the vector loop before the next ones along the tile loop
+  bool narrow = false;     ///< vertical: one vector of columns at a time, as lanes jump
   bool masked = false;     ///< one body whose lanes are masked, instead of a body and a masked tail
   bool fetch_ahead = false;  ///< what the next rows or tiles read is asked for in advance
   bool stream = false;       ///< whole vectors are stored past the caches

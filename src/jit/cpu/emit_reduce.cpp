@@ -223,6 +223,7 @@ void KernelEmitter::vertical() {
   std::int64_t bytes = 0;
   for (DType d : dtypes) bytes += static_cast<std::int64_t>(size_of(d));
   std::int64_t tile = std::max<std::int64_t>(tile_bytes / std::max<std::int64_t>(bytes, 1) / lanes, 1) * lanes;
+  if (stage_->narrow) tile = lanes;
   if (!l.runtime) tile = std::min(tile, (l.extent + lanes - 1) / lanes * lanes);
   Values arrays;
   for (DType d : dtypes) arrays.push_back(b_.stack_array(d, tile));

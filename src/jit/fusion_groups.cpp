@@ -13,6 +13,7 @@ constexpr int worth_storing = 4;       // work that is not done twice
 constexpr int worth_storing_scalar = 12;
 constexpr int worth_storing_before_growth = 8;
 
+// clang-format off
 int of(Op op, DType d) {
   switch (op) {
     case Op::exp: case Op::exp2: case Op::expm1: case Op::log: case Op::log1p: case Op::log2: case Op::cbrt: case Op::sin: case Op::cos:
@@ -28,6 +29,7 @@ int of(Op op, DType d) {
     default: return d == DType::f16 || d == DType::bf16 ? 2 : 1;
   }
 }
+// clang-format on
 
 }  // namespace fusion_costs
 

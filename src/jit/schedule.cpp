@@ -198,6 +198,7 @@ int choose_parallel_updates(const Nest& nest, const std::vector<std::uint64_t>& 
 
 }  // namespace scheduling
 
+// clang-format off
 int op_weight(Op op, DType d) {
   switch (op) {
     case Op::exp: case Op::exp2: case Op::sigmoid: case Op::expm1: case Op::log: case Op::log2: case Op::log1p: case Op::tanh: return 15;
@@ -212,6 +213,7 @@ int op_weight(Op op, DType d) {
     default: return d == DType::f16 || d == DType::bf16 ? 4 : 1;
   }
 }
+// clang-format on
 
 LaneStep lane_step(const Nest& nest, IndexId index, int loop, int lanes, const std::vector<std::uint64_t>& dependences) {
   LaneStep total{true, 0};

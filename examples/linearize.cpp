@@ -13,7 +13,7 @@ int main() {
 
   int failures = 0;
   std::vector<vt::Tensor> columns;
-  const vt::Tensor basis = vt::eye(5, std::nullopt, 0, vt::f64);
+  const vt::Tensor basis = vt::eye(5, vt::f64);
   for (int i = 0; i < 5; ++i) {
     const vt::Tensor direct = vt::jvp(f, std::tuple(x), std::tuple(basis[i])).second;
     columns.push_back(push(basis[i]));

@@ -21,7 +21,7 @@ int main() {
   // pull is linear and may be mapped: the whole Jacobian from one forward pass.
   auto by_x = [&pull = pull](vt::Tensor y_bar) { return std::get<0>(pull(y_bar)); };
   std::vector<vt::Tensor> rows;
-  const vt::Tensor basis = vt::eye(4, std::nullopt, 0, vt::f64);
+  const vt::Tensor basis = vt::eye(4, vt::f64);
   for (int i = 0; i < 4; ++i) rows.push_back(by_x(basis[i]));
   return failures + support::check("vmap of pull and the loop", vt::vmap(by_x)(basis), vt::stack(rows), 1e-14);
 }

@@ -80,7 +80,7 @@ TEST(Jacobian, TreesInAndOut) {
   const Tensor x = random_tensor(vt::f64, {3}, 3);
   for (const auto& [y, n] : {vt::jacfwd(f)(p, x), vt::jacrev(f)(p, x), vt::jacobian(f)(p, x)}) {
     expect_close(y.w, vt_test::numeric_jacobian([&](Tensor w) { return vt::matmul(w, x) + p.b; }, p.w), differences);
-    expect_close(y.b, vt::eye(2, std::nullopt, 0, vt::f64));
+    expect_close(y.b, vt::eye(2, vt::f64));
     expect_close(n.w, 2.0 * p.w, near);
     expect_close(n.b, vt::zeros({2}, vt::f64));
   }
@@ -213,8 +213,8 @@ TEST(Nesting, LinearMapsAreFunctionsToo) {
   // A linear map is its own derivative, can be vmapped, jitted and transposed again.
   const Tensor t = vt::tensor({1.0, -2.0});
   expect_close(vt::jvp(push, std::tuple(x), std::tuple(t)).second, push(t), near);
-  expect_close(vt::vmap(push)(vt::eye(2, std::nullopt, 0, vt::f64)), vt::transpose(vt::jacfwd(f)(x)), near);
-  expect_close(vt::vmap(pull)(vt::eye(2, std::nullopt, 0, vt::f64)), vt::jacrev(f)(x), near);
+  expect_close(vt::vmap(push)(vt::eye(2, vt::f64)), vt::transpose(vt::jacfwd(f)(x)), near);
+  expect_close(vt::vmap(pull)(vt::eye(2, vt::f64)), vt::jacrev(f)(x), near);
   expect_close(vt::jit(push)(t), push(t), near);
   const auto [w, pulled] = vt::vjp(pull, x);
   expect_close(pulled(t), push(t), near);

@@ -194,7 +194,9 @@ std::string text_of(const Graph&);
 inline std::string text_of(DType d) { return name_of(d); }
 
 Tensor from_host(const void* data, DType, const Shape&, bool copy, Where);
+Tensor from_numbers(std::span<const Scalar> values, const Shape&, std::optional<DType>, Where);
 [[noreturn]] void ragged_braces(Where);
+inline Tensor converted(const Tensor& t, std::optional<DType> dtype, Where where) { return dtype ? t.astype(*dtype, where) : t; }
 
 template <class T, class Nested>
 void flatten_braces(const Nested& nested, std::vector<T>& out, std::vector<std::int64_t>& dims, std::size_t depth, Where where) {
@@ -207,15 +209,17 @@ void flatten_braces(const Nested& nested, std::vector<T>& out, std::vector<std::
   }
 }
 template <class T, class Nested>
-Tensor from_braces(const Nested& nested, Where where) {
+Tensor from_braces(const Nested& nested, std::optional<DType> dtype, Where where) {
   std::vector<T> flat;
   std::vector<std::int64_t> dims;
   flatten_braces<T>(nested, flat, dims, 0, where);
-  if constexpr (std::is_same_v<T, bool>) {
+  if constexpr (std::is_same_v<T, Scalar>) {
+    return from_numbers(flat, Shape(dims), dtype, where);
+  } else if constexpr (std::is_same_v<T, bool>) {
     std::vector<std::uint8_t> bytes(flat.begin(), flat.end());
-    return from_host(bytes.data(), DType::bool_, Shape(dims), true, where);
+    return converted(from_host(bytes.data(), DType::bool_, Shape(dims), true, where), dtype, where);
   } else {
-    return from_host(flat.data(), dtype_of<T>(), Shape(dims), true, where);
+    return converted(from_host(flat.data(), dtype_of<T>(), Shape(dims), true, where), dtype, where);
   }
 }
 }  // namespace detail
@@ -229,20 +233,29 @@ using Braces3 = std::initializer_list<std::initializer_list<std::initializer_lis
 template <class T>
 using Braces4 = std::initializer_list<std::initializer_list<std::initializer_list<std::initializer_list<T>>>>;
 
-/// A Tensor from nested braces (rank 1 to 4); copies. The dtype is that of the numbers.
+/// A Tensor from nested braces (rank 1 to 4); copies. The dtype is that of the numbers (of numbers of several types, the one they
+/// meet in), unless one is given.
 template <Element T>
-Tensor tensor(Braces1<T> values, Where where = Where::here()) { return detail::from_braces<T>(values, where); }
+Tensor tensor(Braces1<T> values, std::optional<DType> dtype = std::nullopt, Where where = Where::here()) { return detail::from_braces<T>(values, dtype, where); }
 template <Element T>
-Tensor tensor(Braces2<T> values, Where where = Where::here()) { return detail::from_braces<T>(values, where); }
+Tensor tensor(Braces2<T> values, std::optional<DType> dtype = std::nullopt, Where where = Where::here()) { return detail::from_braces<T>(values, dtype, where); }
 template <Element T>
-Tensor tensor(Braces3<T> values, Where where = Where::here()) { return detail::from_braces<T>(values, where); }
+Tensor tensor(Braces3<T> values, std::optional<DType> dtype = std::nullopt, Where where = Where::here()) { return detail::from_braces<T>(values, dtype, where); }
 template <Element T>
-Tensor tensor(Braces4<T> values, Where where = Where::here()) { return detail::from_braces<T>(values, where); }
-/// The same, converted to `dtype`.
-template <Element T>
-Tensor tensor(Braces1<T> values, DType dtype, Where where = Where::here()) { return detail::from_braces<T>(values, where).astype(dtype); }
-template <Element T>
-Tensor tensor(Braces2<T> values, DType dtype, Where where = Where::here()) { return detail::from_braces<T>(values, where).astype(dtype); }
+Tensor tensor(Braces4<T> values, std::optional<DType> dtype = std::nullopt, Where where = Where::here()) { return detail::from_braces<T>(values, dtype, where); }
+// Chosen where no one type fits all numbers, as in {1.0, 0}.
+inline Tensor tensor(Braces1<detail::Scalar> values, std::optional<DType> dtype = std::nullopt, Where where = Where::here()) {
+  return detail::from_braces<detail::Scalar>(values, dtype, where);
+}
+inline Tensor tensor(Braces2<detail::Scalar> values, std::optional<DType> dtype = std::nullopt, Where where = Where::here()) {
+  return detail::from_braces<detail::Scalar>(values, dtype, where);
+}
+inline Tensor tensor(Braces3<detail::Scalar> values, std::optional<DType> dtype = std::nullopt, Where where = Where::here()) {
+  return detail::from_braces<detail::Scalar>(values, dtype, where);
+}
+inline Tensor tensor(Braces4<detail::Scalar> values, std::optional<DType> dtype = std::nullopt, Where where = Where::here()) {
+  return detail::from_braces<detail::Scalar>(values, dtype, where);
+}
 /// A strong scalar of T's own dtype.
 template <Element T>
 Tensor tensor(T value, Where where = Where::here()) { return detail::from_host(&value, dtype_of<T>(), Shape{}, true, where); }
@@ -280,6 +293,7 @@ Tensor ones(const Shape&, DType = f32, Where = Where::here());
 /// Without a dtype: that of `value` (a plain double gives f64).
 Tensor full(const Shape&, Operand value, std::optional<DType> dtype = std::nullopt);
 Tensor eye(std::int64_t rows, std::optional<std::int64_t> columns = std::nullopt, int diagonal = 0, DType = f32, Where = Where::here());
+inline Tensor eye(std::int64_t rows, DType dtype, Where where = Where::here()) { return eye(rows, std::nullopt, 0, dtype, where); }
 Tensor zeros_like(Operand);
 Tensor ones_like(Operand);
 Tensor full_like(Operand, Operand value);
@@ -298,8 +312,20 @@ Tensor arange(A start, B stop, Step step = 1, std::optional<DType> dtype = std::
   else
     return detail::real_range(static_cast<double>(start), static_cast<double>(stop), static_cast<double>(step), dtype, where);
 }
+template <class A, class B>
+  requires std::is_arithmetic_v<A> && std::is_arithmetic_v<B>
+Tensor arange(A start, B stop, DType dtype, Where where = Where::here()) {
+  return arange(start, stop, 1, dtype, where);
+}
+template <std::floating_point A>
+Tensor arange(A stop, std::optional<DType> dtype = std::nullopt, Where where = Where::here()) {
+  return arange(0, stop, 1, dtype, where);
+}
 /// `count` points from `start` to `stop`, both included unless `endpoint` is false. dtype f32 unless given.
 Tensor linspace(double start, double stop, std::int64_t count, bool endpoint = true, DType = f32, Where = Where::here());
+inline Tensor linspace(double start, double stop, std::int64_t count, DType dtype, Where where = Where::here()) {
+  return linspace(start, stop, count, true, dtype, where);
+}
 Tensor iota(DType, const Shape&, int axis, Where = Where::here());
 
 // --- reading ---------------------------------------------------------------------------------------------------------

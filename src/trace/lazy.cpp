@@ -4,6 +4,7 @@
 #include <string>
 
 #include "convert.hpp"
+#include "promote.hpp"
 #include "thread_state.hpp"
 
 namespace vt::detail {
@@ -213,6 +214,16 @@ Tensor from_host(const void* data, DType dtype, const Shape& shape, bool copy, W
   BufferRef buffer = allocate(count * size_of(dtype), "vt::tensor");
   if (count) std::memcpy(buffer->data, data, count * size_of(dtype));
   return from_buffer(std::move(buffer), Aval(dtype, shape));
+}
+
+Tensor from_numbers(std::span<const Scalar> values, const Shape& shape, std::optional<DType> dtype, Where) {
+  DType common = values.empty() ? f32 : values.front().dtype;
+  for (const Scalar& v : values) common = promote(common, v.dtype);
+  const Aval aval(dtype.value_or(common), shape);
+  BufferRef buffer = allocate(values.size() * size_of(aval.dtype), "vt::tensor");
+  auto* out = static_cast<std::byte*>(buffer->data);
+  for (std::size_t i = 0; i < values.size(); ++i) store_scalar(values[i].converted(aval.dtype), out + i * size_of(aval.dtype));
+  return from_buffer(std::move(buffer), aval);
 }
 
 void copy_out(const Tensor& t, DType dtype, void* out, Where where) {

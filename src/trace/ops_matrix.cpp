@@ -230,7 +230,7 @@ Tensor matrix_power(Operand x, int n) {
   if (x.tensor.dim(-1) != x.tensor.dim(-2)) detail::refuse(ErrorKind::shape, "matrix_power", "needs square matrices", x.tensor, w);
   if (n < 0) detail::refuse(ErrorKind::value, "matrix_power", fmt::format("a power of {} needs the inverse; invert the matrix first", n), x.tensor, w);
   Tensor base = detail::to_number(x.tensor, w), result;
-  if (n == 0) return detail::broadcast(eye(base.dim(-1), std::nullopt, 0, base.dtype(), w), base.shape(), w);
+  if (n == 0) return detail::broadcast(eye(base.dim(-1), base.dtype(), w), base.shape(), w);
   for (unsigned k = static_cast<unsigned>(n);; base = matmul(base, base)) {
     if (k & 1u) result = result.defined() ? matmul(result, base) : base;
     k >>= 1;

@@ -230,6 +230,23 @@ TEST(JitThreads, NumberOfThreadsIsChecked) {
   EXPECT_THROW(set_num_threads(5000), Error);
 }
 
+TEST(JitExecution, AKernelMayReadAnyNumberOfTensors) {
+  for (int n : {60, 64, 65, 100, 300}) {
+    Tensors terms;
+    double expected = 0;
+    for (int i = 0; i < n; ++i) {
+      terms.push_back(vt::tensor({1.0 * i, 2.0, -0.5}));
+      expected = expected * 0.5 + i;
+    }
+    const Tensor total = jit([](Tensors t) {
+      Tensor s = t[0];
+      for (std::size_t i = 1; i < t.size(); ++i) s = s * 0.5 + t[i];
+      return s;
+    })(terms);
+    EXPECT_NEAR(total[0].item<double>(), expected, 1e-9) << n;
+  }
+}
+
 TEST(JitExecution, LazyGraphsAreCompiledTheSecondTime) {
   if (!has_compiler()) GTEST_SKIP() << "no LLVM";
   const Tensor x = vt_test::random_tensor(f32, {11}, 1);

@@ -102,6 +102,38 @@ TEST(Promotion, AScalarKeepsItsDtypeAfterUse) {
   EXPECT_EQ((one(bf16) * std::move(moved)).dtype(), bf16);
 }
 
+TEST(Promotion, NumbersStandForTheirBitsWhereOnlyTheseCount) {
+  const Tensor bytes = vt::tensor({0, 1, 255}, u8), words = vt::tensor({0, 1, -1});
+  EXPECT_EQ((bytes + -1).to_vector<int>(), (std::vector<int>{255, 0, 254}));
+  EXPECT_EQ((bytes ^ 0xff).to_vector<int>(), (std::vector<int>{255, 254, 0}));
+  EXPECT_EQ((words & 0xffffffffu).to_vector<int>(), (std::vector<int>{0, 1, -1}));
+  EXPECT_EQ((words * 0x80000000u).to_vector<int>(), (std::vector<int>{0, std::numeric_limits<int>::min(), std::numeric_limits<int>::min()}));
+  EXPECT_EQ((bytes > 255).to_vector<int>(), (std::vector<int>{0, 0, 0}));
+  EXPECT_EQ((vt::tensor(std::vector<std::int64_t>{1}) + (1LL << 40)).item<std::int64_t>(), (1LL << 40) + 1);
+  EXPECT_EQ((vt::tensor(std::vector<std::uint64_t>{1}) + ~0ull).item<std::uint64_t>(), 0u);
+  EXPECT_EQ((words + 1e12).dtype(), f32);
+}
+
+TEST(Promotion, BracesOfMixedNumbersMeetInOneDtype) {
+  const auto is = [](const Tensor& t, DType d, const std::vector<double>& values) {
+    EXPECT_EQ(name_of(t.dtype()), std::string(name_of(d)));
+    EXPECT_EQ(t.to_vector<double>(), values);
+  };
+  is(vt::tensor({1.5, 0, 2}), f64, {1.5, 0, 2});
+  is(vt::tensor({1.5f, 2}), f32, {1.5, 2});
+  is(vt::tensor({true, 2}), i32, {1, 2});
+  is(vt::tensor({{1, 2.5}, {0, -1}}), f64, {1, 2.5, 0, -1});
+  is(vt::tensor({{{1, 2.5f}}, {{0, -1}}}), f32, {1, 2.5, 0, -1});
+  is(vt::tensor({{{{1, 2u}}}}), i64, {1, 2});
+  is(vt::tensor({1, 2.75}, f16), f16, {1, 2.75});
+  is(vt::tensor({{{1, 2}}}, f64), f64, {1, 2});
+  EXPECT_EQ(vt::tensor({{{1, 2.5}}, {{0, -1}}}).shape(), (Shape{2, 1, 2}));
+  is(vt::eye(2, f64), f64, {1, 0, 0, 1});
+  is(vt::arange(1, 3, f64), f64, {1, 2});
+  is(vt::arange(2.5), f32, {0, 1, 2});
+  is(vt::linspace(0, 1, 3, f64), f64, {0, 0.5, 1});
+}
+
 TEST(Promotion, LiteralsConvertWithoutAnEquation) {
   const Graph g = make_graph([](Tensor x) { return x * 2.0 + 1; })(one(f32));
   for (const auto& e : {std::string("convert"), std::string("broadcast")}) EXPECT_EQ(g.str().find(e), std::string::npos) << g.str();

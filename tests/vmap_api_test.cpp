@@ -76,6 +76,18 @@ TEST(Vmap, NumbersAmongTheArgumentsPassThrough) {
   expect_close(vt::vmap(f)(a, 3), vt::integer_pow(a, 3));
 }
 
+TEST(Vmap, StringLiteralsAreArguments) {
+  const auto f = [](Tensor x, const std::string& how) { return how == "sum" ? vt::sum(x) : vt::max(x); };
+  const Tensor x = vt::tensor({{1.0, 2.0}, {3.0, 4.0}});
+  EXPECT_EQ(vt::vmap(f)(x, "sum").to_vector<double>(), (std::vector<double>{3, 7}));
+  EXPECT_EQ(vt::grad(f)(x, "max").to_vector<double>(), (std::vector<double>{0, 0, 0, 1}));
+  const auto fast = vt::jit(f);
+  EXPECT_EQ(fast(x, "sum").item<double>(), 10);
+  EXPECT_EQ(fast(x, "max").item<double>(), 4);
+  EXPECT_EQ(fast(x, std::string("sum")).item<double>(), 10);
+  EXPECT_EQ(vt::checkpoint(f)(x, "max").item<double>(), 4);
+}
+
 TEST(Vmap, AxisSizeWhenNothingIsMapped) {
   const Tensor twice = vt::vmap([](Tensor p) { return p * 2.0f; }, {.in_axes = vt::unmapped, .axis_size = 5})(c);
   expect_close(twice, vt::broadcast_to(c * 2.0f, {5, 4}));

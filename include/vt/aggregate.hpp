@@ -34,11 +34,26 @@ constexpr std::size_t field_count() {
   else return field_count<T, N - 1>();
 }
 
+template <class T, std::size_t... I, std::size_t... J>
+constexpr bool takes_pair_between(std::index_sequence<I...>, std::index_sequence<J...>) {
+  return requires { T{(static_cast<void>(I), AnyField<T>{})..., {AnyField<T>{}, AnyField<T>{}}, (static_cast<void>(J), AnyField<T>{})...}; };
+}
+
+/// Is a field among the N counted ones a C array? Each of its elements was then counted as a field.
+template <class T, std::size_t N>
+constexpr bool has_c_array() {
+  return []<std::size_t... I>(std::index_sequence<I...>) {
+    return ((takes_pair_between<T>(std::make_index_sequence<I>{}, std::index_sequence<>{}) &&
+             !takes_pair_between<T>(std::make_index_sequence<I>{}, std::make_index_sequence<N - I - 1>{})) || ...);
+  }(std::make_index_sequence<N>{});
+}
+
 /// References to the fields of an aggregate, as a tuple. A wrong count does not compile.
 template <class T>
 constexpr auto fields_of(T& v) {
   constexpr std::size_t n = field_count<std::remove_const_t<T>>();
-  static_assert(n > 0, "vt: this struct has no fields, more than 20, or an array member; use std::array and nest structs");
+  static_assert(n > 0, "vt: this struct has no fields or more than 20; nest structs");
+  static_assert(!has_c_array<std::remove_const_t<T>, n>(), "vt: this struct has a C array as a member; use std::array");
   // clang-format off
   if constexpr (n == 1) { auto& [a] = v; return std::tie(a); }
   else if constexpr (n == 2) { auto& [a, b] = v; return std::tie(a, b); }

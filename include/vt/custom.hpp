@@ -34,7 +34,7 @@ template <class F, class Rule>
 auto custom_jvp(F f, Rule rule, Where where = Where::here()) {
   return [f = detail::Callable(std::move(f)), rule = detail::Callable(std::move(rule)), where]<class... A>(const A&... arguments) {
     auto g = detail::tree_function(f, detail::own(arguments...));
-    using Arguments = std::tuple<std::decay_t<A>...>;
+    using Arguments = std::tuple<detail::Owned<A>...>;
     const Arguments like = std::apply([](const auto&... a) { return Arguments(detail::hollow(a)...); }, g.arguments());
     auto flat_rule = [rule, like](std::span<const Tensor> leaves) mutable {
       const Tensor* next = leaves.data();
@@ -62,8 +62,8 @@ template <class F, class Forward, class Backward>
 auto custom_vjp(F f, Forward forward, Backward backward, Where where = Where::here()) {
   return [f = detail::Callable(std::move(f)), forward = detail::Callable(std::move(forward)), backward = detail::Callable(std::move(backward)), where]<class... A>(const A&... arguments) {
     auto g = detail::tree_function(f, detail::own(arguments...));
-    using Arguments = std::tuple<std::decay_t<A>...>;
-    using Pair = detail::ResultOf<Forward, std::decay_t<A>...>;
+    using Arguments = std::tuple<detail::Owned<A>...>;
+    using Pair = detail::ResultOf<Forward, detail::Owned<A>...>;
     using Value = std::decay_t<std::tuple_element_t<0, Pair>>;
     using Residuals = std::decay_t<std::tuple_element_t<1, Pair>>;
     struct Trees {
@@ -104,7 +104,7 @@ template <class F, class Rule>
 auto custom_vmap(F f, Rule rule, Where where = Where::here()) {
   return [f = detail::Callable(std::move(f)), rule = detail::Callable(std::move(rule)), where]<class... A>(const A&... arguments) {
     auto g = detail::tree_function(f, detail::own(arguments...));
-    using Arguments = std::tuple<std::decay_t<A>...>;
+    using Arguments = std::tuple<detail::Owned<A>...>;
     const Arguments like = std::apply([](const auto&... a) { return Arguments(detail::hollow(a)...); }, g.arguments());
     auto flat_rule = [rule, like](std::int64_t size, const std::vector<bool>& leaf_mapped, std::span<const Tensor> leaves, std::vector<bool>& out_mapped) mutable {
       const Tensor* next = leaves.data();

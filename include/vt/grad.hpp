@@ -256,11 +256,11 @@ auto vjp(F f, const A&... arguments) {
   detail::Mask wanted(g.leaves().size(), true);
   detail::LinearizedFlat flat = detail::linearize_flat(g.flat(), detail::grad_call(g, wanted, "vt::vjp", where));
   auto value = g.rebuild(flat.outputs);
-  auto pull = [map = std::move(flat.map), like = g.arguments()](const auto& cotangent) {
+  auto pull = [map = std::move(flat.map), like = g.arguments()](const auto& cotangent, Where line = Where::here()) {
     std::vector<Tensor> leaves;
     if constexpr (std::is_arithmetic_v<std::decay_t<decltype(cotangent)>>) leaves.push_back(Tensor(cotangent));
     else detail::append_leaves(cotangent, leaves);
-    return detail::rebuild_all(like, map.pull(leaves, Where{}));
+    return detail::rebuild_all(like, map.pull(leaves, line));
   };
   return std::pair(std::move(value), std::move(pull));
 }

@@ -16,7 +16,7 @@ class Jitted {
   /// Traces and compiles on a new signature (dtypes and shapes of the Tensors, everything static), else runs the program.
   template <class... A>
   auto operator()(const A&... arguments) const {
-    using Function = detail::TreeFunction<F, std::decay_t<A>...>;
+    using Function = detail::TreeFunction<F, detail::Owned<A>...>;
     using Result = typename Function::Result;
     SmallVec<Tensor, 8> leaves;
     const detail::StaticKey key = signature(leaves, arguments...);

@@ -5,6 +5,7 @@
 #include <exception>
 
 #include "../trace/node.hpp"
+#include "../trace/thread_state.hpp"
 #include "counters.hpp"
 #include "epilogue.hpp"
 #include "threads.hpp"
@@ -169,13 +170,17 @@ std::vector<BufferRef> Program::run(std::span<const BufferRef> inputs) {
   std::vector<BufferRef> results(outputs_.size());
   const GraphBody& g = fusion_.graph;
   for (std::size_t i = 0; i < g.inputs.size(); ++i) pointers[static_cast<std::size_t>(g.inputs[i])] = inputs[i]->data;
-  for (std::size_t i = 0; i < outputs_.size(); ++i)
-    if (outputs_[i].slot_output >= 0) {
-      results[i] = allocate(plan_.slots[static_cast<std::size_t>(outputs_[i].var)].bytes, "a result");
-      pointers[static_cast<std::size_t>(outputs_[i].var)] = results[i]->data;
-    }
   BufferRef arena;
-  if (plan_.arena_bytes) arena = allocate(plan_.arena_bytes, "intermediate results");
+  try {
+    for (std::size_t i = 0; i < outputs_.size(); ++i)
+      if (outputs_[i].slot_output >= 0) {
+        results[i] = allocate(plan_.slots[static_cast<std::size_t>(outputs_[i].var)].bytes, "a result");
+        pointers[static_cast<std::size_t>(outputs_[i].var)] = results[i]->data;
+      }
+    if (plan_.arena_bytes) arena = allocate(plan_.arena_bytes, "intermediate results");
+  } catch (const Error& error) {
+    fail(error.kind(), error.what(), line_of_largest());
+  }
   for (const Placed& p : placed_) {
     char* base = static_cast<char*>(p.output < 0 ? arena->data : results[static_cast<std::size_t>(p.output)]->data);
     pointers[static_cast<std::size_t>(p.var)] = base + p.offset;
@@ -229,10 +234,26 @@ std::vector<BufferRef> Program::run(std::span<const BufferRef> inputs) {
   return results;
 }
 
+Where Program::line_of_largest() const {
+  const GraphBody& g = fusion_.graph;
+  Where line = thread_state().where;
+  double most = -1;  // sizes that no memory holds must not overflow
+  for (const Equation& e : g.equations)
+    for (Var v : e.outputs) {
+      double bytes = static_cast<double>(size_of(g.aval(v).dtype));
+      for (std::int64_t extent : g.aval(v).shape) bytes *= static_cast<double>(extent);
+      if (!e.where.file || bytes <= most) continue;
+      most = bytes;
+      line = e.where;
+    }
+  return line;
+}
+
 void Program::run_kernel(const Step& step, void* const* pointers, std::int64_t begin, std::int64_t end) {
-  void* buffers[64];
-  for (std::size_t b = 0; b < step.slots.size(); ++b) buffers[b] = pointers[static_cast<std::size_t>(step.slots[b])];
-  step.function(buffers, step.arguments.data(), begin, end);
+  SmallVec<void*, 64> buffers;
+  buffers.reserve(step.slots.size());
+  for (Var v : step.slots) buffers.push_back(pointers[static_cast<std::size_t>(v)]);
+  step.function(buffers.data(), step.arguments.data(), begin, end);
 }
 
 void Program::run_equation(const Step& step, void** pointers, std::vector<BufferRef>& produced, std::span<const BufferRef> inputs) const {

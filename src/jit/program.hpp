@@ -40,6 +40,8 @@ class Program : public Executable {
   };
   void compile_steps(const Backend& backend);
   void prepare_kernel(Step& step, const FusedStep& fused, const Schedule& schedule) const;
+  /// Of the user's code: what to name when memory is short.
+  Where line_of_largest() const;
   static void run_kernel(const Step& step, void* const* pointers, std::int64_t begin, std::int64_t end);
   std::string kernel_text(const Step& step) const;
   void run_equation(const Step& step, void** pointers, std::vector<BufferRef>& produced, std::span<const BufferRef> inputs) const;

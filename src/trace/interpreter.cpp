@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "special_functions.hpp"
+#include "thread_state.hpp"
 
 namespace vt::detail {
 namespace interp {
@@ -123,6 +124,9 @@ inline constexpr auto rules = rule_table<InterpretRule>({
 });
 static_assert(RuleMissingFor<first_without_rule(rules)>::ok);
 
+/// Of the user's call; of what asked for the value, where the equation knows none.
+inline Where line_of(const Equation& e) { return e.where.file ? e.where : thread_state().where; }
+
 }  // namespace interp
 
 void* Frame::make_bytes(std::size_t i) {
@@ -130,7 +134,7 @@ void* Frame::make_bytes(std::size_t i) {
   try {
     outputs[i] = allocate(wanted, name_of(equation.op).data());
   } catch (const Error& error) {
-    fail(error.kind(), std::string(error.what()) + " for " + out(i).str(), equation.where);
+    fail(error.kind(), std::string(error.what()) + " for " + out(i).str(), interp::line_of(equation));
   }
   return outputs[i]->data;
 }
@@ -139,7 +143,7 @@ BufferRef Frame::scratch(std::size_t bytes) const {
   try {
     return allocate(bytes, name_of(equation.op).data());
   } catch (const Error& error) {
-    fail(error.kind(), std::string(error.what()) + " to work in", equation.where);
+    fail(error.kind(), std::string(error.what()) + " to work in", interp::line_of(equation));
   }
 }
 

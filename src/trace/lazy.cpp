@@ -5,6 +5,7 @@
 
 #include "convert.hpp"
 #include "promote.hpp"
+#include "scope.hpp"
 #include "thread_state.hpp"
 
 namespace vt::detail {
@@ -193,6 +194,7 @@ void evaluate(std::span<const Tensor> wanted, Where where) {
     batch = lazy_run::Collector().collect(here);
   }
   if (batch.results.empty()) return;
+  const WhereScope line(where);  // what messages name where an equation knows no line
   lazy_run::publish(batch, run_graph(batch.graph, batch.inputs));
 }
 
@@ -208,9 +210,10 @@ BufferRef value_of(const Tensor& t, Where where) {
 }
 
 Tensor from_host(const void* data, DType dtype, const Shape& shape, bool copy, Where where) {
+  for (std::int64_t extent : shape)
+    if (extent < 0) fail(ErrorKind::shape, std::string(copy ? "vt::tensor" : "vt::borrow") + ": negative extent in shape " + shape.str(), where);
   const auto count = static_cast<std::size_t>(shape.elements());
   if (!copy) return from_buffer(borrow_memory(data, count * size_of(dtype)), Aval(dtype, shape));
-  (void)where;
   BufferRef buffer = allocate(count * size_of(dtype), "vt::tensor");
   if (count) std::memcpy(buffer->data, data, count * size_of(dtype));
   return from_buffer(std::move(buffer), Aval(dtype, shape));

@@ -67,13 +67,14 @@ inline Tensor classify(Op op, std::string_view name, Operand& x, bool of_integer
 }
 
 /// Brings two operands to one dtype and to shapes that an element-wise primitive takes.
-inline Common fit(std::string_view name, Takes takes, Tensor* xy, Where where) {
+inline Common fit(std::string_view name, Takes takes, Literal literal, Tensor* xy, Where where) {
   need(name, xy[0], where);
   need(name, xy[1], where);
   const Aval *a = &aval_of(xy[0]), *b = &aval_of(xy[1]);
   Common c{a->dtype, a->weak};
   if (a->dtype != b->dtype || a->weak != b->weak || !as_it_is(takes, a->dtype)) {
     c = adjusted(takes, common_dtype(*a, *b), name, std::span<const Tensor>(xy, 2), where);
+    check_literals(name, std::span<const Tensor>(xy, 2), c.dtype, literal, where);
     xy[0] = cast(std::move(xy[0]), c.dtype, c.weak, where);
     xy[1] = cast(std::move(xy[1]), c.dtype, c.weak, where);
     a = &aval_of(xy[0]);
@@ -89,13 +90,14 @@ inline Common fit(std::string_view name, Takes takes, Tensor* xy, Where where) {
 
 inline Tensor binary(Op op, std::string_view name, Takes takes, Operand& a, Operand& b) {
   Tensor xy[2] = {std::move(a.tensor), std::move(b.tensor)};
-  const Common c = fit(name, takes, xy, a.where);
+  const bool modular = op == Op::add || op == Op::sub || op == Op::mul || takes == Takes::bits;
+  const Common c = fit(name, takes, modular ? Literal::bits : Literal::value, xy, a.where);
   return emit_fitting(op, {}, xy, c.dtype, c.weak, a.where);
 }
 
 inline Tensor compare(Op op, std::string_view name, Operand& a, Operand& b) {
   Tensor xy[2] = {std::move(a.tensor), std::move(b.tensor)};
-  fit(name, Takes::any, xy, a.where);
+  fit(name, Takes::any, Literal::value, xy, a.where);
   return emit_fitting(op, {}, xy, bool_, false, a.where);
 }
 
@@ -114,6 +116,7 @@ inline void meet(std::string_view name, Takes takes, Operand& a, Operand& b) {
   need(name, b.tensor, a.where);
   const Common c = adjusted(takes, common_dtype(aval_of(xy[0]), aval_of(xy[1])), name, std::span<const Tensor>(xy, 2), a.where);
   broadcast_shape(name, std::span<const Tensor>(xy, 2), a.where);
+  check_literals(name, std::span<const Tensor>(xy, 2), c.dtype, Literal::value, a.where);
   a.tensor = cast(a.tensor, c.dtype, c.weak, a.where);
   b.tensor = cast(b.tensor, c.dtype, c.weak, a.where);
 }
@@ -407,6 +410,7 @@ Tensor where(Operand condition, Operand if_true, Operand if_false) {
   for (const Tensor& t : operands) detail::need("where", t, line);
   operands[0] = detail::to_bool(std::move(operands[0]), line);
   const detail::Common c = detail::common_dtype(detail::aval_of(operands[1]), detail::aval_of(operands[2]));
+  detail::check_literals("where", std::span<const Tensor>(operands).subspan(1), c.dtype, detail::Literal::bits, line);
   const Shape* shape = nullptr;
   bool fits = true;
   for (Tensor& t : operands) {

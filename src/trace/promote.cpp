@@ -86,6 +86,25 @@ Tensor cast(Tensor t, DType dtype, bool weak, Where where) {
   return full_tensor(value, Aval(dtype, aval.shape, weak));
 }
 
+void check_literals(std::string_view name, std::span<const Tensor> operands, DType dtype, Literal as, Where where) {
+  if (!is_int(dtype)) return;
+  const auto bits = static_cast<int>(8 * size_of(dtype));
+  for (const Tensor& t : operands) {
+    const Node* n = t.node();
+    if (n->op != Op::full || !n->avals[0].weak || !is_int(n->avals[0].dtype) || n->avals[0].dtype == dtype) continue;
+    const Scalar value = std::get<FullParams>(n->params->base()).value;
+    const bool negative = !is_unsigned(value.dtype) && value.integer < 0;
+    const bool full_range = is_unsigned(dtype) || as == Literal::bits;
+    const bool fits = negative ? (!is_unsigned(dtype) || as == Literal::bits) && value.integer >= std::int64_t{-1} << (bits - 1)
+                               : value.natural >> (full_range ? bits - 1 : bits - 2) <= 1;
+    if (fits) continue;
+    refuse(ErrorKind::dtype, name,
+           fmt::format("{} does not fit the {} of the other operand; convert that one first, as with .astype(vt::i64)",
+                       negative ? fmt::format("{}", value.integer) : fmt::format("{}", value.natural), name_of(dtype)),
+           operands, where);
+  }
+}
+
 Tensor to_float(Tensor t, Where where) {
   const Aval& a = aval_of(t);
   if (is_float(a.dtype)) return t;

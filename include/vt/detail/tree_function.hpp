@@ -14,13 +14,17 @@
 
 namespace vt::detail {
 
+/// How an argument is kept: by value, "abc" as const char*.
+template <class A>
+using Owned = std::decay_t<const A>;
+
 template <class F, class... A>
 using ResultOf = std::decay_t<std::invoke_result_t<F&, const A&...>>;
 
-/// An argument list as owned trees ("abc" becomes const char*).
+/// An argument list as owned trees.
 template <class... A>
-std::tuple<std::decay_t<A>...> own(const A&... arguments) {
-  return std::tuple<std::decay_t<A>...>(arguments...);
+std::tuple<Owned<A>...> own(const A&... arguments) {
+  return std::tuple<Owned<A>...>(arguments...);
 }
 
 /// A user's function as a transform keeps it: called through const, so that `const auto g = vt::grad(f)` works for every f.

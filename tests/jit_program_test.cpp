@@ -264,6 +264,13 @@ TEST(JitExecution, LazyGraphsAreCompiledTheSecondTime) {
 }
 
 // Many shifted copies of few arrays: merged groups then depend on others through any of their parts.
+TEST(JitExecution, KernelsOfNoRowsTouchNoMemory) {
+  // Rows this long would be read far beyond whatever stands for empty memory.
+  constexpr std::int64_t columns = 64 << 20;
+  const auto normalised = [](vt::Tensor x) { return vt::sum(x / vt::sum(vt::exp(x), 1, true), 1); };
+  for (DType d : {f16, f32, f64}) EXPECT_EQ(vt::jit(normalised)(vt::zeros({0, columns}, d)).eval().shape(), (Shape{0})) << name_of(d);
+}
+
 TEST(JitProgram, MergedGroupsKeepTheirOrder) {
   const auto f = [](Tensor x) { return cumprod(x, 0); };
   const auto twice = [&](Tensor x, Tensor w, Tensor u) {

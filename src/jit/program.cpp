@@ -250,6 +250,7 @@ Where Program::line_of_largest() const {
 }
 
 void Program::run_kernel(const Step& step, void* const* pointers, std::int64_t begin, std::int64_t end) {
+  if (begin == end) return;  // kernels take it that there is a round
   SmallVec<void*, 64> buffers;
   buffers.reserve(step.slots.size());
   for (Var v : step.slots) buffers.push_back(pointers[static_cast<std::size_t>(v)]);

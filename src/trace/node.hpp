@@ -18,7 +18,7 @@ struct Node : NodeCount {
   Where where;
   ParamsRef params;
   /// Empty once evaluated, or once its scope has closed. Operands of the same scope are borrowed (the scope holds all its nodes
-  /// until it closes), others are owned: recording then counts no references, which is most of what it would do.
+  /// until it closes), others are owned. Counting references was a fifth of the time of recording in a profile.
   SmallVec<Tensor, 3> inputs;
   SmallVec<Aval, 1> avals;     ///< one per output
   SmallVec<BufferRef, 1> buffers;  ///< the values, once evaluated (level 0); guarded by lazy_mutex() until `ready`

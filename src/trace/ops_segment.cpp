@@ -48,8 +48,10 @@ inline void need_both(std::string_view name, const Operand& x, const Operand& id
   need(name, ids.tensor, x.where);
 }
 
-/// How many of the sorted `edges` lie below each x; at or below it with `right`. Comparisons for few edges, else bisection.
-inline Tensor rank_among(const Tensor& edges, const Tensor& x, bool right, Where where) {
+/// How many of the sorted edges lie below each x; at or below it with `right`. Comparisons for few edges, else bisection.
+inline Tensor rank_among(const Tensor& sorted, const Tensor& values, bool right, Where where) {
+  const DType common = common_dtype(aval_of(sorted), aval_of(values)).dtype;
+  const Tensor edges = cast(sorted, common, where), x = cast(values, common, where);
   const std::int64_t n = edges.dim(0);
   auto below = [&](const Tensor& e, const Tensor& t) { return right ? e <= t : e < t; };
   constexpr std::int64_t few = 64;
@@ -150,8 +152,7 @@ Tensor bucketize(Operand x, Operand boundaries, bool right) {
   const detail::UserLine line(w);
   sg::need_both("bucketize", x, boundaries);
   if (boundaries.tensor.rank() != 1) detail::refuse(ErrorKind::shape, "bucketize", "the boundaries must be a vector", x.tensor, boundaries.tensor, w);
-  const detail::Common c = detail::common_dtype(detail::aval_of(x.tensor), detail::aval_of(boundaries.tensor));
-  return sg::rank_among(detail::cast(boundaries.tensor, c.dtype, w), detail::cast(x.tensor, c.dtype, w), right, w);
+  return sg::rank_among(boundaries.tensor, x.tensor, right, w);
 }
 
 Tensor searchsorted(Operand sorted, Operand values, bool right) {
@@ -159,8 +160,7 @@ Tensor searchsorted(Operand sorted, Operand values, bool right) {
   const detail::UserLine line(w);
   sg::need_both("searchsorted", sorted, values);
   if (sorted.tensor.rank() != 1) detail::refuse(ErrorKind::shape, "searchsorted", "what is searched must be a vector", sorted.tensor, values.tensor, w);
-  const detail::Common c = detail::common_dtype(detail::aval_of(sorted.tensor), detail::aval_of(values.tensor));
-  return sg::rank_among(detail::cast(sorted.tensor, c.dtype, w), detail::cast(values.tensor, c.dtype, w), right, w);
+  return sg::rank_among(sorted.tensor, values.tensor, right, w);
 }
 
 std::vector<Tensor> nonzero(Operand x, std::int64_t size, std::int64_t fill) {

@@ -7,6 +7,8 @@
 #include <fstream>
 #include <vt/vt.hpp>
 
+#include "support/message.hpp"
+
 // As the DLPack specification declares them.
 struct DLManagedTensor {
   void* data;
@@ -20,6 +22,8 @@ struct DLManagedTensor {
 };
 
 namespace {
+
+using vt_test::message;
 
 struct Interop : testing::Test {
   std::filesystem::path folder = std::filesystem::temp_directory_path() / ("vt-interop-" + std::to_string(getpid()));
@@ -35,15 +39,6 @@ struct Interop : testing::Test {
     return file(name);
   }
 };
-
-std::string message(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const vt::Error& e) {
-    return e.what();
-  }
-  return "no error";
-}
 
 TEST_F(Interop, NpyRoundTripOfEveryDtypeAndRank) {
   using enum vt::DType;

@@ -8,18 +8,13 @@
 #include <numbers>
 #include <vt/vt.hpp>
 
+#include "support/message.hpp"
+
 namespace {
 
-namespace rnd = vt::random;
+using vt_test::message;
 
-std::string message(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const vt::Error& e) {
-    return e.what();
-  }
-  return "no error";
-}
+namespace rnd = vt::random;
 
 // jax 0.10.2, jax.random.key(42): bits, split, fold_in, uniform, normal (x64 enabled).
 TEST(Random, SameAsJax) {

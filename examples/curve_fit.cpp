@@ -12,16 +12,13 @@
 namespace {
 
 /// The curve at one time: amplitude·exp(−rate·t)·cos(frequency·t + phase) + offset.
-vt::Tensor curve(const vt::Tensor& p, const vt::Tensor& t) {
-  return p[0] * vt::exp(-p[1] * t) * vt::cos(p[2] * t + p[3]) + p[4];
-}
+vt::Tensor curve(const vt::Tensor& p, const vt::Tensor& t) { return p[0] * vt::exp(-p[1] * t) * vt::cos(p[2] * t + p[3]) + p[4]; }
 
 int fit(const char* path) {
   constexpr int count = 5;
   constexpr const char* names[count] = {"amplitude", "rate", "frequency", "phase", "offset"};
   const support::Table table = support::read_csv(path, 2, support::Header::optional);
-  if (table.rows() <= count)
-    throw support::InputError(path, table.lines.back(), "a fit of " + std::to_string(count) + " parameters needs more rows");
+  if (table.rows() <= count) throw support::InputError(path, table.lines.back(), "a fit of " + std::to_string(count) + " parameters needs more rows");
   const vt::Tensor data = vt::tensor(table.values, {table.rows(), 2});
   const vt::Tensor t = vt::take(data, 0, 1).eval(), y = vt::take(data, 1, 1).eval();
 

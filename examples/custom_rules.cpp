@@ -20,8 +20,8 @@ int main() {
   failures += support::check("custom_jvp under hessian", vt::diagonal(vt::hessian(total)(x)), vt::sigmoid(x) * (1.0 - vt::sigmoid(x)), 1e-12);
 
   // The identity whose gradient is clipped.
-  const auto clipped = vt::custom_vjp([](vt::Tensor t) { return t; },                                      // value
-                                      [](vt::Tensor t) { return std::pair(t, vt::Tensor(1.0)); },          // value and what backward needs
+  const auto clipped = vt::custom_vjp([](vt::Tensor t) { return t; },                              // value
+                                      [](vt::Tensor t) { return std::pair(t, vt::Tensor(1.0)); },  // value and what backward needs
                                       [](vt::Tensor limit, vt::Tensor bar) { return vt::clip(bar, -limit, limit); });
   auto steep = [&](vt::Tensor t) { return vt::sum(vt::square(clipped(t))); };
   failures += support::check("custom_vjp", vt::grad(steep)(x), vt::clip(2.0 * x, -1.0, 1.0), 1e-12);

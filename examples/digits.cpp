@@ -32,9 +32,7 @@ vt::Tensor logits(const Params& p, const vt::Tensor& image) {
   return vt::matmul(h, p.w2) + p.b2;
 }
 
-vt::Tensor loss(const Params& p, const vt::Tensor& image, const vt::Tensor& label) {
-  return vt::sparse_cross_entropy(logits(p, image), label);
-}
+vt::Tensor loss(const Params& p, const vt::Tensor& image, const vt::Tensor& label) { return vt::sparse_cross_entropy(logits(p, image), label); }
 
 /// Softmax regression; `theta` holds 64×10 weights and 10 biases.
 vt::Tensor softmax_loss(const vt::Tensor& theta, const vt::Tensor& image, const vt::Tensor& label) {
@@ -67,8 +65,7 @@ Data read_digits(const std::string& path) {
       values[part].push_back(static_cast<float>(value / 16));
     }
     const double label = table.at(row, pixels);
-    if (label < 0 || label >= classes || label != std::floor(label))
-      throw support::InputError(path, table.lines[row], "label is not a digit");
+    if (label < 0 || label >= classes || label != std::floor(label)) throw support::InputError(path, table.lines[row], "label is not a digit");
     labels[part].push_back(static_cast<int>(label));
   }
   const auto images = [&](int part) {
@@ -116,8 +113,16 @@ int time_gradients(const Params& start, const Images& train) {
     ys.push_back(y[i].eval());
   }
   const double fast = support::median_ms([&] { evaluated(together(start, x, y)); }, 20);
-  const double slow = support::median_ms([&] { for (int i = 0; i < n; ++i) evaluated(vt::grad(loss)(start, xs[i], ys[i])); }, 3);
-  const double middle = support::median_ms([&] { for (int i = 0; i < n; ++i) evaluated(compiled(start, xs[i], ys[i])); }, 5);
+  const double slow = support::median_ms(
+      [&] {
+        for (int i = 0; i < n; ++i) evaluated(vt::grad(loss)(start, xs[i], ys[i]));
+      },
+      3);
+  const double middle = support::median_ms(
+      [&] {
+        for (int i = 0; i < n; ++i) evaluated(compiled(start, xs[i], ys[i]));
+      },
+      5);
   faster("jit(vmap(grad(loss)))", fast, slow, "a loop over grad(loss)");
   faster("                     ", fast, middle, "a loop over jit(grad(loss))");
 
@@ -140,9 +145,8 @@ Params train(Params p, const Data& data, int& failures) {
   const auto step = vt::jit([&](const Params& p, const Params& velocity, const vt::Tensor& chosen) {
     const Params g = per_example_gradients(p, vt::take(data.train.pixels, chosen, 0), vt::take(data.train.labels, chosen, 0));
     const vt::Tensor scale = vt::minimum(1.0, clip / norms(g)) / batch;
-    const Params next = vt::tree_map([&](const vt::Tensor& v, const vt::Tensor& g) {
-      return momentum * v - rate * vt::tensordot(scale, g, 1);
-    }, velocity, g);
+    const Params next =
+        vt::tree_map([&](const vt::Tensor& v, const vt::Tensor& g) { return momentum * v - rate * vt::tensordot(scale, g, 1); }, velocity, g);
     return std::pair(vt::tree_map([](const vt::Tensor& p, const vt::Tensor& v) { return p + v; }, p, next), next);
   });
   Params velocity = vt::tree_map([](const vt::Tensor& leaf) { return vt::zeros_like(leaf); }, p);
@@ -191,8 +195,8 @@ void draw_hardest(const Params& p, const Data& data, const std::string& file) {
     std::nth_element(sorted.begin(), sorted.begin() + sorted.size() / 2, sorted.end());
     return sorted[sorted.size() / 2];
   }();
-  std::printf("\n3. The %d training images with the largest gradient norms (%.2f to %.2f; the median is %.4f)\n", rows * columns,
-              norm[order[0]], norm[order[rows * columns - 1]], median);
+  std::printf("\n3. The %d training images with the largest gradient norms (%.2f to %.2f; the median is %.4f)\n", rows * columns, norm[order[0]],
+              norm[order[rows * columns - 1]], median);
   std::printf("  wrote %s: each with label > answer and norm\n", file.c_str());
 }
 
@@ -205,7 +209,11 @@ int draw_saliency(const Params& p, const Images& images, const std::string& file
   std::vector<vt::Tensor> rows;
   for (int i = 0; i < images.count(); ++i) rows.push_back(images.pixels[i].eval());
   const double fast = support::median_ms([&] { together(images.pixels).eval(); }, 10);
-  const double slow = support::median_ms([&] { for (const vt::Tensor& row : rows) one(row).eval(); }, 3);
+  const double slow = support::median_ms(
+      [&] {
+        for (const vt::Tensor& row : rows) one(row).eval();
+      },
+      3);
   faster("jit(vmap(jacobian(logits)))", fast, slow, "a loop over jacobian(logits)");
   const vt::Tensor jacobians = together(images.pixels);  // [n,10,64]
   const int failures = support::check("  both give the Jacobians", jacobians[3], one(rows[3]));
@@ -222,9 +230,8 @@ int draw_saliency(const Params& p, const Images& images, const std::string& file
     const int top = 20 + digit * cell;
     picture.cells(6, top, 8, 8, scale, [&](int r, int c) { return support::grey(1 - pixel[i * pixels + r * 8 + c]); });
     for (int logit = 0; logit < classes; ++logit)
-      picture.cells(14 + (logit + 1) * cell, top, 8, 8, scale, [&](int r, int c) {
-        return support::diverging(1.5 * j[(i * classes + logit) * pixels + r * 8 + c] / largest);
-      });
+      picture.cells(14 + (logit + 1) * cell, top, 8, 8, scale,
+                    [&](int r, int c) { return support::diverging(1.5 * j[(i * classes + logit) * pixels + r * 8 + c] / largest); });
   }
   picture.write_png(file);
   std::printf("  wrote %s: one image of each digit, then how each logit answers to each pixel (red: up, blue: down)\n", file.c_str());
@@ -276,9 +283,8 @@ int newton(const Data& data) {
               100 * vt::mean((answers == data.held_out.labels).astype(vt::f64)).item<double>());
 
   // The same Hessian column by column.
-  const auto column = vt::jit([&](const vt::Tensor& direction) {
-    return vt::jvp(vt::grad(objective), std::tuple(theta), std::tuple(direction)).second;
-  });
+  const auto column =
+      vt::jit([&](const vt::Tensor& direction) { return vt::jvp(vt::grad(objective), std::tuple(theta), std::tuple(direction)).second; });
   const vt::Tensor basis = vt::eye(n, std::nullopt, 0, vt::f64).eval();
   std::vector<vt::Tensor> columns(n);
   const auto loop = [&] {
@@ -318,7 +324,5 @@ int tour(const std::string& csv, const std::string& folder) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return support::run("digits", [&] {
-    return tour(argc > 1 ? argv[1] : "examples/data/digits.csv", argc > 2 ? argv[2] : "pictures");
-  });
+  return support::run("digits", [&] { return tour(argc > 1 ? argv[1] : "examples/data/digits.csv", argc > 2 ? argv[2] : "pictures"); });
 }

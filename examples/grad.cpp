@@ -20,7 +20,8 @@ int main() {
     line = {(line.slope - 0.1 * slope.slope).eval(), (line.offset - 0.1 * slope.offset).eval()};
   }
   std::cout << "fitted slope " << line.slope << ", offset " << line.offset << '\n';
-  int failures = support::check("least squares by gradient descent and by hand", vt::stack({line.slope, line.offset}), vt::tensor({1.98, 1.03}), 1e-6);
+  int failures =
+      support::check("least squares by gradient descent and by hand", vt::stack({line.slope, line.offset}), vt::tensor({1.98, 1.03}), 1e-6);
 
   // Second derivative: grad of grad. Plain C++ control flow follows the value.
   auto f = [](vt::Tensor t) { return t.item<double>() > 0 ? vt::sin(t) : vt::square(t); };

@@ -6,8 +6,8 @@
 #include <iostream>
 
 int main() {
-  auto energy = [](vt::Tensor q) { return vt::sum(1.0 - vt::cos(q)); };      // pendulums
-  auto force = [&](vt::Tensor q) { return -vt::grad(energy)(q); };           // by differentiation
+  auto energy = [](vt::Tensor q) { return vt::sum(1.0 - vt::cos(q)); };        // pendulums
+  auto force = [&](vt::Tensor q) { return -vt::grad(energy)(q); };             // by differentiation
   const vt::Tensor angles = vt::tensor({{0.1, 0.2}, {1.0, 2.0}, {3.0, 0.0}});  // three states
   const vt::Tensor forces = vt::jit(vt::vmap(force))(angles);
   std::cout << forces << '\n';

@@ -7,9 +7,7 @@
 
 int main() {
   // Distance of one point to the nearest of some centres: no batch axis in sight.
-  auto nearest = [](vt::Tensor point, vt::Tensor centres) {
-    return vt::sqrt(vt::min(vt::sum(vt::square(centres - point), 1)));
-  };
+  auto nearest = [](vt::Tensor point, vt::Tensor centres) { return vt::sqrt(vt::min(vt::sum(vt::square(centres - point), 1))); };
   const vt::Tensor points = vt::reshape(vt::sin(vt::arange(12).astype(vt::f32)), {4, 3});
   const vt::Tensor centres = vt::tensor({{0.0f, 0.0f, 0.0f}, {1.0f, 1.0f, 0.0f}});
 

@@ -35,7 +35,7 @@ double ulp_error(float got, double exact) {
   const float rounded = static_cast<float>(exact);
   if (std::isnan(rounded) || std::isnan(got)) return std::isnan(rounded) == std::isnan(got) ? 0 : INFINITY;
   if (got == rounded && std::signbit(got) == std::signbit(rounded)) return 0.5;  // within half a unit
-  if (std::isinf(rounded) && std::isinf(got)) return INFINITY;                    // of the other sign
+  if (std::isinf(rounded) && std::isinf(got)) return INFINITY;                   // of the other sign
   // One float beside the largest finite one is an error of one unit, whichever side is infinite.
   constexpr double largest = 3.4028234663852886e38, unit = 2.028240960365167e31;
   const double g = std::isinf(got) ? std::copysign(largest + unit, got) : got, e = std::min(std::max(exact, -largest - unit), largest + unit);

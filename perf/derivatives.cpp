@@ -11,12 +11,8 @@ struct Params {
   vt::Tensor w1, b1, w2, b2;
 };
 
-vt::Tensor logits(const Params& p, const vt::Tensor& image) {
-  return vt::matmul(vt::tanh(vt::matmul(image, p.w1) + p.b1), p.w2) + p.b2;
-}
-vt::Tensor loss(const Params& p, const vt::Tensor& image, const vt::Tensor& label) {
-  return vt::sparse_cross_entropy(logits(p, image), label);
-}
+vt::Tensor logits(const Params& p, const vt::Tensor& image) { return vt::matmul(vt::tanh(vt::matmul(image, p.w1) + p.b1), p.w2) + p.b2; }
+vt::Tensor loss(const Params& p, const vt::Tensor& image, const vt::Tensor& label) { return vt::sparse_cross_entropy(logits(p, image), label); }
 vt::Tensor softmax_loss(const vt::Tensor& theta, const vt::Tensor& image, const vt::Tensor& label) {
   const vt::Tensor weights = vt::reshape(theta, {65, 10});
   return vt::sparse_cross_entropy(vt::matmul(image, weights[vt::slice(0, 64)]) + weights[64], label);
@@ -56,8 +52,12 @@ void digits(const std::string& folder) {
   const auto together = vt::jit(vt::vmap(vt::grad(loss), {.in_axes = {vt::unmapped, 0, 0}}));
   const auto single = vt::jit(vt::grad(loss));
   perf::row_on(2, "per_example_gradients/256/vt", [=] { evaluate(together(p, xb, yb)); });
-  perf::row_on(2, "per_example_gradients/256/loop", [=] { for (int i = 0; i < batch; ++i) evaluate(vt::grad(loss)(p, xs[i], ys[i])); });
-  perf::row_on(2, "per_example_gradients/256/compiled_loop", [=] { for (int i = 0; i < batch; ++i) evaluate(single(p, xs[i], ys[i])); });
+  perf::row_on(2, "per_example_gradients/256/loop", [=] {
+    for (int i = 0; i < batch; ++i) evaluate(vt::grad(loss)(p, xs[i], ys[i]));
+  });
+  perf::row_on(2, "per_example_gradients/256/compiled_loop", [=] {
+    for (int i = 0; i < batch; ++i) evaluate(single(p, xs[i], ys[i]));
+  });
 
   // The Jacobian of the logits by the pixels for 359 images; the Hessian of the softmax regression on 1,437.
   const vt::Tensor held_out = x[vt::slice(0, 359)].eval();

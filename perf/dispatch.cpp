@@ -75,19 +75,22 @@ void first_calls() {
   std::filesystem::create_directories(root);
   std::filesystem::permissions(root, std::filesystem::perms::owner_all);
   const auto add = [root](const char* name, const char* mode, bool cached) {
-    benchmark::RegisterBenchmark(name, [=](benchmark::State& state) {
-      static unsigned seed = 12345;
-      for (auto _ : state) {
-        seed = seed * 1664525u + 1013904223u;
-        const std::string cache = root + "/" + std::to_string(seed);  // empty, so that nothing is found there
-        std::filesystem::create_directory(cache);
-        std::filesystem::permissions(cache, std::filesystem::perms::owner_all);
-        if (cached) first_call(mode, seed, cache);
-        const double ms = first_call(mode, seed, cache);
-        if (ms < 0) state.SkipWithError("the child failed");
-        state.SetIterationTime(ms * 1e-3);
-      }
-    })->UseManualTime()->Iterations(5);
+    benchmark::RegisterBenchmark(name,
+                                 [=](benchmark::State& state) {
+                                   static unsigned seed = 12345;
+                                   for (auto _ : state) {
+                                     seed = seed * 1664525u + 1013904223u;
+                                     const std::string cache = root + "/" + std::to_string(seed);  // empty, so that nothing is found there
+                                     std::filesystem::create_directory(cache);
+                                     std::filesystem::permissions(cache, std::filesystem::perms::owner_all);
+                                     if (cached) first_call(mode, seed, cache);
+                                     const double ms = first_call(mode, seed, cache);
+                                     if (ms < 0) state.SkipWithError("the child failed");
+                                     state.SetIterationTime(ms * 1e-3);
+                                   }
+                                 })
+        ->UseManualTime()
+        ->Iterations(5);
   };
   add("first_call/20_ops/cold", "--first-call", false);
   add("first_call/20_ops/disk", "--first-call", true);

@@ -53,9 +53,7 @@ inline auto gmm_objective(const Gmm& g) {
   return [=, x = g.x, points = g.points](vt::Tensor alphas, vt::Tensor means, vt::Tensor factors) {
     const vt::Tensor log_diagonal = vt::take(factors, vt::arange(d), 1);
     const vt::Tensor log_determinant = vt::sum(log_diagonal, 1);
-    const auto factor = [&](vt::Tensor row, vt::Tensor log_diagonal) {
-      return vt::tril(vt::take(row, index), -1) + vt::diag(vt::exp(log_diagonal));
-    };
+    const auto factor = [&](vt::Tensor row, vt::Tensor log_diagonal) { return vt::tril(vt::take(row, index), -1) + vt::diag(vt::exp(log_diagonal)); };
     const vt::Tensor q = vt::vmap(factor)(factors, log_diagonal);
     const auto one = [](vt::Tensor x, vt::Tensor mean, vt::Tensor q) { return vt::sum(vt::square(vt::matmul(q, x - mean))); };
     const auto distances = vt::vmap(vt::vmap(one, {.in_axes = {vt::unmapped, 0, 0}}), {.in_axes = {0, vt::unmapped, vt::unmapped}});

@@ -14,11 +14,12 @@ namespace perf {
 /// Registers `body` as the row `name`; `work` units of `unit` are done per call (flops, bytes, elements).
 template <class F>
 void row(const std::string& name, F body, double work = 0, const char* unit = "") {
-  benchmark::RegisterBenchmark(name.c_str(), [body, work, unit](benchmark::State& state) mutable {
-    body();
-    for (auto _ : state) body();
-    if (work > 0) state.counters[unit] = benchmark::Counter(work * 1e-9, benchmark::Counter::kIsIterationInvariantRate);
-  })
+  benchmark::RegisterBenchmark(name.c_str(),
+                               [body, work, unit](benchmark::State& state) mutable {
+                                 body();
+                                 for (auto _ : state) body();
+                                 if (work > 0) state.counters[unit] = benchmark::Counter(work * 1e-9, benchmark::Counter::kIsIterationInvariantRate);
+                               })
       ->UseRealTime()
       ->MeasureProcessCPUTime();
 }
@@ -26,10 +27,13 @@ void row(const std::string& name, F body, double work = 0, const char* unit = ""
 /// The same, with `threads` set for vt before the first call.
 template <class F>
 void row_on(int threads, const std::string& name, F body, double work = 0, const char* unit = "") {
-  row(name, [body, threads]() mutable {
-    if (vt::num_threads() != threads) vt::set_num_threads(threads);
-    body();
-  }, work, unit);
+  row(
+      name,
+      [body, threads]() mutable {
+        if (vt::num_threads() != threads) vt::set_num_threads(threads);
+        body();
+      },
+      work, unit);
 }
 
 /// Numbers between −1 and 1 from a fixed generator.

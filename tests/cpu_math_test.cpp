@@ -39,11 +39,61 @@ template <class T>
 std::vector<T> special_values() {
   using L = std::numeric_limits<T>;
   std::vector<T> v;
-  for (T x : {T(0), L::denorm_min(), T(3) * L::denorm_min(), L::min() / 2, L::min(), T(1e-20), T(1e-9), T(0.125), T(0.3), T(0.5), T(0.625), T(0.7071),
-              T(0.75), T(0.875), std::nextafter(T(1), T(0)), T(1), std::nextafter(T(1), T(2)), T(1.5), T(2), T(2.5), T(3), T(4), T(7), T(8), T(9.5),
-              T(10), T(26), T(27.3), T(50), T(88.5), T(88.8), T(100), T(103.9), T(127), T(128), T(149), T(150), T(709.7), T(709.8), T(745), T(746),
-              T(1023.5), T(1e5), T(1.0001e5), T(1e6), T(1.0001e6), T(16777216), T(16777217.0), T(1e9), T(9007199254740993.0), T(1e19), T(1e30),
-              L::max() / 2, L::max(), L::infinity()})
+  for (T x : {T(0),
+              L::denorm_min(),
+              T(3) * L::denorm_min(),
+              L::min() / 2,
+              L::min(),
+              T(1e-20),
+              T(1e-9),
+              T(0.125),
+              T(0.3),
+              T(0.5),
+              T(0.625),
+              T(0.7071),
+              T(0.75),
+              T(0.875),
+              std::nextafter(T(1), T(0)),
+              T(1),
+              std::nextafter(T(1), T(2)),
+              T(1.5),
+              T(2),
+              T(2.5),
+              T(3),
+              T(4),
+              T(7),
+              T(8),
+              T(9.5),
+              T(10),
+              T(26),
+              T(27.3),
+              T(50),
+              T(88.5),
+              T(88.8),
+              T(100),
+              T(103.9),
+              T(127),
+              T(128),
+              T(149),
+              T(150),
+              T(709.7),
+              T(709.8),
+              T(745),
+              T(746),
+              T(1023.5),
+              T(1e5),
+              T(1.0001e5),
+              T(1e6),
+              T(1.0001e6),
+              T(16777216),
+              T(16777217.0),
+              T(1e9),
+              T(9007199254740993.0),
+              T(1e19),
+              T(1e30),
+              L::max() / 2,
+              L::max(),
+              L::infinity()})
     v.push_back(x), v.push_back(-x);
   v.push_back(L::quiet_NaN());
   return v;
@@ -157,7 +207,8 @@ TEST_P(CpuMathTest, ALaneDoesNotSeeItsNeighbours) {
       kernels.run(std::string(f.name) + std::to_string(lanes), buffers, static_cast<std::int64_t>(x.size()));
     }
     for (std::size_t i = 0; i < x.size(); ++i)
-      ASSERT_TRUE(one[i] == eight[i] || (std::isnan(one[i]) && std::isnan(eight[i]))) << f.name << " of " << x[i] << ": " << one[i] << ", " << eight[i];
+      ASSERT_TRUE(one[i] == eight[i] || (std::isnan(one[i]) && std::isnan(eight[i])))
+          << f.name << " of " << x[i] << ": " << one[i] << ", " << eight[i];
   }
 }
 

@@ -90,8 +90,9 @@ TEST(CustomJvp, WrongRules) {
                                     [](std::tuple<Tensor> a, std::tuple<Tensor> t) { return std::pair(std::get<0>(a), vt::sum(std::get<0>(t))); });
   vt_test::expect_error([&] { vt::grad(value)(x); }, vt::ErrorKind::shape, {"vt::custom_jvp", "f64[2]", "f64[]"});
   const auto captures = [](Tensor w) {
-    const auto f = vt::custom_jvp([w](Tensor a) { return vt::sum(a * w); },
-                                  [](std::tuple<Tensor> a, std::tuple<Tensor> t) { return std::pair(vt::sum(std::get<0>(a)), vt::sum(std::get<0>(t))); });
+    const auto f =
+        vt::custom_jvp([w](Tensor a) { return vt::sum(a * w); },
+                       [](std::tuple<Tensor> a, std::tuple<Tensor> t) { return std::pair(vt::sum(std::get<0>(a)), vt::sum(std::get<0>(t))); });
     return f(w + 1.0);
   };
   vt_test::expect_error([&] { vt::grad(captures)(x); }, vt::ErrorKind::transform, {"vt::custom_jvp", "captures f64[2]", "pass it as an argument"});
@@ -104,8 +105,7 @@ TEST(CustomJvp, WrongRules) {
 
 /// x³ whose cotangent is said to be 10x · ct, with x and a constant saved.
 auto lying_cube_backward() {
-  return vt::custom_vjp([](Tensor x) { return x * x * x; },
-                        [](Tensor x) { return std::pair(x * x * x, std::pair(x, Tensor(10.0))); },
+  return vt::custom_vjp([](Tensor x) { return x * x * x; }, [](Tensor x) { return std::pair(x * x * x, std::pair(x, Tensor(10.0))); },
                         [](std::pair<Tensor, Tensor> saved, Tensor ct) { return saved.second * saved.first * ct; });
 }
 
@@ -154,16 +154,18 @@ TEST(CustomVjp, ABackwardThatIsNotLinearServesReverseModeOnly) {
                                       [](std::tuple<>, Tensor ct) { return vt::clip(ct, -1.0, 1.0); });
   expect_close(vt::grad([&](Tensor x) { return vt::sum(5.0 * clipped(x)); })(vt::tensor({1.0, 2.0})), vt::tensor({1.0, 1.0}));
   expect_close(vt::vmap(vt::grad([&](Tensor x) { return 0.5 * clipped(x); }))(vt::tensor({1.0, 2.0})), vt::tensor({0.5, 0.5}));
-  vt_test::expect_error([&] { vt::jvp(clipped, std::tuple(vt::tensor(1.0)), std::tuple(vt::tensor(1.0))); }, vt::ErrorKind::transform, {"not linear"});
+  vt_test::expect_error([&] { vt::jvp(clipped, std::tuple(vt::tensor(1.0)), std::tuple(vt::tensor(1.0))); }, vt::ErrorKind::transform,
+                        {"not linear"});
 }
 
 TEST(CustomVjp, TreesAndIntegers) {
   // Rows of a table; its cotangent is tripled.
-  const auto rows = vt::custom_vjp([](Tensor table, Tensor index) { return vt::take(table, index, 0); },
-                                   [](Tensor table, Tensor index) { return std::pair(vt::take(table, index, 0), std::pair(vt::zeros_like(table), index)); },
-                                   [](std::pair<Tensor, Tensor> saved, Tensor ct) {
-                                     return std::tuple(3.0 * vt::index_add(saved.first, saved.second, ct), vt::zeros_like(saved.second));
-                                   });
+  const auto rows =
+      vt::custom_vjp([](Tensor table, Tensor index) { return vt::take(table, index, 0); },
+                     [](Tensor table, Tensor index) { return std::pair(vt::take(table, index, 0), std::pair(vt::zeros_like(table), index)); },
+                     [](std::pair<Tensor, Tensor> saved, Tensor ct) {
+                       return std::tuple(3.0 * vt::index_add(saved.first, saved.second, ct), vt::zeros_like(saved.second));
+                     });
   const Tensor table = vt::tensor({{1.0, 2.0}, {3.0, 4.0}, {5.0, 6.0}}), index = vt::tensor({2, 0, 2});
   expect_close(vt::grad([&](Tensor t) { return vt::sum(rows(t, index)); })(table), vt::tensor({{3.0, 3.0}, {0.0, 0.0}, {6.0, 6.0}}));
   // Two results in a tuple, two arguments.
@@ -184,9 +186,10 @@ TEST(CustomVjp, TreesAndIntegers) {
 }
 
 TEST(CustomVjp, WrongBackward) {
-  const auto f = vt::custom_vjp([](Tensor x) { return vt::sum(x); }, [](Tensor x) { return std::pair(vt::sum(x), x); },
-                                [](Tensor, Tensor ct) { return ct; });
-  vt_test::expect_error([&] { vt::grad(f)(vt::tensor({1.0, 2.0})); }, vt::ErrorKind::shape, {"vt::custom_vjp", "backward", "f64[]", "f64[2]", "custom_rules_test.cpp"});
+  const auto f =
+      vt::custom_vjp([](Tensor x) { return vt::sum(x); }, [](Tensor x) { return std::pair(vt::sum(x), x); }, [](Tensor, Tensor ct) { return ct; });
+  vt_test::expect_error([&] { vt::grad(f)(vt::tensor({1.0, 2.0})); }, vt::ErrorKind::shape,
+                        {"vt::custom_vjp", "backward", "f64[]", "f64[2]", "custom_rules_test.cpp"});
 }
 
 // --- custom_vmap -----------------------------------------------------------------------------------------------------

@@ -85,7 +85,8 @@ TEST_F(Epilogues, TransposedOperands) {
       const Tensor b = quarters(d, {n}, 3);
       expect_fused(run([](S t) -> Tensors { return {matmul(transpose(t[0]), t[1]) - t[2]}; }, {quarters(d, {k, m}, 1), quarters(d, {k, n}, 2), b}));
       expect_fused(run([](S t) -> Tensors { return {matmul(t[0], transpose(t[1])) - t[2]}; }, {quarters(d, {m, k}, 1), quarters(d, {n, k}, 2), b}));
-      expect_fused(run([](S t) -> Tensors { return {matmul(transpose(t[0]), transpose(t[1])) - t[2]}; }, {quarters(d, {k, m}, 1), quarters(d, {n, k}, 2), b}));
+      expect_fused(
+          run([](S t) -> Tensors { return {matmul(transpose(t[0]), transpose(t[1])) - t[2]}; }, {quarters(d, {k, m}, 1), quarters(d, {n, k}, 2), b}));
     }
 }
 
@@ -109,7 +110,8 @@ TEST_F(Epilogues, ConversionsAndOtherDtypes) {
 
 TEST_F(Epilogues, CostlyFunctionsAndRowReductions) {
   const vt_test::Tolerance few{.ulps = 16};
-  const Tensor x = vt_test::random_tensor(f32, {130, 140}, -0.1, 0.1, 1), w = vt_test::random_tensor(f32, {140, 150}, -1, 1, 2), b = vt_test::random_tensor(f32, {150}, 3);
+  const Tensor x = vt_test::random_tensor(f32, {130, 140}, -0.1, 0.1, 1), w = vt_test::random_tensor(f32, {140, 150}, -1, 1, 2),
+               b = vt_test::random_tensor(f32, {150}, 3);
   const vt_test::Tolerance sums{.relative = 1e-5, .absolute = 1e-5};
   expect_fused(run([](S t) -> Tensors { return {tanh(matmul(t[0], t[1]) + t[2])}; }, {x, w, b}, sums));
   expect_fused(run([](S t) -> Tensors { return {softmax(matmul(t[0], t[1]) + t[2])}; }, {x, w, b}, sums));
@@ -121,16 +123,27 @@ TEST_F(Epilogues, CostlyFunctionsAndRowReductions) {
 TEST_F(Epilogues, ResultIsKeptForOthers) {
   const Tensor x = quarters(f32, {50, 60}, 1), w = quarters(f32, {60, 70}, 2), v = quarters(f32, {70, 30}, 3);
   // The product itself is a result, too.
-  expect_fused(run([](S t) -> Tensors { const Tensor p = matmul(t[0], t[1]); return {p, p + 1}; }, {x, w}));
+  expect_fused(run(
+      [](S t) -> Tensors {
+        const Tensor p = matmul(t[0], t[1]);
+        return {p, p + 1};
+      },
+      {x, w}));
   // … or is multiplied again.
-  const Ran again = run([](S t) -> Tensors { const Tensor p = matmul(t[0], t[1]); return {relu(p), matmul(p, t[2])}; }, {x, w, v});
+  const Ran again = run(
+      [](S t) -> Tensors {
+        const Tensor p = matmul(t[0], t[1]);
+        return {relu(p), matmul(p, t[2])};
+      },
+      {x, w, v});
   EXPECT_EQ(again.stats.launches, 0u) << again.text;
   EXPECT_EQ(again.stats.matrix_products, 2u);
   EXPECT_EQ(again.stats.product_epilogues, 1u);
 }
 
 TEST_F(Epilogues, ChainsOfLayers) {
-  const Tensor x = quarters(f32, {64, 40}, 1), w = quarters(f32, {40, 48}, 2), b = quarters(f32, {48}, 3), v = quarters(f32, {48, 10}, 4), c = quarters(f32, {10}, 5);
+  const Tensor x = quarters(f32, {64, 40}, 1), w = quarters(f32, {40, 48}, 2), b = quarters(f32, {48}, 3), v = quarters(f32, {48, 10}, 4),
+               c = quarters(f32, {10}, 5);
   expect_fused(run([](S t) -> Tensors { return {matmul(relu(matmul(t[0], t[1]) + t[2]), t[3]) + t[4]}; }, {x, w, b, v, c}), 2);
   // A kernel that reads two products belongs to the later one.
   const Ran two = run([](S t) -> Tensors { return {matmul(t[0], t[1]) + matmul(t[0] + 1, t[1])}; }, {x, w});
@@ -142,9 +155,25 @@ TEST_F(Epilogues, ChainsOfLayers) {
 TEST_F(Epilogues, OperandsAreNotWrittenOver) {
   for (int n : {12, 40, 200}) {
     const Tensor x = quarters(f32, {n, n}, 1);
-    run([](S t) -> Tensors { const Tensor y = t[0] * 0.5f + 1; return {relu(matmul(y, y) + y)}; }, {x});
-    run([](S t) -> Tensors { const Tensor y = cumsum(t[0], 0); return {matmul(y, y) * 0.25f - y}; }, {x});
-    run([](S t) -> Tensors { Tensor y = t[0]; for (int i = 0; i < 4; ++i) y = relu(matmul(y, transpose(y)) * 0.0078125f) + y; return {y}; }, {x}, {.relative = 1e-5, .absolute = 1e-5});
+    run(
+        [](S t) -> Tensors {
+          const Tensor y = t[0] * 0.5f + 1;
+          return {relu(matmul(y, y) + y)};
+        },
+        {x});
+    run(
+        [](S t) -> Tensors {
+          const Tensor y = cumsum(t[0], 0);
+          return {matmul(y, y) * 0.25f - y};
+        },
+        {x});
+    run(
+        [](S t) -> Tensors {
+          Tensor y = t[0];
+          for (int i = 0; i < 4; ++i) y = relu(matmul(y, transpose(y)) * 0.0078125f) + y;
+          return {y};
+        },
+        {x}, {.relative = 1e-5, .absolute = 1e-5});
   }
 }
 

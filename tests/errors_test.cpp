@@ -56,9 +56,11 @@ TEST(Errors, element_wise) {
   expect("empty Tensor", {ErrorKind::value, {"empty Tensor"}, [] { vt::sin(Tensor()); }});
   expect("empty Tensor on the right", {ErrorKind::value, {"empty Tensor"}, [] { f({2}) * Tensor(); }});
   expect("number that wraps", {ErrorKind::dtype, {"vt::add", "300 does not fit the u8", "u8[2]"}, [] { vt::ones({2}, vt::u8) + 300; }});
-  expect("number that no dtype 32 bits wide holds", {ErrorKind::dtype, {"vt::where", "1099511627776", "i32[2]"}, [] { vt::where(true, ints({2}), 1LL << 40); }});
+  expect("number that no dtype 32 bits wide holds",
+         {ErrorKind::dtype, {"vt::where", "1099511627776", "i32[2]"}, [] { vt::where(true, ints({2}), 1LL << 40); }});
   expect("unsigned beside a negative number", {ErrorKind::dtype, {"vt::greater", "-1 does not fit the u8"}, [] { vt::ones({2}, vt::u8) > -1; }});
-  expect("clip to what the dtype cannot hold", {ErrorKind::dtype, {"vt::minimum", "200 does not fit the i8"}, [] { vt::clip(vt::ones({2}, vt::i8), -128, 200); }});
+  expect("clip to what the dtype cannot hold",
+         {ErrorKind::dtype, {"vt::minimum", "200 does not fit the i8"}, [] { vt::clip(vt::ones({2}, vt::i8), -128, 200); }});
   expect("broadcast_to", {ErrorKind::shape, {"vt::broadcast_to", "f32[3]", "[2,4]"}, [] { vt::broadcast_to(f({3}), {2, 4}); }});
 }
 
@@ -66,9 +68,9 @@ TEST(Errors, making_and_reading) {
   expect("values and shape", {ErrorKind::shape, {"vt::tensor", "3 values", "[2,2]"}, [] { vt::tensor(std::vector<double>{1, 2, 3}, {2, 2}); }});
   expect("ragged braces", {ErrorKind::shape, {"vt::tensor", "different lengths"}, [] { vt::tensor({{1.0, 2.0}, {3.0}}); }});
   expect("borrow", {ErrorKind::shape, {"vt::borrow", "2 values", "[3]"}, [] {
-           static float p[2];
-           vt::borrow(std::span<float>(p, 2), {3});
-         }});
+                      static float p[2];
+                      vt::borrow(std::span<float>(p, 2), {3});
+                    }});
   expect("negative extent", {ErrorKind::shape, {"vt::zeros", "[2,-1]"}, [] { vt::zeros({2, -1}); }});
   expect("item of many", {ErrorKind::shape, {"vt::Tensor::item", "f32[3]", "3 elements"}, [] { f({3}).item<float>(); }});
   expect("data of another type", {ErrorKind::dtype, {"vt::Tensor::data", "f64", "f32[3]"}, [] { f({3}).data<double>(); }});
@@ -76,7 +78,8 @@ TEST(Errors, making_and_reading) {
   expect("zero step", {ErrorKind::value, {"vt::arange", "step"}, [] { vt::arange(0, 5, 0); }});
   expect("no CUDA", {ErrorKind::backend, {"vt::Tensor::to", "CUDA"}, [] { f({2}).to(vt::cuda(0)); }});
   expect("out of memory", {ErrorKind::memory, {"bytes"}, [] { vt::zeros({1LL << 45}).eval(); }});
-  expect("out of memory when compiled", {ErrorKind::memory, {"bytes"}, [] { vt::jit([](Tensor a) { return vt::broadcast_to(a, {1LL << 45, 2}) + 1; })(f({2})); }});
+  expect("out of memory when compiled",
+         {ErrorKind::memory, {"bytes"}, [] { vt::jit([](Tensor a) { return vt::broadcast_to(a, {1LL << 45, 2}) + 1; })(f({2})); }});
   expect("negative extents of values", {ErrorKind::shape, {"vt::tensor", "[-1,-2]"}, [] { vt::tensor(std::vector<double>{1, 2}, {-1, -2}); }});
   expect("ragged braces of mixed numbers", {ErrorKind::shape, {"vt::tensor", "different lengths"}, [] { vt::tensor({{1.0, 2}, {3}}); }});
   expect("overflowing size", {ErrorKind::shape, {"[4611686018427387904,8]"}, [] { vt::zeros({1LL << 62, 8}).eval(); }});
@@ -91,7 +94,8 @@ TEST(Errors, reductions_and_scans) {
   expect("argmax axis", {ErrorKind::shape, {"vt::argmax", "axis -3"}, [] { vt::argmax(f({2, 2}), -3); }});
   expect("scan axis", {ErrorKind::shape, {"vt::cumsum", "axis 1", "f32[4]"}, [] { vt::cumsum(f({4}), 1); }});
   expect("scan of a scalar", {ErrorKind::shape, {"vt::cumsum", "f32[]"}, [] { vt::cumsum(f({}), 0); }});
-  expect("reduce with a wrong body", {ErrorKind::shape, {"vt::reduce"}, [] { vt::reduce([](Tensor a, Tensor) { return vt::stack({a, a}); }, 0.0, f({3})); }});
+  expect("reduce with a wrong body",
+         {ErrorKind::shape, {"vt::reduce"}, [] { vt::reduce([](Tensor a, Tensor) { return vt::stack({a, a}); }, 0.0, f({3})); }});
 }
 
 TEST(Errors, shapes) {
@@ -124,7 +128,8 @@ TEST(Errors, indices) {
   expect("index_update", {ErrorKind::shape, {"vt::index_update", "f32[4]"}, [] { vt::index_update(f({4}), ints({2}), f({3})); }});
   expect("dynamic_slice", {ErrorKind::shape, {"vt::dynamic_slice", "f32[4]", "[5]"}, [] { vt::dynamic_slice(f({4}), {Tensor(0)}, {5}); }});
   expect("dynamic_slice starts", {ErrorKind::shape, {"vt::dynamic_slice", "f32[4,4]"}, [] { vt::dynamic_slice(f({4, 4}), {Tensor(0)}, {2, 2}); }});
-  expect("dynamic_update_slice", {ErrorKind::shape, {"vt::dynamic_update_slice", "f32[4]", "f32[6]"}, [] { vt::dynamic_update_slice(f({4}), f({6}), {Tensor(0)}); }});
+  expect("dynamic_update_slice",
+         {ErrorKind::shape, {"vt::dynamic_update_slice", "f32[4]", "f32[6]"}, [] { vt::dynamic_update_slice(f({4}), f({6}), {Tensor(0)}); }});
   expect("one_hot of floats", {ErrorKind::dtype, {"vt::one_hot", "f32[2]"}, [] { vt::one_hot(f({2}), 3); }});
   expect("segment ids", {ErrorKind::shape, {"vt::segment_sum", "f32[4]", "i32[3]"}, [] { vt::segment_sum(f({4}), ints({3}), 2); }});
   expect("slice of no step", {ErrorKind::value, {"step"}, [] { f({4})[vt::slice(0, 4, 0)]; }});
@@ -134,7 +139,9 @@ TEST(Errors, contractions) {
   expect("matmul", {ErrorKind::shape, {"vt::matmul", "inner sizes differ", "f32[3,4]", "f32[5,6]"}, [] { vt::matmul(f({3, 4}), f({5, 6})); }});
   expect("matmul of scalars", {ErrorKind::shape, {"vt::matmul", "f32[]"}, [] { vt::matmul(f({}), f({2})); }});
   expect("matmul batch", {ErrorKind::shape, {"vt::matmul", "f32[2,3,4]", "f32[5,4,6]"}, [] { vt::matmul(f({2, 3, 4}), f({5, 4, 6})); }});
-  expect("dot_general", {ErrorKind::shape, {"vt::dot_general", "f32[2,3]"}, [] { vt::dot_general(f({2, 3}), f({3, 2}), {.lhs_contract = {1}, .rhs_contract = {1}}); }});
+  expect("dot_general", {ErrorKind::shape, {"vt::dot_general", "f32[2,3]"}, [] {
+                           vt::dot_general(f({2, 3}), f({3, 2}), {.lhs_contract = {1}, .rhs_contract = {1}});
+                         }});
   expect("tensordot", {ErrorKind::shape, {"vt::tensordot", "f32[2]"}, [] { vt::tensordot(f({2}), f({2}), 2); }});
   expect("einsum labels", {ErrorKind::shape, {"vt::einsum", "ij,jk->ik"}, [] { vt::einsum("ij,jk->ik", f({2, 3}), f({4, 5})); }});
   expect("einsum operands", {ErrorKind::value, {"vt::einsum"}, [] { vt::einsum("ij,jk->ik", f({2, 3})); }});
@@ -148,24 +155,32 @@ TEST(Errors, vmap) {
   expect("sizes of lanes", {ErrorKind::shape, {"vt::vmap", "argument 0", "argument 1", "3", "4"}, [&] { vt::vmap(add)(f({3}), f({4})); }});
   expect("axis", {ErrorKind::shape, {"vt::vmap", "argument 1", "axis 1", "f32[3]"}, [&] { vt::vmap(add, {.in_axes = {0, 1}})(f({3}), f({3})); }});
   expect("scalar argument", {ErrorKind::shape, {"vt::vmap", "argument 1", "f32[]"}, [&] { vt::vmap(add)(f({3}), f({})); }});
-  expect("entries", {ErrorKind::tree, {"vt::vmap", "in_axes", "3 entries", "2 arguments"}, [&] { vt::vmap(add, {.in_axes = {0, 0, 0}})(f({3}), f({3})); }});
+  expect("entries",
+         {ErrorKind::tree, {"vt::vmap", "in_axes", "3 entries", "2 arguments"}, [&] { vt::vmap(add, {.in_axes = {0, 0, 0}})(f({3}), f({3})); }});
   expect("nothing mapped", {ErrorKind::shape, {"vt::vmap", "axis_size"}, [&] { vt::vmap(add, {.in_axes = vt::unmapped})(f({3}), f({3})); }});
   expect("axis_size", {ErrorKind::shape, {"vt::vmap", "axis_size", "5"}, [&] { vt::vmap(add, {.axis_size = 5})(f({3}), f({3})); }});
-  expect("path inside a tree",
-         {ErrorKind::tree, {"vt::vmap", "argument 0", "[1]"}, [] {
-            vt::vmap([](std::pair<Tensor, Tensor> p) { return p.first; }, {.in_axes = {{0, {0, 1}}}})(std::pair(f({3}), f({3})));
-          }});
+  expect("path inside a tree", {ErrorKind::tree, {"vt::vmap", "argument 0", "[1]"}, [] {
+                                  vt::vmap([](std::pair<Tensor, Tensor> p) { return p.first; },
+                                           {.in_axes = {{0, {0, 1}}}})(std::pair(f({3}), f({3})));
+                                }});
   expect("list for a pair", {ErrorKind::tree, {"vt::vmap", "argument 0", "2 parts", "3"}, [] {
-           vt::vmap([](std::pair<Tensor, Tensor> p) { return p.first; }, {.in_axes = {{0, 0, 0}}})(std::pair(f({3}), f({3})));
-         }});
+                               vt::vmap([](std::pair<Tensor, Tensor> p) { return p.first; }, {.in_axes = {{0, 0, 0}}})(std::pair(f({3}), f({3})));
+                             }});
   expect("out_axes", {ErrorKind::shape, {"vt::vmap", "out_axes", "3"}, [] { vt::vmap([](Tensor a) { return a; }, {.out_axes = 3})(f({3, 2})); }});
-  expect("unmapped result", {ErrorKind::transform, {"vt::vmap", "unmapped", "result"}, [] { vt::vmap([](Tensor a) { return a; }, {.out_axes = vt::unmapped})(f({3})); }});
+  expect("unmapped result", {ErrorKind::transform, {"vt::vmap", "unmapped", "result"}, [] {
+                               vt::vmap([](Tensor a) { return a; }, {.out_axes = vt::unmapped})(f({3}));
+                             }});
   expect("out_axes of a pair", {ErrorKind::tree, {"out_axes", "result", "2 parts"}, [] {
-           vt::vmap([](Tensor a) { return std::pair(a, a); }, {.out_axes = {0, 0, 0}})(f({3}));
-         }});
-  expect("value", {ErrorKind::tracer, {"not known under vt::vmap", "f32[]", "vt::where"}, [] { vt::vmap([](Tensor a) { return a.item<float>() > 0 ? a : -a; })(f({3})); }});
-  expect("truth", {ErrorKind::tracer, {"not known under vt::vmap", "bool[]"}, [] { vt::vmap([](Tensor a) { return a > 0.0 ? a : -a; })(f({3})); }, false});
-  expect("per-lane shapes in messages", {ErrorKind::shape, {"vt::matmul", "f32[3,4]", "f32[5,6]"}, [] { vt::vmap([](Tensor a, Tensor b) { return vt::matmul(a, b); })(f({7, 3, 4}), f({7, 5, 6})); }});
+                                  vt::vmap([](Tensor a) { return std::pair(a, a); }, {.out_axes = {0, 0, 0}})(f({3}));
+                                }});
+  expect("value", {ErrorKind::tracer, {"not known under vt::vmap", "f32[]", "vt::where"}, [] {
+                     vt::vmap([](Tensor a) { return a.item<float>() > 0 ? a : -a; })(f({3}));
+                   }});
+  expect("truth",
+         {ErrorKind::tracer, {"not known under vt::vmap", "bool[]"}, [] { vt::vmap([](Tensor a) { return a > 0.0 ? a : -a; })(f({3})); }, false});
+  expect("per-lane shapes in messages", {ErrorKind::shape, {"vt::matmul", "f32[3,4]", "f32[5,6]"}, [] {
+                                           vt::vmap([](Tensor a, Tensor b) { return vt::matmul(a, b); })(f({7, 3, 4}), f({7, 5, 6}));
+                                         }});
   expect("negative lanes", {ErrorKind::value, {"vt::pfor", "-1"}, [] { vt::pfor([](Tensor i) { return i; }, -1); }});
 }
 
@@ -176,61 +191,75 @@ TEST(Errors, derivatives) {
   expect("integer argument", {ErrorKind::dtype, {"vt::grad", "i32[3]", "argument 0"}, [&] { vt::grad(total)(ints({3})); }});
   expect("integer result", {ErrorKind::dtype, {"vt::grad", "i32[]"}, [] { vt::grad([](Tensor a) { return vt::argmax(a); })(f({3})); }});
   expect("tangent shape", {ErrorKind::shape, {"vt::jvp", "f32[3]", "f32[2]"}, [&] { vt::jvp(id, std::tuple(f({3})), std::tuple(f({2}))); }});
-  expect("tangent dtype", {ErrorKind::dtype, {"vt::jvp", "f32[3]", "f64[3]"}, [&] { vt::jvp(id, std::tuple(f({3})), std::tuple(vt::ones({3}, vt::f64))); }});
+  expect("tangent dtype",
+         {ErrorKind::dtype, {"vt::jvp", "f32[3]", "f64[3]"}, [&] { vt::jvp(id, std::tuple(f({3})), std::tuple(vt::ones({3}, vt::f64))); }});
   expect("tangent count", {ErrorKind::tree, {"vt::jvp", "1", "2"}, [&] { vt::jvp(id, std::tuple(f({3})), std::tuple(f({3}), f({3}))); }});
   expect("cotangent shape", {ErrorKind::shape, {"vt::vjp", "f32[3]", "f32[4]"}, [&] { vt::vjp(id, f({3})).second(f({4})); }});
   expect("push shape", {ErrorKind::shape, {"vt::linearize", "f32[3]", "f32[4]"}, [&] { vt::linearize(id, f({3})).second(f({4})); }, false});
   expect("jacobian of integers", {ErrorKind::dtype, {"vt::jacobian", "i32[3]"}, [&] { vt::jacobian(id)(ints({3})); }});
   expect("hessian of integers", {ErrorKind::dtype, {"vt::hessian", "i32[3]"}, [&] { vt::hessian(total)(ints({3})); }});
-  expect("value under linear", {ErrorKind::tracer, {"not known", "vt::jit"}, [] { vt::jit([](Tensor a) { return vt::grad([](Tensor b) { return b.item<float>() > 0 ? b : -b; })(a); })(f({})); }});
+  expect("value under linear", {ErrorKind::tracer, {"not known", "vt::jit"}, [] {
+                                  vt::jit([](Tensor a) { return vt::grad([](Tensor b) { return b.item<float>() > 0 ? b : -b; })(a); })(f({}));
+                                }});
 }
 
 TEST(Errors, tracers) {
-  expect("value under jit", {ErrorKind::tracer, {"not known under vt::jit", "f32[2]"}, [] { vt::jit([](Tensor a) { return a * a.to_vector<float>()[0]; })(f({2})); }});
+  expect("value under jit",
+         {ErrorKind::tracer, {"not known under vt::jit", "f32[2]"}, [] { vt::jit([](Tensor a) { return a * a.to_vector<float>()[0]; })(f({2})); }});
   expect("kept after vmap", {ErrorKind::tracer, {"after its trace ended"}, [] {
-           vt::vmap([](Tensor a) { return kept = a * 2.0; })(f({3}));
-           kept + 1.0;
-         }});
+                               vt::vmap([](Tensor a) { return kept = a * 2.0; })(f({3}));
+                               kept + 1.0;
+                             }});
   expect("kept after jit", {ErrorKind::tracer, {"after its trace ended"}, [] {
-           vt::jit([](Tensor a) { return kept = a * 2.0; })(f({3}));
-           vt::sum(kept).item<float>();
-         }});
+                              vt::jit([](Tensor a) { return kept = a * 2.0; })(f({3}));
+                              vt::sum(kept).item<float>();
+                            }});
   expect("read after grad", {ErrorKind::tracer, {"after its trace ended"}, [] {
-           vt::grad([](Tensor a) { return kept = vt::sum(a * 2.0); })(f({3}));
-           kept.item<float>();
-         }});
+                               vt::grad([](Tensor a) { return kept = vt::sum(a * 2.0); })(f({3}));
+                               kept.item<float>();
+                             }});
   expect("kept and used in another trace", {ErrorKind::tracer, {"after its trace ended"}, [] {
-           vt::vmap([](Tensor a) { return kept = a * 2.0; })(f({3}));
-           vt::vmap([](Tensor a) { return a + kept; })(f({3}));
-         }});
+                                              vt::vmap([](Tensor a) { return kept = a * 2.0; })(f({3}));
+                                              vt::vmap([](Tensor a) { return a + kept; })(f({3}));
+                                            }});
   expect("on another thread", {ErrorKind::tracer, {"another thread"}, [] {
-           vt::vmap([](Tensor a) {
-             std::string message;
-             std::thread([&] {
-               try {
-                 a + 1.0;
-               } catch (const vt::Error& e) {
-                 message = e.what();
-               }
-             }).join();
-             if (!message.empty()) throw vt::Error(ErrorKind::tracer, message);
-             return a;
-           })(f({3}));
-         }});
+                                 vt::vmap([](Tensor a) {
+                                   std::string message;
+                                   std::thread([&] {
+                                     try {
+                                       a + 1.0;
+                                     } catch (const vt::Error& e) {
+                                       message = e.what();
+                                     }
+                                   }).join();
+                                   if (!message.empty()) throw vt::Error(ErrorKind::tracer, message);
+                                   return a;
+                                 })(f({3}));
+                               }});
   expect("abstract value", {ErrorKind::tracer, {"after its trace ended"}, [] { vt::eval_shape([](Tensor a) { return a; }, f({3})) + 1.0; }});
   expect("empty result", {ErrorKind::tree, {"vt::jit", "result 0", "empty Tensor"}, [] { vt::jit([](Tensor) { return Tensor(); })(f({3})); }, false});
   kept = Tensor();
 }
 
 TEST(Errors, trees_and_rules) {
-  expect("tree_map", {ErrorKind::tree, {"vt::tree_map", "2", "1"}, [] { vt::tree_map([](Tensor a, Tensor b) { return a + b; }, std::vector{f({}), f({})}, std::vector{f({})}); }, false});
-  expect("custom_vjp", {ErrorKind::tree, {"vt::custom_vjp", "1", "2"}, [] {
-           auto g = vt::custom_vjp([](Tensor a, Tensor b) { return a * b; }, [](Tensor a, Tensor b) { return std::pair(a * b, std::tuple(a, b)); },
-                                   [](std::tuple<Tensor, Tensor> r, Tensor c) { return c * std::get<0>(r); });
-           vt::grad([&](Tensor a, Tensor b) { return g(a, b); })(f({}), f({}));
-         }, false});
-  expect("graph arguments", {ErrorKind::tree, {"vt::Graph", "1"}, [] { vt::make_graph([](Tensor a, Tensor b) { return a + b; })(f({2}), f({2}))(std::vector{f({2})}); }});
-  expect("graph argument shape", {ErrorKind::shape, {"vt::Graph", "f32[3]", "f32[2]"}, [] { vt::make_graph([](Tensor a) { return a; })(f({2}))(std::vector{f({3})}); }});
+  expect("tree_map", {ErrorKind::tree,
+                      {"vt::tree_map", "2", "1"},
+                      [] { vt::tree_map([](Tensor a, Tensor b) { return a + b; }, std::vector{f({}), f({})}, std::vector{f({})}); },
+                      false});
+  expect("custom_vjp", {ErrorKind::tree,
+                        {"vt::custom_vjp", "1", "2"},
+                        [] {
+                          auto g = vt::custom_vjp([](Tensor a, Tensor b) { return a * b; },
+                                                  [](Tensor a, Tensor b) { return std::pair(a * b, std::tuple(a, b)); },
+                                                  [](std::tuple<Tensor, Tensor> r, Tensor c) { return c * std::get<0>(r); });
+                          vt::grad([&](Tensor a, Tensor b) { return g(a, b); })(f({}), f({}));
+                        },
+                        false});
+  expect("graph arguments", {ErrorKind::tree, {"vt::Graph", "1"}, [] {
+                               vt::make_graph([](Tensor a, Tensor b) { return a + b; })(f({2}), f({2}))(std::vector{f({2})});
+                             }});
+  expect("graph argument shape",
+         {ErrorKind::shape, {"vt::Graph", "f32[3]", "f32[2]"}, [] { vt::make_graph([](Tensor a) { return a; })(f({2}))(std::vector{f({3})}); }});
 }
 
 }  // namespace

@@ -12,8 +12,8 @@
 namespace {
 
 using vt::Tensor;
-using vt_test::RandomProgram;
 using vt_test::random_tensor;
+using vt_test::RandomProgram;
 
 std::uint64_t environment(const char* name, std::uint64_t otherwise) {
   const char* text = std::getenv(name);
@@ -68,7 +68,8 @@ void vmap_equals_loop(const Case& c) {
   const Tensor x = vt::stack(xs), y = vt::stack(ys, -1);
   EXPECT_TRUE(vt_test::all_close(vt::vmap(c.program, {.in_axes = {0, -1}})(x, y), vt::stack(both), rounding)) << "both mapped";
   EXPECT_TRUE(vt_test::all_close(vt::vmap(c.program, {.in_axes = {0, vt::unmapped}})(x, ys[0]), vt::stack(left), rounding)) << "left mapped";
-  EXPECT_TRUE(vt_test::all_close(vt::jit(vt::vmap(c.program, {.in_axes = {vt::unmapped, -1}}))(xs[0], y), vt::stack(right), rounding)) << "right mapped, jit";
+  EXPECT_TRUE(vt_test::all_close(vt::jit(vt::vmap(c.program, {.in_axes = {vt::unmapped, -1}}))(xs[0], y), vt::stack(right), rounding))
+      << "right mapped, jit";
 }
 
 void gradients_agree(const Case& c) {

@@ -127,7 +127,8 @@ TEST(GradFunctions, VmapOfGradIsTheLoop) {
     batched.insert(batched.begin() + 1, 3);  // lanes in the second axis
     const Tensor xs = vt_test::random_tensor(vt::f64, batched, row.low, row.high, 19);
     const auto loss = [&](Tensor v) { return vt::sum(vt::sin(row.f(v))); };
-    expect_close(vt::vmap(vt::grad(loss), {.in_axes = 1})(xs), vt_test::stack_loop([&](Tensor v) { return vt::grad(loss)(v); }, 1, xs), {.relative = 1e-12, .absolute = 1e-13});
+    expect_close(vt::vmap(vt::grad(loss), {.in_axes = 1})(xs), vt_test::stack_loop([&](Tensor v) { return vt::grad(loss)(v); }, 1, xs),
+                 {.relative = 1e-12, .absolute = 1e-13});
   }
 }
 
@@ -145,7 +146,8 @@ TEST(GradFunctions, NoNanWhereTheDerivativeExists) {
   expect_close(gradient([](Tensor x) { return vt::abs(x); }, vt::tensor({-1.0, 0.0, 1.0})), vt::tensor({-1.0, 0.0, 1.0}));
   expect_close(gradient([](Tensor x) { return vt::elu(x); }, vt::tensor({-1000.0, 1000.0})), vt::tensor({0.0, 1.0}));
   expect_close(gradient([](Tensor x) { return vt::hypot(x, 1.0); }, vt::tensor({0.0})), vt::tensor({0.0}));
-  expect_close(gradient([](Tensor x) { return vt::where(x > 0.0, vt::log(vt::where(x > 0.0, x, 1.0)), 0.0); }, vt::tensor({0.0, 2.0})), vt::tensor({0.0, 0.5}));
+  expect_close(gradient([](Tensor x) { return vt::where(x > 0.0, vt::log(vt::where(x > 0.0, x, 1.0)), 0.0); }, vt::tensor({0.0, 2.0})),
+               vt::tensor({0.0, 0.5}));
   expect_close(gradient([](Tensor x) { return vt::logaddexp(x, -inf); }, vt::tensor({1.0})), vt::tensor({1.0}));
 }
 

@@ -22,7 +22,6 @@ using Tensors = std::vector<Tensor>;
 
 // --- the derivatives under test, by their flat entry points ----------------------------------------------------------
 
-
 /// A GradCall with respect to all float arguments.
 struct Point {
   Tensors x;
@@ -135,7 +134,8 @@ Cases along_axis(double low, double high) {
   std::uint64_t seed = 150;
   for (bool reverse : {false, true}) {
     auto add = [&](const Shape& s, int axis) {
-      cases.push_back({s.str() + " along " + std::to_string(axis) + (reverse ? " reverse" : ""), make_params(CumulativeParams{axis, reverse}),
+      cases.push_back({s.str() + " along " + std::to_string(axis) + (reverse ? " reverse" : ""),
+                       make_params(CumulativeParams{axis, reverse}),
                        {spaced(s, low, high, 0.3, ++seed)}});
     };
     add({1}, 0);
@@ -256,13 +256,13 @@ Cases reduces() {
   // affine maps x ↦ p·x + q composed: associative, not commutative
   const GraphRef affine = body(
       [](std::span<const Tensor> a) {
-        return Tensors{emit(Op::mul, {}, {a[0], a[2]}, {}),
-                       emit(Op::add, {}, {emit(Op::mul, {}, {a[2], a[1]}, {}), a[3]}, {})};
+        return Tensors{emit(Op::mul, {}, {a[0], a[2]}, {}), emit(Op::add, {}, {emit(Op::mul, {}, {a[2], a[1]}, {}), a[3]}, {})};
       },
       2);
   std::uint64_t seed = 400;
   auto one = [&](const char* name, const GraphRef& f, double init, const Shape& s, const vt::Axes& axes) {
-    cases.push_back({std::string(name) + s.str() + axes.str(), make_params(ReduceParams{axes, f}), {random_of(s, 0.5, 1.5, ++seed), vt::tensor(init)}});
+    cases.push_back(
+        {std::string(name) + s.str() + axes.str(), make_params(ReduceParams{axes, f}), {random_of(s, 0.5, 1.5, ++seed), vt::tensor(init)}});
   };
   for (const GraphRef& f : {product, soft}) {
     const char* name = f == product ? "product " : "soft ";
@@ -274,7 +274,8 @@ Cases reduces() {
     one(name, f, 1.25, {2, 3}, {});
   }
   for (const Shape& s : {Shape{4}, Shape{3, 2}, Shape{2, 7}})
-    cases.push_back({"affine " + s.str(), make_params(ReduceParams{{s.rank() - 1}, affine}),
+    cases.push_back({"affine " + s.str(),
+                     make_params(ReduceParams{{s.rank() - 1}, affine}),
                      {random_of(s, 0.5, 1.5, ++seed), random_of(s, -1, 1, ++seed), vt::tensor(1.0), vt::tensor(0.5)}});
   return cases;
 }
@@ -374,7 +375,7 @@ const std::map<Op, Cases>& table() {
     t[Op::sub] = binary(-2, 2, -2, 2);
     t[Op::mul] = binary(-2, 2, -2, 2);
     t[Op::div] = binary(-2, 2, 0.5, 2);
-    t[Op::rem] = binary(4.4, 4.9, 1.3, 1.42)  /* quotients stay between 3 and 4 */;
+    t[Op::rem] = binary(4.4, 4.9, 1.3, 1.42) /* quotients stay between 3 and 4 */;
     for (Case& c : binary(-4.9, -4.4, 1.3, 1.42)) t[Op::rem].push_back(c);
     t[Op::pow] = binary(0.4, 2, -2, 2);
     for (double n : {-1.5, 0.0, 1.0, 2.0, 3.0, 0.5})
@@ -438,10 +439,35 @@ const std::map<Op, Cases>& table() {
 
 /// Ops whose derivative is zero or which have no float result; with operands, to see that it is.
 const std::vector<Op> piecewise_constant = {Op::sign, Op::floor, Op::ceil, Op::round, Op::trunc, Op::stop_gradient};
-const std::vector<Op> without_derivative = {
-    Op::input, Op::constant, Op::full, Op::iota, Op::is_finite, Op::is_nan, Op::is_inf, Op::not_, Op::popcount, Op::clz, Op::bitcast,
-    Op::nextafter, Op::eq, Op::ne, Op::lt, Op::le, Op::gt, Op::ge, Op::and_, Op::or_, Op::xor_, Op::shift_left, Op::shift_right_logical,
-    Op::shift_right_arithmetic, Op::threefry, Op::reduce_any, Op::reduce_all, Op::argmax, Op::argmin};
+const std::vector<Op> without_derivative = {Op::input,
+                                            Op::constant,
+                                            Op::full,
+                                            Op::iota,
+                                            Op::is_finite,
+                                            Op::is_nan,
+                                            Op::is_inf,
+                                            Op::not_,
+                                            Op::popcount,
+                                            Op::clz,
+                                            Op::bitcast,
+                                            Op::nextafter,
+                                            Op::eq,
+                                            Op::ne,
+                                            Op::lt,
+                                            Op::le,
+                                            Op::gt,
+                                            Op::ge,
+                                            Op::and_,
+                                            Op::or_,
+                                            Op::xor_,
+                                            Op::shift_left,
+                                            Op::shift_right_logical,
+                                            Op::shift_right_arithmetic,
+                                            Op::threefry,
+                                            Op::reduce_any,
+                                            Op::reduce_all,
+                                            Op::argmax,
+                                            Op::argmin};
 const std::vector<Op> with_sub_graphs = {Op::call, Op::custom_jvp, Op::custom_vjp, Op::custom_vmap, Op::checkpoint};  // custom_rules_test
 
 template <class F>
@@ -653,13 +679,17 @@ TEST(GradEdges, PowerAtZero) {
                                Tensors{vt::tensor(-2.0)}, Tensors{vt::tensor(1.0)}),
                         {vt::tensor(12.0)}, {.ulps = 2});
   for (double n : {0.0, 1.0, 2.0, 3.0})
-    vt_test::expect_close(jvp_of([n](std::span<const Tensor> a) { return Tensors{emit(Op::pow, {}, {a[0], vt::full({}, n)}, {})}; }, Tensors{vt::tensor(0.0)},
-                                 Tensors{vt::tensor(1.0)}),
+    vt_test::expect_close(jvp_of([n](std::span<const Tensor> a) { return Tensors{emit(Op::pow, {}, {a[0], vt::full({}, n)}, {})}; },
+                                 Tensors{vt::tensor(0.0)}, Tensors{vt::tensor(1.0)}),
                           {vt::tensor(n == 1 ? 1.0 : 0.0)});
   // ∂²/∂x∂y xʸ at y = 0 is 1/x.
-  const Flat dx = [&](std::span<const Tensor> y) { return jvp_of([&](std::span<const Tensor> a) { return Tensors{emit(Op::pow, {}, {a[0], y[0]}, {})}; }, Tensors{vt::tensor(2.0)}, Tensors{vt::tensor(1.0)}); };
+  const Flat dx = [&](std::span<const Tensor> y) {
+    return jvp_of([&](std::span<const Tensor> a) { return Tensors{emit(Op::pow, {}, {a[0], y[0]}, {})}; }, Tensors{vt::tensor(2.0)},
+                  Tensors{vt::tensor(1.0)});
+  };
   vt_test::expect_close(jvp_of(dx, Tensors{vt::tensor(0.0)}, Tensors{vt::tensor(1.0)}), {vt::tensor(0.5)}, {.ulps = 2});
-  vt_test::expect_close(jvp_of(apply(Op::integer_pow, make_params(IntegerPowParams{2})), Tensors{vt::tensor(0.0)}, Tensors{vt::tensor(1.0)}), {vt::tensor(0.0)});
+  vt_test::expect_close(jvp_of(apply(Op::integer_pow, make_params(IntegerPowParams{2})), Tensors{vt::tensor(0.0)}, Tensors{vt::tensor(1.0)}),
+                        {vt::tensor(0.0)});
 }
 
 TEST(GradEdges, RootsAtZero) {
@@ -711,8 +741,8 @@ TEST(GradEdges, OverwrittenElementsGetNothing) {
 TEST(GradEdges, TrigammaAgainstKnownValues) {
   const double pi = 3.14159265358979323846;
   const Tensors x = {vt::tensor({1.0, 0.5, 2.0, 10.0, -0.5, 1e6, 1e-4})};
-  const Tensor expected = vt::tensor({pi * pi / 6, pi * pi / 2, pi * pi / 6 - 1, 0.10516633568168574612, 8.9348022005446793094, 1.0000005000001666667e-06,
-                                      100000001.64469368});
+  const Tensor expected = vt::tensor(
+      {pi * pi / 6, pi * pi / 2, pi * pi / 6 - 1, 0.10516633568168574612, 8.9348022005446793094, 1.0000005000001666667e-06, 100000001.64469368});
   vt_test::expect_close(jvp_of(apply(Op::digamma), x, Tensors{one_like(x[0])})[0], expected, {.ulps = 16});
 }
 
@@ -747,7 +777,9 @@ TEST(GradEdges, WeakScalarsKeepTheDtypesOfOthers) {
   vt_test::expect_close(gw, vt::tensor({6.0f, 6.0f}));
   EXPECT_EQ(gx.item<double>(), 9.0);
   for (DType dtype : {vt::f16, vt::bf16, vt::f32, vt::f64}) {
-    const auto f = [](Tensor x) { return vt::sum(vt::softmax(2 * x / 3.0 + 1.0f) * vt::pow(x, 2) * vt::maximum(x, 0.5) - vt::where(x > 1, x, 0.25)); };
+    const auto f = [](Tensor x) {
+      return vt::sum(vt::softmax(2 * x / 3.0 + 1.0f) * vt::pow(x, 2) * vt::maximum(x, 0.5) - vt::where(x > 1, x, 0.25));
+    };
     EXPECT_EQ(vt::grad(f)(vt_test::make_tensor(dtype, {2}, {1.5, 0.25})).dtype(), dtype);
     EXPECT_EQ(vt::hessian(f)(vt_test::make_tensor(dtype, {2}, {1.5, 0.25})).dtype(), dtype);
   }
@@ -758,7 +790,8 @@ TEST(GradEdges, WeakScalarsKeepTheDtypesOfOthers) {
 TEST(GradErrors, WrongUses) {
   const Flat square = [](std::span<const Tensor> x) { return Tensors{emit(Op::mul, {}, {x[0], x[0]}, {})}; };
   const Point vector(Tensors{vt::tensor({1.0, 2.0})}), whole(Tensors{vt::tensor({1, 2})});
-  vt_test::expect_error([&] { value_and_grad_flat(square, vector.call()); }, vt::ErrorKind::shape, {"vt::grad", "must return a scalar", "f64[2]", "grad_rules_test.cpp"});
+  vt_test::expect_error([&] { value_and_grad_flat(square, vector.call()); }, vt::ErrorKind::shape,
+                        {"vt::grad", "must return a scalar", "f64[2]", "grad_rules_test.cpp"});
   bool yes[] = {true};
   GradCall integers = whole.call();
   integers.wanted = yes;
@@ -768,12 +801,16 @@ TEST(GradErrors, WrongUses) {
   vt_test::expect_error([&] { value_and_grad_flat(to_int, scalar.call()); }, vt::ErrorKind::dtype, {"must return a float scalar", "i32[]"});
   const Flat nothing = [](std::span<const Tensor>) { return Tensors{}; };
   vt_test::expect_error([&] { value_and_grad_flat(nothing, scalar.call()); }, vt::ErrorKind::tree, {"returns nothing"});
-  vt_test::expect_error([&] { jvp_flat(square, vector.call(), Tensors{vt::tensor({1.0, 2.0, 3.0})}); }, vt::ErrorKind::shape, {"tangent of argument 0", "f64[3]", "f64[2]"});
-  vt_test::expect_error([&] { jvp_flat(square, vector.call(), Tensors{vt::tensor({1.0f, 2.0f})}); }, vt::ErrorKind::dtype, {"tangent of argument 0", "f32[2]", "f64[2]"});
+  vt_test::expect_error([&] { jvp_flat(square, vector.call(), Tensors{vt::tensor({1.0, 2.0, 3.0})}); }, vt::ErrorKind::shape,
+                        {"tangent of argument 0", "f64[3]", "f64[2]"});
+  vt_test::expect_error([&] { jvp_flat(square, vector.call(), Tensors{vt::tensor({1.0f, 2.0f})}); }, vt::ErrorKind::dtype,
+                        {"tangent of argument 0", "f32[2]", "f64[2]"});
   vt_test::expect_error([&] { jvp_flat(square, vector.call(), Tensors{}); }, vt::ErrorKind::tree, {"0 tangents for 1"});
   const LinearMap map = linearize_flat(square, vector.call()).map;
-  vt_test::expect_error([&] { map.pull(Tensors{vt::tensor(1.0)}, vt::Where::here()); }, vt::ErrorKind::shape, {"cotangent of result 0", "f64[]", "f64[2]", "grad_rules_test.cpp"});
-  vt_test::expect_error([&] { map.push(Tensors{vt::tensor({1.0}), vt::tensor({1.0})}, vt::Where::here()); }, vt::ErrorKind::tree, {"2 tangents for 1"});
+  vt_test::expect_error([&] { map.pull(Tensors{vt::tensor(1.0)}, vt::Where::here()); }, vt::ErrorKind::shape,
+                        {"cotangent of result 0", "f64[]", "f64[2]", "grad_rules_test.cpp"});
+  vt_test::expect_error([&] { map.push(Tensors{vt::tensor({1.0}), vt::tensor({1.0})}, vt::Where::here()); }, vt::ErrorKind::tree,
+                        {"2 tangents for 1"});
 }
 
 }  // namespace

@@ -43,7 +43,8 @@ struct Interop : testing::Test {
 TEST_F(Interop, NpyRoundTripOfEveryDtypeAndRank) {
   using enum vt::DType;
   for (vt::DType d : {bool_, i8, i16, i32, i64, u8, u16, u32, u64, f16, f32, f64})
-    for (const vt::Shape& shape : {vt::Shape{}, vt::Shape{0}, vt::Shape{1}, vt::Shape{7}, vt::Shape{2, 3}, vt::Shape{2, 0, 3}, vt::Shape{2, 1, 3, 2}}) {
+    for (const vt::Shape& shape :
+         {vt::Shape{}, vt::Shape{0}, vt::Shape{1}, vt::Shape{7}, vt::Shape{2, 3}, vt::Shape{2, 0, 3}, vt::Shape{2, 1, 3, 2}}) {
       const vt::Tensor x = vt::arange(shape.elements()).reshape(shape).astype(d);
       vt::save_npy(file("x.npy"), x);
       const vt::Tensor y = vt::load_npy(file("x.npy"));
@@ -74,12 +75,16 @@ TEST_F(Interop, NpyRefusals) {
   EXPECT_NE(load(file("none.npy")).find("interop_test.cpp:"), std::string::npos);
   std::ofstream(file("text.npy")) << "1,2,3\n";
   EXPECT_NE(load(file("text.npy")).find("not a .npy file"), std::string::npos);
-  EXPECT_NE(load(written("c.npy", "{'descr': '<c8', 'fortran_order': False, 'shape': (1,), }", std::string(8, '\0'))).find("dtype <c8"), std::string::npos);
-  EXPECT_NE(load(written("s.npy", "{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }", std::string(8, '\0'))).find("8 bytes of data, 12 wanted for f32[3]"),
+  EXPECT_NE(load(written("c.npy", "{'descr': '<c8', 'fortran_order': False, 'shape': (1,), }", std::string(8, '\0'))).find("dtype <c8"),
+            std::string::npos);
+  EXPECT_NE(load(written("s.npy", "{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }", std::string(8, '\0')))
+                .find("8 bytes of data, 12 wanted for f32[3]"),
             std::string::npos);
   EXPECT_NE(load(written("h.npy", "{'descr': '<f4', 'shape': (3,) }", "")).find("header cannot be read"), std::string::npos);
-  EXPECT_NE(load(written("n.npy", "{'descr': '<f4', 'fortran_order': False, 'shape': (-3,), }", "")).find("header cannot be read"), std::string::npos);
-  EXPECT_NE(load(written("l.npy", "{'descr': '<f4', 'fortran_order': False, 'shape': (9999999999, 9999999999), }", "")).find("too large"), std::string::npos);
+  EXPECT_NE(load(written("n.npy", "{'descr': '<f4', 'fortran_order': False, 'shape': (-3,), }", "")).find("header cannot be read"),
+            std::string::npos);
+  EXPECT_NE(load(written("l.npy", "{'descr': '<f4', 'fortran_order': False, 'shape': (9999999999, 9999999999), }", "")).find("too large"),
+            std::string::npos);
   EXPECT_NE(load(written("v.npy", "{}", "", 9)).find("version 9"), std::string::npos);
   EXPECT_NE(message([&] { vt::save_npy(file("x.npy"), vt::ones({2}, vt::bf16)); }).find("NumPy has no bf16"), std::string::npos);
   EXPECT_NE(message([&] { vt::save_npy(file("no/such/x.npy"), vt::ones({2})); }).find("No such file"), std::string::npos);

@@ -19,7 +19,10 @@ const double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_l
 double rounded(double x, DType dtype) { return make_tensor(dtype, {}, {x}).to_vector<double>()[0]; }
 
 std::vector<double> special_values(DType dtype) {
-  const double most = dtype == vt::f16 ? 65504 : dtype == vt::f64 ? std::numeric_limits<double>::max() : dtype == vt::bf16 ? 0x1.fep127 : std::numeric_limits<float>::max();
+  const double most = dtype == vt::f16    ? 65504
+                      : dtype == vt::f64  ? std::numeric_limits<double>::max()
+                      : dtype == vt::bf16 ? 0x1.fep127
+                                          : std::numeric_limits<float>::max();
   std::vector<double> values;
   for (double x : {0.0, 1.0, 0.5, 1.5, 2.0, 3.0, 7.0, 255.0, 0.01, most, vt_test::ulp_of(0, dtype), inf, nan})
     for (double s : {x, -x}) values.push_back(rounded(s, dtype));
@@ -69,11 +72,11 @@ TEST(InterpreterBinary, FloatsAreTheRoundedRealResults) {
       for (std::size_t i = 0; i < out.size(); ++i) {
         const long double expected = row.reference(p.a[i], p.b[i]);
         const double nearest = rounded(static_cast<double>(expected), dtype);
-        const bool fine = std::isnan(nearest)  ? std::isnan(out[i])
+        const bool fine = std::isnan(nearest)   ? std::isnan(out[i])
                           : std::isinf(nearest) ? out[i] == nearest
                                                 : std::fabs(out[i] - expected) <= allowed * vt_test::ulp_of(nearest, dtype);
-        ASSERT_TRUE(fine) << name_of(row.op) << " " << vt::name_of(dtype) << " of " << p.a[i] << ", " << p.b[i] << " gave " << out[i]
-                          << ", expected " << expected;
+        ASSERT_TRUE(fine) << name_of(row.op) << " " << vt::name_of(dtype) << " of " << p.a[i] << ", " << p.b[i] << " gave " << out[i] << ", expected "
+                          << expected;
       }
     }
 }
@@ -143,8 +146,20 @@ __int128 integer_result(Op op, __int128 a, __int128 b, int bits, bool is_signed)
 }
 
 TEST(InterpreterBinary, Integers) {
-  const Op ops[] = {Op::add, Op::sub, Op::mul, Op::div, Op::rem, Op::pow, Op::max, Op::min, Op::and_, Op::or_, Op::xor_, Op::shift_left,
-                    Op::shift_right_logical, Op::shift_right_arithmetic};
+  const Op ops[] = {Op::add,
+                    Op::sub,
+                    Op::mul,
+                    Op::div,
+                    Op::rem,
+                    Op::pow,
+                    Op::max,
+                    Op::min,
+                    Op::and_,
+                    Op::or_,
+                    Op::xor_,
+                    Op::shift_left,
+                    Op::shift_right_logical,
+                    Op::shift_right_arithmetic};
   for (DType dtype : vt_test::int_dtypes)
     with_type(dtype, [&](auto tag) {
       using T = decltype(tag);
@@ -154,7 +169,28 @@ TEST(InterpreterBinary, Integers) {
         if (sizeof(T) == 1)
           for (int i = Limits::min(); i <= static_cast<int>(Limits::max()); ++i) values.push_back(static_cast<T>(i));
         else
-          values = {0, 1, 2, 3, 5, 7, 15, 16, 31, 32, 63, 64, T(1000), Limits::max(), Limits::min(), T(Limits::max() / 2), T(Limits::max() / 3), T(-1), T(-2), T(-3), T(-16), T(-1000)};
+          values = {0,
+                    1,
+                    2,
+                    3,
+                    5,
+                    7,
+                    15,
+                    16,
+                    31,
+                    32,
+                    63,
+                    64,
+                    T(1000),
+                    Limits::max(),
+                    Limits::min(),
+                    T(Limits::max() / 2),
+                    T(Limits::max() / 3),
+                    T(-1),
+                    T(-2),
+                    T(-3),
+                    T(-16),
+                    T(-1000)};
         std::vector<T> a, b;
         for (T x : values)
           for (T y : values) a.push_back(x), b.push_back(y);
@@ -218,7 +254,9 @@ TEST(InterpreterBinary, NextAfterOfEveryF16) {
 }
 
 TEST(InterpreterBinary, NextAfterSpecialValues) {
-  auto next = [](double a, double b, DType dtype) { return run_op(Op::nextafter, {make_tensor(dtype, {1}, {a}), make_tensor(dtype, {1}, {b})}).item<double>(); };
+  auto next = [](double a, double b, DType dtype) {
+    return run_op(Op::nextafter, {make_tensor(dtype, {1}, {a}), make_tensor(dtype, {1}, {b})}).item<double>();
+  };
   for (DType dtype : vt_test::float_dtypes) {
     EXPECT_EQ(next(1, 1, dtype), 1);
     EXPECT_EQ(next(1, 2, dtype), 1 + vt_test::ulp_of(1, dtype));

@@ -125,11 +125,14 @@ TEST(InterpreterDot, WiderResults) {
   // 300² overflows f16, its sum does not overflow f32.
   EXPECT_EQ(run_op(Op::dot_general, to_f32, {make_tensor(vt::f16, {2}, {300, 1}), make_tensor(vt::f16, {2}, {300, 1})}).item<float>(), 90001.0f);
   const DotParams to_i32{Axes(0), Axes(0), {}, {}, vt::i32};
-  EXPECT_EQ(run_op(Op::dot_general, to_i32, {make_tensor(vt::i8, {3}, {-128, -128, 127}), make_tensor(vt::i8, {3}, {-128, -128, -128})}).item<int>(), 2 * 16384 - 127 * 128);
+  EXPECT_EQ(run_op(Op::dot_general, to_i32, {make_tensor(vt::i8, {3}, {-128, -128, 127}), make_tensor(vt::i8, {3}, {-128, -128, -128})}).item<int>(),
+            2 * 16384 - 127 * 128);
   const DotParams to_f64{Axes(0), Axes(0), {}, {}, vt::f64};
-  EXPECT_EQ(run_op(Op::dot_general, to_f64, {vt::tensor({1e30f, 1.0f}), vt::tensor({1e30f, 1.0f})}).item<double>(), static_cast<double>(1e30f) * 1e30f + 1);
+  EXPECT_EQ(run_op(Op::dot_general, to_f64, {vt::tensor({1e30f, 1.0f}), vt::tensor({1e30f, 1.0f})}).item<double>(),
+            static_cast<double>(1e30f) * 1e30f + 1);
   const DotParams plain{Axes(0), Axes(0), {}, {}, vt::f64};
-  EXPECT_EQ(run_op(Op::dot_general, plain, {vt::tensor({0x1p27 + 1, 1.0}), vt::tensor({0x1p27 + 1, -0x1p54})}).item<double>(), 0x1p28 + 1);  // the square needs 55 bits
+  EXPECT_EQ(run_op(Op::dot_general, plain, {vt::tensor({0x1p27 + 1, 1.0}), vt::tensor({0x1p27 + 1, -0x1p54})}).item<double>(),
+            0x1p28 + 1);  // the square needs 55 bits
 }
 
 // --- bodies and the driver -------------------------------------------------------------------------------------------
@@ -151,7 +154,9 @@ TEST(InterpreterDriver, EquationsWithABodyRunIt) {
   const Tensor x = vt::tensor({1.0f, 2.0f, 3.0f}), y = vt::tensor({10.0f, 20.0f, 30.0f});
   auto rule = std::make_shared<CustomRule>();
   rule->jvp = rule->forward = rule->backward = [](std::span<const Tensor>) -> std::vector<Tensor> { throw std::logic_error("a rule was called"); };
-  rule->batch = [](std::int64_t, const std::vector<bool>&, std::span<const Tensor>, std::vector<bool>&) -> std::vector<Tensor> { throw std::logic_error("a rule was called"); };
+  rule->batch = [](std::int64_t, const std::vector<bool>&, std::span<const Tensor>, std::vector<bool>&) -> std::vector<Tensor> {
+    throw std::logic_error("a rule was called");
+  };
   for (Op op : {Op::call, Op::checkpoint, Op::custom_jvp, Op::custom_vjp, Op::custom_vmap}) {
     const auto out = vt_test::run_op_all(op, make_params(CallParams{two_results(Aval(vt::f32, {3})), rule, 2}), {x, y});
     ASSERT_EQ(out.size(), 2u);
@@ -217,7 +222,8 @@ TEST(BufferPool, BlocksAreAlignedDistinctAndReused) {
   trim_pool();
   std::vector<BufferRef> held;
   std::set<void*> seen;
-  for (std::size_t bytes : {1u, 63u, 64u, 65u, 255u, 256u, 257u, 320u, 321u, 1000u, 4096u, 5000u, 100000u, 1u << 20, (1u << 20) + 1, 3000000u, 9000000u}) {
+  for (std::size_t bytes :
+       {1u, 63u, 64u, 65u, 255u, 256u, 257u, 320u, 321u, 1000u, 4096u, 5000u, 100000u, 1u << 20, (1u << 20) + 1, 3000000u, 9000000u}) {
     BufferRef b = allocate(bytes);
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(b->data) % 64, 0u) << bytes;
     EXPECT_GE(b->capacity, bytes);
@@ -257,14 +263,16 @@ TEST(BufferPool, OutOfMemoryIsAnErrorThatNamesTheLine) {
   set_memory_limit(base + (std::size_t{8} << 20));
   {
     BufferRef most = allocate(std::size_t{6} << 20);
-    vt_test::expect_error([] { allocate(std::size_t{4} << 20, "test block"); }, vt::ErrorKind::memory, {"test block needs 4.0 MiB", "VT_MEMORY_LIMIT", "8."});
+    vt_test::expect_error([] { allocate(std::size_t{4} << 20, "test block"); }, vt::ErrorKind::memory,
+                          {"test block needs 4.0 MiB", "VT_MEMORY_LIMIT", "8."});
     most = {};
     EXPECT_NO_THROW(allocate(std::size_t{7} << 20));  // the cached 6 MiB had to go first
   }
   trim_pool();
   std::vector<BufferRef> inputs{allocate(std::size_t{6} << 20)};
   std::memset(inputs[0]->data, 0, std::size_t{6} << 20);
-  vt_test::expect_error([&] { interpret(chain(3, 6 << 18), inputs); }, vt::ErrorKind::memory, {"neg needs 6.0 MiB", "for f32[1572864]", "at proto.cpp:41"});
+  vt_test::expect_error([&] { interpret(chain(3, 6 << 18), inputs); }, vt::ErrorKind::memory,
+                        {"neg needs 6.0 MiB", "for f32[1572864]", "at proto.cpp:41"});
   set_memory_limit(0);
   EXPECT_NO_THROW(interpret(chain(3, 6 << 18), inputs));
   vt_test::expect_error([] { allocate(std::numeric_limits<std::size_t>::max() / 2); }, vt::ErrorKind::memory, {"EiB"});

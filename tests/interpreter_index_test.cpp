@@ -45,7 +45,8 @@ void expect_moved(const Tensor& y, const Tensor& x, const std::function<std::opt
 /// Distinct numbers where the dtype can hold that many.
 Tensor numbered(DType dtype, const Shape& shape) {
   std::vector<double> values(static_cast<std::size_t>(shape.elements()));
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = vt::is_bool(dtype) ? static_cast<double>(i * 7 % 3 == 0) : static_cast<double>(i % 120 + 1);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = vt::is_bool(dtype) ? static_cast<double>(i * 7 % 3 == 0) : static_cast<double>(i % 120 + 1);
   return make_tensor(dtype, shape, values);
 }
 
@@ -78,9 +79,9 @@ TEST(InterpreterShape, BroadcastInDim) {
     Shape from, to;
     Axes axes;
   };
-  const Row rows[] = {{{}, {2, 3}, {}},          {{3}, {2, 3}, {1}},      {{2}, {2, 3}, {0}},       {{1}, {4}, {0}},       {{}, {}, {}},
-                      {{2, 1}, {2, 5, 3}, {0, 2}}, {{1, 3}, {0, 3}, {0, 1}}, {{0}, {2, 0}, {1}},      {{17}, {17, 17}, {0}}, {{1, 1}, {3, 1}, {0, 1}},
-                      {{}, {0}, {}}};
+  const Row rows[] = {
+      {{}, {2, 3}, {}},         {{3}, {2, 3}, {1}}, {{2}, {2, 3}, {0}},    {{1}, {4}, {0}},          {{}, {}, {}}, {{2, 1}, {2, 5, 3}, {0, 2}},
+      {{1, 3}, {0, 3}, {0, 1}}, {{0}, {2, 0}, {1}}, {{17}, {17, 17}, {0}}, {{1, 1}, {3, 1}, {0, 1}}, {{}, {0}, {}}};
   for (DType dtype : vt_test::all_dtypes)
     for (const Row& row : rows) {
       const Tensor x = numbered(dtype, row.from), y = run_op(Op::broadcast_in_dim, BroadcastParams{row.to, row.axes}, {x});
@@ -145,7 +146,7 @@ TEST(InterpreterShape, PadCropsAndSpreads) {
     check({5}, {-1}, {-2}, {0});
     check({5}, {-3}, {4}, {2});
     check({5}, {3}, {-4}, {1});
-    check({5}, {-8}, {9}, {0});   // everything cropped away
+    check({5}, {-8}, {9}, {0});  // everything cropped away
     check({5}, {9}, {-8}, {0});
     check({5}, {-2}, {-1}, {3});
     check({4}, {-5}, {0}, {1});
@@ -244,7 +245,8 @@ TEST(InterpreterIndex, DynamicSlicesStayInside) {
 // --- gather and scatter ----------------------------------------------------------------------------------------------
 
 /// XLA's definition of gather, result element by result element. nullopt: the window is outside and the mode is fill.
-std::optional<Index> gather_source(const GatherParams& p, const Shape& operand, const Shape& indices, const std::vector<std::int64_t>& values, const Index& at) {
+std::optional<Index> gather_source(const GatherParams& p, const Shape& operand, const Shape& indices, const std::vector<std::int64_t>& values,
+                                   const Index& at) {
   Index batch, offset;
   for (std::size_t a = 0; a < at.size(); ++a) (p.offset_dims.contains(static_cast<int>(a)) ? offset : batch).push_back(at[a]);
   Index start(operand.size(), 0), window(operand.size(), 0);
@@ -356,7 +358,8 @@ TEST(InterpreterIndex, ScatterEveryForm) {
 
 TEST(InterpreterIndex, ScatterByHand) {
   const ScatterParams p{{}, {0}, {0}, {}, {}, IndexMode::fill, false};
-  const Tensor zeros = make_tensor(vt::f32, {4}, {0, 0, 0, 0}), i = vt::tensor({{1}, {3}, {1}, {4}, {-1}}), u = vt::tensor({1.0f, 2.0f, 4.0f, 8.0f, 16.0f});
+  const Tensor zeros = make_tensor(vt::f32, {4}, {0, 0, 0, 0}), i = vt::tensor({{1}, {3}, {1}, {4}, {-1}}),
+               u = vt::tensor({1.0f, 2.0f, 4.0f, 8.0f, 16.0f});
   EXPECT_EQ(run_op(Op::scatter_add, p, {zeros, i, u}).to_vector<float>(), (std::vector<float>{0, 5, 0, 2}));
   EXPECT_EQ(run_op(Op::scatter, p, {zeros, i, u}).to_vector<float>(), (std::vector<float>{0, 4, 0, 2}));  // the last one stays
   ScatterParams clip = p;
@@ -366,7 +369,8 @@ TEST(InterpreterIndex, ScatterByHand) {
   const Tensor nothing = make_tensor(vt::f32, {0}, {});
   EXPECT_EQ(run_op(Op::scatter_add, p, {nothing, i, u}).size(), 0);
   const double nan = std::nan("");
-  const auto y = run_op(Op::scatter_max, p, {make_tensor(vt::f64, {4}, {nan, 1, 1, 1}), vt::tensor({{0}, {2}}), vt::tensor({5.0, nan})}).to_vector<double>();
+  const auto y =
+      run_op(Op::scatter_max, p, {make_tensor(vt::f64, {4}, {nan, 1, 1, 1}), vt::tensor({{0}, {2}}), vt::tensor({5.0, nan})}).to_vector<double>();
   EXPECT_TRUE(std::isnan(y[0]) && std::isnan(y[2]) && y[1] == 1);
 }
 

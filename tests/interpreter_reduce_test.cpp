@@ -52,10 +52,22 @@ struct Case {
   Axes axes;
 };
 const std::vector<Case>& cases() {
-  static const std::vector<Case> all = {
-      {{}, {}},          {{1}, {0}},       {{3}, {0}},          {{17}, {0}},      {{17}, {}},           {{3, 17}, {0}},    {{3, 17}, {1}},
-      {{3, 17}, {0, 1}}, {{2, 3, 5}, {1}}, {{2, 3, 5}, {0, 2}}, {{2, 3, 5}, {2}}, {{4, 1, 3, 1}, {1, 2}}, {{2, 1, 3, 2, 2}, {0, 2, 4}}, {{3, 0}, {0}},
-      {{0, 3}, {1}},     {{17, 4}, {0}}};
+  static const std::vector<Case> all = {{{}, {}},
+                                        {{1}, {0}},
+                                        {{3}, {0}},
+                                        {{17}, {0}},
+                                        {{17}, {}},
+                                        {{3, 17}, {0}},
+                                        {{3, 17}, {1}},
+                                        {{3, 17}, {0, 1}},
+                                        {{2, 3, 5}, {1}},
+                                        {{2, 3, 5}, {0, 2}},
+                                        {{2, 3, 5}, {2}},
+                                        {{4, 1, 3, 1}, {1, 2}},
+                                        {{2, 1, 3, 2, 2}, {0, 2, 4}},
+                                        {{3, 0}, {0}},
+                                        {{0, 3}, {1}},
+                                        {{17, 4}, {0}}};
   return all;
 }
 const std::vector<Case>& empty_lanes() {
@@ -64,7 +76,9 @@ const std::vector<Case>& empty_lanes() {
 }
 
 template <class T>
-std::vector<T> int_elements(const Tensor& t) { return t.to_vector<T>(); }
+std::vector<T> int_elements(const Tensor& t) {
+  return t.to_vector<T>();
+}
 
 TEST(InterpreterReduce, IntegerSumsAndProductsWrap) {
   for (DType dtype : vt_test::int_dtypes)
@@ -142,7 +156,8 @@ TEST(InterpreterReduce, ExtremaAndTheirPlaces) {
       }
       if (c.axes.size() != 1) continue;
       for (DType index : {vt::i32, vt::i64, vt::u8}) {
-        const auto first_high = run_op(Op::argmax, ArgParams{c.axes[0], index}, {x}), first_low = run_op(Op::argmin, ArgParams{c.axes[0], index}, {x});
+        const auto first_high = run_op(Op::argmax, ArgParams{c.axes[0], index}, {x}),
+                   first_low = run_op(Op::argmin, ArgParams{c.axes[0], index}, {x});
         EXPECT_EQ(first_high.dtype(), index);
         const auto where_high = first_high.to_vector<std::int64_t>(), where_low = first_low.to_vector<std::int64_t>();
         for (std::size_t i = 0; i < lanes.size(); ++i) {
@@ -262,8 +277,9 @@ TEST(InterpreterCumulative, EveryOpAxisAndDirection) {
               double expected = 0;
               for (std::size_t i = 0; i < in[lane].size(); ++i) {
                 expected = i == 0 ? in[lane][0] : fold(expected, in[lane][i]);
-                const double narrow = vt::is_float(dtype) ? make_tensor(dtype, {}, {expected}).item<double>()
-                                                          : run_op(Op::convert, ConvertParams{dtype}, {vt::tensor(static_cast<std::int64_t>(expected))}).item<double>();
+                const double narrow =
+                    vt::is_float(dtype) ? make_tensor(dtype, {}, {expected}).item<double>()
+                                        : run_op(Op::convert, ConvertParams{dtype}, {vt::tensor(static_cast<std::int64_t>(expected))}).item<double>();
                 EXPECT_EQ(out[lane][i], narrow) << name_of(op) << " " << vt::name_of(dtype) << shape.str() << " axis " << axis;
               }
             }

@@ -23,7 +23,8 @@ std::vector<double> special_values(DType dtype) {
   const double most = f16 ? 65504 : f64 ? std::numeric_limits<double>::max() : dtype == vt::bf16 ? 0x1.fep127 : std::numeric_limits<float>::max();
   const double least = vt_test::ulp_of(0, dtype), normal = f16 ? 0x1p-14 : f64 ? 0x1p-1022 : 0x1p-126;
   std::vector<double> values = {nan};
-  for (double x : {0.0, 1.0, 0.5, 0.25, 0.75, 0.9375, 1.5, 2.0, 2.5, 3.0, 3.140625, 7.0, 10.0, 20.0, 88.0, 100.0, 1000.0, 3e-3, 1e-4, least, normal, most, inf})
+  for (double x :
+       {0.0, 1.0, 0.5, 0.25, 0.75, 0.9375, 1.5, 2.0, 2.5, 3.0, 3.140625, 7.0, 10.0, 20.0, 88.0, 100.0, 1000.0, 3e-3, 1e-4, least, normal, most, inf})
     for (double signed_x : {x, -x}) values.push_back(signed_x);
   return make_tensor(dtype, {static_cast<std::int64_t>(values.size())}, values).to_vector<double>();  // rounded to the dtype
 }
@@ -124,7 +125,8 @@ void check_integers(Op op, F&& expected) {
       using T = decltype(tag);
       if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
         using Limits = std::numeric_limits<T>;
-        const std::vector<T> in = {0, 1, 2, 7, T(-1), T(-2), Limits::max(), Limits::min(), T(Limits::max() - 1), T(Limits::min() + 1), T(Limits::max() / 3)};
+        const std::vector<T> in = {
+            0, 1, 2, 7, T(-1), T(-2), Limits::max(), Limits::min(), T(Limits::max() - 1), T(Limits::min() + 1), T(Limits::max() / 3)};
         const auto out = run_op(op, {vt::tensor(in)}).template to_vector<T>();
         for (std::size_t i = 0; i < in.size(); ++i) EXPECT_EQ(out[i], static_cast<T>(expected(in[i]))) << name_of(op) << " of " << +in[i];
       }
@@ -162,10 +164,13 @@ TEST(InterpreterUnary, IntegerPow) {
       __int128 expected = 1;
       for (int i = 0; i < exponent; ++i) expected = static_cast<std::int64_t>(expected * base);
       if (exponent < 0) expected = base == 1 ? 1 : base == -1 ? (exponent % 2 ? -1 : 1) : 0;
-      EXPECT_EQ(run_op(Op::integer_pow, params, {vt::tensor({base})}).item<std::int64_t>(), static_cast<std::int64_t>(expected)) << base << "^" << exponent;
-      EXPECT_EQ(run_op(Op::integer_pow, params, {vt::tensor({static_cast<std::int8_t>(base)})}).item<std::int8_t>(), static_cast<std::int8_t>(expected));
+      EXPECT_EQ(run_op(Op::integer_pow, params, {vt::tensor({base})}).item<std::int64_t>(), static_cast<std::int64_t>(expected))
+          << base << "^" << exponent;
+      EXPECT_EQ(run_op(Op::integer_pow, params, {vt::tensor({static_cast<std::int8_t>(base)})}).item<std::int8_t>(),
+                static_cast<std::int8_t>(expected));
       if (base < 0) continue;
-      EXPECT_EQ(run_op(Op::integer_pow, params, {vt::tensor({static_cast<std::uint16_t>(base)})}).item<std::uint16_t>(), static_cast<std::uint16_t>(expected));
+      EXPECT_EQ(run_op(Op::integer_pow, params, {vt::tensor({static_cast<std::uint16_t>(base)})}).item<std::uint16_t>(),
+                static_cast<std::uint16_t>(expected));
     }
   }
 }
@@ -185,11 +190,11 @@ TEST(InterpreterUnary, ReducePrecision) {
   EXPECT_EQ(reduced(0x1p-14, 5, 10, vt::f32), 0x1p-14);
   EXPECT_EQ(reduced(0x1p-15, 5, 10, vt::f32), 0);
   EXPECT_TRUE(std::signbit(reduced(-0x1p-15, 5, 10, vt::f32)));
-  EXPECT_EQ(reduced(1.0 + 0x1p-24, 11, 23, vt::f64), 1.0);             // halfway: to even
+  EXPECT_EQ(reduced(1.0 + 0x1p-24, 11, 23, vt::f64), 1.0);  // halfway: to even
   EXPECT_EQ(reduced(1.0 + 3 * 0x1p-24, 11, 23, vt::f64), 1 + 0x1p-22);
-  EXPECT_EQ(reduced(3.0, 8, 0, vt::f32), 2.0);                         // no mantissa bit left: the exponent's last bit is the even one
+  EXPECT_EQ(reduced(3.0, 8, 0, vt::f32), 2.0);  // no mantissa bit left: the exponent's last bit is the even one
   EXPECT_EQ(reduced(1.5, 8, 0, vt::bf16), 2.0);
-  EXPECT_EQ(reduced(5e-324, 11, 52, vt::f64), 5e-324);                 // its own format: unchanged, subnormals too
+  EXPECT_EQ(reduced(5e-324, 11, 52, vt::f64), 5e-324);  // its own format: unchanged, subnormals too
   EXPECT_EQ(reduced(0x1p-24, 8, 23, vt::f16), 0x1p-24);
   for (DType dtype : vt_test::float_dtypes) {
     EXPECT_TRUE(std::isnan(reduced(nan, 3, 0, dtype)));
@@ -277,7 +282,8 @@ TEST(Convert, F16RoundsOnceFromEverything) {
   check(65520);
   check(1e10);
   EXPECT_TRUE(std::isnan(static_cast<float>(converted<vt::Float16>(nan))));
-  for (std::int64_t x : {0, 2049, 2051, -4098, 65519, 65520, 100000}) EXPECT_EQ(static_cast<double>(static_cast<float>(converted<vt::Float16>(x))), expected(x));
+  for (std::int64_t x : {0, 2049, 2051, -4098, 65519, 65520, 100000})
+    EXPECT_EQ(static_cast<double>(static_cast<float>(converted<vt::Float16>(x))), expected(x));
 }
 #endif
 

@@ -84,12 +84,69 @@ std::vector<T> interesting() {
   if constexpr (std::is_same_v<T, bool>) {
     return {};
   } else if constexpr (is_floating_v<T>) {
-    for (double x : {0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, 0.1, -3.75, 126.5, 127.0, 127.99, 128.0, -128.5, -129.0, 255.0, 255.5, 256.0,
-                     32767.5, 32768.0, -32769.0, 65535.5, 65536.0, 65504.0, 65519.0, 65520.0, 2147483520.0, 2147483648.0, -2147483648.0,
-                     4294967040.0, 4294967296.0, 9.2233715e18, 9.223372036854775807e18, -9.3e18, 1.8446742e19, 1.8446744073709551615e19, 1e30,
-                     -1e30, 3e38, 1e300, 1e-8, 5.9e-8, 2.9e-8, 3.0e-8, 6.1e-5, 1e-40, 1e-45, 1e-300, 5e-324, 1.00048828125, 1.0005,
-                     1.00146484375, 1.00390625, 1.01171875, 1.00048828125 + 0x1p-40, 1.00048828125 - 0x1p-40, 1.01171875 - 0x1p-45,
-                     1.00390625 + 0x1p-50, 2.98023223876953125e-8 * (1 + 0x1p-45), 65520.0 - 0x1p-30, static_cast<double>(INFINITY), -static_cast<double>(INFINITY),
+    for (double x : {0.0,
+                     -0.0,
+                     1.0,
+                     -1.0,
+                     0.5,
+                     -0.5,
+                     1.5,
+                     2.5,
+                     0.1,
+                     -3.75,
+                     126.5,
+                     127.0,
+                     127.99,
+                     128.0,
+                     -128.5,
+                     -129.0,
+                     255.0,
+                     255.5,
+                     256.0,
+                     32767.5,
+                     32768.0,
+                     -32769.0,
+                     65535.5,
+                     65536.0,
+                     65504.0,
+                     65519.0,
+                     65520.0,
+                     2147483520.0,
+                     2147483648.0,
+                     -2147483648.0,
+                     4294967040.0,
+                     4294967296.0,
+                     9.2233715e18,
+                     9.223372036854775807e18,
+                     -9.3e18,
+                     1.8446742e19,
+                     1.8446744073709551615e19,
+                     1e30,
+                     -1e30,
+                     3e38,
+                     1e300,
+                     1e-8,
+                     5.9e-8,
+                     2.9e-8,
+                     3.0e-8,
+                     6.1e-5,
+                     1e-40,
+                     1e-45,
+                     1e-300,
+                     5e-324,
+                     1.00048828125,
+                     1.0005,
+                     1.00146484375,
+                     1.00390625,
+                     1.01171875,
+                     1.00048828125 + 0x1p-40,
+                     1.00048828125 - 0x1p-40,
+                     1.01171875 - 0x1p-45,
+                     1.00390625 + 0x1p-50,
+                     2.98023223876953125e-8 * (1 + 0x1p-45),
+                     65520.0 - 0x1p-30,
+                     static_cast<double>(INFINITY),
+                     -static_cast<double>(INFINITY),
                      static_cast<double>(NAN)})
       v.push_back(T(static_cast<std::conditional_t<std::is_same_v<T, double>, double, float>>(x)));
     std::mt19937 random(7);
@@ -99,9 +156,35 @@ std::vector<T> interesting() {
     }
   } else {
     using L = std::numeric_limits<T>;
-    for (T x : {T(0), T(1), T(2), T(3), T(7), T(-1), T(-2), T(-7), L::min(), T(L::min() + 1), L::max(), T(L::max() - 1), T(L::max() / 2), T(100),
-                T(8), T(16), T(31), T(32), T(33), T(63), T(64), T(2049), T(4098), T(65519), T(65520), T(0x4040001), T(0x101000000000001),
-                T(0x808000000000000), T(0x8080000000000001)})
+    for (T x : {T(0),
+                T(1),
+                T(2),
+                T(3),
+                T(7),
+                T(-1),
+                T(-2),
+                T(-7),
+                L::min(),
+                T(L::min() + 1),
+                L::max(),
+                T(L::max() - 1),
+                T(L::max() / 2),
+                T(100),
+                T(8),
+                T(16),
+                T(31),
+                T(32),
+                T(33),
+                T(63),
+                T(64),
+                T(2049),
+                T(4098),
+                T(65519),
+                T(65520),
+                T(0x4040001),
+                T(0x101000000000001),
+                T(0x808000000000000),
+                T(0x8080000000000001)})
       v.push_back(x);
     std::mt19937_64 random(11);
     for (int k = 0; k < 40; ++k) v.push_back(static_cast<T>(random() >> (random() % 64)));
@@ -180,8 +263,8 @@ TEST_P(IrBuilderTest, ConvertsEveryPairOfDtypes) {
             for (std::size_t i = 0; i < n; ++i) {
               const auto want = reference_convert<decltype(t)>(element<decltype(f)>(in, i));
               const auto got = element<decltype(t)>(out, i);
-              EXPECT_TRUE(same(got, want)) << name(from, to, lanes) << " of " << shown(element<decltype(f)>(in, i)) << ": " << shown(got)
-                                           << ", not " << shown(want);
+              EXPECT_TRUE(same(got, want)) << name(from, to, lanes) << " of " << shown(element<decltype(f)>(in, i)) << ": " << shown(got) << ", not "
+                                           << shown(want);
             }
           });
         });
@@ -261,9 +344,7 @@ T reference_integer(Binary op, T x, T y) {
 
 TEST_P(IrBuilderTest, IntegerOperationsAtTheEdges) {
   Kernels kernels(GetParam().isa);
-  const auto name = [](DType d, int op, int lanes) {
-    return std::string(vt::name_of(d)) + "_" + binary_names[op] + "_" + std::to_string(lanes);
-  };
+  const auto name = [](DType d, int op, int lanes) { return std::string(vt::name_of(d)) + "_" + binary_names[op] + "_" + std::to_string(lanes); };
   for (DType d : every_dtype)
     if (vt::is_int(d))
       for (int op = 0; op < binary_count; ++op)
@@ -370,7 +451,9 @@ TEST_P(IrBuilderTest, UnaryOperations) {
   const Unary unary[] = {
       {"neg", [](IrBuilder& b, Value x) { return b.neg(x); }, [](double x) { return -x; }},
       {"abs", [](IrBuilder& b, Value x) { return b.abs(x); }, [](double x) { return std::fabs(x); }},
-      {"sign", [](IrBuilder& b, Value x) { return b.sign(x); }, [](double x) { return x > 0 ? 1.0 : x < 0 ? -1.0 : x; }},
+      {"sign", [](IrBuilder& b, Value x) { return b.sign(x); }, [](double x) { return x > 0   ? 1.0
+                                                                                      : x < 0 ? -1.0
+                                                                                              : x; }},
       {"sqrt", [](IrBuilder& b, Value x) { return b.sqrt(x); }, [](double x) { return std::sqrt(x); }},
       {"floor", [](IrBuilder& b, Value x) { return b.floor(x); }, [](double x) { return std::floor(x); }},
       {"ceil", [](IrBuilder& b, Value x) { return b.ceil(x); }, [](double x) { return std::ceil(x); }},
@@ -395,7 +478,8 @@ TEST_P(IrBuilderTest, UnaryOperations) {
             for (std::size_t i = 0; i < in.size(); ++i) {
               // Exact in double for all but sqrt, whose double result rounds to f32 without a double-rounding error.
               const double want = u.reference(static_cast<double>(in[i]));
-              EXPECT_TRUE(same(out[i], reference_convert<T>(want))) << u.name << " " << vt::name_of(d) << " of " << shown(in[i]) << ": " << shown(out[i]);
+              EXPECT_TRUE(same(out[i], reference_convert<T>(want)))
+                  << u.name << " " << vt::name_of(d) << " of " << shown(in[i]) << ": " << shown(out[i]);
             }
           }
     });
@@ -411,8 +495,11 @@ TEST_P(IrBuilderTest, IntegerUnaryOperationsAndBool) {
   for (const char* op : {"add", "mul", "sub", "div", "shl"})
     kernels.map(std::string("bool_") + op, {vt::bool_, vt::bool_}, 16, [&](IrBuilder& b, const std::vector<Value>& x) {
       const std::string o = op;
-      return o == "add" ? b.add(x[0], x[1]) : o == "mul" ? b.mul(x[0], x[1]) : o == "sub" ? b.sub(x[0], x[1])
-             : o == "div" ? b.div(x[0], x[1]) : b.shift_left(x[0], x[1]);
+      return o == "add"   ? b.add(x[0], x[1])
+             : o == "mul" ? b.mul(x[0], x[1])
+             : o == "sub" ? b.sub(x[0], x[1])
+             : o == "div" ? b.div(x[0], x[1])
+                          : b.shift_left(x[0], x[1]);
     });
   kernels.compile();
   std::vector<std::int8_t> a(256), r(256);
@@ -451,7 +538,8 @@ TEST_P(IrBuilderTest, MaskedTailsTouchNothingBeyond) {
         const std::size_t bytes = n * vt::size_of(d);
         // Exactly as long as needed: AddressSanitizer sees a read beyond; the guard after `out` sees a write.
         std::vector<std::uint8_t> in(bytes), out(bytes + 64, 0xcd);
-        for (std::size_t i = 0; i < bytes; ++i) in[i] = d == vt::bool_ ? (i * 7 % 3 == 0) : vt::is_float(d) ? 0x3c : static_cast<std::uint8_t>(i * 31 + 1);
+        for (std::size_t i = 0; i < bytes; ++i)
+          in[i] = d == vt::bool_ ? (i * 7 % 3 == 0) : vt::is_float(d) ? 0x3c : static_cast<std::uint8_t>(i * 31 + 1);
         kernels.run(std::string(vt::name_of(d)) + std::to_string(lanes), {in.data(), out.data()}, static_cast<std::int64_t>(n));
         EXPECT_TRUE(std::equal(in.begin(), in.end(), out.begin())) << vt::name_of(d) << " " << lanes << " " << n;
         for (std::size_t i = bytes; i < out.size(); ++i) ASSERT_EQ(out[i], 0xcd) << vt::name_of(d) << " " << lanes << " " << n;
@@ -501,7 +589,8 @@ TEST_P(IrBuilderTest, StridedAndIndexedAccess) {
           for (int k = 0; k < lanes; ++k) {
             const bool on = form == 0 || k < 5;
             const T want = on ? element<T>(table, static_cast<std::size_t>(middle + k * s)) : T(0);
-            EXPECT_TRUE(same(element<T>(out, static_cast<std::size_t>(k)), want)) << vt::name_of(d) << " stride " << s << " form " << form << " lane " << k;
+            EXPECT_TRUE(same(element<T>(out, static_cast<std::size_t>(k)), want))
+                << vt::name_of(d) << " stride " << s << " form " << form << " lane " << k;
           }
         }
     });
@@ -617,15 +706,16 @@ TEST_P(IrBuilderTest, LoopsBranchesHelpersAndFrameArrays) {
   IrBuilder& b = kernels.builder;
   kernels.open("collatz");  // steps of n to 1, with a loop carrying two values and a branch
   const std::vector<Value> out = b.loop(b.index(0), b.index(200), 1, {kernels.n(), b.index(0)}, [&](Value, const std::vector<Value>& c) {
-    return b.if_else(b.compare(Compare::gt, c[0], b.index(1)),
-                     [&] {
-                       const Value odd = b.compare(Compare::eq, b.bit_and(c[0], b.index(1)), b.index(1));
-                       const Value next = b.if_else(
-                           odd, [&] { return std::vector<Value>{b.add(b.mul(c[0], b.index(3)), b.index(1))}; },
-                           [&] { return std::vector<Value>{b.shift_right_logical(c[0], 1)}; })[0];
-                       return std::vector<Value>{next, b.add(c[1], b.index(1))};
-                     },
-                     [&] { return c; });
+    return b.if_else(
+        b.compare(Compare::gt, c[0], b.index(1)),
+        [&] {
+          const Value odd = b.compare(Compare::eq, b.bit_and(c[0], b.index(1)), b.index(1));
+          const Value next = b.if_else(
+              odd, [&] { return std::vector<Value>{b.add(b.mul(c[0], b.index(3)), b.index(1))}; },
+              [&] { return std::vector<Value>{b.shift_right_logical(c[0], 1)}; })[0];
+          return std::vector<Value>{next, b.add(c[1], b.index(1))};
+        },
+        [&] { return c; });
   });
   b.store(kernels.buffer(0), out[1]);
   kernels.done();
@@ -708,22 +798,22 @@ TEST_P(CompileTest, RefusesBadObjectsAndUnknownNames) {
   const std::vector<char> garbage(100, 'x');
   const std::vector<std::string> names = {"f"};
   for (Linker linker : {Linker::vt, Linker::llvm}) try {
-    Code code(garbage, names, linker);
-    ADD_FAILURE() << "garbage was loaded";
-  } catch (const vt::Error& e) {
-    EXPECT_EQ(e.kind(), vt::ErrorKind::backend);
-    EXPECT_NE(std::string(e.what()).find("could not be loaded"), std::string::npos) << e.what();
-  }
+      Code code(garbage, names, linker);
+      ADD_FAILURE() << "garbage was loaded";
+    } catch (const vt::Error& e) {
+      EXPECT_EQ(e.kind(), vt::ErrorKind::backend);
+      EXPECT_NE(std::string(e.what()).find("could not be loaded"), std::string::npos) << e.what();
+    }
   IrBuilder b(vt::detail::cpu::make_target(GetParam().isa));
   b.begin_function("g", {});
   b.end_function();
   const std::vector<char> object = vt::detail::cpu::compile_object(b);
   for (Linker linker : {Linker::vt, Linker::llvm}) try {
-    Code code(object, names, linker);
-    ADD_FAILURE() << "a name that is not there was found";
-  } catch (const vt::Error& e) {
-    EXPECT_NE(std::string(e.what()).find("f"), std::string::npos) << e.what();
-  }
+      Code code(object, names, linker);
+      ADD_FAILURE() << "a name that is not there was found";
+    } catch (const vt::Error& e) {
+      EXPECT_NE(std::string(e.what()).find("f"), std::string::npos) << e.what();
+    }
   const std::vector<std::string> right = {"g"};
   for (Linker linker : {Linker::vt, Linker::llvm}) Code(object, right, linker).function<void()>()();
 }

@@ -119,7 +119,8 @@ Tensor rosenbrock(Tensor x) {
 TEST(Hessian, Rosenbrock) {
   const Tensor x = vt::tensor({-1.2, 1.0, 0.7});
   const double a = -1.2, b = 1.0, c = 0.7;
-  const Tensor expected = vt::tensor({{1200 * a * a - 400 * b + 2, -400 * a, 0.0}, {-400 * a, 202 + 1200 * b * b - 400 * c, -400 * b}, {0.0, -400 * b, 200.0}});
+  const Tensor expected =
+      vt::tensor({{1200 * a * a - 400 * b + 2, -400 * a, 0.0}, {-400 * a, 202 + 1200 * b * b - 400 * c, -400 * b}, {0.0, -400 * b, 200.0}});
   expect_close(vt::hessian(rosenbrock)(x), expected, near);
   expect_close(vt::jacrev(vt::jacrev(rosenbrock))(x), expected, near);
   expect_close(vt::jacfwd(vt::jacfwd(rosenbrock))(x), expected, near);

@@ -36,7 +36,9 @@ std::string kernel_of(const vt::detail::FlatFunction& f, const std::vector<Aval>
   return steps[0].nest.str() + choose_schedule(steps[0].nest, 64).str(steps[0].nest);
 }
 
-bool has_compiler() { return compile_graph(graph_of([](S t) -> Tensors { return {t[0] + 1}; }, {Aval(f32, {3})}))->explain().rfind("interpreter", 0) != 0; }
+bool has_compiler() {
+  return compile_graph(graph_of([](S t) -> Tensors { return {t[0] + 1}; }, {Aval(f32, {3})}))->explain().rfind("interpreter", 0) != 0;
+}
 
 TEST(JitNests, ChainIsOneJoinedLoop) {
   EXPECT_EQ(kernel_of([](S t) -> Tensors { return {(t[0] * t[1] + 2.5f) * t[0]}; }, {Aval(f32, {37, 37}), Aval(f32, {37, 37})}),
@@ -84,14 +86,29 @@ TEST(JitNests, ConstantsAreArgumentsUnlessTheyFold) {
   const std::string rate = kernel_of([](S t) -> Tensors { return {t[0] * 0.01f}; }, {Aval(f32, {9})});
   const std::string other = kernel_of([](S t) -> Tensors { return {t[0] * 0.02f}; }, {Aval(f32, {9})});
   EXPECT_NE(half.find("literal 0.5"), std::string::npos);
-  EXPECT_EQ(rate, other);  // a changing learning rate needs no new kernel
+  EXPECT_EQ(rate, other);                                                                          // a changing learning rate needs no new kernel
   EXPECT_EQ(rate, kernel_of([](S t) -> Tensors { return {t[0] * 0.01f}; }, {Aval(f32, {1000})}));  // nor does another size
 }
 
 TEST(JitFusion, KernelsOfCommonFunctions) {
   const Aval matrix(f32, {128, 100}), row(f32, {100});
-  EXPECT_EQ(steps_of([](S t) -> Tensors { Tensor x = t[0]; for (int i = 0; i < 50; ++i) x = x * 1.5f + t[0]; return {x}; }, {matrix}).size(), 1u);
-  EXPECT_EQ(steps_of([](S t) -> Tensors { const Tensor y = exp(t[0]); return {y, y * 2, sum(y, 1)}; }, {matrix}).size(), 1u);
+  EXPECT_EQ(steps_of(
+                [](S t) -> Tensors {
+                  Tensor x = t[0];
+                  for (int i = 0; i < 50; ++i) x = x * 1.5f + t[0];
+                  return {x};
+                },
+                {matrix})
+                .size(),
+            1u);
+  EXPECT_EQ(steps_of(
+                [](S t) -> Tensors {
+                  const Tensor y = exp(t[0]);
+                  return {y, y * 2, sum(y, 1)};
+                },
+                {matrix})
+                .size(),
+            1u);
   EXPECT_EQ(steps_of([](S t) -> Tensors { return {sum(t[0], 1), max(t[0], 1), sum(t[0] * t[0], 1)}; }, {matrix}).size(), 1u);
   EXPECT_EQ(steps_of([](S t) -> Tensors { return {sqrt(sum(t[0] * t[0], 1)) * 2 + 1}; }, {matrix}).size(), 1u);
   const std::vector<FusedStep> softmax_steps = steps_of([](S t) -> Tensors { return {softmax(t[0])}; }, {matrix});
@@ -119,7 +136,10 @@ TEST(JitNests, RowsBetweenStagesAreLocal) {
       for (const NestBuffer& b : s.nest.buffers) local += b.local > 0;
     return local;
   };
-  const auto softmax_and_its_numerator = [](S t) -> Tensors { const Tensor e = exp(t[0] - max(t[0], 1, true)); return {e / sum(e, 1, true), e}; };
+  const auto softmax_and_its_numerator = [](S t) -> Tensors {
+    const Tensor e = exp(t[0] - max(t[0], 1, true));
+    return {e / sum(e, 1, true), e};
+  };
   EXPECT_EQ(buffers(softmax_and_its_numerator, Aval(f32, {100, 64})), 0);
   EXPECT_EQ(buffers([](S t) -> Tensors { return {softmax(t[0])}; }, Aval(f32, {100, 1 << 16})), 0);
   EXPECT_EQ(buffers([](S t) -> Tensors { return {softmax(tanh(t[0]))}; }, Aval(f32, {100, 1000})), 2);
@@ -163,7 +183,8 @@ TEST(JitCounters, AccessesOfCommonKernels) {
 
 TEST(JitCounters, ExplainNamesKernelsAndProducts) {
   if (!has_compiler()) GTEST_SKIP() << "no LLVM";
-  const std::string text = compile_graph(graph_of([](S t) -> Tensors { return {exp(matmul(t[0], t[0]) + 1), sum(t[0])}; }, {Aval(f32, {20, 20})}))->explain();
+  const std::string text =
+      compile_graph(graph_of([](S t) -> Tensors { return {exp(matmul(t[0], t[0]) + 1), sum(t[0])}; }, {Aval(f32, {20, 20})}))->explain();
   EXPECT_NE(text.find("1 kernels, 1 matrix products, 0 interpreted"), std::string::npos) << text;
   EXPECT_NE(text.find("on its rows as they are done: kernel"), std::string::npos) << text;
   EXPECT_NE(text.find("matrix product"), std::string::npos);
@@ -210,7 +231,8 @@ TEST(JitThreads, BitsDoNotDependOnTheNumberOfThreads) {
   const int before = num_threads();
   const Tensor a = vt_test::random_tensor(f32, {700, 901}, 1), b = vt_test::random_tensor(f32, {901, 300}, 2);
   const auto f = [](S t) -> Tensors {
-    return {sum(t[0], 0), sum(t[0], 1), sum(t[0]), softmax(t[0]), exp(t[0]) * 2 - t[0], transpose(t[0]) + 1, var(t[0], 0), matmul(t[0], t[1]), max(t[0], 1), argmax(t[0], 0)};
+    return {sum(t[0], 0),        sum(t[0], 1), sum(t[0]),          softmax(t[0]), exp(t[0]) * 2 - t[0],
+            transpose(t[0]) + 1, var(t[0], 0), matmul(t[0], t[1]), max(t[0], 1),  argmax(t[0], 0)};
   };
   const GraphBody g = graph_of(f, {Aval(f32, {700, 901}), Aval(f32, {901, 300})});
   const std::vector<BufferRef> inputs = {value_of(a, {}), value_of(b, {})};
@@ -220,7 +242,8 @@ TEST(JitThreads, BitsDoNotDependOnTheNumberOfThreads) {
     const std::vector<BufferRef> results = compile_graph(g)->run(inputs);
     if (first.empty()) first = results;
     for (std::size_t i = 0; i < results.size(); ++i)
-      EXPECT_EQ(std::memcmp(results[i]->data, first[i]->data, g.aval(g.outputs[i]).bytes()), 0) << "result " << i << " with " << threads << " threads";
+      EXPECT_EQ(std::memcmp(results[i]->data, first[i]->data, g.aval(g.outputs[i]).bytes()), 0)
+          << "result " << i << " with " << threads << " threads";
   }
   set_num_threads(before);
 }
@@ -273,16 +296,16 @@ TEST(JitExecution, KernelsOfNoRowsTouchNoMemory) {
 
 TEST(JitProgram, MergedGroupsKeepTheirOrder) {
   const auto f = [](Tensor x) { return cumprod(x, 0); };
-  const auto twice = [&](Tensor x, Tensor w, Tensor u) {
-    return vjp([&](Tensor at) { return vjp(f, at).second(w); }, x).second(u);
-  };
+  const auto twice = [&](Tensor x, Tensor w, Tensor u) { return vjp([&](Tensor at) { return vjp(f, at).second(w); }, x).second(u); };
   for (int n : {7, 13, 40}) {
-    const Tensor x = vt_test::random_tensor(f64, {n}, 0.5, 1.5, 1), w = vt_test::random_tensor(f64, {n}, -1, 1, 2), u = vt_test::random_tensor(f64, {n}, -1, 1, 3);
+    const Tensor x = vt_test::random_tensor(f64, {n}, 0.5, 1.5, 1), w = vt_test::random_tensor(f64, {n}, -1, 1, 2),
+                 u = vt_test::random_tensor(f64, {n}, -1, 1, 3);
     const Graph graph = make_graph(twice)(x, w, u);
     std::vector<BufferRef> inputs;
     for (const Tensor& t : {x, w, u}) inputs.push_back(value_of(t, {}));
     const Aval& aval = graph.body().aval(graph.body().outputs[0]);
-    const Tensor expected = from_buffer(interpret(graph.body(), inputs)[0], aval), actual = from_buffer(compile_graph(graph.body())->run(inputs)[0], aval);
+    const Tensor expected = from_buffer(interpret(graph.body(), inputs)[0], aval),
+                 actual = from_buffer(compile_graph(graph.body())->run(inputs)[0], aval);
     vt_test::expect_close(actual, expected, {.relative = 1e-12, .absolute = 1e-12});
   }
 }

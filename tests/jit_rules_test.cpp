@@ -47,18 +47,42 @@ struct Row {
 
 TEST(JitRules, UnaryOpsOverDtypesAndShapes) {
   const Row rows[] = {
-      {Op::neg, true, true, false},          {Op::abs, true, true, false},           {Op::sign, true, true, false},
-      {Op::floor, true, false, false},       {Op::ceil, true, false, false},         {Op::round, true, false, false},
-      {Op::trunc, true, false, false},       {Op::exp, true, false, false, -3, 3, 4}, {Op::exp2, true, false, false, -3, 3, 4},
-      {Op::expm1, true, false, false, -3, 3, 4}, {Op::log, true, false, false, 0.01, 9, 4}, {Op::log1p, true, false, false, -0.9, 9, 4},
-      {Op::log2, true, false, false, 0.01, 9, 4}, {Op::sqrt, true, false, false, 0, 9}, {Op::rsqrt, true, false, false, 0.1, 9, 2},
-      {Op::cbrt, true, false, false, -9, 9, 4}, {Op::sin, true, false, false, -9, 9, 4}, {Op::cos, true, false, false, -9, 9, 4},
-      {Op::tan, true, false, false, -1.4, 1.4, 4}, {Op::asin, true, false, false, -1, 1, 4}, {Op::acos, true, false, false, -1, 1, 4},
-      {Op::atan, true, false, false, -9, 9, 4}, {Op::sinh, true, false, false, -3, 3, 4}, {Op::cosh, true, false, false, -3, 3, 4},
-      {Op::tanh, true, false, false, -3, 3, 4}, {Op::asinh, true, false, false, -9, 9, 4}, {Op::acosh, true, false, false, 1, 9, 4},
-      {Op::atanh, true, false, false, -0.9, 0.9, 4}, {Op::sigmoid, true, false, false, -9, 9, 4}, {Op::erf, true, false, false, -3, 3, 4},
-      {Op::erfc, true, false, false, -3, 3, 4}, {Op::is_finite, true, false, false}, {Op::is_nan, true, false, false},
-      {Op::is_inf, true, false, false},      {Op::not_, false, true, true},          {Op::popcount, false, true, false},
+      {Op::neg, true, true, false},
+      {Op::abs, true, true, false},
+      {Op::sign, true, true, false},
+      {Op::floor, true, false, false},
+      {Op::ceil, true, false, false},
+      {Op::round, true, false, false},
+      {Op::trunc, true, false, false},
+      {Op::exp, true, false, false, -3, 3, 4},
+      {Op::exp2, true, false, false, -3, 3, 4},
+      {Op::expm1, true, false, false, -3, 3, 4},
+      {Op::log, true, false, false, 0.01, 9, 4},
+      {Op::log1p, true, false, false, -0.9, 9, 4},
+      {Op::log2, true, false, false, 0.01, 9, 4},
+      {Op::sqrt, true, false, false, 0, 9},
+      {Op::rsqrt, true, false, false, 0.1, 9, 2},
+      {Op::cbrt, true, false, false, -9, 9, 4},
+      {Op::sin, true, false, false, -9, 9, 4},
+      {Op::cos, true, false, false, -9, 9, 4},
+      {Op::tan, true, false, false, -1.4, 1.4, 4},
+      {Op::asin, true, false, false, -1, 1, 4},
+      {Op::acos, true, false, false, -1, 1, 4},
+      {Op::atan, true, false, false, -9, 9, 4},
+      {Op::sinh, true, false, false, -3, 3, 4},
+      {Op::cosh, true, false, false, -3, 3, 4},
+      {Op::tanh, true, false, false, -3, 3, 4},
+      {Op::asinh, true, false, false, -9, 9, 4},
+      {Op::acosh, true, false, false, 1, 9, 4},
+      {Op::atanh, true, false, false, -0.9, 0.9, 4},
+      {Op::sigmoid, true, false, false, -9, 9, 4},
+      {Op::erf, true, false, false, -3, 3, 4},
+      {Op::erfc, true, false, false, -3, 3, 4},
+      {Op::is_finite, true, false, false},
+      {Op::is_nan, true, false, false},
+      {Op::is_inf, true, false, false},
+      {Op::not_, false, true, true},
+      {Op::popcount, false, true, false},
       {Op::clz, false, true, false},
   };
   for (const Row& row : rows)
@@ -81,13 +105,28 @@ TEST(JitRules, ThreefryOverShapes) {
 
 TEST(JitRules, BinaryOpsOverDtypesAndShapes) {
   const Row rows[] = {
-      {Op::add, true, true, false},  {Op::sub, true, true, false}, {Op::mul, true, true, false},  {Op::div, true, true, false},
-      {Op::rem, true, true, false}, {Op::max, true, true, true},  {Op::min, true, true, true},  {Op::eq, true, true, true},
-      {Op::ne, true, true, true},   {Op::lt, true, true, true},   {Op::le, true, true, true},   {Op::gt, true, true, true},
-      {Op::ge, true, true, true},   {Op::and_, false, true, true}, {Op::or_, false, true, true}, {Op::xor_, false, true, true},
-      {Op::shift_left, false, true, false, 0, 40}, {Op::shift_right_logical, false, true, false, 0, 40},
-      {Op::shift_right_arithmetic, false, true, false, 0, 40}, {Op::atan2, true, false, false, -3, 3, 4},
-      {Op::nextafter, true, false, false}, {Op::pow, true, false, false, 0.1, 3, 4},
+      {Op::add, true, true, false},
+      {Op::sub, true, true, false},
+      {Op::mul, true, true, false},
+      {Op::div, true, true, false},
+      {Op::rem, true, true, false},
+      {Op::max, true, true, true},
+      {Op::min, true, true, true},
+      {Op::eq, true, true, true},
+      {Op::ne, true, true, true},
+      {Op::lt, true, true, true},
+      {Op::le, true, true, true},
+      {Op::gt, true, true, true},
+      {Op::ge, true, true, true},
+      {Op::and_, false, true, true},
+      {Op::or_, false, true, true},
+      {Op::xor_, false, true, true},
+      {Op::shift_left, false, true, false, 0, 40},
+      {Op::shift_right_logical, false, true, false, 0, 40},
+      {Op::shift_right_arithmetic, false, true, false, 0, 40},
+      {Op::atan2, true, false, false, -3, 3, 4},
+      {Op::nextafter, true, false, false},
+      {Op::pow, true, false, false, 0.1, 3, 4},
   };
   for (const Row& row : rows)
     for (DType d : vt_test::all_dtypes) {
@@ -109,13 +148,16 @@ TEST(JitRules, SpecialValues) {
         for (double e : {0.0, -0.0, 1.0, -1.5, inf, -inf, nan}) v.push_back(e);
       return v;
     }());
-    for (Op op : {Op::neg, Op::abs, Op::sign, Op::floor, Op::round, Op::exp, Op::log, Op::sqrt, Op::tanh, Op::sigmoid, Op::erf, Op::atan, Op::is_nan, Op::is_inf, Op::is_finite})
-      expect_same([&](std::span<const Tensor> a) -> Tensors { return {apply(op, {}, a)}; }, {x}, {.ulps = 4}, std::string(name_of(op)) + " " + vt::name_of(d));
+    for (Op op : {Op::neg, Op::abs, Op::sign, Op::floor, Op::round, Op::exp, Op::log, Op::sqrt, Op::tanh, Op::sigmoid, Op::erf, Op::atan, Op::is_nan,
+                  Op::is_inf, Op::is_finite})
+      expect_same([&](std::span<const Tensor> a) -> Tensors { return {apply(op, {}, a)}; }, {x}, {.ulps = 4},
+                  std::string(name_of(op)) + " " + vt::name_of(d));
     for (Op op : {Op::add, Op::sub, Op::mul, Op::div, Op::max, Op::min, Op::eq, Op::lt, Op::ne})
       expect_same([&](std::span<const Tensor> a) -> Tensors { return {apply(op, {}, {{a[0], transpose(a[0])}})}; }, {x}, vt_test::exact,
                   std::string(name_of(op)) + " " + vt::name_of(d));
-    expect_same([&](std::span<const Tensor> a) -> Tensors { return {max(a[0], 0), min(a[0], 1), argmax(a[0], 1), argmin(a[0], 0), max(a[0]), sum(a[0], 0)}; }, {x},
-                vt_test::exact, std::string("reductions with NaN ") + vt::name_of(d));
+    expect_same(
+        [&](std::span<const Tensor> a) -> Tensors { return {max(a[0], 0), min(a[0], 1), argmax(a[0], 1), argmin(a[0], 0), max(a[0]), sum(a[0], 0)}; },
+        {x}, vt_test::exact, std::string("reductions with NaN ") + vt::name_of(d));
     for (DType to : vt_test::all_dtypes)
       expect_same([&](std::span<const Tensor> a) -> Tensors { return {a[0].astype(to)}; }, {x}, vt_test::exact,
                   std::string("convert ") + vt::name_of(d) + " to " + vt::name_of(to));
@@ -139,7 +181,8 @@ TEST(JitRules, ReductionsOverDtypesShapesAndAxes) {
       for (const Shape& shape : reduced) {
         if ((op == Op::reduce_max || op == Op::reduce_min) && shape.elements() == 0) continue;
         // Products of ones and minus ones, sums of quarters: exact in every dtype, so any order gives the same bits.
-        Tensor x = op == Op::reduce_prod ? vt_test::random_tensor(i8, shape, 0, 1, 5).astype(d) * 2 - 1 : vt_test::random_tensor(d, shape, is_float(d) ? -1 : -3, 1, 5);
+        Tensor x = op == Op::reduce_prod ? vt_test::random_tensor(i8, shape, 0, 1, 5).astype(d) * 2 - 1
+                                         : vt_test::random_tensor(d, shape, is_float(d) ? -1 : -3, 1, 5);
         if (op == Op::reduce_prod && is_unsigned(d)) x = vt_test::random_tensor(d, shape, 1, 2, 5);
         if (is_float(d) && op == Op::reduce_sum) x = floor(x * 2) / 4;
         x = x.astype(d);
@@ -162,8 +205,8 @@ TEST(JitRules, PositionsOfExtremes) {
         for (Op op : {Op::argmax, Op::argmin}) {
           const Tensor x = vt_test::random_tensor(d, shape, -4, 4, 9);  // with many equal elements for the integers
           for (DType position : {i32, i64})
-            expect_same([&](std::span<const Tensor> a) -> Tensors { return {apply(op, make_params(ArgParams{axis, position}), a)}; }, {x}, vt_test::exact,
-                        std::string(name_of(op)) + " " + vt::name_of(d) + shape.str() + " axis " + std::to_string(axis));
+            expect_same([&](std::span<const Tensor> a) -> Tensors { return {apply(op, make_params(ArgParams{axis, position}), a)}; }, {x},
+                        vt_test::exact, std::string(name_of(op)) + " " + vt::name_of(d) + shape.str() + " axis " + std::to_string(axis));
         }
 }
 
@@ -173,8 +216,9 @@ TEST(JitRules, TallReductionsOverDtypes) {
     for (const Shape& shape : {Shape{1031, 601}, Shape{5, 517, 203}}) {
       const Tensor x = (is_float(d) ? vt_test::random_quarters(f32, shape, 3) : vt_test::random_tensor(i32, shape, 0, 9, 3)).astype(d);
       for (int axis = 0; axis + 1 < shape.rank(); ++axis)
-        expect_same([&](std::span<const Tensor> a) -> Tensors { return {max(a[0], axis), argmin(a[0], axis), sum(a[0], axis), min(a[0] * a[0], axis)}; }, {x},
-                    {.ulps = d == bf16 ? 1.0 : 0.0}, std::string("columns of ") + vt::name_of(d) + shape.str());
+        expect_same(
+            [&](std::span<const Tensor> a) -> Tensors { return {max(a[0], axis), argmin(a[0], axis), sum(a[0], axis), min(a[0] * a[0], axis)}; }, {x},
+            {.ulps = d == bf16 ? 1.0 : 0.0}, std::string("columns of ") + vt::name_of(d) + shape.str());
     }
 }
 
@@ -188,8 +232,11 @@ TEST(JitRules, TransposesOverDtypesAndShapes) {
                   std::string("transpose ") + vt::name_of(d) + shape.str());
     }
     const Tensor cube = vt_test::random_tensor(d, {5, 66, 70}, -9, 9, 5);
-    expect_same([](S t) -> Tensors { return {transpose(t[0], {0, 2, 1}), transpose(t[0], {2, 1, 0}), transpose(t[0], {1, 2, 0}), transpose(t[0], {2, 0, 1})}; }, {cube},
-                vt_test::exact, std::string("transposes of a cube ") + vt::name_of(d));
+    expect_same(
+        [](S t) -> Tensors {
+          return {transpose(t[0], {0, 2, 1}), transpose(t[0], {2, 1, 0}), transpose(t[0], {1, 2, 0}), transpose(t[0], {2, 0, 1})};
+        },
+        {cube}, vt_test::exact, std::string("transposes of a cube ") + vt::name_of(d));
   }
   for (const Shape& shape : {Shape{4096, 2112}, Shape{2999, 3001}}) {
     const Tensor x = vt_test::random_tensor(f32, shape, 6);
@@ -202,31 +249,42 @@ TEST(JitRules, LongSumsAreAccurate) {
   for (const Shape& shape : {Shape{1 << 20}, Shape{4, 1 << 18}, Shape{1 << 18, 4}, Shape{3000, 700}, Shape{700, 3000}}) {
     const Tensor x = vt_test::random_tensor(f32, shape, 0, 1, 21);
     for (int axis = 0; axis < shape.rank(); ++axis)
-      expect_same([&](std::span<const Tensor> a) -> Tensors { return {sum(a[0], axis), mean(a[0] * a[0], axis)}; }, {x}, {.ulps = 8}, "sum of " + shape.str());
+      expect_same([&](std::span<const Tensor> a) -> Tensors { return {sum(a[0], axis), mean(a[0] * a[0], axis)}; }, {x}, {.ulps = 8},
+                  "sum of " + shape.str());
     expect_same([&](std::span<const Tensor> a) -> Tensors { return {sum(a[0])}; }, {x}, {.ulps = 8}, "sum of all of " + shape.str());
   }
 }
 
 TEST(JitRules, ShapeOpsBecomeIndexMaps) {
-  const Tensor a = vt_test::random_tensor(f32, {37, 41}, 31), b = vt_test::random_tensor(f32, {37, 41}, 32), v = vt_test::random_tensor(f32, {41}, 33);
+  const Tensor a = vt_test::random_tensor(f32, {37, 41}, 31), b = vt_test::random_tensor(f32, {37, 41}, 32),
+               v = vt_test::random_tensor(f32, {41}, 33);
   const Tensor cube = vt_test::random_tensor(f32, {6, 10, 32}, 34);
-  const auto same = [&](const char* what, const Tensors& arguments, const vt::detail::FlatFunction& f) { expect_same(f, arguments, vt_test::exact, what); };
+  const auto same = [&](const char* what, const Tensors& arguments, const vt::detail::FlatFunction& f) {
+    expect_same(f, arguments, vt_test::exact, what);
+  };
   using S = std::span<const Tensor>;
   same("transpose", {a}, [](S t) -> Tensors { return {transpose(t[0]) + 1, transpose(t[0]) * 2}; });
   same("transpose of a cube", {cube}, [](S t) -> Tensors { return {transpose(t[0], {2, 0, 1}) + 1, transpose(t[0], {1, 0, 2}) + 1}; });
   same("reshape of a transpose", {a}, [](S t) -> Tensors { return {reshape(transpose(t[0]), {37, 41}) + t[0]}; });
-  same("reshapes with divisions", {cube}, [](S t) -> Tensors { return {reshape(transpose(t[0], {1, 0, 2}), {60, 32}) * 2, reshape(reshape(t[0], {15, 128}) + 1, {1920})}; });
+  same("reshapes with divisions", {cube},
+       [](S t) -> Tensors { return {reshape(transpose(t[0], {1, 0, 2}), {60, 32}) * 2, reshape(reshape(t[0], {15, 128}) + 1, {1920})}; });
   same("broadcasts", {a, v}, [](S t) -> Tensors { return {t[0] + t[1], reshape(t[1], {41, 1}) * t[1], broadcast_to(t[1], {5, 3, 41}) + 1}; });
   same("slices", {a}, [](S t) -> Tensors { return {slice(t[0], {3, 1}, {37, 40}, {2, 3}) + 1, flip(t[0]) - t[0], flip(t[0], 1) + 1}; });
   same("concatenate", {a, b}, [](S t) -> Tensors { return {concatenate({t[0], t[1]}, 0) + 1, concatenate({t[0], t[1] * 2}, 1)}; });
-  same("concatenate many", {a, b}, [](S t) -> Tensors { return {concatenate({t[0], t[1] * 2, t[0], t[1], t[0] + t[1], t[0]}, 1), stack({t[0], t[1], t[0], t[1], t[1], t[0] - 1}, 0)}; });
+  same("concatenate many", {a, b}, [](S t) -> Tensors {
+    return {concatenate({t[0], t[1] * 2, t[0], t[1], t[0] + t[1], t[0]}, 1), stack({t[0], t[1], t[0], t[1], t[1], t[0] - 1}, 0)};
+  });
   same("pad", {a}, [](S t) -> Tensors { return {pad(t[0], {{1, 2}, {3, -4}}, 7), pad(t[0], 1.5, {0, 2}, {0, 1}, {1, 2}) + 1}; });
   same("roll and tile", {a}, [](S t) -> Tensors { return {roll(t[0], 5, 1) + 1, tile(t[0], {2, 3}), repeat(t[0], 3, 1)}; });
   same("take", {a}, [](S t) -> Tensors { return {take(t[0], arange(50) * 3 - 20, 0), take(t[0], arange(50) - 9, 1), t[0][arange(7) * 5] * 2}; });
-  same("iota", {a}, [](S t) -> Tensors { return {t[0] + arange(41).astype(f32), t[0] * iota(f32, {37, 41}, 0), iota(i8, {300}, 0), iota(f16, {3, 50}, 1) + 0.5}; });
+  same("iota", {a}, [](S t) -> Tensors {
+    return {t[0] + arange(41).astype(f32), t[0] * iota(f32, {37, 41}, 0), iota(i8, {300}, 0), iota(f16, {3, 50}, 1) + 0.5};
+  });
   same("triangles", {a}, [](S t) -> Tensors { return {tril(t[0]), triu(t[0], 2), eye(37, 41) + t[0], diagonal(t[0]) * 2}; });
-  same("windows", {cube}, [](S t) -> Tensors { return {dynamic_slice(t[0], {arange(7)[2], arange(99)[50], arange(3)[1]}, {2, 4, 16}) + 1,
-                                                       dynamic_update_slice(t[0], slice(t[0], {0, 0, 0}, {2, 10, 32}) * 0 + 5, {arange(3)[1], arange(3)[0], arange(3)[0]})}; });
+  same("windows", {cube}, [](S t) -> Tensors {
+    return {dynamic_slice(t[0], {arange(7)[2], arange(99)[50], arange(3)[1]}, {2, 4, 16}) + 1,
+            dynamic_update_slice(t[0], slice(t[0], {0, 0, 0}, {2, 10, 32}) * 0 + 5, {arange(3)[1], arange(3)[0], arange(3)[0]})};
+  });
 }
 
 TEST(JitRules, FusedReductions) {
@@ -238,9 +296,13 @@ TEST(JitRules, FusedReductions) {
   same("softmax", {a}, [](S t) -> Tensors { return {softmax(t[0]), log_softmax(t[0], 0)}; });
   same("layer norm", {a, w}, [](S t) -> Tensors { return {layer_norm(t[0], t[1], t[1] + 1)}; });
   same("variances", {a}, [](S t) -> Tensors { return {var(t[0], 0), var(t[0], 1), var(t[0])}; });
-  same("group norm", {vt_test::random_tensor(f32, {2, 5, 5, 90}, 43), vt_test::random_tensor(f32, {90}, 44)}, [](S t) -> Tensors { return {group_norm(t[0], 3, t[1], t[1])}; });
+  same("group norm", {vt_test::random_tensor(f32, {2, 5, 5, 90}, 43), vt_test::random_tensor(f32, {90}, 44)},
+       [](S t) -> Tensors { return {group_norm(t[0], 3, t[1], t[1])}; });
   same("logsumexp", {a}, [](S t) -> Tensors { return {logsumexp(t[0], 1), logsumexp(t[0], 0), logsumexp(t[0])}; });
-  same("two reductions of one chain", {a}, [](S t) -> Tensors { const Tensor y = exp(t[0]) * 0.5; return {y, sum(y, 1) / 70, max(y, 1)}; });
+  same("two reductions of one chain", {a}, [](S t) -> Tensors {
+    const Tensor y = exp(t[0]) * 0.5;
+    return {y, sum(y, 1) / 70, max(y, 1)};
+  });
   // A stored value may be laid over an operand that another stored value of the same loop still needs.
   same("results over operands", {a}, [](S t) -> Tensors {
     const Tensor e = tanh(t[0]), f = tanh(t[0] * 2);

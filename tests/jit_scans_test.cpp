@@ -58,7 +58,8 @@ TEST(JitScans, HeavyRoundsGoAlongOtherAxesEvenIfLanesJump) {
 }
 
 TEST(JitScans, TextOfAUserReduction) {
-  const std::string text = kernel_of([](S t) -> Tensors { return {reduce([](Tensor a, Tensor x) { return a * 0.5f + x; }, 3.0f, t[0], 0)}; }, {Aval(f32, {9, 20})});
+  const std::string text =
+      kernel_of([](S t) -> Tensors { return {reduce([](Tensor a, Tensor x) { return a * 0.5f + x; }, 3.0f, t[0], 0)}; }, {Aval(f32, {9, 20})});
   EXPECT_NE(text.find("r0 = fold v"), std::string::npos) << text;
   EXPECT_NE(text.find(" from v"), std::string::npos) << text;
   EXPECT_NE(text.find("vertical, loops d1, vector d0"), std::string::npos) << text;
@@ -82,16 +83,17 @@ TEST(JitScans, OverDtypesShapesAxesAndDirections) {
         const Tensor x = product ? random_tensor(d, shape, 0.9, 1.1, 3) : random_tensor(d, shape, -4, 4, 3);
         for (int axis = 0; axis < shape.rank(); ++axis)
           for (bool reverse : {false, true})
-            expect_same([&](S t) -> Tensors { return {scan(op, t[0], axis, reverse)}; }, {x}, tolerance_of(op, d),
-                        std::string(name_of(op)) + " " + vt::name_of(d) + shape.str() + " axis " + std::to_string(axis) + (reverse ? " reverse" : ""));
+            expect_same(
+                [&](S t) -> Tensors { return {scan(op, t[0], axis, reverse)}; }, {x}, tolerance_of(op, d),
+                std::string(name_of(op)) + " " + vt::name_of(d) + shape.str() + " axis " + std::to_string(axis) + (reverse ? " reverse" : ""));
       }
     }
 }
 
 TEST(JitScans, SpecialValues) {
   const double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN(), big = 3e38;
-  const std::vector<double> rows[] = {{-inf, -inf, 1, 2, -inf, 3}, {inf, 1, inf, -inf, 2, 3}, {1, nan, 2, inf, nan, 0}, {-0.0, 0.0, -0.0, 1, -1, 0},
-                                      {0, big, big, big, big, big}, {big, big, 0, -big, inf, 1}};
+  const std::vector<double> rows[] = {{-inf, -inf, 1, 2, -inf, 3}, {inf, 1, inf, -inf, 2, 3},    {1, nan, 2, inf, nan, 0},
+                                      {-0.0, 0.0, -0.0, 1, -1, 0}, {0, big, big, big, big, big}, {big, big, 0, -big, inf, 1}};
   for (const std::vector<double>& row : rows) {
     std::vector<double> many;
     for (int i = 0; i < 4; ++i) many.insert(many.end(), row.begin(), row.end());
@@ -102,8 +104,9 @@ TEST(JitScans, SpecialValues) {
             // Sums in which numbers that large cancel differ by as much as the compensation knows better.
             const bool cancels = op == Op::cumsum && row[1] == big && d == f32;
             if (cancels) continue;
-            expect_same([&](S t) -> Tensors { return {scan(op, t[0], 0, reverse), scan(op, t[0], shape.rank() - 1, reverse)}; }, {vt_test::make_tensor(d, shape, many)},
-                        tolerance_of(op, d), std::string(name_of(op)) + " of special values " + vt::name_of(d) + shape.str());
+            expect_same([&](S t) -> Tensors { return {scan(op, t[0], 0, reverse), scan(op, t[0], shape.rank() - 1, reverse)}; },
+                        {vt_test::make_tensor(d, shape, many)}, tolerance_of(op, d),
+                        std::string(name_of(op)) + " of special values " + vt::name_of(d) + shape.str());
           }
   }
 }
@@ -122,17 +125,32 @@ TEST(JitScans, FuseWithWhatIsAroundThem) {
   // Scans in opposite directions walk the axis in different loops, and the first of equal elements needs the forward one.
   EXPECT_EQ(steps_of([](S t) -> Tensors { return {cumsum(t[0], 1), scan(Op::cumsum, t[0], 1, true)}; }, {matrix}).size(), 2u);
   EXPECT_EQ(steps_of([](S t) -> Tensors { return {argmax(t[0], 1), scan(Op::cumsum, t[0], 1, true)}; }, {matrix}).size(), 2u);
-  const auto same = [](const char* what, const Tensors& arguments, const vt::detail::FlatFunction& f) { expect_same(f, arguments, {.ulps = 4, .absolute = 1e-5}, what); };
+  const auto same = [](const char* what, const Tensors& arguments, const vt::detail::FlatFunction& f) {
+    expect_same(f, arguments, {.ulps = 4, .absolute = 1e-5}, what);
+  };
   const Tensor a = random_tensor(f32, {33, 50}, 1), b = random_tensor(f32, {33, 50}, 2), quarters = vt_test::random_quarters(f32, {7, 40}, 3);
   for (int axis : {0, 1}) {
-    same("chain of scans", {a}, [axis](S t) -> Tensors { const Tensor y = cumsum(t[0], axis); return {scan(Op::cummax, y, axis, false), cumsum(y * 0.125f, axis), y}; });
-    same("backwards", {a, b}, [axis](S t) -> Tensors { const Tensor y = scan(Op::cumsum, t[0] * t[1], axis, true); return {y * t[0], y + 1, sum(y, axis), sum(t[0], axis)}; });
+    same("chain of scans", {a}, [axis](S t) -> Tensors {
+      const Tensor y = cumsum(t[0], axis);
+      return {scan(Op::cummax, y, axis, false), cumsum(y * 0.125f, axis), y};
+    });
+    same("backwards", {a, b}, [axis](S t) -> Tensors {
+      const Tensor y = scan(Op::cumsum, t[0] * t[1], axis, true);
+      return {y * t[0], y + 1, sum(y, axis), sum(t[0], axis)};
+    });
     same("both ways", {a}, [axis](S t) -> Tensors { return {cumsum(t[0], axis) + scan(Op::cumsum, t[0], axis, true), argmax(t[0], axis)}; });
-    same("with reductions", {a}, [axis](S t) -> Tensors { return {cumsum(t[0], axis) / (2 + sum(t[0] * t[0], axis, true)), max(cumsum(t[0], axis), axis)}; });
-    same("read by others", {quarters}, [axis](S t) -> Tensors { const Tensor y = cumsum(t[0], axis); return {transpose(y) * 2, flip(y), slice(y, {1, 1}, {5, 30}) + 1}; });
-    same("heavy work around a lone scan", {a}, [axis](S t) -> Tensors { return {exp(cumprod(tanh(t[0]) * 0.25f + 1, axis) * 0.01f), cumlogsumexp(sin(t[0]) * 3, axis)}; });
+    same("with reductions", {a},
+         [axis](S t) -> Tensors { return {cumsum(t[0], axis) / (2 + sum(t[0] * t[0], axis, true)), max(cumsum(t[0], axis), axis)}; });
+    same("read by others", {quarters}, [axis](S t) -> Tensors {
+      const Tensor y = cumsum(t[0], axis);
+      return {transpose(y) * 2, flip(y), slice(y, {1, 1}, {5, 30}) + 1};
+    });
+    same("heavy work around a lone scan", {a},
+         [axis](S t) -> Tensors { return {exp(cumprod(tanh(t[0]) * 0.25f + 1, axis) * 0.01f), cumlogsumexp(sin(t[0]) * 3, axis)}; });
   }
-  same("reshaped", {a}, [](S t) -> Tensors { return {cumsum(reshape(t[0], {33 * 5, 10}), 1), cumsum(reshape(t[0], {1650}), 0), reshape(cumsum(transpose(t[0]), 1), {25, 66}) + 1}; });
+  same("reshaped", {a}, [](S t) -> Tensors {
+    return {cumsum(reshape(t[0], {33 * 5, 10}), 1), cumsum(reshape(t[0], {1650}), 0), reshape(cumsum(transpose(t[0]), 1), {25, 66}) + 1};
+  });
 }
 
 TEST(JitScans, GradientsOfScans) {
@@ -140,7 +158,8 @@ TEST(JitScans, GradientsOfScans) {
   for (Op op : {Op::cumsum, Op::cumprod, Op::cummax, Op::cumlogsumexp})
     for (int axis : {0, 1}) {
       const auto gradient = grad([=](Tensor x) { return sum(square(scan(op, x, axis, false))); });
-      expect_same([&](S t) -> Tensors { return {gradient(t[0])}; }, {a}, {.relative = 1e-12, .absolute = 1e-12}, std::string("gradient of ") + std::string(name_of(op)));
+      expect_same([&](S t) -> Tensors { return {gradient(t[0])}; }, {a}, {.relative = 1e-12, .absolute = 1e-12},
+                  std::string("gradient of ") + std::string(name_of(op)));
     }
 }
 
@@ -154,11 +173,13 @@ TEST(JitFolds, UserReductionsOverDtypesShapesAndAxes) {
         for (int i = 0; i < shape.rank(); ++i)
           if (mask & (1 << i)) axes.push_back(i);
         // Neither associative nor commutative: any other order gives other numbers.
-        expect_same([&](S t) -> Tensors {
-          const double half = is_float(d) ? 0.5 : 3;
-          const Tensor init = full({}, 2, d);
-          return {reduce([&](Tensor acc, Tensor e) { return acc * full({}, half, d) - e; }, init, t[0], axes)};
-        }, {x}, vt_test::exact, std::string("reduce ") + vt::name_of(d) + shape.str() + " axes " + std::to_string(mask));
+        expect_same(
+            [&](S t) -> Tensors {
+              const double half = is_float(d) ? 0.5 : 3;
+              const Tensor init = full({}, 2, d);
+              return {reduce([&](Tensor acc, Tensor e) { return acc * full({}, half, d) - e; }, init, t[0], axes)};
+            },
+            {x}, vt_test::exact, std::string("reduce ") + vt::name_of(d) + shape.str() + " axes " + std::to_string(mask));
       }
     }
 }
@@ -167,28 +188,37 @@ TEST(JitFolds, SeveralOperandsAtOnce) {
   // The largest element, where it was, and how often the running one rose: three states that depend on each other.
   const GraphRef body = [] {
     const std::vector<Aval> scalars = {Aval(f32, {}), Aval(i32, {}), Aval(i64, {}), Aval(f32, {}), Aval(i32, {}), Aval(i64, {})};
-    const Recorded r = record([](S a) -> Tensors {
-      const Tensor rises = a[3] > a[0];
-      return {where(rises, a[3], a[0]), where(rises, a[4], a[1]), a[2] + where(rises, a[5], a[5] * 0)};
-    }, scalars, {});
+    const Recorded r = record(
+        [](S a) -> Tensors {
+          const Tensor rises = a[3] > a[0];
+          return {where(rises, a[3], a[0]), where(rises, a[4], a[1]), a[2] + where(rises, a[5], a[5] * 0)};
+        },
+        scalars, {});
     EXPECT_TRUE(r.captured.empty());
     return std::make_shared<const GraphBody>(simplify(r.graph, SimplifyFor::running));
   }();
   const Tensor values = random_tensor(f32, {12, 40}, 1), numbers = random_tensor(i32, {12, 40}, 0, 99, 2), ones = full({12, 40}, 1, i64);
   for (const Axes& axes : {Axes{0}, Axes{1}, Axes{0, 1}})
-    expect_same([&](S t) -> Tensors {
-      const Tensor operands[] = {t[0], t[1], t[2], full({}, -100, f32), full({}, -1, i32), full({}, 0, i64)};
-      const SmallVec<Tensor, 1> results = emit_all(Op::reduce, make_params(ReduceParams{axes, body}), operands, {});
-      return {results.begin(), results.end()};
-    }, {values, numbers, ones}, vt_test::exact, "three states over " + axes.str());
+    expect_same(
+        [&](S t) -> Tensors {
+          const Tensor operands[] = {t[0], t[1], t[2], full({}, -100, f32), full({}, -1, i32), full({}, 0, i64)};
+          const SmallVec<Tensor, 1> results = emit_all(Op::reduce, make_params(ReduceParams{axes, body}), operands, {});
+          return {results.begin(), results.end()};
+        },
+        {values, numbers, ones}, vt_test::exact, "three states over " + axes.str());
 }
 
 TEST(JitScans, BitsDoNotDependOnTheNumberOfThreads) {
   const int before = num_threads();
   const Tensor a = random_tensor(f32, {300, 401}, 1);
   const auto f = [](S t) -> Tensors {
-    return {cumsum(t[0], 0), cumsum(t[0], 1), cumprod(t[0], 1), cumlogsumexp(t[0], 0), scan(Op::cummax, t[0], 1, true),
-            reduce([](Tensor x, Tensor y) { return x * 0.9f + y; }, 0.0f, t[0], 1), transpose(t[0]) * 2};
+    return {cumsum(t[0], 0),
+            cumsum(t[0], 1),
+            cumprod(t[0], 1),
+            cumlogsumexp(t[0], 0),
+            scan(Op::cummax, t[0], 1, true),
+            reduce([](Tensor x, Tensor y) { return x * 0.9f + y; }, 0.0f, t[0], 1),
+            transpose(t[0]) * 2};
   };
   const std::vector<Aval> avals = {Aval(f32, {300, 401})};
   const Recorded r = record(f, avals, {});
@@ -199,7 +229,8 @@ TEST(JitScans, BitsDoNotDependOnTheNumberOfThreads) {
     const std::vector<BufferRef> results = compile_graph(r.graph)->run(inputs);
     if (first.empty()) first = results;
     for (std::size_t i = 0; i < results.size(); ++i)
-      EXPECT_EQ(std::memcmp(results[i]->data, first[i]->data, r.graph.aval(r.graph.outputs[i]).bytes()), 0) << "result " << i << " with " << threads << " threads";
+      EXPECT_EQ(std::memcmp(results[i]->data, first[i]->data, r.graph.aval(r.graph.outputs[i]).bytes()), 0)
+          << "result " << i << " with " << threads << " threads";
   }
   set_num_threads(before);
 }

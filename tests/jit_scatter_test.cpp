@@ -39,7 +39,8 @@ TEST(JitScatter, RowsOfAnEmbeddingAreSharedByColumns) {
   // Windows that start anywhere overlap: columns of different windows are the same element.
   const std::string windows = update_text(
       [](S t) -> Tensors {
-        return {grad([&](Tensor x) { return sum(vmap([&](Tensor start) { return dynamic_slice(x, {start}, {64}); })(t[1]) * t[0]); })(zeros({1000}, f32))};
+        return {grad([&](Tensor x) { return sum(vmap([&](Tensor start) { return dynamic_slice(x, {start}, {64}); })(t[1]) * t[0]); })(
+            zeros({1000}, f32))};
       },
       {Aval(f32, {40, 64}), Aval(i32, {40})});
   EXPECT_EQ(windows.find("threads along"), std::string::npos) << windows;
@@ -52,10 +53,11 @@ TEST(JitScatter, ValuesAndBitsWithAnyNumberOfThreads) {
     DType dtype;
     int segments;
   };
-  for (const Case& c : {Case{{3000, 256}, f32, 17}, Case{{2000, 130}, f64, 300}, Case{{900, 1000}, bf16, 5}, Case{{500, 40, 33}, i32, 9}, Case{{5000}, f32, 11}, Case{{4000, 64}, i8, 3},
-                        Case{{0, 5}, f32, 4}, Case{{70, 1}, f32, 4}}) {
+  for (const Case& c : {Case{{3000, 256}, f32, 17}, Case{{2000, 130}, f64, 300}, Case{{900, 1000}, bf16, 5}, Case{{500, 40, 33}, i32, 9},
+                        Case{{5000}, f32, 11}, Case{{4000, 64}, i8, 3}, Case{{0, 5}, f32, 4}, Case{{70, 1}, f32, 4}}) {
     // Multiples of a quarter: sums are exact in whatever order and precision the executor makes them.
-    const Tensor x = is_float(c.dtype) ? vt_test::random_quarters(c.dtype, c.shape, 1) : random_tensor(c.dtype, c.shape, -4, 4, 1), at = random_tensor(i32, {c.shape[0]}, -1, c.segments, 2);
+    const Tensor x = is_float(c.dtype) ? vt_test::random_quarters(c.dtype, c.shape, 1) : random_tensor(c.dtype, c.shape, -4, 4, 1),
+                 at = random_tensor(i32, {c.shape[0]}, -1, c.segments, 2);
     const auto f = [&](S t) -> Tensors {
       return {segment_sum(t[0], t[1], c.segments), segment_max(t[0], t[1], c.segments),
               grad([&](Tensor table) { return sum(take(table, t[1], 0).astype(f32)); })(reshape(zeros({c.segments * 8}, f32), {c.segments, 8}))};
@@ -71,7 +73,8 @@ TEST(JitScatter, ValuesAndBitsWithAnyNumberOfThreads) {
       const std::vector<BufferRef> results = compile_graph(r.graph)->run(inputs);
       if (first.empty()) first = results;
       for (std::size_t i = 0; i < results.size(); ++i)
-        EXPECT_EQ(std::memcmp(results[i]->data, first[i]->data, r.graph.aval(r.graph.outputs[i]).bytes()), 0) << what << " result " << i << " with " << threads << " threads";
+        EXPECT_EQ(std::memcmp(results[i]->data, first[i]->data, r.graph.aval(r.graph.outputs[i]).bytes()), 0)
+            << what << " result " << i << " with " << threads << " threads";
     }
   }
   set_num_threads(before);

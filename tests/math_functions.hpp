@@ -20,8 +20,8 @@ struct MathFunction {
   const char* name;
   int arity;
   vt::detail::cpu::Value (*emit)(vt::detail::cpu::IrBuilder&, vt::detail::cpu::Value, vt::detail::cpu::Value);
-  double (*approximate)(double, double);                                ///< good to f64: enough to judge f32; may be null
-  void (*exact)(mpfr_ptr out, mpfr_srcptr x, mpfr_srcptr y);           ///< to the precision of `out`
+  double (*approximate)(double, double);                      ///< good to f64: enough to judge f32; may be null
+  void (*exact)(mpfr_ptr out, mpfr_srcptr x, mpfr_srcptr y);  ///< to the precision of `out`
   Measure f64_measure = Measure::relative;
 };
 
@@ -105,32 +105,52 @@ inline double sigmoid(double x) { return x < 0 ? std::exp(x) / (1 + std::exp(x))
 
 }  // namespace math_reference
 
-#define VT_TEST_UNARY(fn, mpfr_fn)                                                                                          \
+#define VT_TEST_UNARY(fn, mpfr_fn)                                                                                                          \
   {#fn, 1, [](vt::detail::cpu::IrBuilder& b, vt::detail::cpu::Value x, vt::detail::cpu::Value) { return vt::detail::cpu::math::fn(b, x); }, \
    [](double x, double) { return std::fn(x); }, [](mpfr_ptr r, mpfr_srcptr x, mpfr_srcptr) { mpfr_fn(r, x, MPFR_RNDN); }}
-#define VT_TEST_BINARY(fn, mpfr_fn)                                                                                         \
+#define VT_TEST_BINARY(fn, mpfr_fn)                                                                                                              \
   {#fn, 2, [](vt::detail::cpu::IrBuilder& b, vt::detail::cpu::Value x, vt::detail::cpu::Value y) { return vt::detail::cpu::math::fn(b, x, y); }, \
-   [](double x, double y) { return std::fn(x, y); },                                                                          \
-   [](mpfr_ptr r, mpfr_srcptr x, mpfr_srcptr y) { mpfr_fn(r, x, y, MPFR_RNDN); }}
+   [](double x, double y) { return std::fn(x, y); }, [](mpfr_ptr r, mpfr_srcptr x, mpfr_srcptr y) { mpfr_fn(r, x, y, MPFR_RNDN); }}
 
 inline const MathFunction math_functions[] = {
-    VT_TEST_UNARY(exp, mpfr_exp),     VT_TEST_UNARY(exp2, mpfr_exp2),   VT_TEST_UNARY(expm1, mpfr_expm1), VT_TEST_UNARY(log, mpfr_log),
-    VT_TEST_UNARY(log2, mpfr_log2),   VT_TEST_UNARY(log1p, mpfr_log1p), VT_TEST_UNARY(sin, mpfr_sin),     VT_TEST_UNARY(cos, mpfr_cos),
-    VT_TEST_UNARY(tan, mpfr_tan),     VT_TEST_UNARY(asin, mpfr_asin),   VT_TEST_UNARY(acos, mpfr_acos),   VT_TEST_UNARY(atan, mpfr_atan),
-    VT_TEST_UNARY(sinh, mpfr_sinh),   VT_TEST_UNARY(cosh, mpfr_cosh),   VT_TEST_UNARY(tanh, mpfr_tanh),   VT_TEST_UNARY(asinh, mpfr_asinh),
-    VT_TEST_UNARY(acosh, mpfr_acosh), VT_TEST_UNARY(atanh, mpfr_atanh), VT_TEST_UNARY(erf, mpfr_erf),     VT_TEST_UNARY(erfc, mpfr_erfc),
-    VT_TEST_UNARY(cbrt, mpfr_cbrt),   VT_TEST_BINARY(pow, mpfr_pow),    VT_TEST_BINARY(atan2, mpfr_atan2), VT_TEST_BINARY(fmod, mpfr_fmod),
-    {"sigmoid", 1, [](vt::detail::cpu::IrBuilder& b, vt::detail::cpu::Value x, vt::detail::cpu::Value) { return vt::detail::cpu::math::sigmoid(b, x); },
+    VT_TEST_UNARY(exp, mpfr_exp),
+    VT_TEST_UNARY(exp2, mpfr_exp2),
+    VT_TEST_UNARY(expm1, mpfr_expm1),
+    VT_TEST_UNARY(log, mpfr_log),
+    VT_TEST_UNARY(log2, mpfr_log2),
+    VT_TEST_UNARY(log1p, mpfr_log1p),
+    VT_TEST_UNARY(sin, mpfr_sin),
+    VT_TEST_UNARY(cos, mpfr_cos),
+    VT_TEST_UNARY(tan, mpfr_tan),
+    VT_TEST_UNARY(asin, mpfr_asin),
+    VT_TEST_UNARY(acos, mpfr_acos),
+    VT_TEST_UNARY(atan, mpfr_atan),
+    VT_TEST_UNARY(sinh, mpfr_sinh),
+    VT_TEST_UNARY(cosh, mpfr_cosh),
+    VT_TEST_UNARY(tanh, mpfr_tanh),
+    VT_TEST_UNARY(asinh, mpfr_asinh),
+    VT_TEST_UNARY(acosh, mpfr_acosh),
+    VT_TEST_UNARY(atanh, mpfr_atanh),
+    VT_TEST_UNARY(erf, mpfr_erf),
+    VT_TEST_UNARY(erfc, mpfr_erfc),
+    VT_TEST_UNARY(cbrt, mpfr_cbrt),
+    VT_TEST_BINARY(pow, mpfr_pow),
+    VT_TEST_BINARY(atan2, mpfr_atan2),
+    VT_TEST_BINARY(fmod, mpfr_fmod),
+    {"sigmoid", 1,
+     [](vt::detail::cpu::IrBuilder& b, vt::detail::cpu::Value x, vt::detail::cpu::Value) { return vt::detail::cpu::math::sigmoid(b, x); },
      [](double x, double) { return math_reference::sigmoid(x); }, [](mpfr_ptr r, mpfr_srcptr x, mpfr_srcptr) { math_reference::sigmoid(r, x); }},
     {"rsqrt", 1, [](vt::detail::cpu::IrBuilder& b, vt::detail::cpu::Value x, vt::detail::cpu::Value) { return vt::detail::cpu::math::rsqrt(b, x); },
      [](double x, double) { return 1 / std::sqrt(x); }, [](mpfr_ptr r, mpfr_srcptr x, mpfr_srcptr) { math_reference::rsqrt(r, x); }},
     {"lgamma", 1, [](vt::detail::cpu::IrBuilder& b, vt::detail::cpu::Value x, vt::detail::cpu::Value) { return vt::detail::cpu::math::lgamma(b, x); },
      [](double x, double) { return std::lgamma(x); }, [](mpfr_ptr r, mpfr_srcptr x, mpfr_srcptr) { math_reference::lgamma(r, x); },
      Measure::by_mirrored},
-    {"digamma", 1, [](vt::detail::cpu::IrBuilder& b, vt::detail::cpu::Value x, vt::detail::cpu::Value) { return vt::detail::cpu::math::digamma(b, x); },
-     nullptr, [](mpfr_ptr r, mpfr_srcptr x, mpfr_srcptr) { math_reference::digamma(r, x); }, Measure::by_mirrored},
-    {"erf_inv", 1, [](vt::detail::cpu::IrBuilder& b, vt::detail::cpu::Value x, vt::detail::cpu::Value) { return vt::detail::cpu::math::erf_inv(b, x); },
-     nullptr, [](mpfr_ptr r, mpfr_srcptr x, mpfr_srcptr) { math_reference::erf_inv(r, x); }},
+    {"digamma", 1,
+     [](vt::detail::cpu::IrBuilder& b, vt::detail::cpu::Value x, vt::detail::cpu::Value) { return vt::detail::cpu::math::digamma(b, x); }, nullptr,
+     [](mpfr_ptr r, mpfr_srcptr x, mpfr_srcptr) { math_reference::digamma(r, x); }, Measure::by_mirrored},
+    {"erf_inv", 1,
+     [](vt::detail::cpu::IrBuilder& b, vt::detail::cpu::Value x, vt::detail::cpu::Value) { return vt::detail::cpu::math::erf_inv(b, x); }, nullptr,
+     [](mpfr_ptr r, mpfr_srcptr x, mpfr_srcptr) { math_reference::erf_inv(r, x); }},
 };
 
 #undef VT_TEST_UNARY

@@ -25,7 +25,8 @@ std::vector<double> numbers(const std::vector<unsigned char>& bytes, DType d) {
     using T = decltype(zero);
     const T* p = reinterpret_cast<const T*>(bytes.data());
     std::vector<double> all(bytes.size() / sizeof(T));
-    for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<double>(static_cast<std::conditional_t<std::is_arithmetic_v<T>, T, float>>(p[i]));
+    for (std::size_t i = 0; i < all.size(); ++i)
+      all[i] = static_cast<double>(static_cast<std::conditional_t<std::is_arithmetic_v<T>, T, float>>(p[i]));
     return all;
   });
 }
@@ -83,7 +84,8 @@ void check(const MatmulSpec& s, std::int64_t a_size, std::int64_t b_size) {
         }
         const double got = result[static_cast<std::size_t>((i * s.m + m) * s.n + n)];
         const double sum_epsilon = s.accumulate == vt::f64 ? 1.2e-16 : s.accumulate == vt::f32 ? 6e-8 : 0;
-        ASSERT_NEAR(got, static_cast<double>(sum), static_cast<double>(size) * sum_epsilon * static_cast<double>(s.k + 1) + std::fabs(static_cast<double>(sum)) * epsilon)
+        ASSERT_NEAR(got, static_cast<double>(sum),
+                    static_cast<double>(size) * sum_epsilon * static_cast<double>(s.k + 1) + std::fabs(static_cast<double>(sum)) * epsilon)
             << kernel->describe() << " at " << i << ' ' << m << ' ' << n << " of " << s.batch << 'x' << s.m << 'x' << s.n << 'x' << s.k;
       }
 }
@@ -187,7 +189,8 @@ TEST_F(MatmulKernels, nothing_to_multiply_gives_zeros) {
 }
 
 TEST_F(MatmulKernels, same_bits_for_any_number_of_threads) {
-  for (const auto& [m, n, k] : {std::array{300, 300, 300}, std::array{1000, 64, 64}, std::array{2, 3000, 500}, std::array{70, 900, 700}, std::array{400, 1, 60}}) {
+  for (const auto& [m, n, k] :
+       {std::array{300, 300, 300}, std::array{1000, 64, 64}, std::array{2, 3000, 500}, std::array{70, 900, 700}, std::array{400, 1, 60}}) {
     const MatmulSpec s = dense(vt::f32, vt::f32, vt::f32, 1, m, n, k, {false, false});
     const auto a = random_array(vt::f32, m * k, 3), b = random_array(vt::f32, k * n, 4);
     const auto kernel = vt::detail::cpu::make_matmul(s);

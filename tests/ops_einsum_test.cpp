@@ -128,14 +128,21 @@ TEST(Einsum, TakesTheCheapPairFirst) {
 
 TEST(Einsum, Refusals) {
   const Tensor a = ones({2, 3}), b = ones({4, 5});
-  const std::vector<std::pair<std::string, std::string>> cases = {
-      {"ij,jk", "label 'j' has sizes 3 and 4"}, {"ij", "1 terms for 2 operands"},   {"i,jk", "1 labels for operand 0 of rank 2"},
-      {"ij,kl->iz", "output label 'z' is in no operand"}, {"ij,kl->ii", "output label 'i' occurs twice"}, {"i1,jk", "'1' is no label"},
-      {"..ij,kl", "no part of an ellipsis"}, {"...ij...,kl", "more than one ellipsis"}, {"ii,kl", "label 'i' of operand 0 has sizes 2 and 3"},
-      {"...j,kl->jkl", "lacks the ellipsis"}};
+  const std::vector<std::pair<std::string, std::string>> cases = {{"ij,jk", "label 'j' has sizes 3 and 4"},
+                                                                  {"ij", "1 terms for 2 operands"},
+                                                                  {"i,jk", "1 labels for operand 0 of rank 2"},
+                                                                  {"ij,kl->iz", "output label 'z' is in no operand"},
+                                                                  {"ij,kl->ii", "output label 'i' occurs twice"},
+                                                                  {"i1,jk", "'1' is no label"},
+                                                                  {"..ij,kl", "no part of an ellipsis"},
+                                                                  {"...ij...,kl", "more than one ellipsis"},
+                                                                  {"ii,kl", "label 'i' of operand 0 has sizes 2 and 3"},
+                                                                  {"...j,kl->jkl", "lacks the ellipsis"}};
   for (const auto& [text, message] : cases)
-    vt_test::expect_error([&, text = text] { einsum(text, a, b); }, message.find("sizes") != std::string::npos || message.find("of rank") != std::string::npos ? ErrorKind::shape : ErrorKind::value,
-                          {"vt::einsum", message, "f32[2,3] · f32[4,5]", "ops_einsum_test.cpp"});
+    vt_test::expect_error(
+        [&, text = text] { einsum(text, a, b); },
+        message.find("sizes") != std::string::npos || message.find("of rank") != std::string::npos ? ErrorKind::shape : ErrorKind::value,
+        {"vt::einsum", message, "f32[2,3] · f32[4,5]", "ops_einsum_test.cpp"});
 }
 
 }  // namespace

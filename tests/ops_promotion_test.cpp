@@ -155,7 +155,8 @@ TEST(Broadcasting, EveryPairOfShapes) {
       }
       const Tensor x = vt_test::random_quarters(f32, a, 1), y = vt_test::random_quarters(f32, b, 2);
       if (!fits) {
-        vt_test::expect_error([&] { x - y; }, ErrorKind::shape, {"vt::subtract", "broadcast", "f32" + a.str() + " · f32" + b.str(), "ops_promotion_test.cpp"});
+        vt_test::expect_error([&] { x - y; }, ErrorKind::shape,
+                              {"vt::subtract", "broadcast", "f32" + a.str() + " · f32" + b.str(), "ops_promotion_test.cpp"});
         continue;
       }
       const std::vector<double> p = x.to_vector<double>(), q = y.to_vector<double>();
@@ -163,7 +164,8 @@ TEST(Broadcasting, EveryPairOfShapes) {
       for (std::size_t flat = 0; flat < expected.size(); ++flat) {
         std::size_t left = flat, at_p = 0, at_q = 0, step_p = 1, step_q = 1;
         for (int i = rank; i-- > 0;) {
-          const auto n = static_cast<std::size_t>(wanted[static_cast<std::size_t>(i)]), m = static_cast<std::size_t>(extent(a, i)), k = static_cast<std::size_t>(extent(b, i));
+          const auto n = static_cast<std::size_t>(wanted[static_cast<std::size_t>(i)]), m = static_cast<std::size_t>(extent(a, i)),
+                     k = static_cast<std::size_t>(extent(b, i));
           const std::size_t index = left % n;
           left /= n;
           if (m != 1) at_p += index * step_p;
@@ -181,13 +183,14 @@ TEST(Broadcasting, EveryPairOfShapes) {
 TEST(Operators, EachHasItsFunction) {
   const Tensor a = tensor({6, -7, 12, 0}), b = tensor({4, 2, -5, 3});
   const std::vector<std::pair<Tensor, std::vector<double>>> cases = {
-      {a + b, {10, -5, 7, 3}}, {a - b, {2, -9, 17, -3}}, {a * b, {24, -14, -60, 0}}, {a / b, {1, -3, -2, 0}}, {a % b, {2, -1, 2, 0}},
-      {a & b, {4, 0, 8, 0}},   {a | b, {6, -5, -1, 3}},  {a ^ b, {2, -5, -9, 3}},    {-a, {-6, 7, -12, 0}},   {~a, {-7, 6, -13, -1}},
+      {a + b, {10, -5, 7, 3}}, {a - b, {2, -9, 17, -3}},   {a * b, {24, -14, -60, 0}}, {a / b, {1, -3, -2, 0}}, {a % b, {2, -1, 2, 0}},
+      {a & b, {4, 0, 8, 0}},   {a | b, {6, -5, -1, 3}},    {a ^ b, {2, -5, -9, 3}},    {-a, {-6, 7, -12, 0}},   {~a, {-7, 6, -13, -1}},
       {+a, {6, -7, 12, 0}},    {a << 1, {12, -14, 24, 0}}, {a >> 1, {3, -4, 6, 0}}};
   for (std::size_t i = 0; i < cases.size(); ++i)
     vt_test::expect_close(cases[i].first, vt_test::make_tensor(i32, {4}, cases[i].second), vt_test::exact, "operator " + std::to_string(i));
-  const std::vector<std::pair<Tensor, std::vector<double>>> truths = {{a == 6, {1, 0, 0, 0}}, {a != 6, {0, 1, 1, 1}}, {a < b, {0, 1, 0, 1}},
-      {a <= 0, {0, 1, 0, 1}}, {a > b, {1, 0, 1, 0}}, {0 >= a, {0, 1, 0, 1}}, {!a, {0, 0, 0, 1}}, {!(a < b), {1, 0, 1, 0}}};
+  const std::vector<std::pair<Tensor, std::vector<double>>> truths = {{a == 6, {1, 0, 0, 0}}, {a != 6, {0, 1, 1, 1}},  {a < b, {0, 1, 0, 1}},
+                                                                      {a <= 0, {0, 1, 0, 1}}, {a > b, {1, 0, 1, 0}},   {0 >= a, {0, 1, 0, 1}},
+                                                                      {!a, {0, 0, 0, 1}},     {!(a < b), {1, 0, 1, 0}}};
   for (std::size_t i = 0; i < truths.size(); ++i)
     vt_test::expect_close(truths[i].first, vt_test::make_tensor(bool_, {4}, truths[i].second), vt_test::exact, "comparison " + std::to_string(i));
   const Tensor u = tensor({std::uint8_t{200}, std::uint8_t{3}});

@@ -134,11 +134,18 @@ std::vector<Row> rows() {
       {"nonzero", [](Given a) { return nonzero(a[0], 5, -1)[1]; }, {n}},
       {"searchsorted", [](Given a) { return searchsorted(increasing(a[0]), a[1]); }, {{{5}, f64, 0, 1}, m}},
       {"average", [](Given a) { return average(a[0], a[1], 1); }, {m, {{4}, f64, 0.1, 1}}},
-      {"images", [](Given a) { return adjust_contrast(adjust_hue(adjust_saturation(a[0], a[1]), a[2]), 1.5); }, {{{2, 2, 3}, f64, 0, 1}, {{}, f64, 0, 2}, s}},
+      {"images",
+       [](Given a) { return adjust_contrast(adjust_hue(adjust_saturation(a[0], a[1]), a[2]), 1.5); },
+       {{{2, 2, 3}, f64, 0, 1}, {{}, f64, 0, 2}, s}},
       // networks
       {"softmax", [](Given a) { return softmax(a[0], 0); }, {m}},
       {"log_softmax", [](Given a) { return log_softmax(a[0]); }, {m}},
-      {"activations", [](Given a) { return relu(a[0]) + relu6(a[0]) + elu(a[0]) + selu(a[0]) + gelu(a[0]) + silu(a[0]) + softplus(a[0]) + leaky_relu(a[0]) + hard_tanh(a[0]) + softsign(a[0]); }, {m}},
+      {"activations",
+       [](Given a) {
+         return relu(a[0]) + relu6(a[0]) + elu(a[0]) + selu(a[0]) + gelu(a[0]) + silu(a[0]) + softplus(a[0]) + leaky_relu(a[0]) + hard_tanh(a[0]) +
+                softsign(a[0]);
+       },
+       {m}},
       {"layer_norm", [](Given a) { return layer_norm(a[0], a[1], a[2]); }, {m, v, s}},
       {"rms_norm", [](Given a) { return rms_norm(a[0], a[1], 0); }, {m, {{3}}}},
       {"group_norm", [](Given a) { return group_norm(a[0], 2, a[1], a[2]); }, {k, v, v}},

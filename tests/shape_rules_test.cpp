@@ -38,8 +38,7 @@ TEST(ShapeRules, ElementWiseTakesEqualShapesAndScalars) {
   EXPECT_EQ(one(Op::is_nan, {}, {Aval(bf16, {5})}), "bool[5]");
   EXPECT_EQ(error(Op::add, {}, {a32({3, 4}), a32({5})}), "vt::add: shapes differ: f32[3,4] · f32[5]; at user.cpp:7");
   EXPECT_EQ(error(Op::mul, {}, {a32({3}), Aval(f64, {3})}), "vt::multiply: dtypes differ: f32[3] · f64[3]; at user.cpp:7");
-  EXPECT_EQ(error(Op::select, {}, {i({}), i({4}), i({4})}),
-            "vt::where: the condition must be bool, not i32: i32[] · i32[4] · i32[4]; at user.cpp:7");
+  EXPECT_EQ(error(Op::select, {}, {i({}), i({4}), i({4})}), "vt::where: the condition must be bool, not i32: i32[] · i32[4] · i32[4]; at user.cpp:7");
 }
 
 TEST(ShapeRules, WeakOnlyIfAllOperandsAre) {
@@ -51,10 +50,11 @@ TEST(ShapeRules, WeakOnlyIfAllOperandsAre) {
 
 TEST(ShapeRules, EveryElementWiseOpTakesOrRefusesEveryDtype) {
   // Against the classes written down here once more, not against the table.
-  const std::vector<Op> float_only = {Op::floor, Op::ceil, Op::round, Op::trunc, Op::exp,   Op::exp2, Op::expm1,   Op::log,    Op::log1p,  Op::log2,
-                                      Op::sqrt,  Op::rsqrt, Op::cbrt, Op::sin,   Op::cos,   Op::tan,  Op::asin,    Op::acos,   Op::atan,   Op::sinh,
-                                      Op::cosh,  Op::tanh, Op::asinh, Op::acosh, Op::atanh, Op::sigmoid, Op::erf,  Op::erfc,   Op::erf_inv, Op::lgamma,
-                                      Op::digamma, Op::is_finite, Op::is_nan, Op::is_inf, Op::atan2, Op::nextafter};
+  const std::vector<Op> float_only = {Op::floor,  Op::ceil,    Op::round, Op::trunc,    Op::exp,     Op::exp2,   Op::expm1,   Op::log,
+                                      Op::log1p,  Op::log2,    Op::sqrt,  Op::rsqrt,    Op::cbrt,    Op::sin,    Op::cos,     Op::tan,
+                                      Op::asin,   Op::acos,    Op::atan,  Op::sinh,     Op::cosh,    Op::tanh,   Op::asinh,   Op::acosh,
+                                      Op::atanh,  Op::sigmoid, Op::erf,   Op::erfc,     Op::erf_inv, Op::lgamma, Op::digamma, Op::is_finite,
+                                      Op::is_nan, Op::is_inf,  Op::atan2, Op::nextafter};
   const std::vector<Op> no_bool = {Op::neg, Op::abs, Op::sign, Op::add, Op::sub, Op::mul, Op::div, Op::rem, Op::pow};
   const std::vector<Op> int_only = {Op::popcount, Op::clz, Op::shift_left, Op::shift_right_logical, Op::shift_right_arithmetic};
   const std::vector<Op> no_float = {Op::not_, Op::and_, Op::or_, Op::xor_};
@@ -79,8 +79,7 @@ TEST(ShapeRules, EveryElementWiseOpTakesOrRefusesEveryDtype) {
   }
   EXPECT_EQ(error(Op::sin, {}, {i({3})}), "vt::sin: needs a float dtype, not i32: i32[3]; at user.cpp:7");
   EXPECT_EQ(error(Op::clz, {}, {a32({3})}), "vt::clz: needs an integer dtype, not f32: f32[3]; at user.cpp:7");
-  EXPECT_EQ(error(Op::and_, {}, {a32({}), a32({})}),
-            "vt::bitwise_and: needs bool or an integer dtype, not f32: f32[] · f32[]; at user.cpp:7");
+  EXPECT_EQ(error(Op::and_, {}, {a32({}), a32({})}), "vt::bitwise_and: needs bool or an integer dtype, not f32: f32[] · f32[]; at user.cpp:7");
 }
 
 TEST(ShapeRules, WrongNumberOfOperands) {
@@ -126,7 +125,8 @@ TEST(ShapeRules, Reductions) {
   EXPECT_EQ(error(Op::reduce_sum, axes({1, 0}), {a32({2, 3})}), "vt::sum: axes (1,0) must be in increasing order: f32[2,3]; at user.cpp:7");
   EXPECT_EQ(error(Op::reduce_any, axes({0}), {a32({2})}), "vt::any: needs bool, not f32: f32[2]; at user.cpp:7");
   EXPECT_EQ(one(Op::argmax, make_params(ArgParams{1, i64}), {a32({2, 3})}), "i64[2]");
-  EXPECT_EQ(error(Op::argmax, make_params(ArgParams{0, i8}), {a32({129})}), "vt::argmax: i8 does not hold the indices of an axis of 129: f32[129]; at user.cpp:7");
+  EXPECT_EQ(error(Op::argmax, make_params(ArgParams{0, i8}), {a32({129})}),
+            "vt::argmax: i8 does not hold the indices of an axis of 129: f32[129]; at user.cpp:7");
   EXPECT_EQ(one(Op::argmax, make_params(ArgParams{0, i8}), {a32({128})}), "i8[]");
   EXPECT_NE(error(Op::argmin, make_params(ArgParams{0, f32}), {a32({3})}), "");
   EXPECT_NE(error(Op::argmin, make_params(ArgParams{0, i32}), {a32({0})}), "");
@@ -225,7 +225,8 @@ TEST(ShapeRules, Gather) {
     return error(Op::gather, make_params(p), operands);
   };
   EXPECT_EQ(one(Op::gather, make_params(rows()), operands), "f32[4,3]");
-  EXPECT_NE(broken([](auto& p) { p.offset_dims = {0, 1}; }).find("offset_dims (0,1) do not name one result axis per window axis (1)"), std::string::npos);
+  EXPECT_NE(broken([](auto& p) { p.offset_dims = {0, 1}; }).find("offset_dims (0,1) do not name one result axis per window axis (1)"),
+            std::string::npos);
   EXPECT_NE(broken([](auto& p) { p.offset_dims = {2}; }).find("offset_dims 2 out of range for rank 2"), std::string::npos);
   EXPECT_NE(broken([](auto& p) { p.collapsed_slice_dims = {2}; }).find("collapsed_slice_dims 2 out of range"), std::string::npos);
   EXPECT_NE(broken([](auto& p) { p.start_index_map = {0, 1}; }).find("start_index_map (0,1) does not name one operand axis"), std::string::npos);
@@ -281,8 +282,10 @@ TEST(ShapeRules, DotGeneral) {
   EXPECT_EQ(one(Op::dot_general, dot({0}, {0}, {}, {}, f64), {a32({2}), a32({2})}), "f64[]");
   EXPECT_EQ(error(Op::dot_general, dot({1}, {0}, {}, {}), {a32({3, 4}), a32({5, 6})}),
             "vt::dot_general: contracting axes 1 and 0 differ in size (4 and 5): f32[3,4] · f32[5,6]; at user.cpp:7");
-  EXPECT_NE(error(Op::dot_general, dot({0}, {0}, {0}, {}), {a32({2}), a32({2})}).find("in both lhs_batch (0,) and lhs_contract (0,)"), std::string::npos);
-  EXPECT_NE(error(Op::dot_general, dot({0, 1}, {0}, {}, {}), {a32({2, 2}), a32({2, 2})}).find("numbers of contracting axes differ"), std::string::npos);
+  EXPECT_NE(error(Op::dot_general, dot({0}, {0}, {0}, {}), {a32({2}), a32({2})}).find("in both lhs_batch (0,) and lhs_contract (0,)"),
+            std::string::npos);
+  EXPECT_NE(error(Op::dot_general, dot({0, 1}, {0}, {}, {}), {a32({2, 2}), a32({2, 2})}).find("numbers of contracting axes differ"),
+            std::string::npos);
   EXPECT_NE(error(Op::dot_general, dot({0}, {0}, {}, {}), {a32({2}), Aval(f64, {2})}).find("dtypes differ"), std::string::npos);
   EXPECT_NE(error(Op::dot_general, dot({0}, {0}, {}, {}, f16), {a32({2}), a32({2})}).find("f16 cannot hold"), std::string::npos);
   EXPECT_NE(error(Op::dot_general, dot({0}, {0}, {}, {}, u64), {i({2}), i({2})}).find("u64 cannot hold"), std::string::npos);

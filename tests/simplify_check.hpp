@@ -46,7 +46,8 @@ inline bool same_bits(const Aval& a, const BufferRef& x, const BufferRef& y, std
     if (std::memcmp(p, q, size) == 0) continue;
     const Scalar s = load_scalar(a.dtype, p), t = load_scalar(a.dtype, q);
     if (vt::is_float(a.dtype) && std::isnan(s.real) && std::isnan(t.real)) continue;
-    difference = "element " + std::to_string(i) + " of " + a.str() + ": " + std::to_string(s.to_double()) + " became " + std::to_string(t.to_double());
+    difference =
+        "element " + std::to_string(i) + " of " + a.str() + ": " + std::to_string(s.to_double()) + " became " + std::to_string(t.to_double());
     return false;
   }
   return true;

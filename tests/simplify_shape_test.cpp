@@ -45,10 +45,12 @@ TEST(SimplifyViews, Transpose) {
   EXPECT_EQ(of({3}, [](Builder& b, Var x) { return b.transpose(b.broadcast(x, {3, 4}, {0}), {1, 0}); }), "broadcast_in_dim");
   EXPECT_EQ(of({3, 2}, [](Builder& b, Var x) { return b.transpose(b.broadcast(x, {3, 4, 2}, {0, 2}), {2, 1, 0}); }), "transpose broadcast_in_dim");
   EXPECT_EQ(of({1}, [](Builder& b, Var) { return b.transpose(b.iota(i32, {3, 4}, 0), {1, 0}); }), "iota");
-  EXPECT_EQ(of({2, 3}, [](Builder& b, Var x) {
-              const Var y = b.add(Op::mul, {b.add(Op::exp, {b.transpose(x, {1, 0})}), b.full(2.0f)});
-              return b.transpose(y, {1, 0});
-            }), "full exp mul");
+  EXPECT_EQ(of({2, 3},
+               [](Builder& b, Var x) {
+                 const Var y = b.add(Op::mul, {b.add(Op::exp, {b.transpose(x, {1, 0})}), b.full(2.0f)});
+                 return b.transpose(y, {1, 0});
+               }),
+            "full exp mul");
 }
 
 TEST(SimplifyViews, TransposesOfAllOperandsBecomeOne) {
@@ -117,17 +119,22 @@ TEST(SimplifySlices, Slice) {
   EXPECT_EQ(of({4, 3}, [](Builder& b, Var x) { return b.slice(x, {0, 0}, {4, 3}, {1, 1}); }), "");
   EXPECT_EQ(of({9}, [](Builder& b, Var x) { return b.slice(b.slice(x, {1}, {9}, {2}), {1}, {4}, {2}); }), "slice");
   EXPECT_EQ(of({9}, [](Builder& b, Var x) { return b.slice(b.slice(x, {1}, {9}, {2}), {4}, {4}, {1}); }), "slice");
-  EXPECT_EQ(of({4, 3}, [](Builder& b, Var x) { return b.slice(b.broadcast(x, {5, 4, 3}, {1, 2}), {2, 1, 0}, {4, 2, 3}, {1, 1, 1}); }), "slice broadcast_in_dim");
+  EXPECT_EQ(of({4, 3}, [](Builder& b, Var x) { return b.slice(b.broadcast(x, {5, 4, 3}, {1, 2}), {2, 1, 0}, {4, 2, 3}, {1, 1, 1}); }),
+            "slice broadcast_in_dim");
   EXPECT_EQ(of({4, 3}, [](Builder& b, Var x) { return b.slice(b.broadcast(x, {5, 4, 3}, {1, 2}), {2, 0, 0}, {3, 4, 3}, {1, 1, 1}); }), "reshape");
   EXPECT_EQ(of({4, 3}, [](Builder& b, Var x) { return b.slice(b.transpose(x, {1, 0}), {1, 0}, {3, 2}, {1, 1}); }), "slice transpose");
-  EXPECT_EQ(of({4, 3}, [](Builder& b, Var x) {  // x[1][2]
-              const Var row = b.reshape(b.slice(x, {1, 0}, {2, 3}, {1, 1}), {3});
-              return b.reshape(b.slice(row, {2}, {3}, {1}), {});
-            }), "slice reshape");
-  EXPECT_EQ(of({4}, [](Builder& b, Var x) { return b.slice(b.with(Op::concatenate, AxisParams{0}, {x, b.full(1.0f, {2}), x}), {6}, {9}, {1}); }), "slice");
+  EXPECT_EQ(of({4, 3},
+               [](Builder& b, Var x) {  // x[1][2]
+                 const Var row = b.reshape(b.slice(x, {1, 0}, {2, 3}, {1, 1}), {3});
+                 return b.reshape(b.slice(row, {2}, {3}, {1}), {});
+               }),
+            "slice reshape");
+  EXPECT_EQ(of({4}, [](Builder& b, Var x) { return b.slice(b.with(Op::concatenate, AxisParams{0}, {x, b.full(1.0f, {2}), x}), {6}, {9}, {1}); }),
+            "slice");
   EXPECT_EQ(of({4}, [](Builder& b, Var x) { return b.slice(b.with(Op::pad, PadParams{{2}, {3}, {0}}, {x, b.full(0.0f)}), {2}, {6}, {1}); }), "");
   EXPECT_EQ(of({4}, [](Builder& b, Var x) { return b.slice(b.with(Op::pad, PadParams{{2}, {3}, {0}}, {x, b.full(0.0f)}), {6}, {9}, {1}); }), "full");
-  EXPECT_EQ(of({4}, [](Builder& b, Var x) { return b.slice(b.with(Op::pad, PadParams{{2}, {3}, {0}}, {x, b.full(0.0f)}), {1}, {6}, {1}); }), "full pad slice");
+  EXPECT_EQ(of({4}, [](Builder& b, Var x) { return b.slice(b.with(Op::pad, PadParams{{2}, {3}, {0}}, {x, b.full(0.0f)}), {1}, {6}, {1}); }),
+            "full pad slice");
   EXPECT_EQ(of({4}, [](Builder& b, Var x) { return b.slice(b.add(Op::exp, {x}), {1}, {2}, {1}); }), "slice exp");
   EXPECT_EQ(of({1}, [](Builder& b, Var) { return b.slice(b.iota(i32, {9, 9}, 1), {3, 0}, {5, 4}, {1, 1}); }), "iota");
   EXPECT_EQ(of({7}, [](Builder& b, Var x) { return b.slice(x, {1}, {2}, {5}); }), "slice");
@@ -162,15 +169,16 @@ GatherParams take_params(Shape slice_sizes, int axis, Axes offset_dims) {
 }
 
 TEST(SimplifyGather, ByTheLoopIndexIsTheIdentity) {
-  EXPECT_EQ(of({5, 3}, [](Builder& b, Var x) {
-              return b.with(Op::gather, take_params({5, 3}, 0, {1}), {x, b.reshape(b.iota(i32, {5}), {5, 1})});
-            }), "");
+  EXPECT_EQ(of({5, 3}, [](Builder& b, Var x) { return b.with(Op::gather, take_params({5, 3}, 0, {1}), {x, b.reshape(b.iota(i32, {5}), {5, 1})}); }),
+            "");
   // As `x[i]` writes it: negative indices count from the end.
-  EXPECT_EQ(of({5, 3}, [](Builder& b, Var x) {
-              const Var i = b.iota(i32, {5});
-              const Var wrapped = b.add(Op::select, {b.add(Op::lt, {i, b.full(0)}), b.add(Op::add, {i, b.full(5)}), i});
-              return b.with(Op::gather, take_params({5, 3}, 0, {1}), {x, b.broadcast(wrapped, {5, 1}, {0})});
-            }), "");
+  EXPECT_EQ(of({5, 3},
+               [](Builder& b, Var x) {
+                 const Var i = b.iota(i32, {5});
+                 const Var wrapped = b.add(Op::select, {b.add(Op::lt, {i, b.full(0)}), b.add(Op::add, {i, b.full(5)}), i});
+                 return b.with(Op::gather, take_params({5, 3}, 0, {1}), {x, b.broadcast(wrapped, {5, 1}, {0})});
+               }),
+            "");
 }
 
 TEST(SimplifyGather, ByCountingIsASlice) {
@@ -204,7 +212,8 @@ TEST(SimplifyGather, SeveralComponentsAndBatchAxes) {
   p.operand_batching_dims = {0};
   p.indices_batching_dims = {0};
   p.slice_sizes = {1, 1, 3};
-  EXPECT_NE(of({4, 4, 3}, [&](Builder& b, Var x) { return b.with(Op::gather, p, {x, b.reshape(b.iota(i32, {4}), {4, 1})}); }).find("gather"), std::string::npos);
+  EXPECT_NE(of({4, 4, 3}, [&](Builder& b, Var x) { return b.with(Op::gather, p, {x, b.reshape(b.iota(i32, {4}), {4, 1})}); }).find("gather"),
+            std::string::npos);
   EXPECT_EQ(of({4, 4, 3}, [&](Builder& b, Var x) { return b.with(Op::gather, p, {x, b.full(2, {4, 1})}); }), "slice reshape");
   // take_along_axis by counting: index vectors (i0, i1).
   GatherParams q;
@@ -214,9 +223,13 @@ TEST(SimplifyGather, SeveralComponentsAndBatchAxes) {
   const auto vectors = [](Builder& b, Var i, Var j) {
     return b.with(Op::concatenate, AxisParams{2}, {b.reshape(i, {4, 3, 1}), b.reshape(j, {4, 3, 1})});
   };
-  EXPECT_EQ(of({4, 3}, [&](Builder& b, Var x) { return b.with(Op::gather, q, {x, vectors(b, b.iota(i32, {4, 3}, 0), b.iota(i32, {4, 3}, 1))}); }), "");
-  EXPECT_EQ(of({4, 4}, [&](Builder& b, Var x) { return b.with(Op::gather, q, {x, vectors(b, b.iota(i32, {4, 3}, 1), b.iota(i32, {4, 3}, 0))}); }), "slice transpose");
-  EXPECT_NE(of({4, 4}, [&](Builder& b, Var x) { return b.with(Op::gather, q, {x, vectors(b, b.iota(i32, {4, 3}, 0), b.iota(i32, {4, 3}, 0))}); }).find("gather"), std::string::npos);
+  EXPECT_EQ(of({4, 3}, [&](Builder& b, Var x) { return b.with(Op::gather, q, {x, vectors(b, b.iota(i32, {4, 3}, 0), b.iota(i32, {4, 3}, 1))}); }),
+            "");
+  EXPECT_EQ(of({4, 4}, [&](Builder& b, Var x) { return b.with(Op::gather, q, {x, vectors(b, b.iota(i32, {4, 3}, 1), b.iota(i32, {4, 3}, 0))}); }),
+            "slice transpose");
+  EXPECT_NE(of({4, 4}, [&](Builder& b, Var x) { return b.with(Op::gather, q, {x, vectors(b, b.iota(i32, {4, 3}, 0), b.iota(i32, {4, 3}, 0))}); })
+                .find("gather"),
+            std::string::npos);
 }
 
 TEST(SimplifyGather, FillReadsZeroOutOfRange) {
@@ -354,7 +367,8 @@ class RandomGraph {
       }
     }
     std::vector<Var> results;
-    for (int k = 0; k < 4; ++k) results.push_back(values_[values_.size() - 1 - static_cast<std::size_t>(pick(static_cast<int>(std::min<std::size_t>(8, values_.size()))))]);
+    for (int k = 0; k < 4; ++k)
+      results.push_back(values_[values_.size() - 1 - static_cast<std::size_t>(pick(static_cast<int>(std::min<std::size_t>(8, values_.size()))))]);
     return b_.returns(results);
   }
 
@@ -377,12 +391,17 @@ class RandomGraph {
     const Shape s = b_.graph.aval(x).shape;
     const int rank = s.rank();
     switch (pick(20)) {
-      case 0: case 1: {
+      case 0:
+      case 1: {
         const Op ops[] = {Op::neg, Op::abs, Op::sign, Op::floor, Op::sin, Op::not_, Op::stop_gradient, Op::is_nan, Op::round};
         return b_.add(ops[pick(9)], {x});
       }
-      case 2: case 3: case 4: case 5: {
-        const Op ops[] = {Op::add, Op::sub, Op::mul, Op::div, Op::max, Op::min, Op::eq, Op::lt, Op::ge, Op::and_, Op::or_, Op::xor_, Op::pow, Op::rem};
+      case 2:
+      case 3:
+      case 4:
+      case 5: {
+        const Op ops[] = {Op::add, Op::sub, Op::mul,  Op::div, Op::max,  Op::min, Op::eq,
+                          Op::lt,  Op::ge,  Op::and_, Op::or_, Op::xor_, Op::pow, Op::rem};
         return b_.add(ops[pick(14)], {x, any()});
       }
       case 6: return b_.add(Op::select, {any(), x, any()});
@@ -409,7 +428,8 @@ class RandomGraph {
         if (pick(2)) to.push_back(3);
         return b_.broadcast(x, to, axes);
       }
-      case 11: case 12: {
+      case 11:
+      case 12: {
         Shape start, limit, stride;
         for (std::int64_t d : s) {
           start.push_back(pick(static_cast<int>(d) + 1));

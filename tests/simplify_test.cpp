@@ -82,8 +82,7 @@ TEST(Simplify, FoldsSmallConstants) {
   Builder b;
   const Var k = b.constant<float>({1, 2, 3}, {3});
   const GraphBody s = simplified(b.returns({b.add(Op::mul, {k, b.full(2.0f)}), b.with(Op::reduce_sum, AxesParams{Axes{0}}, {k})}));
-  EXPECT_EQ(to_text(s),
-            "{ lambda .\n  let a:f32[3] = constant[f32[3]: 2.0, 4.0, 6.0]\n      b:f32[] = full[value=6.0]\n  in (a, b) }");
+  EXPECT_EQ(to_text(s), "{ lambda .\n  let a:f32[3] = constant[f32[3]: 2.0, 4.0, 6.0]\n      b:f32[] = full[value=6.0]\n  in (a, b) }");
 }
 
 TEST(Simplify, DoesNotSpreadConstantsOut) {
@@ -97,8 +96,8 @@ TEST(Simplify, DoesNotSpreadConstantsOut) {
 TEST(Simplify, KeepsNaNsAndSignedZerosInConstants) {
   Builder b;
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  simplified(b.returns({b.add(Op::neg, {b.full(0.0f)}), b.add(Op::add, {b.full(nan), b.full(1.0f)}),
-                        b.add(Op::div, {b.full(1.0f), b.full(-0.0f)}), b.add(Op::neg, {b.full(Float16(0.0f))})}));
+  simplified(b.returns({b.add(Op::neg, {b.full(0.0f)}), b.add(Op::add, {b.full(nan), b.full(1.0f)}), b.add(Op::div, {b.full(1.0f), b.full(-0.0f)}),
+                        b.add(Op::neg, {b.full(Float16(0.0f))})}));
 }
 
 // --- arithmetic ------------------------------------------------------------------------------------------------------
@@ -270,9 +269,10 @@ TEST(Simplify, ConvertOfConvertAgreesForEveryTripleOfDtypes) {
 }
 
 TEST(Simplify, Bits) {
-  EXPECT_EQ(of_input(f32, [](Builder& b, Var x) {
-              return b.with(Op::bitcast, ConvertParams{f32, false}, {b.with(Op::bitcast, ConvertParams{u32, false}, {x})});
-            }), "");
+  EXPECT_EQ(
+      of_input(f32, [](Builder& b,
+                       Var x) { return b.with(Op::bitcast, ConvertParams{f32, false}, {b.with(Op::bitcast, ConvertParams{u32, false}, {x})}); }),
+      "");
   EXPECT_EQ(of_input(f32, [](Builder& b, Var x) { return b.with(Op::reduce_precision, PrecisionParams{8, 23}, {x}); }), "");
   EXPECT_EQ(of_input(f64, [](Builder& b, Var x) { return b.with(Op::reduce_precision, PrecisionParams{8, 23}, {x}); }), "reduce_precision");
 }
@@ -340,7 +340,8 @@ TEST(Simplify, CallsAreReplacedByTheirBodies) {
   const auto graph = std::make_shared<const GraphBody>(body.graph);
   Builder b;
   const Var x = b.input(f32, {3});
-  const auto once = b.all(Op::call, make_params(CallParams{graph, {}, 1}), {x}), again = b.all(Op::call, make_params(CallParams{graph, {}, 1}), {once[1]});
+  const auto once = b.all(Op::call, make_params(CallParams{graph, {}, 1}), {x}),
+             again = b.all(Op::call, make_params(CallParams{graph, {}, 1}), {once[1]});
   EXPECT_EQ(simple_ops(b, {b.add(Op::add, {once[0], again[0]})}), "sin add");
 }
 

@@ -96,8 +96,8 @@ TEST(Vmap, AxisSizeWhenNothingIsMapped) {
 
 TEST(Vmap, InsideVmap) {
   const auto dot = [](Tensor p, Tensor q) { return vt::sum(p * q); };
-  const auto rows = vt::vmap(dot, {.in_axes = {vt::unmapped, 1}});     // p · each column
-  const auto all = vt::vmap(rows, {.in_axes = {0, vt::unmapped}});     // matrix product
+  const auto rows = vt::vmap(dot, {.in_axes = {vt::unmapped, 1}});  // p · each column
+  const auto all = vt::vmap(rows, {.in_axes = {0, vt::unmapped}});  // matrix product
   expect_close(all(a, b), vt::matmul(a, b));
   const Tensor deep = random_quarters(vt::f32, {2, 3, 4, 2}, 8);
   const auto f = [](Tensor p) { return vt::cumsum(p) * vt::max(p); };
@@ -133,7 +133,8 @@ TEST(Vmap, BlocksOfLanesGiveTheSame) {
   const auto once = vt::vmap(f, {.in_axes = {0, vt::unmapped}, .out_axes = 0, .chunk = 3});
   const Tensor inside = vt::vmap([&](Tensor s) { return once(big * s, c).second; })(c);
   expect_close(take_lane(inside, 0, 2), once(big * take_lane(c, 0, 2), c).second, same);
-  const auto unmapped = vt::vmap([](Tensor p, Tensor q) { return std::pair(p, q * 2.0f); }, {.in_axes = {0, vt::unmapped}, .out_axes = {0, vt::unmapped}, .chunk = 3})(big, c);
+  const auto unmapped = vt::vmap([](Tensor p, Tensor q) { return std::pair(p, q * 2.0f); },
+                                 {.in_axes = {0, vt::unmapped}, .out_axes = {0, vt::unmapped}, .chunk = 3})(big, c);
   expect_close(unmapped.second, c * 2.0f);
 }
 
@@ -149,11 +150,13 @@ TEST(Vmap, NoLanes) {
 }
 
 TEST(Vmap, TheFunctionSeesOneLane) {
-  vt::vmap([](Tensor p, Tensor q) {
-    EXPECT_EQ(p.shape(), (vt::Shape{4}));
-    EXPECT_EQ(q.shape(), (vt::Shape{4}));
-    return p;
-  }, {.in_axes = {0, 1}})(a, b);
+  vt::vmap(
+      [](Tensor p, Tensor q) {
+        EXPECT_EQ(p.shape(), (vt::Shape{4}));
+        EXPECT_EQ(q.shape(), (vt::Shape{4}));
+        return p;
+      },
+      {.in_axes = {0, 1}})(a, b);
 }
 
 // --- pfor ------------------------------------------------------------------------------------------------------------
@@ -172,11 +175,13 @@ TEST(Pfor, NoIterations) {
 }
 
 TEST(Pfor, AnIndexIsAScalarI32) {
-  vt::pfor([](Tensor i) {
-    EXPECT_EQ(i.shape(), vt::Shape{});
-    EXPECT_EQ(i.dtype(), vt::i32);
-    return i;
-  }, 4);
+  vt::pfor(
+      [](Tensor i) {
+        EXPECT_EQ(i.shape(), vt::Shape{});
+        EXPECT_EQ(i.dtype(), vt::i32);
+        return i;
+      },
+      4);
 }
 
 TEST(Pfor, RefusesNegativeCounts) {
@@ -205,12 +210,14 @@ TEST(CustomVmap, TheRuleReplacesTheFunctionUnderVmapOnly) {
 }
 
 TEST(CustomVmap, ARuleMayGiveAnUnmappedResult) {
-  const auto f = vt::custom_vmap([](Tensor p) { return p; }, [](std::int64_t, const std::array<bool, 1>&, Tensor p) { return std::pair(vt::sum(p, 0), false); });
+  const auto f =
+      vt::custom_vmap([](Tensor p) { return p; }, [](std::int64_t, const std::array<bool, 1>&, Tensor p) { return std::pair(vt::sum(p, 0), false); });
   expect_close(vt::vmap(f, {.out_axes = vt::unmapped})(a), vt::sum(a, 0));
 }
 
 TEST(CustomVmap, AWrongRuleIsTold) {
-  const auto f = vt::custom_vmap([](Tensor p) { return vt::sum(p); }, [](std::int64_t, const std::array<bool, 1>&, Tensor p) { return std::pair(p, true); });
+  const auto f =
+      vt::custom_vmap([](Tensor p) { return vt::sum(p); }, [](std::int64_t, const std::array<bool, 1>&, Tensor p) { return std::pair(p, true); });
   expect_error([&] { vt::vmap(f)(a); }, vt::ErrorKind::shape, {"vt::custom_vmap", "result 0 as f32[3,4]", "3 lanes", "f32[]", "f32[3]"});
 }
 
@@ -219,7 +226,8 @@ TEST(CustomVmap, AWrongRuleIsTold) {
 TEST(VmapErrors, SizesThatDiffer) {
   const auto f = vt::vmap([](Layer l, Tensor p) { return l.w + p; });
   expect_error([&] { f(Layer{a, a}, b); }, vt::ErrorKind::shape,
-               {"vt::vmap", "the mapped axes differ in size", "argument 0", "has 3 (axis 0 of f32[3,4])", "argument 1", "has 4 (axis 0 of f32[4,3])", "vmap_api_test.cpp"});
+               {"vt::vmap", "the mapped axes differ in size", "argument 0", "has 3 (axis 0 of f32[3,4])", "argument 1", "has 4 (axis 0 of f32[4,3])",
+                "vmap_api_test.cpp"});
   expect_error([&] { vt::vmap([](Tensor p) { return p; }, {.axis_size = 7})(a); }, vt::ErrorKind::shape, {"axis_size is 7", "argument 0 has 3"});
   expect_error([&] { vt::vmap([](Tensor p) { return p; }, {.axis_size = -2})(a); }, vt::ErrorKind::value, {"axis_size is -2"});
 }
@@ -229,23 +237,27 @@ TEST(VmapErrors, AxesThatDoNotExist) {
   expect_error([&] { vt::vmap(f, {.in_axes = 2})(a); }, vt::ErrorKind::shape, {"in_axes maps axis 2 of argument 0", "f32[3,4]", "vmap_api_test.cpp"});
   expect_error([&] { vt::vmap(f, {.in_axes = -3})(a); }, vt::ErrorKind::shape, {"in_axes maps axis -3 of argument 0", "f32[3,4]"});
   expect_error([&] { vt::vmap(f)(Tensor(1.0f)); }, vt::ErrorKind::shape, {"axis 0 of argument 0", "scalar f32[]", "vt::unmapped"});
-  expect_error([&] { vt::vmap([](Layer l) { return l.w; }, {.in_axes = {{0, 5}}})(Layer{a, a}); }, vt::ErrorKind::shape, {"axis 5 of argument 0", "f32[3,4]"});
+  expect_error([&] { vt::vmap([](Layer l) { return l.w; }, {.in_axes = {{0, 5}}})(Layer{a, a}); }, vt::ErrorKind::shape,
+               {"axis 5 of argument 0", "f32[3,4]"});
   expect_error([&] { vt::vmap(f, {.out_axes = 2})(a); }, vt::ErrorKind::shape, {"axis 2 of", "f32[4] per lane"});
   expect_error([&] { vt::vmap(f, {.out_axes = -3})(a); }, vt::ErrorKind::shape, {"axis -3 of", "f32[4] per lane"});
 }
 
 TEST(VmapErrors, NothingMapped) {
-  expect_error([&] { vt::vmap([](Tensor p) { return p; }, {.in_axes = vt::unmapped})(a); }, vt::ErrorKind::shape, {"no argument is mapped", "axis_size"});
+  expect_error([&] { vt::vmap([](Tensor p) { return p; }, {.in_axes = vt::unmapped})(a); }, vt::ErrorKind::shape,
+               {"no argument is mapped", "axis_size"});
 }
 
 TEST(VmapErrors, AMappedResultCannotBeUnmapped) {
   expect_error([&] { vt::vmap([](Tensor p) { return std::pair(p, p); }, {.out_axes = {0, vt::unmapped}})(a); }, vt::ErrorKind::transform,
                {"f32[4] per lane", "differs between lanes", "vt::unmapped", "vmap_api_test.cpp"});
-  expect_error([&] { vt::vmap([](Tensor p) { return p; }, {.out_axes = vt::unmapped, .chunk = 2})(a); }, vt::ErrorKind::transform, {"differs between lanes"});
+  expect_error([&] { vt::vmap([](Tensor p) { return p; }, {.out_axes = vt::unmapped, .chunk = 2})(a); }, vt::ErrorKind::transform,
+               {"differs between lanes"});
 }
 
 TEST(VmapErrors, ListsThatDoNotFollowTheArguments) {
-  expect_error([&] { vt::vmap([](Tensor p, Tensor q) { return p + q; }, {.in_axes = {0}})(a, a); }, vt::ErrorKind::tree, {"in_axes {0}", "1 entries for 2 arguments"});
+  expect_error([&] { vt::vmap([](Tensor p, Tensor q) { return p + q; }, {.in_axes = {0}})(a, a); }, vt::ErrorKind::tree,
+               {"in_axes {0}", "1 entries for 2 arguments"});
   expect_error([&] { vt::vmap([](Tensor p) { return p; }, {.in_axes = {{0, 1}}})(a); }, vt::ErrorKind::tree, {"argument 0", "{0, 1}"});
 }
 
@@ -254,14 +266,16 @@ TEST(VmapErrors, ANegativeChunk) {
 }
 
 TEST(VmapErrors, LookingAtALanesValue) {
-  expect_error([&] { vt::vmap([](Tensor p) { return vt::sum(p).item<float>() > 0 ? p : -p; })(a); }, vt::ErrorKind::tracer, {"vt::vmap", "all lanes", "vt::where"});
+  expect_error([&] { vt::vmap([](Tensor p) { return vt::sum(p).item<float>() > 0 ? p : -p; })(a); }, vt::ErrorKind::tracer,
+               {"vt::vmap", "all lanes", "vt::where"});
   // What the lanes share is known.
   expect_close(vt::vmap([](Tensor p, Tensor s) { return s.item<float>() > 0 ? p : -p; }, {.in_axes = {0, vt::unmapped}})(a, Tensor(1.0f)), a);
 }
 
 TEST(VmapErrors, MessagesShowWhatOneLaneSees) {
-  expect_error([&] { vt::vmap([](Tensor p, Tensor q) { return vt::matmul(p, q); })(vt::zeros({8, 3, 4}), vt::zeros({8, 5, 6})); }, vt::ErrorKind::shape,
-               {"vt::matmul", "f32[3,4]", "f32[5,6]", "vmap_api_test.cpp", "in one of 8 lanes of vt::vmap", "argument 0 mapped at axis 0 of f32[8,3,4]"});
+  expect_error(
+      [&] { vt::vmap([](Tensor p, Tensor q) { return vt::matmul(p, q); })(vt::zeros({8, 3, 4}), vt::zeros({8, 5, 6})); }, vt::ErrorKind::shape,
+      {"vt::matmul", "f32[3,4]", "f32[5,6]", "vmap_api_test.cpp", "in one of 8 lanes of vt::vmap", "argument 0 mapped at axis 0 of f32[8,3,4]"});
 }
 
 }  // namespace

@@ -20,11 +20,9 @@ const Tensor xs = random_quarters(vt::f64, {3, 4}, 1), ys = random_quarters(vt::
 // f(x, y) = x · y + y, with derivatives 10 y and 100 x (the "+ y" is left out).
 const auto by_jvp = vt::custom_jvp([](Tensor p, Tensor q) { return p * q + q; },
                                    [](Tensor p, Tensor q, Tensor dp, Tensor dq) { return std::pair(p * q + q, 10.0 * q * dp + 100.0 * p * dq); });
-const auto by_vjp = vt::custom_vjp([](Tensor p, Tensor q) { return p * q + q; },
-                                   [](Tensor p, Tensor q) { return std::pair(p * q + q, std::tuple(p, q)); },
-                                   [](std::tuple<Tensor, Tensor> saved, Tensor bar) {
-                                     return std::tuple(10.0 * std::get<1>(saved) * bar, 100.0 * std::get<0>(saved) * bar);
-                                   });
+const auto by_vjp = vt::custom_vjp(
+    [](Tensor p, Tensor q) { return p * q + q; }, [](Tensor p, Tensor q) { return std::pair(p * q + q, std::tuple(p, q)); },
+    [](std::tuple<Tensor, Tensor> saved, Tensor bar) { return std::tuple(10.0 * std::get<1>(saved) * bar, 100.0 * std::get<0>(saved) * bar); });
 
 template <class F>
 void check_reverse(F f) {
@@ -99,7 +97,8 @@ TEST(CustomRulesUnderVmap, ACotangentThatNoLaneChangesCountsOncePerLane) {
 }
 
 TEST(CustomRulesUnderVmap, GradientOfEachLane) {
-  for (const Tensor& g : {vt::vmap(vt::grad([](Tensor p) { return vt::sum(by_jvp(p, y)); }))(xs), vt::vmap(vt::grad([](Tensor p) { return vt::sum(by_vjp(p, y)); }))(xs)})
+  for (const Tensor& g : {vt::vmap(vt::grad([](Tensor p) { return vt::sum(by_jvp(p, y)); }))(xs),
+                          vt::vmap(vt::grad([](Tensor p) { return vt::sum(by_vjp(p, y)); }))(xs)})
     expect_close(g, vt::broadcast_to(10.0 * y, {3, 4}));
 }
 

@@ -136,9 +136,8 @@ TEST(PforGraph, FewerIterationsOrAnOffsetAreASlice) {
 }
 
 TEST(PforGraph, TwoLoopsAreATransposeAtMost) {
-  const vt::Graph graph = vt::make_graph([](Tensor a) {
-    return vt::pfor([&](Tensor i) { return vt::pfor([&](Tensor j) { return a[i][j] * a[j][i]; }, 6); }, 6);
-  })(square);
+  const vt::Graph graph = vt::make_graph(
+      [](Tensor a) { return vt::pfor([&](Tensor i) { return vt::pfor([&](Tensor j) { return a[i][j] * a[j][i]; }, 6); }, 6); })(square);
   Ops ops = ops_of(graph);
   ops.erase("transpose");
   EXPECT_EQ(ops, (Ops{{"mul", 1}})) << graph.str();
@@ -160,8 +159,8 @@ TEST(PforGraph, ValuesAreThoseOfTheLoop) {
       {[](Tensor i) { return square[i + 2]; }, 4},
       {[](Tensor i) { return square[i * 2 + 1]; }, 3},
       {[](Tensor i) { return square[5 - i]; }, 6},
-      {[](Tensor i) { return square[i - 3]; }, 6},           // negative ones count from the end
-      {[](Tensor i) { return square[i + 3]; }, 6},           // beyond the end clamps
+      {[](Tensor i) { return square[i - 3]; }, 6},  // negative ones count from the end
+      {[](Tensor i) { return square[i + 3]; }, 6},  // beyond the end clamps
       {[](Tensor i) { return square[i * i]; }, 6},
       {[](Tensor i) { return square[i / 2]; }, 6},
       {[](Tensor i) { return square[i][i]; }, 6},
@@ -177,7 +176,8 @@ TEST(PforGraph, ValuesAreThoseOfTheLoop) {
     std::vector<Tensor> parts;
     for (std::int32_t i = 0; i < cases[k].n; ++i) parts.push_back(cases[k].f(vt::tensor(i)));
     for (std::int64_t chunk : {0, 1, 2, 4, 100})
-      expect_close(vt::pfor(cases[k].f, cases[k].n, {.chunk = chunk}), stack_lanes(parts, 0), exact, "case " + std::to_string(k) + " chunk " + std::to_string(chunk));
+      expect_close(vt::pfor(cases[k].f, cases[k].n, {.chunk = chunk}), stack_lanes(parts, 0), exact,
+                   "case " + std::to_string(k) + " chunk " + std::to_string(chunk));
   }
 }
 

@@ -19,8 +19,8 @@ using vt::detail::MappedAxis;
 using vt::detail::Op;
 
 // vmap of a flat function, lanes of the results at `out_axis`.
-std::vector<Tensor> vmap(const vt::detail::FlatFunction& f, const std::vector<Tensor>& arguments, const std::vector<MappedAxis>& in_axes, std::int64_t lanes,
-                         int out_axis = 0) {
+std::vector<Tensor> vmap(const vt::detail::FlatFunction& f, const std::vector<Tensor>& arguments, const std::vector<MappedAxis>& in_axes,
+                         std::int64_t lanes, int out_axis = 0) {
   vt::detail::VmapCall call;
   call.arguments = arguments;
   call.in_axes = in_axes;
@@ -224,7 +224,8 @@ TEST_P(FamilyTest, TwoMapsEqualTwoLoops) {
       for (const auto& parts : rows) expected.push_back(stack_lanes(parts, 0));
       const std::string what = c.name() + " inner " + text_of(inner_axes) + " outer " + text_of(outer_axes);
       try {
-        const auto results = vmap([&](std::span<const Tensor> a) { return vmap(function_of(c), {a.begin(), a.end()}, inner_axes, inner, -1); }, arguments, outer_axes, outer);
+        const auto results = vmap([&](std::span<const Tensor> a) { return vmap(function_of(c), {a.begin(), a.end()}, inner_axes, inner, -1); },
+                                  arguments, outer_axes, outer);
         expect_close(results, expected, {.ulps = c.ulps}, what);
       } catch (const vt::Error& e) {
         ADD_FAILURE() << what << ": " << e.what();

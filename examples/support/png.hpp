@@ -129,11 +129,19 @@ inline std::uint32_t crc32(const std::uint8_t* data, std::size_t size) {
 /// Rows of 3×5 points for the characters that captions need.
 inline std::array<std::uint8_t, 5> glyph(char c) {
   static constexpr std::string_view known = "0123456789.>-";
-  static constexpr std::array<std::array<std::uint8_t, 5>, 13> shapes = {{{7, 5, 5, 5, 7}, {2, 6, 2, 2, 7}, {7, 1, 7, 4, 7},
-                                                                         {7, 1, 7, 1, 7}, {5, 5, 7, 1, 1}, {7, 4, 7, 1, 7},
-                                                                         {7, 4, 7, 5, 7}, {7, 1, 1, 2, 2}, {7, 5, 7, 5, 7},
-                                                                         {7, 5, 7, 1, 7}, {0, 0, 0, 0, 2}, {4, 2, 1, 2, 4},
-                                                                         {0, 0, 7, 0, 0}}};
+  static constexpr std::array<std::array<std::uint8_t, 5>, 13> shapes = {{{7, 5, 5, 5, 7},
+                                                                          {2, 6, 2, 2, 7},
+                                                                          {7, 1, 7, 4, 7},
+                                                                          {7, 1, 7, 1, 7},
+                                                                          {5, 5, 7, 1, 1},
+                                                                          {7, 4, 7, 1, 7},
+                                                                          {7, 4, 7, 5, 7},
+                                                                          {7, 1, 1, 2, 2},
+                                                                          {7, 5, 7, 5, 7},
+                                                                          {7, 5, 7, 1, 7},
+                                                                          {0, 0, 0, 0, 2},
+                                                                          {4, 2, 1, 2, 4},
+                                                                          {0, 0, 7, 0, 0}}};
   const auto at = known.find(c);
   return at == std::string_view::npos ? std::array<std::uint8_t, 5>{} : shapes[at];
 }
@@ -150,8 +158,7 @@ class Picture {
 
   void block(int left, int top, int width, int height, Colour colour) {
     for (int y = std::max(top, 0); y < std::min(top + height, height_); ++y)
-      for (int x = std::max(left, 0); x < std::min(left + width, width_); ++x)
-        pixels_[static_cast<std::size_t>(y) * width_ + x] = colour;
+      for (int x = std::max(left, 0); x < std::min(left + width, width_); ++x) pixels_[static_cast<std::size_t>(y) * width_ + x] = colour;
   }
   /// `rows`×`columns` cells of `scale` points each; `colour(row, column)` gives a cell's colour.
   template <class ColourOf>

@@ -44,7 +44,8 @@ template <class T, std::size_t N>
 constexpr bool has_c_array() {
   return []<std::size_t... I>(std::index_sequence<I...>) {
     return ((takes_pair_between<T>(std::make_index_sequence<I>{}, std::index_sequence<>{}) &&
-             !takes_pair_between<T>(std::make_index_sequence<I>{}, std::make_index_sequence<N - I - 1>{})) || ...);
+             !takes_pair_between<T>(std::make_index_sequence<I>{}, std::make_index_sequence<N - I - 1>{})) ||
+            ...);
   }(std::make_index_sequence<N>{});
 }
 

@@ -46,7 +46,8 @@ void spread_axes(const T& tree, const AxisSpec& spec, std::vector<std::optional<
     return;
   }
   if constexpr (std::is_same_v<T, Tensor> || is_static<T>) {
-    fail(ErrorKind::tree, std::string(what) + ": " + path + " is " + (is_static<T> ? "a number" : "a Tensor") + " but its axes are a list, " + spec.str(), where);
+    fail(ErrorKind::tree,
+         std::string(what) + ": " + path + " is " + (is_static<T> ? "a number" : "a Tensor") + " but its axes are a list, " + spec.str(), where);
   } else {
     std::size_t children = 0;
     for_each_child(tree, [&](const auto&, auto&&) { ++children; });

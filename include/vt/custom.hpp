@@ -60,7 +60,8 @@ auto custom_jvp(F f, Rule rule, Where where = Where::here()) {
 /// std::tuple), where `forward(args…)` → pair(value, residuals).
 template <class F, class Forward, class Backward>
 auto custom_vjp(F f, Forward forward, Backward backward, Where where = Where::here()) {
-  return [f = detail::Callable(std::move(f)), forward = detail::Callable(std::move(forward)), backward = detail::Callable(std::move(backward)), where]<class... A>(const A&... arguments) {
+  return [f = detail::Callable(std::move(f)), forward = detail::Callable(std::move(forward)), backward = detail::Callable(std::move(backward)),
+          where]<class... A>(const A&... arguments) {
     auto g = detail::tree_function(f, detail::own(arguments...));
     using Arguments = std::tuple<detail::Owned<A>...>;
     using Pair = detail::ResultOf<Forward, detail::Owned<A>...>;
@@ -106,7 +107,8 @@ auto custom_vmap(F f, Rule rule, Where where = Where::here()) {
     auto g = detail::tree_function(f, detail::own(arguments...));
     using Arguments = std::tuple<detail::Owned<A>...>;
     const Arguments like = std::apply([](const auto&... a) { return Arguments(detail::hollow(a)...); }, g.arguments());
-    auto flat_rule = [rule, like](std::int64_t size, const std::vector<bool>& leaf_mapped, std::span<const Tensor> leaves, std::vector<bool>& out_mapped) mutable {
+    auto flat_rule = [rule, like](std::int64_t size, const std::vector<bool>& leaf_mapped, std::span<const Tensor> leaves,
+                                  std::vector<bool>& out_mapped) mutable {
       const Tensor* next = leaves.data();
       Arguments given = like;
       std::array<bool, sizeof...(A)> mapped{};

@@ -11,15 +11,13 @@ namespace vt {
 /// Element type of a Tensor. `bool_` is one byte holding 0 or 1.
 enum class DType : std::uint8_t { bool_, i8, u8, i16, u16, i32, u32, i64, u64, f16, bf16, f32, f64 };
 
-inline constexpr DType bool_ = DType::bool_, i8 = DType::i8, u8 = DType::u8, i16 = DType::i16, u16 = DType::u16,
-                       i32 = DType::i32, u32 = DType::u32, i64 = DType::i64, u64 = DType::u64, f16 = DType::f16,
-                       bf16 = DType::bf16, f32 = DType::f32, f64 = DType::f64;
+inline constexpr DType bool_ = DType::bool_, i8 = DType::i8, u8 = DType::u8, i16 = DType::i16, u16 = DType::u16, i32 = DType::i32, u32 = DType::u32,
+                       i64 = DType::i64, u64 = DType::u64, f16 = DType::f16, bf16 = DType::bf16, f32 = DType::f32, f64 = DType::f64;
 inline constexpr int dtype_count = 13;
 
 /// "f32", "bool", … as printed in messages and Graphs.
 constexpr const char* name_of(DType d) {
-  constexpr const char* names[dtype_count] = {"bool", "i8",  "u8",  "i16",  "u16", "i32", "u32",
-                                              "i64",  "u64", "f16", "bf16", "f32", "f64"};
+  constexpr const char* names[dtype_count] = {"bool", "i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64", "f16", "bf16", "f32", "f64"};
   return names[static_cast<int>(d)];
 }
 

@@ -13,8 +13,8 @@ namespace vt {
 
 namespace detail {
 [[noreturn]] inline void not_a_matrix(const Tensor& t, Where where) {
-  throw Error(ErrorKind::shape, std::string("vt::as_eigen: rank 0 to 2 wanted, not ") + name_of(t.dtype()) + t.shape().str() +
-                                    "; at " + (where.file ? where.file : "?") + ":" + std::to_string(where.line));
+  throw Error(ErrorKind::shape, std::string("vt::as_eigen: rank 0 to 2 wanted, not ") + name_of(t.dtype()) + t.shape().str() + "; at " +
+                                    (where.file ? where.file : "?") + ":" + std::to_string(where.line));
 }
 }  // namespace detail
 
@@ -39,8 +39,7 @@ class EigenView : public Eigen::Map<const Eigen::Matrix<T, Eigen::Dynamic, Eigen
  public:
   using Matrix = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
   using Map = Eigen::Map<const Matrix>;
-  EigenView(const Tensor& t, Eigen::Index rows, Eigen::Index columns, Where where)
-      : Map(t.data<T>(where).data(), rows, columns), tensor_(t) {}
+  EigenView(const Tensor& t, Eigen::Index rows, Eigen::Index columns, Where where) : Map(t.data<T>(where).data(), rows, columns), tensor_(t) {}
 
  private:
   Tensor tensor_;

@@ -30,13 +30,13 @@ struct Stats {
   std::uint64_t scalarised_accesses = 0;  ///< accesses of a vector loop done one lane at a time
   std::uint64_t parallel_reductions = 0;  ///< reductions cut into partial ones
   std::uint64_t programs_run = 0;
-  std::uint64_t launches = 0;             ///< kernels run
-  std::uint64_t parallel_launches = 0;    ///< … by more than one thread
-  std::uint64_t matrix_products = 0;      ///< run
-  std::uint64_t product_epilogues = 0;    ///< kernels that ran inside a matrix product, on its rows as they were done
-  std::uint64_t interpreter_steps = 0;    ///< equations run by the interpreter
-  std::uint64_t bytes = 0;                ///< read and written by launched kernels, as their shapes say
-  std::uint64_t llvm_unavailable = 0;     ///< runs that fell back to the interpreter because there is no LLVM
+  std::uint64_t launches = 0;           ///< kernels run
+  std::uint64_t parallel_launches = 0;  ///< … by more than one thread
+  std::uint64_t matrix_products = 0;    ///< run
+  std::uint64_t product_epilogues = 0;  ///< kernels that ran inside a matrix product, on its rows as they were done
+  std::uint64_t interpreter_steps = 0;  ///< equations run by the interpreter
+  std::uint64_t bytes = 0;              ///< read and written by launched kernels, as their shapes say
+  std::uint64_t llvm_unavailable = 0;   ///< runs that fell back to the interpreter because there is no LLVM
   /// One line per counter that is not zero.
   std::string str() const;
 };

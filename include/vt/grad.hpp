@@ -217,7 +217,8 @@ auto jvp(F f, const P& primals, const T& tangents, Where where = Where::here()) 
   std::apply([&](const auto&... t) { (detail::append_leaves(t, directions), ...); }, given);
   if (directions.size() != g.leaves().size())
     detail::fail(ErrorKind::tree,
-                 "vt::jvp: " + std::to_string(g.leaves().size()) + " primal leaves but " + std::to_string(directions.size()) + " tangent leaves", where);
+                 "vt::jvp: " + std::to_string(g.leaves().size()) + " primal leaves but " + std::to_string(directions.size()) + " tangent leaves",
+                 where);
   detail::JvpFlat flat = detail::jvp_flat(g.flat(), detail::grad_call(g, wanted, "vt::jvp", where), directions);
   auto value = g.rebuild(flat.outputs);
   auto tangent = value;

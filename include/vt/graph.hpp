@@ -19,8 +19,7 @@ struct GraphBody;
 class Graph {
  public:
   Graph() = default;
-  Graph(std::shared_ptr<const detail::GraphBody> body, std::vector<Tensor> captured = {})
-      : body_(std::move(body)), captured_(std::move(captured)) {}
+  Graph(std::shared_ptr<const detail::GraphBody> body, std::vector<Tensor> captured = {}) : body_(std::move(body)), captured_(std::move(captured)) {}
 
   /// Stable text, one equation a line; `lines` adds the user's file and line to each.
   std::string str(bool lines = false) const;

@@ -97,14 +97,14 @@ Tensor rad2deg(Operand x);
 Tensor add(Operand a, Operand b);
 Tensor subtract(Operand a, Operand b);
 Tensor multiply(Operand a, Operand b);
-Tensor divide(Operand a, Operand b);        ///< operator/
-Tensor true_divide(Operand a, Operand b);   ///< integers become f32 first
+Tensor divide(Operand a, Operand b);       ///< operator/
+Tensor true_divide(Operand a, Operand b);  ///< integers become f32 first
 Tensor floor_divide(Operand a, Operand b);
-Tensor remainder(Operand a, Operand b);     ///< operator%, C's fmod: the sign of a
+Tensor remainder(Operand a, Operand b);  ///< operator%, C's fmod: the sign of a
 Tensor fmod(Operand a, Operand b);
-Tensor mod(Operand a, Operand b);           ///< NumPy's mod: the sign of b
+Tensor mod(Operand a, Operand b);  ///< NumPy's mod: the sign of b
 Tensor pow(Operand a, Operand b);
-Tensor maximum(Operand a, Operand b);       ///< NaN if either is NaN (vt::max reduces)
+Tensor maximum(Operand a, Operand b);  ///< NaN if either is NaN (vt::max reduces)
 Tensor minimum(Operand a, Operand b);
 Tensor atan2(Operand y, Operand x);
 Tensor hypot(Operand a, Operand b);
@@ -127,7 +127,7 @@ Tensor bitwise_xor(Operand a, Operand b);
 Tensor logical_and(Operand a, Operand b);
 Tensor logical_or(Operand a, Operand b);
 Tensor logical_xor(Operand a, Operand b);
-Tensor shift_left(Operand a, Operand b);              ///< shifts by the width or more give 0
+Tensor shift_left(Operand a, Operand b);  ///< shifts by the width or more give 0
 Tensor shift_right_logical(Operand a, Operand b);
 Tensor shift_right_arithmetic(Operand a, Operand b);  ///< … or the sign
 Tensor isclose(Operand a, Operand b, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false);
@@ -197,8 +197,7 @@ Tensor reduce_with(Operand x, Operand init, void* context, FlatBinary body, cons
 template <class F>
 Tensor reduce(F f, Operand init, Operand x, const ReduceAxes& axes = {}) {
   return detail::reduce_with(
-      x, init, &f,
-      [](void* context, std::span<const Tensor> a) -> std::vector<Tensor> { return {(*static_cast<F*>(context))(a[0], a[1])}; }, axes);
+      x, init, &f, [](void* context, std::span<const Tensor> a) -> std::vector<Tensor> { return {(*static_cast<F*>(context))(a[0], a[1])}; }, axes);
 }
 
 // --- scans along an axis ---------------------------------------------------------------------------------------------

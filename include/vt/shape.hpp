@@ -45,9 +45,7 @@ class Shape : public SmallVec<std::int64_t, 6> {
   }
   /// "[2,3]"
   std::string str() const;
-  friend bool operator==(const Shape& a, const Shape& b) {
-    return static_cast<const Base&>(a) == static_cast<const Base&>(b);
-  }
+  friend bool operator==(const Shape& a, const Shape& b) { return static_cast<const Base&>(a) == static_cast<const Base&>(b); }
 };
 
 std::ostream& operator<<(std::ostream&, const Shape&);
@@ -58,7 +56,9 @@ class Axes : public SmallVec<int, 6> {
   using Base = SmallVec<int, 6>;
   Axes() = default;
   template <std::integral T>
-  Axes(T axis) { push_back(static_cast<int>(axis)); }
+  Axes(T axis) {
+    push_back(static_cast<int>(axis));
+  }
   Axes(std::initializer_list<int> axes) : Base(axes.begin(), axes.end()) {}
   Axes(const std::vector<int>& axes) : Base(axes.begin(), axes.end()) {}
   /// 0, 1, …, n − 1
@@ -69,9 +69,7 @@ class Axes : public SmallVec<int, 6> {
   }
   bool contains(int axis) const { return std::find(begin(), end(), axis) != end(); }
   std::string str() const;
-  friend bool operator==(const Axes& a, const Axes& b) {
-    return static_cast<const Base&>(a) == static_cast<const Base&>(b);
-  }
+  friend bool operator==(const Axes& a, const Axes& b) { return static_cast<const Base&>(a) == static_cast<const Base&>(b); }
 };
 
 }  // namespace vt

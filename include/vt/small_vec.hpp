@@ -27,7 +27,9 @@ class SmallVec {
   explicit SmallVec(std::size_t n, const T& value = T()) { resize(n, value); }
   SmallVec(std::initializer_list<T> items) { append(items.begin(), items.end()); }
   template <std::input_iterator It>
-  SmallVec(It first, It last) { append(first, last); }
+  SmallVec(It first, It last) {
+    append(first, last);
+  }
   SmallVec(const SmallVec& other) {
     if constexpr (copied_whole) {
       if (!other.heap_) {
@@ -136,9 +138,7 @@ class SmallVec {
     return begin() + i;
   }
 
-  friend bool operator==(const SmallVec& a, const SmallVec& b) {
-    return a.size_ == b.size_ && std::equal(a.begin(), a.end(), b.begin());
-  }
+  friend bool operator==(const SmallVec& a, const SmallVec& b) { return a.size_ == b.size_ && std::equal(a.begin(), a.end(), b.begin()); }
 
  private:
   // So short that copying all of it beats a copy of unknown length.

@@ -12,8 +12,8 @@
 #include "../../src/trace/buffer.cpp"
 #include "../../src/trace/lazy.cpp"
 #include "../../src/trace/node.cpp"
-#include "../../src/trace/recycled.cpp"
 #include "../../src/trace/params.cpp"
+#include "../../src/trace/recycled.cpp"
 #include "../../src/trace/scope.cpp"
 
 // What runs while transforming, compiling and interpreting. A prototype waits for the compiler more often than for this, and

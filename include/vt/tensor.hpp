@@ -43,9 +43,7 @@ struct Slice {
 };
 /// vt::slice(stop), vt::slice(start, stop), vt::slice(start, stop, step); std::nullopt is an open end.
 inline Slice slice(std::optional<std::int64_t> stop) { return {std::nullopt, stop, 1}; }
-inline Slice slice(std::optional<std::int64_t> start, std::optional<std::int64_t> stop, std::int64_t step = 1) {
-  return {start, stop, step};
-}
+inline Slice slice(std::optional<std::int64_t> start, std::optional<std::int64_t> stop, std::int64_t step = 1) { return {start, stop, step}; }
 
 namespace detail {
 
@@ -72,7 +70,8 @@ struct Scalar {
   Scalar() : real(0) {}
   template <Element T>
   Scalar(T v) : dtype(dtype_of<T>()) {
-    if constexpr (std::is_floating_point_v<T> || !std::is_arithmetic_v<T>) real = static_cast<double>(static_cast<std::conditional_t<std::is_arithmetic_v<T>, T, float>>(v));
+    if constexpr (std::is_floating_point_v<T> || !std::is_arithmetic_v<T>)
+      real = static_cast<double>(static_cast<std::conditional_t<std::is_arithmetic_v<T>, T, float>>(v));
     else if constexpr (std::is_unsigned_v<T> && !std::is_same_v<T, bool>) natural = v;
     else integer = v;
   }
@@ -161,8 +160,7 @@ struct Operand {
   Tensor tensor;
   Where where;
   Operand(const Tensor& t, const char* file = __builtin_FILE(), int line = __builtin_LINE()) : tensor(t), where{file, line} {}
-  Operand(Tensor&& t, const char* file = __builtin_FILE(), int line = __builtin_LINE())
-      : tensor(std::move(t)), where{file, line} {}
+  Operand(Tensor&& t, const char* file = __builtin_FILE(), int line = __builtin_LINE()) : tensor(std::move(t)), where{file, line} {}
   template <class T>
     requires std::is_arithmetic_v<T>
   Operand(T value, const char* file = __builtin_FILE(), int line = __builtin_LINE()) : tensor(value), where{file, line} {}
@@ -178,10 +176,8 @@ struct Index {
   template <std::integral I>
   Index(I i, const char* file = __builtin_FILE(), int line = __builtin_LINE())
       : kind(Kind::number), number(static_cast<std::int64_t>(i)), where{file, line} {}
-  Index(const Tensor& t, const char* file = __builtin_FILE(), int line = __builtin_LINE())
-      : kind(Kind::tensor), tensor(t), where{file, line} {}
-  Index(const Slice& s, const char* file = __builtin_FILE(), int line = __builtin_LINE())
-      : kind(Kind::slice), range(s), where{file, line} {}
+  Index(const Tensor& t, const char* file = __builtin_FILE(), int line = __builtin_LINE()) : kind(Kind::tensor), tensor(t), where{file, line} {}
+  Index(const Slice& s, const char* file = __builtin_FILE(), int line = __builtin_LINE()) : kind(Kind::slice), range(s), where{file, line} {}
 };
 
 std::ostream& operator<<(std::ostream&, const Tensor&);
@@ -236,13 +232,21 @@ using Braces4 = std::initializer_list<std::initializer_list<std::initializer_lis
 /// A Tensor from nested braces (rank 1 to 4); copies. The dtype is that of the numbers (of numbers of several types, the one they
 /// meet in), unless one is given.
 template <Element T>
-Tensor tensor(Braces1<T> values, std::optional<DType> dtype = std::nullopt, Where where = Where::here()) { return detail::from_braces<T>(values, dtype, where); }
+Tensor tensor(Braces1<T> values, std::optional<DType> dtype = std::nullopt, Where where = Where::here()) {
+  return detail::from_braces<T>(values, dtype, where);
+}
 template <Element T>
-Tensor tensor(Braces2<T> values, std::optional<DType> dtype = std::nullopt, Where where = Where::here()) { return detail::from_braces<T>(values, dtype, where); }
+Tensor tensor(Braces2<T> values, std::optional<DType> dtype = std::nullopt, Where where = Where::here()) {
+  return detail::from_braces<T>(values, dtype, where);
+}
 template <Element T>
-Tensor tensor(Braces3<T> values, std::optional<DType> dtype = std::nullopt, Where where = Where::here()) { return detail::from_braces<T>(values, dtype, where); }
+Tensor tensor(Braces3<T> values, std::optional<DType> dtype = std::nullopt, Where where = Where::here()) {
+  return detail::from_braces<T>(values, dtype, where);
+}
 template <Element T>
-Tensor tensor(Braces4<T> values, std::optional<DType> dtype = std::nullopt, Where where = Where::here()) { return detail::from_braces<T>(values, dtype, where); }
+Tensor tensor(Braces4<T> values, std::optional<DType> dtype = std::nullopt, Where where = Where::here()) {
+  return detail::from_braces<T>(values, dtype, where);
+}
 // Chosen where no one type fits all numbers, as in {1.0, 0}.
 inline Tensor tensor(Braces1<detail::Scalar> values, std::optional<DType> dtype = std::nullopt, Where where = Where::here()) {
   return detail::from_braces<detail::Scalar>(values, dtype, where);
@@ -258,7 +262,9 @@ inline Tensor tensor(Braces4<detail::Scalar> values, std::optional<DType> dtype 
 }
 /// A strong scalar of T's own dtype.
 template <Element T>
-Tensor tensor(T value, Where where = Where::here()) { return detail::from_host(&value, dtype_of<T>(), Shape{}, true, where); }
+Tensor tensor(T value, Where where = Where::here()) {
+  return detail::from_host(&value, dtype_of<T>(), Shape{}, true, where);
+}
 /// Copies `values` (row-major) into a Tensor of `shape`.
 template <class T>
   requires Element<std::remove_const_t<T>>
@@ -277,7 +283,9 @@ Tensor tensor(const std::vector<T>& values, const Shape& shape, Where where = Wh
   }
 }
 template <Element T>
-Tensor tensor(const std::vector<T>& values, Where where = Where::here()) { return tensor(values, Shape{values.size()}, where); }
+Tensor tensor(const std::vector<T>& values, Where where = Where::here()) {
+  return tensor(values, Shape{values.size()}, where);
+}
 
 /// A Tensor over the caller's memory, without a copy. The caller keeps it alive and unchanged.
 template <class T>
@@ -309,8 +317,7 @@ template <class A, class B, class Step = int>
 Tensor arange(A start, B stop, Step step = 1, std::optional<DType> dtype = std::nullopt, Where where = Where::here()) {
   if constexpr (std::is_integral_v<A> && std::is_integral_v<B> && std::is_integral_v<Step>)
     return detail::integer_range(static_cast<std::int64_t>(start), static_cast<std::int64_t>(stop), static_cast<std::int64_t>(step), dtype, where);
-  else
-    return detail::real_range(static_cast<double>(start), static_cast<double>(stop), static_cast<double>(step), dtype, where);
+  else return detail::real_range(static_cast<double>(start), static_cast<double>(stop), static_cast<double>(step), dtype, where);
 }
 template <class A, class B>
   requires std::is_arithmetic_v<A> && std::is_arithmetic_v<B>

@@ -9,8 +9,8 @@ namespace counter_table {
 
 struct Row {
   const char* name;
-  std::atomic<std::uint64_t> Counters::*live;
-  std::uint64_t Stats::*shown;
+  std::atomic<std::uint64_t> Counters::* live;
+  std::uint64_t Stats::* shown;
 };
 constexpr Row rows[] = {
     {"programs", &Counters::programs, &Stats::programs},

@@ -92,8 +92,7 @@ bool write_all(int fd, const char* from, std::size_t size) {
 
 /// Makes the folder and those above it; others' modes follow the umask, the last is for the user alone.
 void make_folders(const std::string& path) {
-  for (std::size_t at = path.find('/', 1); at != std::string::npos; at = path.find('/', at + 1))
-    ::mkdir(path.substr(0, at).c_str(), 0755);
+  for (std::size_t at = path.find('/', 1); at != std::string::npos; at = path.find('/', at + 1)) ::mkdir(path.substr(0, at).c_str(), 0755);
   ::mkdir(path.c_str(), 0700);
 }
 
@@ -114,7 +113,7 @@ CacheKey cache_key(std::string_view text) {
 const std::string& program_identity() {
   static const std::string identity = [] {
     Dl_info info{};
-    struct stat s {};
+    struct stat s{};
     const bool known = ::dladdr(reinterpret_cast<void*>(&cache_key), &info) != 0 && info.dli_fname && ::stat(info.dli_fname, &s) == 0;
     if (!known && ::stat("/proc/self/exe", &s) != 0) return std::string();
     return std::to_string(s.st_size) + "." + std::to_string(s.st_mtim.tv_sec) + "." + std::to_string(s.st_mtim.tv_nsec);
@@ -135,7 +134,7 @@ std::string DiskCache::open_folder() {
   if (name_.empty()) return "no folder given (VT_CACHE_DIR, XDG_CACHE_HOME or HOME)";
   disk_entries::make_folders(name_);
   folder_ = ::open(name_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  struct stat s {};
+  struct stat s{};
   if (folder_ < 0 || ::fstat(folder_, &s) != 0) return name_ + ": " + std::strerror(errno);
   if (s.st_uid != ::geteuid()) return name_ + " belongs to another user";
   if ((s.st_mode & (S_IWGRP | S_IWOTH)) != 0) return name_ + " may be written by others (chmod 700 would make it usable)";
@@ -160,7 +159,7 @@ std::optional<std::vector<char>> DiskCache::load(CacheKey key) {
     if (errno == ELOOP) ::unlinkat(folder_, name.c_str(), 0);  // a link is none of ours
     return std::nullopt;
   }
-  struct stat s {};
+  struct stat s{};
   if (::fstat(file.fd, &s) != 0) return std::nullopt;
   const auto bad = [&]() -> std::optional<std::vector<char>> {
     ::unlinkat(folder_, name.c_str(), 0);
@@ -172,8 +171,8 @@ std::optional<std::vector<char>> DiskCache::load(CacheKey key) {
   int got = read_all(file.fd, reinterpret_cast<char*>(&h), sizeof(h));
   if (got < 0) return std::nullopt;
   const std::uint64_t payload = static_cast<std::uint64_t>(s.st_size) - sizeof(h);
-  if (got == 0 || std::memcmp(h.magic, magic, sizeof(magic)) != 0 || h.version != emitter_version || h.key_high != key.high ||
-      h.key_low != key.low || h.size != payload)
+  if (got == 0 || std::memcmp(h.magic, magic, sizeof(magic)) != 0 || h.version != emitter_version || h.key_high != key.high || h.key_low != key.low ||
+      h.size != payload)
     return bad();
   std::vector<char> bytes(payload);
   got = read_all(file.fd, bytes.data(), bytes.size());
@@ -238,7 +237,7 @@ std::uint64_t DiskCache::scan(bool evict) {
   }
   while (const dirent* one = ::readdir(list)) {
     const std::string_view name = one->d_name;
-    struct stat s {};
+    struct stat s{};
     if (::fstatat(folder_, one->d_name, &s, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(s.st_mode)) continue;
     if (name.substr(0, temporary_prefix.size()) == temporary_prefix) {
       if (std::time(nullptr) - s.st_mtim.tv_sec > 3600) ::unlinkat(folder_, one->d_name, 0);  // its writer was killed

@@ -60,8 +60,8 @@ class DiskCache {
   std::string name_, reason_;
   int folder_ = -1;  // all accesses are relative to this descriptor: the folder that was checked is the one that is used
   std::uint64_t limit_;
-  std::mutex lock_;          // of the two below
-  std::uint64_t size_ = 0;   // estimate: other processes write too
+  std::mutex lock_;         // of the two below
+  std::uint64_t size_ = 0;  // estimate: other processes write too
   bool scanned_ = false;
 };
 

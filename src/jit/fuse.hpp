@@ -17,11 +17,11 @@ GraphBody inline_calls(const GraphBody&);
 struct FusedStep {
   int equation = -1;  ///< ≥ 0: that equation of Fusion::graph instead of a kernel
   Nest nest;
-  std::vector<Var> buffers;              ///< the Var (of Fusion::graph) behind each of the nest's buffers
-  std::vector<std::int64_t> arguments;   ///< the nest's scalar arguments, as bits
-  std::vector<int> fused;                ///< equations in the kernel, for explain
-  bool partial = false;                  ///< the first half of a reduction that was cut in two
-  bool writes_given_memory = false;      ///< an equation whose result goes to planned memory (a matrix product)
+  std::vector<Var> buffers;             ///< the Var (of Fusion::graph) behind each of the nest's buffers
+  std::vector<std::int64_t> arguments;  ///< the nest's scalar arguments, as bits
+  std::vector<int> fused;               ///< equations in the kernel, for explain
+  bool partial = false;                 ///< the first half of a reduction that was cut in two
+  bool writes_given_memory = false;     ///< an equation whose result goes to planned memory (a matrix product)
   /// ≥ 0: `equation` is a matrix product, and the nest runs on its rows as they are finished; this loop of the nest counts them.
   int row_loop = -1;
 };

@@ -9,7 +9,7 @@ namespace vt::detail {
 
 namespace fusion_costs {
 
-constexpr int worth_storing = 4;       // work that is not done twice
+constexpr int worth_storing = 4;  // work that is not done twice
 constexpr int worth_storing_scalar = 12;
 constexpr int worth_storing_before_growth = 8;
 
@@ -54,8 +54,12 @@ bool runs_one_by_one(const GraphBody& graph, const Equation& e) {
 // Loop nests hold these; everything else is a step of its own.
 bool can_fuse(const GraphBody& graph, const Equation& e) {
   switch (family_of(e.op)) {
-    case Family::unary: case Family::binary: case Family::select: case Family::leaf: return true;
-    case Family::reduce: return graph.aval(e.inputs[0]).shape.rank() <= most_reduced_rank && (e.op != Op::reduce || is_scalar_body(*e.as<ReduceParams>().body));
+    case Family::unary:
+    case Family::binary:
+    case Family::select:
+    case Family::leaf: return true;
+    case Family::reduce:
+      return graph.aval(e.inputs[0]).shape.rank() <= most_reduced_rank && (e.op != Op::reduce || is_scalar_body(*e.as<ReduceParams>().body));
     case Family::cumulative: return graph.aval(e.inputs[0]).shape.rank() <= most_reduced_rank;
     case Family::shape: return true;
     case Family::index: return e.op == Op::slice || e.op == Op::dynamic_slice || e.op == Op::dynamic_update_slice || e.op == Op::gather;
@@ -168,8 +172,7 @@ void FusionPlanner::mark_stored() {
       if (e.op == Op::broadcast_in_dim && graph_.aval(o).elements() > 1 && graph_.aval(e.outputs[0]).elements() > graph_.aval(o).elements()) {
         const Axes& axes = e.as<BroadcastParams>().axes;
         bool leading = true;  // its value stays the same in the inner loops, so it is computed outside them
-        for (std::size_t a = 0; a < axes.size(); ++a)
-          leading = leading && (axes[a] == static_cast<int>(a) || graph_.aval(o).shape[a] == 1);
+        for (std::size_t a = 0; a < axes.size(); ++a) leading = leading && (axes[a] == static_cast<int>(a) || graph_.aval(o).shape[a] == 1);
         store = store || (!leading && c >= fusion_costs::worth_storing_before_growth);
       }
       if (store) {

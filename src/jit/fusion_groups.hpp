@@ -22,7 +22,7 @@ struct FusionRoot {
 /// A Var in memory that is read, and how its axes follow those of the reader's domain.
 struct FusionRead {
   Var var = -1;
-  bool regular = false;    ///< axis i of the Var runs along domain axis axes[i] (−1: it has extent 1)
+  bool regular = false;  ///< axis i of the Var runs along domain axis axes[i] (−1: it has extent 1)
   SmallVec<int, 6> axes;
 };
 
@@ -37,7 +37,7 @@ struct FusionGroup {
   bool alive = true;
   int equation = -1;  ///< ≥ 0: a step of its own, never merged
   Shape domain;
-  Axes reduced;       ///< axes of the domain; empty for groups without reductions
+  Axes reduced;  ///< axes of the domain; empty for groups without reductions
   bool has_reductions = false;
   int direction = 0;  ///< the order in which the reduced axes are walked: 1 forwards, −1 backwards, 0 either
   bool lone = false;  ///< has rounds that run one by one, where other work runs slowly
@@ -53,8 +53,8 @@ class FusionPlanner {
 
   NestSource source;
   std::vector<FusionGroup> groups;
-  std::vector<int> order;         ///< alive groups, producers first
-  std::vector<char> kept;         ///< per Var: somebody outside its group (or the caller) reads it from memory
+  std::vector<int> order;  ///< alive groups, producers first
+  std::vector<char> kept;  ///< per Var: somebody outside its group (or the caller) reads it from memory
 
   Shape kept_shape(const FusionGroup&) const;
 
@@ -84,17 +84,17 @@ class FusionPlanner {
 
   const GraphBody& graph_;
   FuseOptions options_;
-  std::vector<std::vector<int>> uses_;          // per Var: equations that read it
+  std::vector<std::vector<int>> uses_;  // per Var: equations that read it
   std::vector<char> is_output_;
   std::vector<int> cost_;
-  std::vector<char> inlined_, reduction_;       // per equation
-  std::vector<char> pieces_;                    // per equation: concatenations stored part by part
-  std::vector<Place> place_;                    // per Var: where it is computed
-  std::vector<std::vector<int>> definers_;      // per Var: groups that write it
-  mutable std::vector<int> leader_;             // union-find over groups
-  std::vector<int> first_;   // per group: the first of those it was merged from, in the Graph's order
-  std::vector<int> latest_;  // per group: the last of those that it and all it depends on were merged from
-  std::vector<std::vector<int>> readers_;  // per Var: the groups that read it
+  std::vector<char> inlined_, reduction_;   // per equation
+  std::vector<char> pieces_;                // per equation: concatenations stored part by part
+  std::vector<Place> place_;                // per Var: where it is computed
+  std::vector<std::vector<int>> definers_;  // per Var: groups that write it
+  mutable std::vector<int> leader_;         // union-find over groups
+  std::vector<int> first_;                  // per group: the first of those it was merged from, in the Graph's order
+  std::vector<int> latest_;                 // per group: the last of those that it and all it depends on were merged from
+  std::vector<std::vector<int>> readers_;   // per Var: the groups that read it
   std::vector<std::pair<Var, SmallVec<int, 6>>> walked_;
 };
 

@@ -265,7 +265,8 @@ void drop_unused_buffers(FusedStep& step) {
   for (const NestReduction& r : nest.reductions) add_roots(r, roots);
   std::vector<char> used(nest.buffers.size(), 0);
   for (int v : needed_values(nest, roots))
-    if (nest.values[static_cast<std::size_t>(v)].kind == NestValue::Kind::load) used[static_cast<std::size_t>(nest.values[static_cast<std::size_t>(v)].buffer)] = 1;
+    if (nest.values[static_cast<std::size_t>(v)].kind == NestValue::Kind::load)
+      used[static_cast<std::size_t>(nest.values[static_cast<std::size_t>(v)].buffer)] = 1;
   for (const NestStore& s : nest.stores) used[static_cast<std::size_t>(s.buffer)] = 1;
   std::vector<int> order;
   for (std::size_t b = 0; b < used.size(); ++b)

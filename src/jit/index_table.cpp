@@ -31,7 +31,8 @@ struct IndexTable::Split {
 
 IndexId IndexTable::intern(IndexExpr e) {
   std::size_t h = index_math::mix(1, static_cast<std::uint64_t>(e.constant));
-  for (const IndexTerm& t : e.terms) h = index_math::mix(index_math::mix(h, static_cast<std::uint64_t>(t.atom)), static_cast<std::uint64_t>(t.factor));
+  for (const IndexTerm& t : e.terms)
+    h = index_math::mix(index_math::mix(h, static_cast<std::uint64_t>(t.atom)), static_cast<std::uint64_t>(t.factor));
   for (auto [at, end] = known_exprs_.equal_range(h); at != end; ++at)
     if (exprs_[static_cast<std::size_t>(at->second)] == e) return at->second;
   exprs_.push_back(std::move(e));

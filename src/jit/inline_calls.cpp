@@ -7,9 +7,7 @@ namespace vt::detail {
 
 namespace inlining {
 
-bool runs_body(Op op) {
-  return op == Op::call || op == Op::checkpoint || op == Op::custom_jvp || op == Op::custom_vjp || op == Op::custom_vmap;
-}
+bool runs_body(Op op) { return op == Op::call || op == Op::checkpoint || op == Op::custom_jvp || op == Op::custom_vjp || op == Op::custom_vmap; }
 
 void append(const GraphBody& from, std::vector<Var>& names, GraphBody& to);
 

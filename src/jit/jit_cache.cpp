@@ -90,7 +90,8 @@ std::vector<Tensor> JitCache::call(std::span<const Tensor> arguments, const Stat
   std::vector<BufferRef> outputs = program->executable->run({inputs.data(), inputs.size()});
   std::vector<Tensor> results;
   results.reserve(outputs.size());
-  for (std::size_t i = 0; i < outputs.size(); ++i) results.push_back(from_buffer(std::move(outputs[i]), program->graph->aval(program->graph->outputs[i])));
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    results.push_back(from_buffer(std::move(outputs[i]), program->graph->aval(program->graph->outputs[i])));
   return results;
 }
 

@@ -127,7 +127,10 @@ std::vector<std::uint64_t> loop_dependences(const Nest& nest) {
 std::string Nest::str() const {
   std::string text = "buffers";
   for (std::size_t b = 0; b < buffers.size(); ++b) {
-    text += std::string(b ? ", " : " ") + "b" + std::to_string(b) + ": " + name_of(buffers[b].dtype) + (buffers[b].local ? " row of " + std::to_string(buffers[b].local) : buffers[b].written ? " out" : " in");
+    text += std::string(b ? ", " : " ") + "b" + std::to_string(b) + ": " + name_of(buffers[b].dtype) +
+            (buffers[b].local     ? " row of " + std::to_string(buffers[b].local)
+             : buffers[b].written ? " out"
+                                  : " in");
     if (buffers[b].alias != static_cast<int>(b)) text += " like b" + std::to_string(buffers[b].alias);
   }
   text += "\n";
@@ -171,7 +174,8 @@ std::string Nest::str() const {
     print(roots, inner);
     for (std::size_t r = 0; r < reductions.size(); ++r)
       if (reductions[r].stage == static_cast<int>(s)) {
-        text += inner + "r" + std::to_string(r) + " = " + (reductions[r].running ? "running " : "") + name_of(reductions[r].op) + " v" + std::to_string(reductions[r].value);
+        text += inner + "r" + std::to_string(r) + " = " + (reductions[r].running ? "running " : "") + name_of(reductions[r].op) + " v" +
+                std::to_string(reductions[r].value);
         if (reductions[r].init >= 0) text += " from v" + std::to_string(reductions[r].init);
         if (reductions[r].position >= 0) text += " at v" + std::to_string(reductions[r].position);
         text += std::string(" : ") + name_of(reductions[r].dtype) + "\n";

@@ -25,7 +25,7 @@ struct NestLoop {
 struct NestBuffer {
   DType dtype = DType::f32;
   bool written = false;
-  int alias = 0;  ///< buffers of equal number may be the same memory (updated in place); others never overlap
+  int alias = 0;           ///< buffers of equal number may be the same memory (updated in place); others never overlap
   std::int64_t local = 0;  ///< > 0: an array of so many elements of the thread's own, overwritten for every round of the shared loops
 };
 

@@ -58,9 +58,7 @@ std::optional<View> view(const Shape& shape, const Axes& batch, const Axes& oute
   if (!b || !o || !i) return std::nullopt;
   return View{*b, *o, *i};
 }
-View dense(std::int64_t batch, std::int64_t outer, std::int64_t inner) {
-  return {{batch, outer * inner}, {outer, inner}, {inner, 1}};
-}
+View dense(std::int64_t batch, std::int64_t outer, std::int64_t inner) { return {{batch, outer * inner}, {outer, inner}, {inner, 1}}; }
 
 }  // namespace matmul_plan
 

@@ -27,7 +27,8 @@ class RowsDone {
  public:
   RowsDone() = default;
   template <class F>
-  explicit RowsDone(const F& f) : context_(&f), call_([](const void* g, std::int64_t begin, std::int64_t end) { (*static_cast<const F*>(g))(begin, end); }) {}
+  explicit RowsDone(const F& f)
+      : context_(&f), call_([](const void* g, std::int64_t begin, std::int64_t end) { (*static_cast<const F*>(g))(begin, end); }) {}
   void operator()(std::int64_t begin, std::int64_t end) const {
     if (call_) call_(context_, begin, end);
   }

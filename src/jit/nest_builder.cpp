@@ -257,15 +257,13 @@ int NestBuilder::compute(const Equation& e, Var v, const IndexVector& index, int
     case Op::broadcast_in_dim: {
       const Axes& axes = e.as<BroadcastParams>().axes;
       IndexVector inner;
-      for (std::size_t i = 0; i < axes.size(); ++i)
-        inner.push_back(shape_of(0)[i] == 1 ? t.constant(0) : index[static_cast<std::size_t>(axes[i])]);
+      for (std::size_t i = 0; i < axes.size(); ++i) inner.push_back(shape_of(0)[i] == 1 ? t.constant(0) : index[static_cast<std::size_t>(axes[i])]);
       return value_at(e.inputs[0], inner, mask);
     }
     case Op::slice: {
       const SliceParams& p = e.as<SliceParams>();
       IndexVector inner;
-      for (std::size_t i = 0; i < index.size(); ++i)
-        inner.push_back(t.add(t.scale(index[i], p.stride.empty() ? 1 : p.stride[i]), p.start[i]));
+      for (std::size_t i = 0; i < index.size(); ++i) inner.push_back(t.add(t.scale(index[i], p.stride.empty() ? 1 : p.stride[i]), p.start[i]));
       return value_at(e.inputs[0], inner, mask);
     }
     case Op::rev: {

@@ -14,9 +14,9 @@ using IndexVector = SmallVec<IndexId, 6>;
 /// Decides, for the builder, what of the Graph is in memory and what is computed on the spot.
 struct NestSource {
   const GraphBody* graph = nullptr;
-  std::vector<int> definition;     ///< per Var: its equation, −1 for inputs
-  std::vector<char> stored;        ///< per Var: its elements are (also) in a buffer
-  std::vector<Var> storage;        ///< per Var: whose buffer
+  std::vector<int> definition;  ///< per Var: its equation, −1 for inputs
+  std::vector<char> stored;     ///< per Var: its elements are (also) in a buffer
+  std::vector<Var> storage;     ///< per Var: whose buffer
 };
 
 class NestBuilder {

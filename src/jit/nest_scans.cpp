@@ -85,8 +85,7 @@ int log_sum_exp(NestBuilder& b, int x, int stage) {
   const int greatest = fold.state(lowest), scaled = fold.state(n.number(0));
   const int x_nan = n.is_nan(x), rises = n.test(Op::gt, x, greatest);
   // Of equal infinities the difference would be NaN.
-  const int factor = n.select(n.test(Op::eq, x, greatest), n.number(1),
-                              n.unary(Op::exp, n.select(rises, n.sub(greatest, x), n.sub(x, greatest))));
+  const int factor = n.select(n.test(Op::eq, x, greatest), n.number(1), n.unary(Op::exp, n.select(rises, n.sub(greatest, x), n.sub(x, greatest))));
   const int grown = n.select(rises, n.add(n.mul(scaled, factor), n.number(1)), n.add(scaled, factor));
   const int unchanged = n.either(n.either(x_nan, n.is_nan(greatest)), n.test(Op::eq, x, lowest));
   const int next_scaled = n.select(unchanged, scaled, grown);

@@ -26,8 +26,7 @@ bool joinable(Nest& nest, int a, int b) {
   each_index(nest, [&](IndexId e) {
     if (!good) return;
     const IndexTable& t = nest.indices;
-    good = !t.loop_inside_division(e, a) && !t.loop_inside_division(e, b) &&
-           t.factor_of_loop(e, a) == t.factor_of_loop(e, b) * inner.extent;
+    good = !t.loop_inside_division(e, a) && !t.loop_inside_division(e, b) && t.factor_of_loop(e, a) == t.factor_of_loop(e, b) * inner.extent;
   });
   return good;
 }

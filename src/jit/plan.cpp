@@ -23,7 +23,8 @@ class Planner {
     const GraphBody& g = fusion_.graph;
     for (std::size_t i = 0; i < g.inputs.size(); ++i) slot(g.inputs[i]) = {Kind::input, static_cast<int>(i), 0, bytes(g.inputs[i])};
     for (std::size_t i = 0; i < g.equations.size(); ++i)
-      if (g.equations[i].op == Op::constant) slot(g.equations[i].outputs[0]) = {Kind::constant, static_cast<int>(i), 0, bytes(g.equations[i].outputs[0])};
+      if (g.equations[i].op == Op::constant)
+        slot(g.equations[i].outputs[0]) = {Kind::constant, static_cast<int>(i), 0, bytes(g.equations[i].outputs[0])};
     find_lives();
     for (const FusedStep& step : fusion_.steps)
       if (step.equation >= 0 && !step.writes_given_memory)
@@ -92,7 +93,6 @@ class Planner {
       if (step.nest.buffers[b].written && slot(step.buffers[b]).kind == Kind::unused) place(step.buffers[b], s, step);
   }
 
-
   void place(Var v, int s, const FusedStep& step) {
     const Life life = lives_[static_cast<std::size_t>(v)];
     const std::size_t size = (bytes(v) + 63) / 64 * 64;
@@ -151,7 +151,9 @@ class Planner {
     if (life.last > written) return false;
     if (life.last == written && !updates(fusion_.steps[static_cast<std::size_t>(written)], w, v)) return false;
     for (Var other : placed_)
-      if (other != except && slot(other).kind == Kind::in_output && slot(other).index == index && lives_[static_cast<std::size_t>(other)].overlaps(life)) return false;
+      if (other != except && slot(other).kind == Kind::in_output && slot(other).index == index &&
+          lives_[static_cast<std::size_t>(other)].overlaps(life))
+        return false;
     return true;
   }
 

@@ -12,18 +12,18 @@ struct BufferPlan {
   struct Slot {
     enum class Kind : std::uint8_t {
       unused,
-      input,     ///< inputs[index]
-      constant,  ///< the buffer of equation `index`
-      output,    ///< a fresh buffer, the program's output `index`
-      arena,     ///< the program's scratch memory at `offset`
-      in_output, ///< inside the buffer of output `index`, before that is written
-      produced,  ///< a buffer that its step makes
+      input,      ///< inputs[index]
+      constant,   ///< the buffer of equation `index`
+      output,     ///< a fresh buffer, the program's output `index`
+      arena,      ///< the program's scratch memory at `offset`
+      in_output,  ///< inside the buffer of output `index`, before that is written
+      produced,   ///< a buffer that its step makes
     } kind = Kind::unused;
     int index = -1;
     std::size_t offset = 0;
     std::size_t bytes = 0;
   };
-  std::vector<Slot> slots;   ///< per Var of the Fusion's graph (those that share storage are unused but for one)
+  std::vector<Slot> slots;  ///< per Var of the Fusion's graph (those that share storage are unused but for one)
   std::size_t arena_bytes = 0;
   /// Per step: the produced buffers that nobody needs after it.
   std::vector<std::vector<Var>> released;

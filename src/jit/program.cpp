@@ -37,8 +37,7 @@ Program::Program(const GraphBody& graph, const Backend& backend) {
   fixed_.assign(g.avals.size(), nullptr);
   for (std::size_t v = 0; v < plan_.slots.size(); ++v) {
     const BufferPlan::Slot& s = plan_.slots[v];
-    if (s.kind == BufferPlan::Slot::Kind::constant)
-      fixed_[v] = g.equations[static_cast<std::size_t>(s.index)].as<ConstantParams>().buffer->data;
+    if (s.kind == BufferPlan::Slot::Kind::constant) fixed_[v] = g.equations[static_cast<std::size_t>(s.index)].as<ConstantParams>().buffer->data;
     if (s.kind == BufferPlan::Slot::Kind::arena) placed_.push_back({static_cast<Var>(v), -1, s.offset});
     if (s.kind == BufferPlan::Slot::Kind::in_output) placed_.push_back({static_cast<Var>(v), s.index, s.offset});
   }

@@ -25,16 +25,16 @@ class Program : public Executable {
     enum class Kind : std::uint8_t { kernel, product, equation } kind = Kind::kernel;
     bool parallel = false;
     Kernel::Function* function = nullptr;
-    SmallVec<std::int32_t, 8> slots;         // the kernel's buffers
-    SmallVec<std::int32_t, 3> operands;      // product: a, b, c
+    SmallVec<std::int32_t, 8> slots;     // the kernel's buffers
+    SmallVec<std::int32_t, 3> operands;  // product: a, b, c
     std::vector<std::int64_t> arguments;
-    std::int64_t rounds = 0, grain = 1;      // of the parallel loop
+    std::int64_t rounds = 0, grain = 1;  // of the parallel loop
     Kernel kernel;
     std::shared_ptr<const ProductKernel> product;
-    int equation = -1;                       // a product or an interpreted equation; `function` then runs on its rows, if there is one
-    std::vector<Var> released;               // produced buffers that end here
+    int equation = -1;          // a product or an interpreted equation; `function` then runs on its rows, if there is one
+    std::vector<Var> released;  // produced buffers that end here
     std::uint64_t bytes = 0, work = 0;
-    std::string nest_text;                   // nest and schedule
+    std::string nest_text;  // nest and schedule
     std::vector<int> fused;
     bool partial = false;
   };
@@ -51,8 +51,8 @@ class Program : public Executable {
   std::vector<Step> steps_;
   // What run() needs, in flat lists.
   struct Output {
-    Var var;           // its storage
-    int slot_output;   // ≥ 0: a fresh buffer of that number; −1: somebody else's
+    Var var;          // its storage
+    int slot_output;  // ≥ 0: a fresh buffer of that number; −1: somebody else's
   };
   std::vector<Output> outputs_;
   std::vector<void*> fixed_;  // per Var: constants' addresses

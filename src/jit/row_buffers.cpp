@@ -77,7 +77,8 @@ void keep_rows_local(Fusion& fusion) {
       const Shape& shape = fusion.graph.aval(step.buffers[static_cast<std::size_t>(b)]).shape;
       std::int64_t rows = 1;
       for (int l : nest.shared) rows *= std::max<std::int64_t>(nest.loops[static_cast<std::size_t>(l)].extent, 1);
-      const bool fits = buffer.written && users[static_cast<std::size_t>(step.buffers[static_cast<std::size_t>(b)])] == 1 && shape.elements() / rows * size <= left;
+      const bool fits =
+          buffer.written && users[static_cast<std::size_t>(step.buffers[static_cast<std::size_t>(b)])] == 1 && shape.elements() / rows * size <= left;
       if (fits && find_row(nest, b, row)) {
         buffer.local = row.elements;
         left -= row.elements * size;

@@ -9,11 +9,11 @@ namespace vt::detail {
 
 namespace scheduling {
 
-constexpr int masked_body_weight = 80;     // larger bodies are emitted once, with masks, as code generation dominates
+constexpr int masked_body_weight = 80;          // larger bodies are emitted once, with masks, as code generation dominates
 constexpr std::int64_t block_elements = 32768;  // of a cut reduction
-constexpr std::int64_t block_rows = 256;   // at least, for vertical ones
-constexpr int worth_jumping = 40;  // work of a scan's round that outweighs cache lines fetched for a few elements
-constexpr int rows_in_flight = 256;  // of turned tiles: lines at the same offset in as many pages fit the second-level cache
+constexpr std::int64_t block_rows = 256;        // at least, for vertical ones
+constexpr int worth_jumping = 40;               // work of a scan's round that outweighs cache lines fetched for a few elements
+constexpr int rows_in_flight = 256;             // of turned tiles: lines at the same offset in as many pages fit the second-level cache
 // Bytes that no cache holds, as far as one can tell from shapes: beyond the second level, and beyond the last.
 constexpr std::int64_t beyond_near_caches = std::int64_t{1} << 20;
 constexpr std::int64_t beyond_all_caches = std::int64_t{64} << 20;
@@ -120,7 +120,8 @@ std::int64_t bytes_of(const Nest& nest, const Body& body, const NestStage& stage
       for (int l : loops) {
         bool used = nest.indices.uses_loop(index, l);
         nest.indices.each_value(index, [&](int v) { used = used || ((dependences[static_cast<std::size_t>(v)] >> l) & 1u) != 0; });
-        if (used) n *= static_cast<double>(std::max<std::int64_t>(loop_of(nest, l).block_of >= 0 ? loop_of(nest, l).block : loop_of(nest, l).extent, 1));
+        if (used)
+          n *= static_cast<double>(std::max<std::int64_t>(loop_of(nest, l).block_of >= 0 ? loop_of(nest, l).block : loop_of(nest, l).extent, 1));
       }
     };
     count(nest.shared);
@@ -137,7 +138,8 @@ std::int64_t bytes_of(const Nest& nest, const Body& body, const NestStage& stage
 
 // Updates must come in the loops' order, and no two lanes may update one element: lanes can only go along the innermost loop,
 // and only where the index moves with it in a known way.
-bool keeps_update_order(const Nest& nest, const Body& body, const NestStage& stage, int loop, int lanes, const std::vector<std::uint64_t>& dependences) {
+bool keeps_update_order(const Nest& nest, const Body& body, const NestStage& stage, int loop, int lanes,
+                        const std::vector<std::uint64_t>& dependences) {
   for (const NestStore* s : body.stores) {
     if (s->update == Op::input) continue;
     const LaneStep step = lane_step(nest, s->index, loop, lanes, dependences);
@@ -318,7 +320,8 @@ Schedule choose_schedule(const Nest& nest, int vector_bytes) {
       for (int l : stage.loops)
         if (loop_of(nest, l).reduce == reduce && l != s.vector_loop) s.order.push_back(l);
     const bool updates = std::any_of(body.stores.begin(), body.stores.end(), [](const NestStore* w) { return w->update != Op::input; });
-    if (s.vector_loop >= 0 && s.mode == Mode::elementwise && nest.stages.size() == 1 && !updates) s.tile_loop = find_tile_loop(nest, body, s, schedule.lanes, dependences);
+    if (s.vector_loop >= 0 && s.mode == Mode::elementwise && nest.stages.size() == 1 && !updates)
+      s.tile_loop = find_tile_loop(nest, body, s, schedule.lanes, dependences);
     if (s.tile_loop >= 0) {
       s.order.erase(std::find(s.order.begin(), s.order.end(), s.tile_loop));
       s.order.push_back(s.tile_loop);
@@ -329,7 +332,8 @@ Schedule choose_schedule(const Nest& nest, int vector_bytes) {
     if (s.mode == Mode::horizontal && s.vector_loop >= 0 && !one_by_one) {
       // Additions take about four cycles and two run at a time; rows must be long enough to fill the accumulators.
       int count = finds_position ? 4 : weight <= 6 ? 8 : weight <= 20 ? 4 : weight <= masked_body_weight ? 2 : 1;
-      while (count > 1 && !loop_of(nest, s.vector_loop).runtime && loop_of(nest, s.vector_loop).extent < std::int64_t{2} * count * schedule.lanes) count /= 2;
+      while (count > 1 && !loop_of(nest, s.vector_loop).runtime && loop_of(nest, s.vector_loop).extent < std::int64_t{2} * count * schedule.lanes)
+        count /= 2;
       s.accumulators = count;
     }
     const std::int64_t bytes = bytes_of(nest, body, stage, dependences);

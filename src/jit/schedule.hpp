@@ -15,13 +15,13 @@ struct StageSchedule {
     horizontal,   ///< lanes go along a reduce loop and are combined at its end
     vertical,     ///< lanes go along an ordinary loop; accumulators lie in a local array
   } mode = Mode::elementwise;
-  SmallVec<int, 6> order;  ///< loops, outermost first; vertical: without the vector loop, ordinary ones first
-  int vector_loop = -1;    ///< −1: one lane
-  int tile_loop = -1;      ///< element-wise: some operands lie along this loop instead; they are read in square tiles and turned
-  int accumulators = 1;    ///< horizontal: independent ones; vertical: rows taken at a time
-  int tiles_in_a_row = 4;  ///< with a tile loop: squares along the vector loop before the next ones along the tile loop
-  bool narrow = false;     ///< vertical: one vector of columns at a time, as lanes jump
-  bool masked = false;     ///< one body whose lanes are masked, instead of a body and a masked tail
+  SmallVec<int, 6> order;    ///< loops, outermost first; vertical: without the vector loop, ordinary ones first
+  int vector_loop = -1;      ///< −1: one lane
+  int tile_loop = -1;        ///< element-wise: some operands lie along this loop instead; they are read in square tiles and turned
+  int accumulators = 1;      ///< horizontal: independent ones; vertical: rows taken at a time
+  int tiles_in_a_row = 4;    ///< with a tile loop: squares along the vector loop before the next ones along the tile loop
+  bool narrow = false;       ///< vertical: one vector of columns at a time, as lanes jump
+  bool masked = false;       ///< one body whose lanes are masked, instead of a body and a masked tail
   bool fetch_ahead = false;  ///< what the next rows or tiles read is asked for in advance
   bool stream = false;       ///< whole vectors are stored past the caches
 };

@@ -17,8 +17,7 @@ void parallel_ranges(std::int64_t total, std::int64_t grain, RangeBody body, voi
 template <class F>
 void parallel_ranges(std::int64_t total, std::int64_t grain, const F& f) {
   parallel_ranges(
-      total, grain, [](void* context, std::int64_t begin, std::int64_t end) { (*static_cast<const F*>(context))(begin, end); },
-      const_cast<F*>(&f));
+      total, grain, [](void* context, std::int64_t begin, std::int64_t end) { (*static_cast<const F*>(context))(begin, end); }, const_cast<F*>(&f));
 }
 
 }  // namespace vt::detail

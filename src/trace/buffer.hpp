@@ -16,8 +16,8 @@ struct Buffer : RefCounted {
   std::size_t bytes = 0;     ///< wanted
   std::size_t capacity = 0;  ///< of the pool's block; 0 for borrowed memory
   Device device{};
-  void* owner = nullptr;              ///< of borrowed memory
-  void (*let_go)(void*) = nullptr;    ///< called with `owner` at the end, if there is one
+  void* owner = nullptr;            ///< of borrowed memory
+  void (*let_go)(void*) = nullptr;  ///< called with `owner` at the end, if there is one
   ~Buffer();
 
   template <class T>

@@ -53,8 +53,7 @@ class GraphChecker {
     } catch (const Error& error) {
       fault(i, error.what());
     }
-    if (results.size() != e.outputs.size())
-      fault(i, fmt::format("{} gives {} results, not {}", name_of(e.op), results.size(), e.outputs.size()));
+    if (results.size() != e.outputs.size()) fault(i, fmt::format("{} gives {} results, not {}", name_of(e.op), results.size(), e.outputs.size()));
     for (std::size_t k = 0; k < e.outputs.size(); ++k) {
       define(e.outputs[k], i);
       const Aval& said = graph_.aval(e.outputs[k]);

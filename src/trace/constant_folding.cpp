@@ -10,7 +10,7 @@ namespace vt::detail::simplification {
 
 namespace folding {
 
-constexpr std::size_t largest_result = 64 * 1024;   // bytes
+constexpr std::size_t largest_result = 64 * 1024;     // bytes
 constexpr std::size_t largest_operands = 256 * 1024;  // bytes, all together
 constexpr std::size_t largest_growth = 16;            // result ÷ operands
 

@@ -20,8 +20,6 @@ Tensor ordered(const Tensor& t, const Labels& labels, const Labels& out, Where w
 Tensor diagonal_of(const Tensor& x, std::int64_t offset, int a, int b, Where where);
 
 inline bool has_label(const Labels& labels, int label) { return std::find(labels.begin(), labels.end(), label) != labels.end(); }
-inline int label_axis(const Labels& labels, int label) {
-  return static_cast<int>(std::find(labels.begin(), labels.end(), label) - labels.begin());
-}
+inline int label_axis(const Labels& labels, int label) { return static_cast<int>(std::find(labels.begin(), labels.end(), label) - labels.begin()); }
 
 }  // namespace vt::detail

@@ -161,10 +161,9 @@ struct CallParams {
 };
 
 struct Params : RefCounted,
-                std::variant<NoParams, ConstantParams, FullParams, IotaParams, ConvertParams, PrecisionParams, IntegerPowParams,
-                             AxesParams, ArgParams, ReduceParams, CumulativeParams, ShapeParams, PermutationParams,
-                             BroadcastParams, AxisParams, PadParams, SliceParams, GatherParams, ScatterParams, DotParams,
-                             CallParams> {
+                std::variant<NoParams, ConstantParams, FullParams, IotaParams, ConvertParams, PrecisionParams, IntegerPowParams, AxesParams,
+                             ArgParams, ReduceParams, CumulativeParams, ShapeParams, PermutationParams, BroadcastParams, AxisParams, PadParams,
+                             SliceParams, GatherParams, ScatterParams, DotParams, CallParams> {
   using Variant = variant;
   using Variant::variant;
   const Variant& base() const { return *this; }

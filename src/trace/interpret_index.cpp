@@ -58,13 +58,12 @@ void dynamic_update_slice(Frame& frame) {
 
 /// How gather and scatter address the operand: per index vector the position where its window starts.
 struct Windows {
-  Shape leading;                      ///< the indices' axes without the last
-  std::vector<std::int64_t> starts;   ///< row-major over `leading`; dropped where the window is out of range and the mode is fill
+  Shape leading;                     ///< the indices' axes without the last
+  std::vector<std::int64_t> starts;  ///< row-major over `leading`; dropped where the window is out of range and the mode is fill
   static constexpr std::int64_t dropped = -1;
 
   /// `sizes`: extent of the window along each operand axis. Index component k addresses operand axis axes[k].
-  Windows(const Frame& frame, const Shape& sizes, const Axes& axes, const Axes& operand_batching, const Axes& indices_batching,
-          IndexMode mode) {
+  Windows(const Frame& frame, const Shape& sizes, const Axes& axes, const Axes& operand_batching, const Axes& indices_batching, IndexMode mode) {
     const Shape &operand = frame.in(0).shape, &indices = frame.in(1).shape, strides = row_major_strides(operand);
     const std::vector<std::int64_t> components = indices_of(frame, 1);
     for (std::size_t i = 0; i + 1 < indices.size(); ++i) leading.push_back(indices[i]);
@@ -124,11 +123,9 @@ std::vector<std::int64_t> positions_of(const Shape& shape, const Windows& window
 
 void gather(Frame& frame) {
   const auto& params = frame.params<GatherParams>();
-  const Windows windows(frame, params.slice_sizes, params.start_index_map, params.operand_batching_dims, params.indices_batching_dims,
-                        params.mode);
+  const Windows windows(frame, params.slice_sizes, params.start_index_map, params.operand_batching_dims, params.indices_batching_dims, params.mode);
   const Shape& shape = frame.out().shape;
-  const Steps steps(shape.rank(), params.offset_dims, windows.leading, frame.in().shape, params.collapsed_slice_dims,
-                    params.operand_batching_dims);
+  const Steps steps(shape.rank(), params.offset_dims, windows.leading, frame.in().shape, params.collapsed_slice_dims, params.operand_batching_dims);
   const auto positions = positions_of(shape, windows, steps);
   with_size(frame.out().dtype, [&](auto tag) {
     using T = decltype(tag);
@@ -148,10 +145,8 @@ std::vector<std::int64_t> update_positions(const Frame& frame) {
     const bool single = params.inserted_window_dims.contains(a) || params.operand_batching_dims.contains(a);
     sizes.push_back(single ? 1 : updates[static_cast<std::size_t>(params.update_window_dims[next_window++])]);
   }
-  const Windows windows(frame, sizes, params.scatter_dims_to_operand_dims, params.operand_batching_dims, params.indices_batching_dims,
-                        params.mode);
-  const Steps steps(updates.rank(), params.update_window_dims, windows.leading, operand, params.inserted_window_dims,
-                    params.operand_batching_dims);
+  const Windows windows(frame, sizes, params.scatter_dims_to_operand_dims, params.operand_batching_dims, params.indices_batching_dims, params.mode);
+  const Steps steps(updates.rank(), params.update_window_dims, windows.leading, operand, params.inserted_window_dims, params.operand_batching_dims);
   return positions_of(updates, windows, steps);
 }
 

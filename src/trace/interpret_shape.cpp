@@ -5,8 +5,8 @@
 
 namespace vt::detail {
 
-void copy_region(DType dtype, const Shape& dims, const void* source, std::int64_t source_start, const Shape& source_strides,
-                 void* target, std::int64_t target_start, const Shape& target_strides) {
+void copy_region(DType dtype, const Shape& dims, const void* source, std::int64_t source_start, const Shape& source_strides, void* target,
+                 std::int64_t target_start, const Shape& target_strides) {
   with_size(dtype, [&](auto tag) {
     using T = decltype(tag);
     const auto* in = static_cast<const T*>(source);

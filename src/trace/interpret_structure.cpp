@@ -15,8 +15,7 @@ void input(Frame& frame) {
 void constant(Frame& frame) { frame.outputs[0] = frame.params<ConstantParams>().buffer; }
 
 void full(Frame& frame) {
-  fill_elements(frame.params<FullParams>().value.converted(frame.out().dtype), frame.make_bytes(),
-                static_cast<std::size_t>(frame.out().elements()));
+  fill_elements(frame.params<FullParams>().value.converted(frame.out().dtype), frame.make_bytes(), static_cast<std::size_t>(frame.out().elements()));
 }
 
 void iota(Frame& frame) {

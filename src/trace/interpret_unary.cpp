@@ -132,8 +132,7 @@ void popcount(Frame& frame) {
 }
 
 void clz(Frame& frame) {
-  if (!on_integers(frame, [](auto x) { return std::countl_zero(static_cast<std::make_unsigned_t<decltype(x)>>(x)); }))
-    refuse_dtype(frame);
+  if (!on_integers(frame, [](auto x) { return std::countl_zero(static_cast<std::make_unsigned_t<decltype(x)>>(x)); })) refuse_dtype(frame);
 }
 
 void convert(Frame& frame) {

@@ -21,8 +21,7 @@ struct Frame {
   std::span<const BufferRef> inputs;
   SmallVec<BufferRef, 1> outputs;
 
-  Frame(const Equation& e, const GraphBody& g, std::span<const BufferRef> in)
-      : equation(e), graph(g), inputs(in), outputs(e.outputs.size()) {}
+  Frame(const Equation& e, const GraphBody& g, std::span<const BufferRef> in) : equation(e), graph(g), inputs(in), outputs(e.outputs.size()) {}
 
   const Aval& in(std::size_t i = 0) const { return graph.aval(equation.inputs[i]); }
   const Aval& out(std::size_t i = 0) const { return graph.aval(equation.outputs[i]); }
@@ -114,8 +113,7 @@ void real(Frame& frame) {
 }
 }  // namespace interp_unary
 namespace interp_binary {
-void add(Frame&), sub(Frame&), mul(Frame&), div(Frame&), rem(Frame&), pow(Frame&), max(Frame&), min(Frame&), atan2(Frame&),
-    nextafter(Frame&);
+void add(Frame&), sub(Frame&), mul(Frame&), div(Frame&), rem(Frame&), pow(Frame&), max(Frame&), min(Frame&), atan2(Frame&), nextafter(Frame&);
 void eq(Frame&), ne(Frame&), lt(Frame&), le(Frame&), gt(Frame&), ge(Frame&);
 void and_(Frame&), or_(Frame&), xor_(Frame&), shift_left(Frame&), shift_right_logical(Frame&), shift_right_arithmetic(Frame&);
 void threefry(Frame&);
@@ -133,7 +131,7 @@ void transpose(Frame&), broadcast_in_dim(Frame&), concatenate(Frame&), pad(Frame
 namespace interp_index {
 void slice(Frame&), dynamic_slice(Frame&), dynamic_update_slice(Frame&), gather(Frame&);
 void scatter(Frame&), scatter_add(Frame&), scatter_mul(Frame&), scatter_min(Frame&), scatter_max(Frame&);
-}
+}  // namespace interp_index
 namespace interp_dot {
 void dot_general(Frame&);
 }

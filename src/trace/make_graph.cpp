@@ -13,7 +13,8 @@ Recorded record_like(const FlatFunction& f, std::span<const Tensor> arguments, c
   std::vector<Aval> avals;
   avals.reserve(arguments.size());
   for (std::size_t i = 0; i < arguments.size(); ++i) {
-    if (!arguments[i].defined()) fail(ErrorKind::value, std::string(transform) + ": argument leaf " + std::to_string(i) + " is an empty Tensor", where);
+    if (!arguments[i].defined())
+      fail(ErrorKind::value, std::string(transform) + ": argument leaf " + std::to_string(i) + " is an empty Tensor", where);
     avals.push_back(aval_of(arguments[i]));
   }
   return record(f, avals, {.kind = ScopeKind::jit, .transform = transform});

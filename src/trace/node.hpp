@@ -12,15 +12,15 @@ namespace vt::detail {
 
 struct Node : NodeCount {
   Op op = Op::constant;
-  std::uint16_t level = 0;     ///< depth of the scope it belongs to; 0: outside every transform
-  std::uint32_t depth = 0;     ///< longest chain of unevaluated ops below (level 0)
-  std::uint64_t scope = 0;     ///< identity of that scope (0 at level 0)
+  std::uint16_t level = 0;  ///< depth of the scope it belongs to; 0: outside every transform
+  std::uint32_t depth = 0;  ///< longest chain of unevaluated ops below (level 0)
+  std::uint64_t scope = 0;  ///< identity of that scope (0 at level 0)
   Where where;
   ParamsRef params;
   /// Empty once evaluated, or once its scope has closed. Operands of the same scope are borrowed (the scope holds all its nodes
   /// until it closes), others are owned. Counting references was a fifth of the time of recording in a profile.
   SmallVec<Tensor, 3> inputs;
-  SmallVec<Aval, 1> avals;     ///< one per output
+  SmallVec<Aval, 1> avals;         ///< one per output
   SmallVec<BufferRef, 1> buffers;  ///< the values, once evaluated (level 0); guarded by lazy_mutex() until `ready`
   std::atomic<bool> ready{false};  ///< `buffers` hold the values
   // Scratch of the pass that is closing this node's scope; only the owning thread touches it.

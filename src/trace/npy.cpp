@@ -163,7 +163,8 @@ Tensor load_npy(const std::string& path, Where where) {
   file.seekg(0, std::ios::end);
   const std::streamoff there = file.tellg();
   if (static_cast<std::uint64_t>(there - here) < bytes)
-    refuse_it(std::to_string(there - here) + " bytes of data, " + std::to_string(bytes) + " wanted for " + name_of(kind->dtype) + header->shape.str());
+    refuse_it(std::to_string(there - here) + " bytes of data, " + std::to_string(bytes) + " wanted for " + name_of(kind->dtype) +
+              header->shape.str());
   file.seekg(here);
   detail::BufferRef buffer = detail::allocate(bytes, "load_npy");
   file.read(buffer->as<char>(), static_cast<std::streamsize>(bytes));

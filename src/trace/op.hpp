@@ -169,7 +169,7 @@ consteval RuleTable<OpInfo> op_infos() {
   row(Op::shift_left, "shift_left", 2, binary);
   row(Op::shift_right_logical, "shift_right_logical", 2, binary);
   row(Op::shift_right_arithmetic, "shift_right_arithmetic", 2, binary);
-  row(Op::threefry, "threefry", 2, binary);  // key, counter
+  row(Op::threefry, "threefry", 2, binary);              // key, counter
   row(Op::select, "select", 3, Family::select, linear);  // in its last two operands
   row(Op::reduce_sum, "reduce_sum", 1, Family::reduce, linear);
   row(Op::reduce_prod, "reduce_prod", 1, Family::reduce);
@@ -213,9 +213,7 @@ static_assert(RuleMissingFor<first_without_rule(op_table)>::ok);
 
 constexpr std::string_view name_of(Op op) { return op_table[op].name; }
 constexpr Family family_of(Op op) { return op_table[op].family; }
-constexpr bool is_elementwise(Op op) {
-  return family_of(op) == Family::unary || family_of(op) == Family::binary || family_of(op) == Family::select;
-}
+constexpr bool is_elementwise(Op op) { return family_of(op) == Family::unary || family_of(op) == Family::binary || family_of(op) == Family::select; }
 constexpr bool is_comparison(Op op) { return op >= Op::eq && op <= Op::ge; }
 
 }  // namespace vt::detail

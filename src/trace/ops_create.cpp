@@ -61,9 +61,7 @@ Tensor full_like(Operand x, Operand value) {
   return full(x.tensor.shape(), std::move(value), x.tensor.dtype());
 }
 
-Tensor arange(std::int64_t stop, std::optional<DType> dtype, Where where) {
-  return detail::integer_range(0, stop, 1, dtype, where);
-}
+Tensor arange(std::int64_t stop, std::optional<DType> dtype, Where where) { return detail::integer_range(0, stop, 1, dtype, where); }
 
 Tensor detail::integer_range(std::int64_t start, std::int64_t stop, std::int64_t step, std::optional<DType> dtype, Where where) {
   const UserLine line(where);

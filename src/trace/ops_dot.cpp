@@ -30,8 +30,7 @@ namespace contraction {
 /// Nothing is summed: an element-wise product, each operand stretched over the labels it lacks.
 inline Tensor product(const Tensor& a, const Labels& la, const Tensor& b, const Labels& lb, const Labels& out, Where where) {
   Shape shape;
-  for (int label : out)
-    shape.push_back(has_label(la, label) ? extent(a.shape(), label_axis(la, label)) : extent(b.shape(), label_axis(lb, label)));
+  for (int label : out) shape.push_back(has_label(la, label) ? extent(a.shape(), label_axis(la, label)) : extent(b.shape(), label_axis(lb, label)));
   auto placed = [&](const Tensor& t, const Labels& labels) {
     if (labels.empty()) return t;
     Labels mine;
@@ -156,8 +155,7 @@ Tensor matmul(Operand a, Operand b) {
   ct::meet_for_product("matmul", a, b);
   Tensor &x = a.tensor, &y = b.tensor;
   const int m = x.rank(), n = y.rank();
-  if (m == 0 || n == 0)
-    detail::refuse(ErrorKind::shape, "matmul", "a scalar is neither a matrix nor a vector; use *", x, y, a.where);
+  if (m == 0 || n == 0) detail::refuse(ErrorKind::shape, "matmul", "a scalar is neither a matrix nor a vector; use *", x, y, a.where);
   const int inner_b = n == 1 ? 0 : n - 2;
   if (detail::extent(x.shape(), m - 1) != detail::extent(y.shape(), inner_b))
     detail::refuse(ErrorKind::shape, "matmul", "inner sizes differ", x, y, a.where);

@@ -76,8 +76,7 @@ inline void parse(Problem& p) {
     if (comma == std::string_view::npos) break;
     start = comma + 1;
   }
-  if (terms.size() != p.operands.size())
-    p.refuse_einsum(ErrorKind::value, fmt::format("{} terms for {} operands", terms.size(), p.operands.size()));
+  if (terms.size() != p.operands.size()) p.refuse_einsum(ErrorKind::value, fmt::format("{} terms for {} operands", terms.size(), p.operands.size()));
 
   int most = 0;
   for (std::size_t i = 0; i < terms.size(); ++i) {

@@ -246,7 +246,10 @@ Tensor nan_to_num(Operand x, double nan, std::optional<double> posinf, std::opti
   detail::need("nan_to_num", x.tensor, x.where);
   const Tensor& t = x.tensor;
   if (!is_float(t.dtype())) return t;
-  const double most = t.dtype() == f16 ? 65504.0 : t.dtype() == bf16 ? 0x1.fep127 : t.dtype() == f32 ? 0x1.fffffep127 : std::numeric_limits<double>::max();
+  const double most = t.dtype() == f16    ? 65504.0
+                      : t.dtype() == bf16 ? 0x1.fep127
+                      : t.dtype() == f32  ? 0x1.fffffep127
+                                          : std::numeric_limits<double>::max();
   const Tensor finite = where(isinf(t), where(t > 0, posinf.value_or(most), neginf.value_or(-most)), t);
   return where(isnan(t), nan, finite);
 }
@@ -371,9 +374,7 @@ Tensor logical_and(Operand a, Operand b) { return ew::logical(ew::Op::and_, "log
 Tensor logical_or(Operand a, Operand b) { return ew::logical(ew::Op::or_, "logical_or", a, b); }
 Tensor logical_xor(Operand a, Operand b) { return ew::logical(ew::Op::xor_, "logical_xor", a, b); }
 Tensor shift_left(Operand a, Operand b) { return ew::binary(ew::Op::shift_left, "shift_left", ew::Takes::shifts, a, b); }
-Tensor shift_right_logical(Operand a, Operand b) {
-  return ew::binary(ew::Op::shift_right_logical, "shift_right_logical", ew::Takes::shifts, a, b);
-}
+Tensor shift_right_logical(Operand a, Operand b) { return ew::binary(ew::Op::shift_right_logical, "shift_right_logical", ew::Takes::shifts, a, b); }
 Tensor shift_right_arithmetic(Operand a, Operand b) {
   return ew::binary(ew::Op::shift_right_arithmetic, "shift_right_arithmetic", ew::Takes::shifts, a, b);
 }
@@ -427,9 +428,7 @@ Tensor where(Operand condition, Operand if_true, Operand if_false) {
   }
   return detail::emit_fitting(ew::Op::select, {}, operands, c.dtype, c.weak, line);
 }
-Tensor select(Operand condition, Operand if_true, Operand if_false) {
-  return where(std::move(condition), std::move(if_true), std::move(if_false));
-}
+Tensor select(Operand condition, Operand if_true, Operand if_false) { return where(std::move(condition), std::move(if_true), std::move(if_false)); }
 Tensor clamp(Operand low, Operand x, Operand high) {
   const detail::UserLine line(x.where);
   return minimum(maximum(std::move(x), std::move(low)), std::move(high));

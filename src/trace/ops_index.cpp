@@ -13,7 +13,8 @@ Tensor index_dtype(std::string_view name, const Tensor& index, std::int64_t exte
   const Aval& a = aval_of(index);
   if (is_bool(a.dtype))
     refuse(ErrorKind::dtype, name,
-           "a bool Tensor is no index, as the result's shape would depend on its values; use vt::where, or indices made by vt::nonzero", index, where);
+           "a bool Tensor is no index, as the result's shape would depend on its values; use vt::where, or indices made by vt::nonzero", index,
+           where);
   if (!is_int(a.dtype)) refuse(ErrorKind::dtype, name, "indices must be integers", index, where);
   const bool narrow = extent <= std::numeric_limits<std::int32_t>::max();
   switch (a.dtype) {
@@ -208,7 +209,8 @@ Tensor slice_in_dim(Operand x, std::int64_t start, std::int64_t limit, std::int6
   const std::int64_t n = x.tensor.dim(along);
   const std::int64_t first = start < 0 ? start + n : start, end = limit < 0 ? limit + n : limit;
   if (first < 0 || first > end || end > n || stride < 1)
-    detail::refuse(ErrorKind::shape, "slice_in_dim", fmt::format("{} to {} by {} leaves axis {} of size {}", start, limit, stride, along, n), x.tensor, x.where);
+    detail::refuse(ErrorKind::shape, "slice_in_dim", fmt::format("{} to {} by {} leaves axis {} of size {}", start, limit, stride, along, n),
+                   x.tensor, x.where);
   return detail::sliced(x.tensor, along, first, end, stride, x.where);
 }
 
@@ -219,7 +221,8 @@ Tensor dynamic_slice(Operand x, const std::vector<Tensor>& start, const Shape& s
   SmallVec<Tensor, 8> operands;
   operands.push_back(x.tensor);
   ix::append_starts("dynamic_slice", operands, x.tensor, start, w);
-  return detail::emit(detail::Op::dynamic_slice, detail::make_params(detail::ShapeParams{sizes}), std::span<const Tensor>(operands.data(), operands.size()), w);
+  return detail::emit(detail::Op::dynamic_slice, detail::make_params(detail::ShapeParams{sizes}),
+                      std::span<const Tensor>(operands.data(), operands.size()), w);
 }
 Tensor dynamic_update_slice(Operand x, Operand update, const std::vector<Tensor>& start) {
   const Where w = x.where;
@@ -283,8 +286,8 @@ Tensor take_along_axis(Operand x, Operand indices, int axis) {
   p.start_index_map.push_back(along);
   p.mode = detail::IndexMode::clip;
   const Tensor index = detail::wrapped_index("take_along_axis", indices.tensor, x.tensor.dim(along), w);
-  return detail::emit(detail::Op::gather, detail::make_params(std::move(p)),
-                      {x.tensor, ix::with_index_axis(detail::broadcast(index, shape, w), w)}, w);
+  return detail::emit(detail::Op::gather, detail::make_params(std::move(p)), {x.tensor, ix::with_index_axis(detail::broadcast(index, shape, w), w)},
+                      w);
 }
 
 Tensor index_update(Operand x, Operand indices, Operand values) { return ix::written(detail::Op::scatter, "index_update", x, indices, values); }

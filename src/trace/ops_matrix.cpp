@@ -159,7 +159,8 @@ Tensor matrix_set_diag(Operand x, Operand diagonal) {
   wanted.pop_back();
   wanted.back() = std::min(rows, columns);
   const Tensor& d = diagonal.tensor;
-  if (d.shape() != wanted) detail::refuse(ErrorKind::shape, "matrix_set_diag", fmt::format("the diagonal must have shape {}", wanted.str()), x.tensor, d, w);
+  if (d.shape() != wanted)
+    detail::refuse(ErrorKind::shape, "matrix_set_diag", fmt::format("the diagonal must have shape {}", wanted.str()), x.tensor, d, w);
   if (detail::category(d.dtype()) > detail::category(x.tensor.dtype()))
     detail::refuse(ErrorKind::dtype, "matrix_set_diag", fmt::format("{} does not hold the diagonal", name_of(x.tensor.dtype())), x.tensor, d, w);
   const Tensor stretched = mx::along_diagonal(detail::cast(d, x.tensor.dtype(), w), rows, columns, rows <= columns, w);
@@ -228,7 +229,8 @@ Tensor matrix_power(Operand x, int n) {
   const detail::UserLine line(w);
   mx::need_matrix("matrix_power", x.tensor, w);
   if (x.tensor.dim(-1) != x.tensor.dim(-2)) detail::refuse(ErrorKind::shape, "matrix_power", "needs square matrices", x.tensor, w);
-  if (n < 0) detail::refuse(ErrorKind::value, "matrix_power", fmt::format("a power of {} needs the inverse; invert the matrix first", n), x.tensor, w);
+  if (n < 0)
+    detail::refuse(ErrorKind::value, "matrix_power", fmt::format("a power of {} needs the inverse; invert the matrix first", n), x.tensor, w);
   Tensor base = detail::to_number(x.tensor, w), result;
   if (n == 0) return detail::broadcast(eye(base.dim(-1), base.dtype(), w), base.shape(), w);
   for (unsigned k = static_cast<unsigned>(n);; base = matmul(base, base)) {

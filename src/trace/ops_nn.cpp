@@ -163,7 +163,8 @@ Tensor layer_norm(Operand x, Operand scale, Operand shift, int axis, double epsi
   const detail::UserLine line(w);
   const nw::Wide t = nw::wide("layer_norm", x);
   const int along = detail::normal_axis("layer_norm", axis, x.tensor, w);
-  const Tensor s = nw::along_axis("layer_norm", "scale", scale.tensor, t.x, along, w), b = nw::along_axis("layer_norm", "shift", shift.tensor, t.x, along, w);
+  const Tensor s = nw::along_axis("layer_norm", "scale", scale.tensor, t.x, along, w),
+               b = nw::along_axis("layer_norm", "shift", shift.tensor, t.x, along, w);
   const Axes axes(along);
   return nw::narrowed(nw::normalised(nw::moments(t.x, axes, w), axes, epsilon, w) * s + b, t.result, w);
 }
@@ -185,7 +186,8 @@ Tensor group_norm(Operand x, int groups, Operand scale, Operand shift, double ep
   const Shape& shape = t.x.shape();
   if (last < 1 || groups < 1 || shape.back() % groups != 0)
     detail::refuse(ErrorKind::shape, "group_norm", fmt::format("needs [N,…,C] with C a multiple of the {} groups", groups), x.tensor, w);
-  const Tensor s = nw::along_axis("group_norm", "scale", scale.tensor, t.x, last, w), b = nw::along_axis("group_norm", "shift", shift.tensor, t.x, last, w);
+  const Tensor s = nw::along_axis("group_norm", "scale", scale.tensor, t.x, last, w),
+               b = nw::along_axis("group_norm", "shift", shift.tensor, t.x, last, w);
   Shape grouped = shape;
   grouped.back() = groups;
   grouped.push_back(shape.back() / groups);
@@ -255,7 +257,8 @@ Tensor sparse_cross_entropy(Operand logits, Operand labels) {
     detail::refuse(ErrorKind::shape, "sparse_cross_entropy", fmt::format("the labels must have shape {} and there must be classes", shape.str()),
                    logits.tensor, labels.tensor, w);
   if (!is_int(labels.tensor.dtype()))
-    detail::refuse(ErrorKind::dtype, "sparse_cross_entropy", "labels must be integers; for probabilities use vt::cross_entropy", logits.tensor, labels.tensor, w);
+    detail::refuse(ErrorKind::dtype, "sparse_cross_entropy", "labels must be integers; for probabilities use vt::cross_entropy", logits.tensor,
+                   labels.tensor, w);
   const Tensor p = nw::log_softmax_of(t.x, last, w);
   const Tensor picked = take_along_axis(p, expand_dims(labels.tensor, -1), last);
   return nw::narrowed(-detail::reshaped(picked, shape, w), t.result, w);

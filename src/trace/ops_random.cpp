@@ -72,8 +72,8 @@ Tensor between(const Draw& d, const Shape& shape, const Tensor& low, const Tenso
   return maximum(unit(d, shape, dtype) * (high - low) + low, low);
 }
 Tensor between(const Draw& d, const Shape& shape, double low, double high, DType dtype) {
-  return between(d, shape, full_tensor(Scalar(low).converted(dtype), Aval(dtype, Shape{})), full_tensor(Scalar(high).converted(dtype), Aval(dtype, Shape{})),
-                 dtype);
+  return between(d, shape, full_tensor(Scalar(low).converted(dtype), Aval(dtype, Shape{})),
+                 full_tensor(Scalar(high).converted(dtype), Aval(dtype, Shape{})), dtype);
 }
 
 /// floor(r · span / 2^64) of random 64-bit r: an integer in [0, span). span, u64, is below 2^32.
@@ -123,9 +123,7 @@ namespace vt::random {
 namespace parts = vt::detail::randoms;
 using parts::Draw;
 
-Tensor key(std::uint64_t seed, Where where) {
-  return detail::filled("random::key", detail::Scalar(seed), u64, Shape{}, where);
-}
+Tensor key(std::uint64_t seed, Where where) { return detail::filled("random::key", detail::Scalar(seed), u64, Shape{}, where); }
 
 Tensor split(Operand key, std::int64_t count) {
   const Draw d("split", key);
@@ -188,7 +186,8 @@ Tensor rademacher(Operand key, const Shape& shape, DType dtype) {
   const detail::UserLine line(d.where);
   if (!is_float(dtype) && !is_signed_int(dtype))
     detail::refuse(ErrorKind::dtype, d.name, fmt::format("{} cannot hold -1", name_of(dtype)), d.key, d.where);
-  return where(equal(bitwise_and(parts::bits(d, shape, u32), 1), 0), detail::cast(Tensor(-1), dtype, d.where), detail::cast(Tensor(1), dtype, d.where));
+  return where(equal(bitwise_and(parts::bits(d, shape, u32), 1), 0), detail::cast(Tensor(-1), dtype, d.where),
+               detail::cast(Tensor(1), dtype, d.where));
 }
 
 Tensor categorical(Operand key, Operand logits, int axis) {

@@ -82,9 +82,7 @@ inline Tensor finished(const Tensor& result, const Real& r, bool keepdims, Where
   return kept(cast(result, r.result, aval_of(result).weak, where), r.x.shape(), r.axes, keepdims, where);
 }
 /// `part` (r.x without the reduced axes) stretched back over them.
-inline Tensor restored(const Tensor& part, const Real& r, Where where) {
-  return spread(part, r.x.shape(), other_axes(r.axes, r.x.rank()), where);
-}
+inline Tensor restored(const Tensor& part, const Real& r, Where where) { return spread(part, r.x.shape(), other_axes(r.axes, r.x.rank()), where); }
 
 /// Two passes: the mean first, then the squares of what is left.
 inline Tensor variance(const Real& r, int ddof, Where where) {
@@ -115,7 +113,8 @@ inline GraphRef closed_body(Recorded recorded, Where where) {
   for (std::size_t i = 0; i < recorded.captured.size(); ++i) {
     const Tensor& t = recorded.captured[i];
     if (is_tracer(t))
-      refuse(ErrorKind::transform, "reduce", "the function may use its two arguments and constants, not other values that are being traced", t, where);
+      refuse(ErrorKind::transform, "reduce", "the function may use its two arguments and constants, not other values that are being traced", t,
+             where);
     Equation e;
     e.op = Op::constant;
     e.where = where;
@@ -168,8 +167,7 @@ Tensor logsumexp(Operand x, const ReduceAxes& axes, bool keepdims) {
   const detail::UserLine line(x.where);
   const rd::Real r = rd::real_operand("logsumexp", x, axes);
   constexpr double infinity = std::numeric_limits<double>::infinity();
-  if (r.count == 0)
-    return rd::finished(detail::reduced(detail::Op::reduce_sum, r.x, r.axes, x.where) - infinity, r, keepdims, x.where);
+  if (r.count == 0) return rd::finished(detail::reduced(detail::Op::reduce_sum, r.x, r.axes, x.where) - infinity, r, keepdims, x.where);
   // Relative to the largest element, if there is one to be relative to. The shift cancels, so no gradient flows through it.
   Tensor largest = stop_gradient(detail::reduced(detail::Op::reduce_max, r.x, r.axes, x.where));
   largest = where(isfinite(largest), largest, 0.0);
@@ -245,7 +243,8 @@ Tensor detail::reduce_with(Operand x, Operand init, void* context, FlatBinary bo
     const Aval& got = aval_of(out.at(0));
     const bool narrows = !got.weak && promote(got.dtype, c.dtype) != c.dtype;
     if (!got.shape.empty() || narrows || (got.weak && category(got.dtype) > category(c.dtype)))
-      fail(ErrorKind::shape, fmt::format("vt::reduce: the function must map {} and {} to {}, not to {}", scalar.str(), scalar.str(), scalar.str(), got.str()), w);
+      fail(ErrorKind::shape,
+           fmt::format("vt::reduce: the function must map {} and {} to {}, not to {}", scalar.str(), scalar.str(), scalar.str(), got.str()), w);
     out[0] = cast(out[0], c.dtype, w);
     return out;
   };

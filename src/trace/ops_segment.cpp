@@ -96,12 +96,14 @@ Tensor one_hot(Operand indices, std::int64_t classes, DType dtype, int axis) {
 Tensor segment_sum(Operand x, Operand segment_ids, std::int64_t segments) {
   const detail::UserLine line(x.where);
   sg::need_both("segment_sum", x, segment_ids);
-  return sg::combined(detail::Op::scatter_add, "segment_sum", detail::to_number(x.tensor, x.where), segment_ids.tensor, segments, detail::Scalar(0), x.where);
+  return sg::combined(detail::Op::scatter_add, "segment_sum", detail::to_number(x.tensor, x.where), segment_ids.tensor, segments, detail::Scalar(0),
+                      x.where);
 }
 Tensor segment_prod(Operand x, Operand segment_ids, std::int64_t segments) {
   const detail::UserLine line(x.where);
   sg::need_both("segment_prod", x, segment_ids);
-  return sg::combined(detail::Op::scatter_mul, "segment_prod", detail::to_number(x.tensor, x.where), segment_ids.tensor, segments, detail::Scalar(1), x.where);
+  return sg::combined(detail::Op::scatter_mul, "segment_prod", detail::to_number(x.tensor, x.where), segment_ids.tensor, segments, detail::Scalar(1),
+                      x.where);
 }
 Tensor segment_max(Operand x, Operand segment_ids, std::int64_t segments) {
   const detail::UserLine line(x.where);
@@ -138,7 +140,8 @@ Tensor histogram(Operand x, std::int64_t bins, double low, double high) {
   const detail::UserLine line(w);
   detail::need("histogram", x.tensor, w);
   if (bins < 1 || !(low < high) || !std::isfinite(low) || !std::isfinite(high))
-    detail::refuse(ErrorKind::value, "histogram", fmt::format("needs at least one bin and low < high, not {} from {} to {}", bins, low, high), x.tensor, w);
+    detail::refuse(ErrorKind::value, "histogram", fmt::format("needs at least one bin and low < high, not {} from {} to {}", bins, low, high),
+                   x.tensor, w);
   const Tensor t = is_float(x.tensor.dtype()) ? detail::widened(x.tensor, w) : detail::cast(x.tensor, f64, w);
   const Tensor inside = (t >= low) & (t <= high);
   const double width = (high - low) / static_cast<double>(bins);
@@ -159,7 +162,8 @@ Tensor searchsorted(Operand sorted, Operand values, bool right) {
   const Where w = sorted.where;
   const detail::UserLine line(w);
   sg::need_both("searchsorted", sorted, values);
-  if (sorted.tensor.rank() != 1) detail::refuse(ErrorKind::shape, "searchsorted", "what is searched must be a vector", sorted.tensor, values.tensor, w);
+  if (sorted.tensor.rank() != 1)
+    detail::refuse(ErrorKind::shape, "searchsorted", "what is searched must be a vector", sorted.tensor, values.tensor, w);
   return sg::rank_among(sorted.tensor, values.tensor, right, w);
 }
 

@@ -87,7 +87,8 @@ Tensor transpose(Operand x, const Axes& permutation) {
   } else {
     p = detail::normal_axes("transpose", permutation, rank, x.tensor, x.where);
     if (static_cast<int>(p.size()) != rank)
-      detail::refuse(ErrorKind::shape, "transpose", fmt::format("permutation {} does not have one entry per axis", permutation.str()), x.tensor, x.where);
+      detail::refuse(ErrorKind::shape, "transpose", fmt::format("permutation {} does not have one entry per axis", permutation.str()), x.tensor,
+                     x.where);
   }
   return detail::permuted(x.tensor, p, x.where);
 }
@@ -129,7 +130,8 @@ Tensor broadcast_in_dim(Operand x, const Shape& shape, const Axes& axes) {
   detail::need("broadcast_in_dim", x.tensor, x.where);
   const Axes to = detail::normal_axes("broadcast_in_dim", axes, shape.rank(), x.tensor, x.where);
   if (to.size() != x.tensor.shape().size())
-    detail::refuse(ErrorKind::shape, "broadcast_in_dim", fmt::format("axes {} do not name one result axis per operand axis", axes.str()), x.tensor, x.where);
+    detail::refuse(ErrorKind::shape, "broadcast_in_dim", fmt::format("axes {} do not name one result axis per operand axis", axes.str()), x.tensor,
+                   x.where);
   // The primitive keeps the order of the axes; another order is a transpose first.
   Axes order = Axes::first(x.tensor.rank()), sorted = to;
   std::sort(order.begin(), order.end(), [&](int i, int j) { return to[static_cast<std::size_t>(i)] < to[static_cast<std::size_t>(j)]; });
@@ -194,10 +196,10 @@ std::vector<Tensor> split(Operand x, int sections, int axis) {
   const int along = detail::normal_axis("split", axis, x.tensor, x.where);
   const std::int64_t n = x.tensor.dim(along);
   if (sections < 1 || n % sections != 0)
-    detail::refuse(ErrorKind::shape, "split", fmt::format("axis {} of size {} does not divide into {} equal parts", along, n, sections), x.tensor, x.where);
+    detail::refuse(ErrorKind::shape, "split", fmt::format("axis {} of size {} does not divide into {} equal parts", along, n, sections), x.tensor,
+                   x.where);
   std::vector<Tensor> parts;
-  for (int i = 0; i < sections; ++i)
-    parts.push_back(detail::sliced(x.tensor, along, i * (n / sections), (i + 1) * (n / sections), 1, x.where));
+  for (int i = 0; i < sections; ++i) parts.push_back(detail::sliced(x.tensor, along, i * (n / sections), (i + 1) * (n / sections), 1, x.where));
   return parts;
 }
 std::vector<Tensor> split(Operand x, const std::vector<std::int64_t>& at, int axis) {
@@ -318,8 +320,7 @@ std::vector<Tensor> meshgrid(const std::vector<Tensor>& axes, bool matrix_indexi
   auto place = [&](int i) { return !matrix_indexing && n >= 2 && i < 2 ? 1 - i : i; };
   if (n >= 2 && !matrix_indexing) std::swap(shape[0], shape[1]);
   std::vector<Tensor> grids;
-  for (int i = 0; i < n; ++i)
-    grids.push_back(detail::spread(sh::flattened(axes[static_cast<std::size_t>(i)], where), shape, Axes(place(i)), where));
+  for (int i = 0; i < n; ++i) grids.push_back(detail::spread(sh::flattened(axes[static_cast<std::size_t>(i)], where), shape, Axes(place(i)), where));
   return grids;
 }
 
@@ -327,7 +328,8 @@ Tensor space_to_depth(Operand x, int block) {
   detail::need("space_to_depth", x.tensor, x.where);
   const Shape& s = x.tensor.shape();
   if (s.rank() != 4 || block < 1 || s[1] % block != 0 || s[2] % block != 0)
-    detail::refuse(ErrorKind::shape, "space_to_depth", fmt::format("needs [N,H,W,C] with H and W multiples of the block {}", block), x.tensor, x.where);
+    detail::refuse(ErrorKind::shape, "space_to_depth", fmt::format("needs [N,H,W,C] with H and W multiples of the block {}", block), x.tensor,
+                   x.where);
   const Tensor cut = detail::reshaped(x.tensor, Shape{s[0], s[1] / block, block, s[2] / block, block, s[3]}, x.where);
   return detail::reshaped(detail::permuted(cut, {0, 1, 3, 2, 4, 5}, x.where), Shape{s[0], s[1] / block, s[2] / block, s[3] * block * block}, x.where);
 }
@@ -335,7 +337,8 @@ Tensor depth_to_space(Operand x, int block) {
   detail::need("depth_to_space", x.tensor, x.where);
   const Shape& s = x.tensor.shape();
   if (s.rank() != 4 || block < 1 || s[3] % (block * block) != 0)
-    detail::refuse(ErrorKind::shape, "depth_to_space", fmt::format("needs [N,H,W,C] with C a multiple of the block {} squared", block), x.tensor, x.where);
+    detail::refuse(ErrorKind::shape, "depth_to_space", fmt::format("needs [N,H,W,C] with C a multiple of the block {} squared", block), x.tensor,
+                   x.where);
   const std::int64_t c = s[3] / (block * block);
   const Tensor cut = detail::reshaped(x.tensor, Shape{s[0], s[1], s[2], block, block, c}, x.where);
   return detail::reshaped(detail::permuted(cut, {0, 1, 3, 2, 4, 5}, x.where), Shape{s[0], s[1] * block, s[2] * block, c}, x.where);

@@ -54,7 +54,9 @@ struct Hasher {
   }
   template <class T>
     requires(std::is_integral_v<T> || std::is_enum_v<T>)
-  void add(T v) { mix(static_cast<std::uint64_t>(v)); }
+  void add(T v) {
+    mix(static_cast<std::uint64_t>(v));
+  }
   template <class T, std::size_t n>
   void add(const SmallVec<T, n>& items) {
     mix(items.size());
@@ -94,14 +96,16 @@ struct Hasher {
     all(p.offset_dims, p.collapsed_slice_dims, p.start_index_map, p.operand_batching_dims, p.indices_batching_dims, p.slice_sizes, p.mode);
   }
   void add(const ScatterParams& p) {
-    all(p.update_window_dims, p.inserted_window_dims, p.scatter_dims_to_operand_dims, p.operand_batching_dims, p.indices_batching_dims,
-        p.mode, p.unique);
+    all(p.update_window_dims, p.inserted_window_dims, p.scatter_dims_to_operand_dims, p.operand_batching_dims, p.indices_batching_dims, p.mode,
+        p.unique);
   }
   void add(const DotParams& p) { all(p.lhs_contract, p.rhs_contract, p.lhs_batch, p.rhs_batch, p.dtype); }
   void add(const CallParams& p) { all(p.body, p.rule, p.explicit_operands); }
 
   template <class... Fields>
-  void all(const Fields&... fields) { (add(fields), ...); }
+  void all(const Fields&... fields) {
+    (add(fields), ...);
+  }
 };
 
 /// Two sub-graphs are the same function if they are one object or equal in structure.

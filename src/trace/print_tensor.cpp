@@ -42,9 +42,7 @@ std::string write_finite(double x, FloatStyle style) {
   return text.replace(end, std::string::npos, text.size() - end, ' ');
 }
 
-std::string write(double x, FloatStyle style) {
-  return std::isnan(x) ? "nan" : std::isinf(x) ? (x < 0 ? "-inf" : "inf") : write_finite(x, style);
-}
+std::string write(double x, FloatStyle style) { return std::isnan(x) ? "nan" : std::isinf(x) ? (x < 0 ? "-inf" : "inf") : write_finite(x, style); }
 
 /// The fewest decimals that keep the leading digits of every number.
 FloatStyle style_for(const std::vector<double>& values, DType dtype) {
@@ -87,7 +85,10 @@ std::vector<std::int64_t> shown(std::int64_t extent, bool summarised) {
 class Printer {
  public:
   Printer(DType dtype, const Shape& shape, const void* data)
-      : dtype_(dtype), shape_(shape), strides_(row_major_strides(shape)), data_(static_cast<const std::byte*>(data)),
+      : dtype_(dtype),
+        shape_(shape),
+        strides_(row_major_strides(shape)),
+        data_(static_cast<const std::byte*>(data)),
         summarised_(shape.elements() > summarise_above) {
     prepare();
   }

@@ -147,8 +147,7 @@ Names::Names(const GraphBody& g) : graph_(g), index_(g.avals.size(), -1) {
     for (Var v : e.outputs) add(v);
 }
 void Names::add(Var v) {
-  if (v >= 0 && static_cast<std::size_t>(v) < index_.size() && index_[static_cast<std::size_t>(v)] < 0)
-    index_[static_cast<std::size_t>(v)] = next_++;
+  if (v >= 0 && static_cast<std::size_t>(v) < index_.size() && index_[static_cast<std::size_t>(v)] < 0) index_[static_cast<std::size_t>(v)] = next_++;
 }
 std::string Names::operator()(Var v) const {
   // Broken Graphs are printed too, by the checker.

@@ -117,9 +117,7 @@ Tensor to_number(Tensor t, Where where) {
   const bool weak = a.weak;
   return cast(std::move(t), i32, weak, where);
 }
-Tensor to_bool(Tensor t, Where where) {
-  return is_bool(aval_of(t).dtype) ? std::move(t) : cast(std::move(t), bool_, where);
-}
+Tensor to_bool(Tensor t, Where where) { return is_bool(aval_of(t).dtype) ? std::move(t) : cast(std::move(t), bool_, where); }
 Tensor widened(Tensor t, Where where) {
   const Aval& a = aval_of(t);
   return a.dtype == f16 || a.dtype == bf16 ? cast(std::move(t), f32, where) : std::move(t);
@@ -165,8 +163,7 @@ bool stretches(const Shape& from, const Shape& to) {
 Tensor spread(const Tensor& t, const Shape& shape, const Axes& axes, Where where) {
   const Aval& a = aval_of(t);
   if (a.shape == shape) return t;
-  if (t.node()->op == Op::full)
-    return full_tensor(std::get<FullParams>(t.node()->params->base()).value, Aval(a.dtype, shape, a.weak));
+  if (t.node()->op == Op::full) return full_tensor(std::get<FullParams>(t.node()->params->base()).value, Aval(a.dtype, shape, a.weak));
   return emit(Op::broadcast_in_dim, make_params(BroadcastParams{shape, axes}), {t}, where);
 }
 
@@ -224,8 +221,7 @@ Tensor sliced(const Tensor& t, int axis, std::int64_t start, std::int64_t limit,
 
 int normal_axis(std::string_view name, int axis, int rank, const Tensor& operand, Where where) {
   const int normal = axis < 0 ? axis + rank : axis;
-  if (normal < 0 || normal >= rank)
-    refuse(ErrorKind::shape, name, fmt::format("axis {} out of range for rank {}", axis, rank), operand, where);
+  if (normal < 0 || normal >= rank) refuse(ErrorKind::shape, name, fmt::format("axis {} out of range for rank {}", axis, rank), operand, where);
   return normal;
 }
 int normal_axis(std::string_view name, int axis, const Tensor& operand, Where where) {
@@ -236,8 +232,7 @@ Axes normal_axes(std::string_view name, const Axes& axes, int rank, const Tensor
   Axes result;
   for (int axis : axes) {
     const int normal = normal_axis(name, axis, rank, operand, where);
-    if (result.contains(normal))
-      refuse(ErrorKind::shape, name, fmt::format("axes {} name axis {} twice", axes.str(), normal), operand, where);
+    if (result.contains(normal)) refuse(ErrorKind::shape, name, fmt::format("axes {} name axis {} twice", axes.str(), normal), operand, where);
     result.push_back(normal);
   }
   return result;

@@ -48,7 +48,8 @@ class UserLine {
 
 /// Throws if the Tensor is an empty handle.
 inline void need(std::string_view name, const Tensor& t, Where where) {
-  if (!t.defined()) [[unlikely]] refuse_empty(name, where);
+  if (!t.defined()) [[unlikely]]
+    refuse_empty(name, where);
 }
 
 // --- dtypes ----------------------------------------------------------------------------------------------------------

@@ -112,8 +112,7 @@ class Closer {
     if (t.output() == 0 && n->live == epoch_) return n->first_var;
     if (t.output() != 0) {
       for (std::size_t i = 0; i < result_.captured.size(); ++i)
-        if (result_.captured[i].node() == n && result_.captured[i].output() == t.output())
-          return result_.graph.inputs[scope_.inputs.size() + i];
+        if (result_.captured[i].node() == n && result_.captured[i].output() == t.output()) return result_.graph.inputs[scope_.inputs.size() + i];
     }
     const Var v = result_.graph.fresh(aval_of(t));
     if (t.output() == 0) {
@@ -151,7 +150,8 @@ Recorded RecordingScope::finish(std::span<const Tensor> outputs) {
   ThreadState& state = thread_state();
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (!outputs[i].defined())
-      fail(ErrorKind::tree, std::string(state.scopes.back().transform) + ": result " + std::to_string(i) + " of the function is an empty Tensor", state.where);
+      fail(ErrorKind::tree, std::string(state.scopes.back().transform) + ": result " + std::to_string(i) + " of the function is an empty Tensor",
+           state.where);
     check_alive(outputs[i], state.where);
   }
   Recorded recorded;

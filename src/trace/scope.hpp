@@ -21,8 +21,8 @@ enum class ScopeKind : std::uint8_t {
 
 struct RecordOptions {
   ScopeKind kind = ScopeKind::jit;
-  const char* transform = "vt::jit";    ///< for messages
-  std::span<const Tensor> concrete{};   ///< grad: the arguments whose values the tracers stand for
+  const char* transform = "vt::jit";   ///< for messages
+  std::span<const Tensor> concrete{};  ///< grad: the arguments whose values the tracers stand for
 };
 
 /// A recorded function. Graph inputs: the arguments, then `captured` (Tensors of outer scopes, or values).

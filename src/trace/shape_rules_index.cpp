@@ -91,8 +91,7 @@ Avals pad(const Call& c) {
     if (__builtin_mul_overflow(extent > 0 ? extent - 1 : 0, p.interior[i], &gaps) || __builtin_add_overflow(extent, gaps, &extent) ||
         __builtin_add_overflow(extent, p.low[i], &extent) || __builtin_add_overflow(extent, p.high[i], &extent))
       c.refuse_shape("result is too large to address");
-    if (extent < 0)
-      c.refuse_shape(fmt::format("low {}, high {} crop axis {} to a negative size ({})", p.low.str(), p.high.str(), i, extent));
+    if (extent < 0) c.refuse_shape(fmt::format("low {}, high {} crop axis {} to a negative size ({})", p.low.str(), p.high.str(), i, extent));
     shape.push_back(extent);
   }
   check_size(c, x.dtype, shape);
@@ -164,15 +163,15 @@ Avals dynamic_update_slice(const Call& c) {
 
 namespace index_rules {
 /// What gather and scatter have in common: how index vectors and batching axes address the operand.
-inline void check_index_map(const Call& c, const Aval& indices, const Axes& absent, const char* absent_name, const Axes& map,
-                            const char* map_name, const Axes& operand_batching, const Axes& indices_batching) {
+inline void check_index_map(const Call& c, const Aval& indices, const Axes& absent, const char* absent_name, const Axes& map, const char* map_name,
+                            const Axes& operand_batching, const Axes& indices_batching) {
   const Aval& x = c.operand(0);
   const int rank = x.shape.rank();
   if (!is_int(indices.dtype)) c.refuse_dtype(fmt::format("indices must be integers, not {}", name_of(indices.dtype)));
   if (indices.shape.empty()) c.refuse_shape("indices need a last axis that holds the index vectors");
   if (static_cast<std::int64_t>(map.size()) != indices.shape.back())
-    c.refuse_shape(fmt::format("{} {} does not name one operand axis per component of the index vectors ({})", map_name, map.str(),
-                               indices.shape.back()));
+    c.refuse_shape(
+        fmt::format("{} {} does not name one operand axis per component of the index vectors ({})", map_name, map.str(), indices.shape.back()));
   check_axes(c, absent, rank, absent_name, true);
   check_axes(c, map, rank, map_name, false);
   check_axes(c, operand_batching, rank, "operand_batching_dims", true);
@@ -180,12 +179,11 @@ inline void check_index_map(const Call& c, const Aval& indices, const Axes& abse
   check_disjoint(c, operand_batching, absent, "operand_batching_dims", absent_name);
   check_disjoint(c, operand_batching, map, "operand_batching_dims", map_name);
   if (operand_batching.size() != indices_batching.size())
-    c.refuse_shape(fmt::format("operand_batching_dims {} and indices_batching_dims {} differ in length", operand_batching.str(),
-                               indices_batching.str()));
+    c.refuse_shape(
+        fmt::format("operand_batching_dims {} and indices_batching_dims {} differ in length", operand_batching.str(), indices_batching.str()));
   for (std::size_t k = 0; k < operand_batching.size(); ++k)
     if (x.shape[at(operand_batching[k])] != indices.shape[at(indices_batching[k])])
-      c.refuse_shape(fmt::format("batching axis {} of the operand and {} of the indices differ in size", operand_batching[k],
-                                 indices_batching[k]));
+      c.refuse_shape(fmt::format("batching axis {} of the operand and {} of the indices differ in size", operand_batching[k], indices_batching[k]));
 }
 }  // namespace index_rules
 
@@ -212,8 +210,7 @@ Avals gather(const Call& c) {
   }
   Shape shape;
   std::size_t next_window = 0, next_index = 0;
-  for (int d = 0; d < result_rank; ++d)
-    shape.push_back(p.offset_dims.contains(d) ? window[next_window++] : indices.shape[next_index++]);
+  for (int d = 0; d < result_rank; ++d) shape.push_back(p.offset_dims.contains(d) ? window[next_window++] : indices.shape[next_index++]);
   check_size(c, x.dtype, shape);
   for (std::size_t d = 0; d < x.shape.size(); ++d)
     // A window of 1 in an empty axis is fine as long as nothing is read.
@@ -231,13 +228,13 @@ Avals scatter(const Call& c) {
                                "scatter_dims_to_operand_dims", p.operand_batching_dims, p.indices_batching_dims);
   const int updates_rank = static_cast<int>(p.update_window_dims.size()) + indices.shape.rank() - 1;
   if (updates.shape.rank() != updates_rank)
-    c.refuse_shape(fmt::format("updates must have rank {} ({} window axes and {} of the indices)", updates_rank,
-                               p.update_window_dims.size(), indices.shape.rank() - 1));
+    c.refuse_shape(fmt::format("updates must have rank {} ({} window axes and {} of the indices)", updates_rank, p.update_window_dims.size(),
+                               indices.shape.rank() - 1));
   check_axes(c, p.update_window_dims, updates_rank, "update_window_dims", true);
   const std::size_t window_rank = x.shape.size() - p.inserted_window_dims.size() - p.operand_batching_dims.size();
   if (p.update_window_dims.size() != window_rank)
-    c.refuse_shape(fmt::format("update_window_dims {} do not name one axis per window axis of the operand ({})",
-                               p.update_window_dims.str(), window_rank));
+    c.refuse_shape(
+        fmt::format("update_window_dims {} do not name one axis per window axis of the operand ({})", p.update_window_dims.str(), window_rank));
 
   std::size_t next_index = 0;
   for (int d = 0; d < updates_rank; ++d) {

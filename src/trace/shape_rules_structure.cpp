@@ -54,8 +54,8 @@ Avals reduce(const Call& c) {
   if (n == 0 || c.operands.size() != 2 * n) c.refuse_shape("needs as many initial values as operands, and at least one");
   const GraphBody& body = *p.body;
   if (body.inputs.size() != 2 * n || body.outputs.size() != n)
-    c.refuse(ErrorKind::tree, fmt::format("the function must take {} scalars and give {}; it takes {} and gives {}", 2 * n, n,
-                                          body.inputs.size(), body.outputs.size()));
+    c.refuse(ErrorKind::tree, fmt::format("the function must take {} scalars and give {}; it takes {} and gives {}", 2 * n, n, body.inputs.size(),
+                                          body.outputs.size()));
   const Shape& shape = c.operand(0).shape;
   check_axes(c, p.axes, shape.rank(), "axes", true);
   Shape left;
@@ -70,9 +70,9 @@ Avals reduce(const Call& c) {
     const Aval scalar(x.dtype, Shape{});
     if (!structure_rules::fits(body.aval(body.inputs[i]), scalar) || !structure_rules::fits(body.aval(body.inputs[n + i]), scalar) ||
         !structure_rules::fits(body.aval(body.outputs[i]), scalar))
-      c.refuse(ErrorKind::shape, fmt::format("the function must map {} and {} to {}; it maps {} and {} to {}", scalar.str(), scalar.str(),
-                                             scalar.str(), body.aval(body.inputs[i]).str(), body.aval(body.inputs[n + i]).str(),
-                                             body.aval(body.outputs[i]).str()));
+      c.refuse(ErrorKind::shape,
+               fmt::format("the function must map {} and {} to {}; it maps {} and {} to {}", scalar.str(), scalar.str(), scalar.str(),
+                           body.aval(body.inputs[i]).str(), body.aval(body.inputs[n + i]).str(), body.aval(body.outputs[i]).str()));
     avals.emplace_back(x.dtype, left);
   }
   return avals;
@@ -89,8 +89,8 @@ Avals structure(const Call& c) {
       c.refuse(ErrorKind::shape, fmt::format("operand {} must be {}", i, body.aval(body.inputs[i]).str()));
   if (p.explicit_operands < 0 || static_cast<std::size_t>(p.explicit_operands) > c.operands.size())
     c.refuse(ErrorKind::value, fmt::format("internal: {} explicit operands of {}", p.explicit_operands, c.operands.size()));
-  const bool has_rule = c.op == Op::custom_jvp   ? p.rule && p.rule->jvp
-                        : c.op == Op::custom_vjp ? p.rule && p.rule->forward && p.rule->backward
+  const bool has_rule = c.op == Op::custom_jvp    ? p.rule && p.rule->jvp
+                        : c.op == Op::custom_vjp  ? p.rule && p.rule->forward && p.rule->backward
                         : c.op == Op::custom_vmap ? p.rule && p.rule->batch
                                                   : true;
   if (!has_rule) c.refuse(ErrorKind::value, "the custom rule is empty");

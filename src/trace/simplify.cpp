@@ -18,7 +18,13 @@ std::size_t at(Var v) { return static_cast<std::size_t>(v); }
 /// a op b = b op a, also in which of two NaNs or zeros comes out.
 bool commutes(Op op) {
   switch (op) {
-    case Op::add: case Op::mul: case Op::and_: case Op::or_: case Op::xor_: case Op::eq: case Op::ne: return true;
+    case Op::add:
+    case Op::mul:
+    case Op::and_:
+    case Op::or_:
+    case Op::xor_:
+    case Op::eq:
+    case Op::ne: return true;
     default: return false;
   }
 }

@@ -24,14 +24,23 @@ bool never_negative_zero(const Pass& p, Var v, int depth = 4) {
   if (const Scalar* s = p.full_value(v)) return !(s->is_value(0) && std::signbit(s->real));
   if (depth == 0) return false;
   switch (e->op) {
-    case Op::abs: case Op::exp: case Op::exp2: case Op::sigmoid: case Op::iota: case Op::cumsum: case Op::reduce_sum: return true;
+    case Op::abs:
+    case Op::exp:
+    case Op::exp2:
+    case Op::sigmoid:
+    case Op::iota:
+    case Op::cumsum:
+    case Op::reduce_sum: return true;
     case Op::convert: return !is_float(p.dtype(e->inputs[0]));
     case Op::integer_pow: return e->as<IntegerPowParams>().exponent % 2 == 0;
     case Op::mul: return e->inputs[0] == e->inputs[1];
     // A sum is −0.0 only if both terms are.
     case Op::add: return never_negative_zero(p, e->inputs[0], depth - 1) || never_negative_zero(p, e->inputs[1], depth - 1);
-    case Op::broadcast_in_dim: case Op::reshape: case Op::transpose: case Op::slice: case Op::rev:
-      return never_negative_zero(p, e->inputs[0], depth - 1);
+    case Op::broadcast_in_dim:
+    case Op::reshape:
+    case Op::transpose:
+    case Op::slice:
+    case Op::rev: return never_negative_zero(p, e->inputs[0], depth - 1);
     default: return false;
   }
 }
@@ -126,8 +135,7 @@ Var extremum(Pass& p, const Candidate& c) {
   for (std::size_t i : {0u, 1u}) {
     const Var x = c.in(i), y = c.in(1 - i);
     if (is_float(c.aval.dtype)) {
-      if (p.is_full_of(y, greatest ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity()))
-        return x;
+      if (p.is_full_of(y, greatest ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity())) return x;
       continue;
     }
     const auto rx = range_of(p, x), ry = range_of(p, y);
@@ -151,7 +159,7 @@ Var compare(Pass& p, const Candidate& c) {
   }
   const auto a = range_of(p, x), b = range_of(p, y);
   if (!a || !b) return Pass::none;
-  const bool below = a->high < b->low, above = a->low > b->high, not_above = a->high <= b->low, not_below = a->low >= b->high;
+  const bool below = a->high<b->low, above = a->low> b->high, not_above = a->high <= b->low, not_below = a->low >= b->high;
   switch (c.op) {
     case Op::eq: return below || above ? always(false) : Pass::none;
     case Op::ne: return below || above ? always(true) : Pass::none;
@@ -188,7 +196,10 @@ Var not_(Pass& p, const Candidate& c) {
     case Op::not_: return e->inputs[0];
     case Op::eq: return p.emit(Op::ne, e->inputs);
     case Op::ne: return p.emit(Op::eq, e->inputs);
-    case Op::lt: case Op::le: case Op::gt: case Op::ge: {
+    case Op::lt:
+    case Op::le:
+    case Op::gt:
+    case Op::ge: {
       if (is_float(p.dtype(e->inputs[0]))) return Pass::none;  // both are false of NaN
       const Op opposite = e->op == Op::lt ? Op::ge : e->op == Op::le ? Op::gt : e->op == Op::gt ? Op::le : Op::lt;
       return p.emit(opposite, e->inputs);
@@ -253,8 +264,7 @@ Var convert(Pass& p, const Candidate& c) {
     const auto& iota = e->as<IotaParams>();
     const std::int64_t extent = iota.aval.shape[static_cast<std::size_t>(iota.axis)];
     const int bits = std::min({is_float(to) ? precision(to) : magnitude_bits(to), magnitude_bits(from), 62});
-    if (extent <= (std::int64_t{1} << bits))
-      return p.emit(Op::iota, make_params(IotaParams{Aval(to, iota.aval.shape, c.aval.weak), iota.axis}), {});
+    if (extent <= (std::int64_t{1} << bits)) return p.emit(Op::iota, make_params(IotaParams{Aval(to, iota.aval.shape, c.aval.weak), iota.axis}), {});
   }
   return Pass::none;
 }
@@ -285,8 +295,12 @@ Var repeated(Pass& p, const Candidate& c) {
       if (e->op == Op::abs) return c.in();
       if (e->op == Op::neg && !is_unsigned(c.aval.dtype)) return p.emit(Op::abs, {e->inputs[0]});
       return Pass::none;
-    case Op::sign: case Op::stop_gradient: return e->op == c.op ? c.in() : Pass::none;
-    case Op::floor: case Op::ceil: case Op::round: case Op::trunc: return rounds(e->op) ? c.in() : Pass::none;
+    case Op::sign:
+    case Op::stop_gradient: return e->op == c.op ? c.in() : Pass::none;
+    case Op::floor:
+    case Op::ceil:
+    case Op::round:
+    case Op::trunc: return rounds(e->op) ? c.in() : Pass::none;
     default: return Pass::none;
   }
 }
@@ -302,18 +316,33 @@ Var simplify_arithmetic(Pass& p, const Candidate& c) {
     case Op::rem: return arithmetic::rem(p, c);
     case Op::pow: return arithmetic::pow(p, c);
     case Op::integer_pow: return arithmetic::integer_pow(p, c);
-    case Op::max: case Op::min: return arithmetic::extremum(p, c);
-    case Op::eq: case Op::ne: case Op::lt: case Op::le: case Op::gt: case Op::ge: return arithmetic::compare(p, c);
-    case Op::and_: case Op::or_: case Op::xor_: return arithmetic::bits(p, c);
-    case Op::shift_left: case Op::shift_right_logical: case Op::shift_right_arithmetic:
-      return p.is_full_of(c.in(1), 0) ? c.in(0) : Pass::none;
+    case Op::max:
+    case Op::min: return arithmetic::extremum(p, c);
+    case Op::eq:
+    case Op::ne:
+    case Op::lt:
+    case Op::le:
+    case Op::gt:
+    case Op::ge: return arithmetic::compare(p, c);
+    case Op::and_:
+    case Op::or_:
+    case Op::xor_: return arithmetic::bits(p, c);
+    case Op::shift_left:
+    case Op::shift_right_logical:
+    case Op::shift_right_arithmetic: return p.is_full_of(c.in(1), 0) ? c.in(0) : Pass::none;
     case Op::not_: return arithmetic::not_(p, c);
     case Op::select: return arithmetic::select(p, c);
     case Op::convert: return arithmetic::convert(p, c);
     case Op::bitcast: return arithmetic::bitcast(p, c);
     case Op::reduce_precision: return arithmetic::reduce_precision(p, c);
-    case Op::neg: case Op::abs: case Op::sign: case Op::stop_gradient:
-    case Op::floor: case Op::ceil: case Op::round: case Op::trunc: return arithmetic::repeated(p, c);
+    case Op::neg:
+    case Op::abs:
+    case Op::sign:
+    case Op::stop_gradient:
+    case Op::floor:
+    case Op::ceil:
+    case Op::round:
+    case Op::trunc: return arithmetic::repeated(p, c);
     default: return Pass::none;
   }
 }

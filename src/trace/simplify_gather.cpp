@@ -24,8 +24,8 @@ struct Addressing {
 /// The elements that are read or written: one strided box of the operand, each element once.
 struct Box {
   Shape start, limit, stride;
-  Axes reversed;     ///< operand axes along which the box is walked backwards
-  Axes moved_axis;   ///< per operand axis: the axis of `moved` that runs along it; −1: one element
+  Axes reversed;              ///< operand axes along which the box is walked backwards
+  Axes moved_axis;            ///< per operand axis: the axis of `moved` that runs along it; −1: one element
   bool out_of_range = false;  ///< nothing is read (all zero) or written
 };
 
@@ -34,8 +34,7 @@ std::optional<Affine> affine_constant(const Pass& p, Var v, std::int64_t compone
   constexpr std::int64_t most_elements = 1 << 16;
   const auto& params = p.def(v)->as<ConstantParams>();
   const Shape& shape = params.aval.shape;
-  if (params.aval.elements() == 0 || params.aval.elements() > most_elements || params.buffer->device.kind != Device::Kind::cpu)
-    return std::nullopt;
+  if (params.aval.elements() == 0 || params.aval.elements() > most_elements || params.buffer->device.kind != Device::Kind::cpu) return std::nullopt;
   const std::size_t size = size_of(params.aval.dtype);
   const auto value = [&](std::int64_t position) {
     const Scalar s = load_scalar(params.aval.dtype, params.buffer->as<const char>() + static_cast<std::size_t>(position) * size);

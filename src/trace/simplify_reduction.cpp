@@ -24,8 +24,10 @@ Var of_one_element(Pass& p, Op op, Var x) {
 Var of_full(Pass& p, const Candidate& c, const Scalar& value, std::int64_t count) {
   const double number = value.to_double();
   switch (c.op) {
-    case Op::reduce_max: case Op::reduce_min: return p.full(value, c.aval);
-    case Op::reduce_any: case Op::reduce_all: return count > 0 ? p.full(value, c.aval) : Pass::none;
+    case Op::reduce_max:
+    case Op::reduce_min: return p.full(value, c.aval);
+    case Op::reduce_any:
+    case Op::reduce_all: return count > 0 ? p.full(value, c.aval) : Pass::none;
     case Op::reduce_prod: return number == 1 ? p.full(value, c.aval) : Pass::none;
     case Op::reduce_sum: {
       // Exact as long as doubles hold every partial sum.
@@ -111,9 +113,13 @@ Var cumulative(Pass& p, const Candidate& c) {
 Var simplify_reduction(Pass& p, const Candidate& c) {
   switch (c.op) {
     case Op::reduce: return Pass::none;  // the user's function may do anything
-    case Op::argmax: case Op::argmin:
-      return p.shape(c.in())[axis_index(c.as<ArgParams>().axis)] == 1 ? p.full_like(0, c.aval) : Pass::none;
-    case Op::cumsum: case Op::cumprod: case Op::cummax: case Op::cummin: case Op::cumlogsumexp: return reducing::cumulative(p, c);
+    case Op::argmax:
+    case Op::argmin: return p.shape(c.in())[axis_index(c.as<ArgParams>().axis)] == 1 ? p.full_like(0, c.aval) : Pass::none;
+    case Op::cumsum:
+    case Op::cumprod:
+    case Op::cummax:
+    case Op::cummin:
+    case Op::cumlogsumexp: return reducing::cumulative(p, c);
     default: return reducing::reduction(p, c);
   }
 }

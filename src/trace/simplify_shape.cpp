@@ -54,8 +54,7 @@ Var reshape(Pass& p, const Candidate& c) {
   if (!e) return Pass::none;
   switch (e->op) {
     case Op::reshape: return p.reshape(e->inputs[0], to);
-    case Op::constant:
-      return p.emit(Op::constant, make_params(ConstantParams{e->as<ConstantParams>().buffer, c.aval}), {});
+    case Op::constant: return p.emit(Op::constant, make_params(ConstantParams{e->as<ConstantParams>().buffer, c.aval}), {});
     case Op::iota: {
       const auto map = unit_axis_map(from, to);
       if (!map) return Pass::none;

@@ -68,8 +68,8 @@ std::optional<Range> by_equation(const Pass& p, Var v, const Equation& e, int de
       const auto& iota = e.as<IotaParams>();
       return Range{0, std::max<std::int64_t>(0, iota.aval.shape[at(iota.axis)] - 1)};
     }
-    case Op::argmax: case Op::argmin:
-      return Range{0, std::max<std::int64_t>(0, p.shape(e.inputs[0])[at(e.as<ArgParams>().axis)] - 1)};
+    case Op::argmax:
+    case Op::argmin: return Range{0, std::max<std::int64_t>(0, p.shape(e.inputs[0])[at(e.as<ArgParams>().axis)] - 1)};
     case Op::add: return both([](Range a, Range b) { return sum(a, b); });
     case Op::sub: return both([](Range a, Range b) { return difference(a, b); });
     case Op::mul: return both([](Range a, Range b) { return product(a, b); });
@@ -102,9 +102,16 @@ std::optional<Range> by_equation(const Pass& p, Var v, const Equation& e, int de
       return all;
     }
     case Op::convert: return is_float(p.dtype(e.inputs[0])) ? of_dtype(p.dtype(v)) : of(0);
-    case Op::reshape: case Op::transpose: case Op::broadcast_in_dim: case Op::slice: case Op::rev: case Op::dynamic_slice:
-    case Op::reduce_max: case Op::reduce_min: case Op::cummax: case Op::cummin:
-      return of(0);
+    case Op::reshape:
+    case Op::transpose:
+    case Op::broadcast_in_dim:
+    case Op::slice:
+    case Op::rev:
+    case Op::dynamic_slice:
+    case Op::reduce_max:
+    case Op::reduce_min:
+    case Op::cummax:
+    case Op::cummin: return of(0);
     default: return std::nullopt;
   }
 }
@@ -142,7 +149,8 @@ std::optional<Affine> affine_of(const Pass& p, Var v, int depth) {
     case Op::convert:
       if (const auto a = of(0)) return checked(a->start, a->step, a->axis);
       return std::nullopt;
-    case Op::add: case Op::sub: {
+    case Op::add:
+    case Op::sub: {
       const auto a = of(0), b = of(1);
       if (!a || !b || (a->step != 0 && b->step != 0 && a->axis != b->axis)) return std::nullopt;
       const std::int64_t sign = e->op == Op::add ? 1 : -1;

@@ -72,7 +72,8 @@ std::vector<Tensor> along_basis(const Linear& f, const Aval& from, std::size_t r
       for (const Tensor& t : dense(std::span<const Tensor>(&one, 1))) values.push_back(lanes_at({t, std::nullopt}, 1, front));
     } else {
       const Batched rows{basis_rows(from, start, lanes), 0};
-      for (const Batched& b : batch_function(dense, std::span<const Batched>(&rows, 1), lanes, call.transform)) values.push_back(lanes_at(b, lanes, front));
+      for (const Batched& b : batch_function(dense, std::span<const Batched>(&rows, 1), lanes, call.transform))
+        values.push_back(lanes_at(b, lanes, front));
     }
     // A chunk is there to bound memory, so it must be done before the next one starts.
     if (lanes < n && !values.empty() && current_level() == 0) evaluate(values, call.where);
@@ -89,9 +90,7 @@ std::vector<Tensor> along_basis(const Linear& f, const Aval& from, std::size_t r
   return whole;
 }
 
-inline std::string result_name(const GradCall& call, std::size_t i) {
-  return call.result_name ? call.result_name(i) : "result " + std::to_string(i);
-}
+inline std::string result_name(const GradCall& call, std::size_t i) { return call.result_name ? call.result_name(i) : "result " + std::to_string(i); }
 
 }  // namespace jacobian_parts
 
@@ -109,7 +108,8 @@ JacobianFlat jacobian_flat(const FlatFunction& f, const GradCall& call, Jacobian
   for (std::size_t o = 0; o < result.outputs.size(); ++o) {
     const Aval& a = aval_of(result.outputs[o]);
     if (!is_float(a.dtype))
-      fail(ErrorKind::dtype, std::string(call.transform) + ": " + result_name(call, o) + " is " + a.str() + ", and only float results have derivatives", call.where);
+      fail(ErrorKind::dtype,
+           std::string(call.transform) + ": " + result_name(call, o) + " is " + a.str() + ", and only float results have derivatives", call.where);
     out.emplace_back(a.dtype, a.shape);
     outputs += a.elements();
   }

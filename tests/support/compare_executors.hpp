@@ -17,7 +17,8 @@
 namespace vt_test {
 
 // Runs `f` compiled and interpreted on the same numbers.
-inline void expect_same(const vt::detail::FlatFunction& f, const std::vector<vt::Tensor>& arguments, const Tolerance& tolerance, const std::string& what) {
+inline void expect_same(const vt::detail::FlatFunction& f, const std::vector<vt::Tensor>& arguments, const Tolerance& tolerance,
+                        const std::string& what) {
   using namespace vt::detail;
   std::vector<vt::detail::Aval> avals;
   std::vector<vt::detail::BufferRef> inputs;

@@ -29,8 +29,7 @@ struct PrimitiveCase {
 
   std::string name() const {
     std::string text = vt::detail::describe(op, params) + "(";
-    for (std::size_t i = 0; i < operands.size(); ++i)
-      text += (i ? ", " : "") + std::string(vt::name_of(operands[i].dtype)) + operands[i].shape.str();
+    for (std::size_t i = 0; i < operands.size(); ++i) text += (i ? ", " : "") + std::string(vt::name_of(operands[i].dtype)) + operands[i].shape.str();
     return text + ")";
   }
   std::vector<vt::Tensor> run(std::span<const vt::Tensor> arguments) const {
@@ -59,7 +58,8 @@ inline void add_unary(std::vector<PrimitiveCase>& cases) {
   for (DType d : {vt::f32, vt::f64, vt::f16}) {
     for (Op op : {Op::neg, Op::abs, Op::sign, Op::floor, Op::ceil, Op::round, Op::trunc, Op::is_finite, Op::is_nan, Op::is_inf, Op::stop_gradient})
       add(op, {}, d, -3, 3);
-    for (Op op : {Op::exp, Op::exp2, Op::expm1, Op::sin, Op::cos, Op::tan, Op::atan, Op::sinh, Op::cosh, Op::tanh, Op::asinh, Op::sigmoid, Op::erf, Op::erfc, Op::cbrt})
+    for (Op op : {Op::exp, Op::exp2, Op::expm1, Op::sin, Op::cos, Op::tan, Op::atan, Op::sinh, Op::cosh, Op::tanh, Op::asinh, Op::sigmoid, Op::erf,
+                  Op::erfc, Op::cbrt})
       add(op, {}, d, -2, 2, 4);
     for (Op op : {Op::log, Op::log1p, Op::log2, Op::sqrt, Op::rsqrt, Op::lgamma, Op::digamma}) add(op, {}, d, 0.25, 3, 4);
     for (Op op : {Op::asin, Op::acos, Op::atanh, Op::erf_inv}) add(op, {}, d, -0.75, 0.75, 4);
@@ -84,13 +84,15 @@ inline void add_binary(std::vector<PrimitiveCase>& cases) {
       cases.push_back({op, {}, {{d, a, low, high}, {d, b, low2, high2}}, ulps});
   };
   for (DType d : {vt::f32, vt::f64}) {
-    for (Op op : {Op::add, Op::sub, Op::mul, Op::max, Op::min, Op::nextafter, Op::eq, Op::ne, Op::lt, Op::le, Op::gt, Op::ge}) add(op, d, -2, 2, -2, 2);
+    for (Op op : {Op::add, Op::sub, Op::mul, Op::max, Op::min, Op::nextafter, Op::eq, Op::ne, Op::lt, Op::le, Op::gt, Op::ge})
+      add(op, d, -2, 2, -2, 2);
     for (Op op : {Op::div, Op::rem}) add(op, d, -3, 3, 0.5, 2);
     add(Op::pow, d, 0.25, 3, -2, 2, 4);
     add(Op::atan2, d, -2, 2, -2, 2, 4);
   }
   for (DType d : {vt::i32, vt::u8}) {
-    for (Op op : {Op::add, Op::sub, Op::mul, Op::max, Op::min, Op::div, Op::rem, Op::eq, Op::ne, Op::lt, Op::le, Op::gt, Op::ge, Op::and_, Op::or_, Op::xor_})
+    for (Op op :
+         {Op::add, Op::sub, Op::mul, Op::max, Op::min, Op::div, Op::rem, Op::eq, Op::ne, Op::lt, Op::le, Op::gt, Op::ge, Op::and_, Op::or_, Op::xor_})
       add(op, d, -9, 9, -3, 3);
     for (Op op : {Op::pow, Op::shift_left, Op::shift_right_logical, Op::shift_right_arithmetic}) add(op, d, -9, 9, 0, 5);
   }
@@ -129,7 +131,10 @@ inline void add_reduce(std::vector<PrimitiveCase>& cases) {
   for (const Axes& axes : {Axes{1}, Axes{0, 2}})
     cases.push_back({Op::reduce, make_params(ReduceParams{axes, sum_of_products}), {{vt::f64, {2, 3, 2}, -1, 1}, {vt::f64, {}, -1, 1}}});
   const GraphRef both = scalar_body(
-      [](std::span<const vt::Tensor> a) -> std::vector<vt::Tensor> { return {emit(Op::add, {}, {a[0], a[2]}, {}), emit(Op::max, {}, {a[1], a[3]}, {})}; }, vt::f32, 4);
+      [](std::span<const vt::Tensor> a) -> std::vector<vt::Tensor> {
+        return {emit(Op::add, {}, {a[0], a[2]}, {}), emit(Op::max, {}, {a[1], a[3]}, {})};
+      },
+      vt::f32, 4);
   cases.push_back({Op::reduce, make_params(ReduceParams{Axes{0}, both}), {{vt::f32, {3, 2}}, {vt::f32, {3, 2}}, {vt::f32, {}}, {vt::f32, {}}}});
 }
 
@@ -152,7 +157,8 @@ inline void add_shape(std::vector<PrimitiveCase>& cases) {
   broadcast({2, 3}, {4, 2, 5, 3}, {1, 3});
   broadcast({1, 3}, {2, 3}, {0, 1});
   for (int axis : {0, 1}) {
-    cases.push_back({Op::concatenate, make_params(AxisParams{axis}),
+    cases.push_back({Op::concatenate,
+                     make_params(AxisParams{axis}),
                      {{vt::f32, axis ? Shape{2, 1} : Shape{1, 3}}, {vt::f32, {2, 3}}, {vt::f32, axis ? Shape{2, 4} : Shape{4, 3}}}});
   }
   cases.push_back({Op::concatenate, make_params(AxisParams{0}), {{vt::i32, {2}}}});
@@ -180,20 +186,91 @@ inline void add_index(std::vector<PrimitiveCase>& cases) {
   };
   std::vector<Map> maps;
   // rows by index; whole window; a window of 2 columns at (row, column); batching; offsets in front; two leading index axes
-  maps.push_back({{.offset_dims = {1}, .collapsed_slice_dims = {0}, .start_index_map = {0}, .operand_batching_dims = {}, .indices_batching_dims = {}, .slice_sizes = {1, 3}}, {5, 3}, {4, 1}, {4, 3}, -2, 6});
-  maps.push_back({{.offset_dims = {0}, .collapsed_slice_dims = {1}, .start_index_map = {1}, .operand_batching_dims = {}, .indices_batching_dims = {}, .slice_sizes = {5, 1}}, {5, 3}, {4, 1}, {5, 4}, -2, 4});
-  maps.push_back({{.offset_dims = {0, 1}, .collapsed_slice_dims = {}, .start_index_map = {0}, .operand_batching_dims = {}, .indices_batching_dims = {}, .slice_sizes = {2, 3}}, {5, 3}, {1}, {2, 3}, -2, 6});
-  maps.push_back({{.offset_dims = {1}, .collapsed_slice_dims = {0}, .start_index_map = {0, 1}, .operand_batching_dims = {}, .indices_batching_dims = {}, .slice_sizes = {1, 2}}, {5, 3}, {4, 2}, {4, 2}, -1, 5});
-  maps.push_back({{.offset_dims = {}, .collapsed_slice_dims = {0, 1}, .start_index_map = {1, 0}, .operand_batching_dims = {}, .indices_batching_dims = {}, .slice_sizes = {1, 1}}, {5, 3}, {2, 3, 2}, {2, 3}, -1, 4});
-  maps.push_back({{.offset_dims = {1}, .collapsed_slice_dims = {1}, .start_index_map = {1}, .operand_batching_dims = {0}, .indices_batching_dims = {0}, .slice_sizes = {1, 1, 2}}, {3, 4, 2}, {3, 2, 1}, {3, 2, 2}, -1, 5});
+  maps.push_back({{.offset_dims = {1},
+                   .collapsed_slice_dims = {0},
+                   .start_index_map = {0},
+                   .operand_batching_dims = {},
+                   .indices_batching_dims = {},
+                   .slice_sizes = {1, 3}},
+                  {5, 3},
+                  {4, 1},
+                  {4, 3},
+                  -2,
+                  6});
+  maps.push_back({{.offset_dims = {0},
+                   .collapsed_slice_dims = {1},
+                   .start_index_map = {1},
+                   .operand_batching_dims = {},
+                   .indices_batching_dims = {},
+                   .slice_sizes = {5, 1}},
+                  {5, 3},
+                  {4, 1},
+                  {5, 4},
+                  -2,
+                  4});
+  maps.push_back({{.offset_dims = {0, 1},
+                   .collapsed_slice_dims = {},
+                   .start_index_map = {0},
+                   .operand_batching_dims = {},
+                   .indices_batching_dims = {},
+                   .slice_sizes = {2, 3}},
+                  {5, 3},
+                  {1},
+                  {2, 3},
+                  -2,
+                  6});
+  maps.push_back({{.offset_dims = {1},
+                   .collapsed_slice_dims = {0},
+                   .start_index_map = {0, 1},
+                   .operand_batching_dims = {},
+                   .indices_batching_dims = {},
+                   .slice_sizes = {1, 2}},
+                  {5, 3},
+                  {4, 2},
+                  {4, 2},
+                  -1,
+                  5});
+  maps.push_back({{.offset_dims = {},
+                   .collapsed_slice_dims = {0, 1},
+                   .start_index_map = {1, 0},
+                   .operand_batching_dims = {},
+                   .indices_batching_dims = {},
+                   .slice_sizes = {1, 1}},
+                  {5, 3},
+                  {2, 3, 2},
+                  {2, 3},
+                  -1,
+                  4});
+  maps.push_back({{.offset_dims = {1},
+                   .collapsed_slice_dims = {1},
+                   .start_index_map = {1},
+                   .operand_batching_dims = {0},
+                   .indices_batching_dims = {0},
+                   .slice_sizes = {1, 1, 2}},
+                  {3, 4, 2},
+                  {3, 2, 1},
+                  {3, 2, 2},
+                  -1,
+                  5});
   maps[5].p.offset_dims = {2};
-  maps.push_back({{.offset_dims = {0, 2}, .collapsed_slice_dims = {1}, .start_index_map = {1}, .operand_batching_dims = {}, .indices_batching_dims = {}, .slice_sizes = {2, 1, 3}}, {2, 4, 3}, {5, 1}, {2, 5, 3}, -1, 5});
+  maps.push_back({{.offset_dims = {0, 2},
+                   .collapsed_slice_dims = {1},
+                   .start_index_map = {1},
+                   .operand_batching_dims = {},
+                   .indices_batching_dims = {},
+                   .slice_sizes = {2, 1, 3}},
+                  {2, 4, 3},
+                  {5, 1},
+                  {2, 5, 3},
+                  -1,
+                  5});
   for (const Map& m : maps) {
     for (IndexMode mode : {IndexMode::clip, IndexMode::fill}) {
       GatherParams g = m.p;
       g.mode = mode;
       cases.push_back({Op::gather, make_params(g), {{vt::f32, m.operand}, {vt::i32, m.indices, m.low, m.high}}});
-      ScatterParams s{m.p.offset_dims, m.p.collapsed_slice_dims, m.p.start_index_map, m.p.operand_batching_dims, m.p.indices_batching_dims, mode, false};
+      ScatterParams s{
+          m.p.offset_dims, m.p.collapsed_slice_dims, m.p.start_index_map, m.p.operand_batching_dims, m.p.indices_batching_dims, mode, false};
       for (Op op : {Op::scatter, Op::scatter_add, Op::scatter_mul, Op::scatter_min, Op::scatter_max})
         cases.push_back({op, make_params(s), {{vt::f64, m.operand, -1, 1}, {vt::i32, m.indices, m.low, m.high}, {vt::f64, m.updates, -1, 1}}});
     }
@@ -217,7 +294,8 @@ inline void add_dot(std::vector<PrimitiveCase>& cases) {
   }
 }
 
-inline ParamsRef call_params(const vt::detail::FlatFunction& f, std::vector<Aval> avals, int explicit_operands, std::shared_ptr<CustomRule> rule = nullptr) {
+inline ParamsRef call_params(const vt::detail::FlatFunction& f, std::vector<Aval> avals, int explicit_operands,
+                             std::shared_ptr<CustomRule> rule = nullptr) {
   CallParams p;
   p.body = std::make_shared<const GraphBody>(record(f, avals, {.kind = ScopeKind::branch}).graph);
   p.rule = std::move(rule);
@@ -236,7 +314,8 @@ inline void add_structure(std::vector<PrimitiveCase>& cases) {
   auto rule = std::make_shared<CustomRule>();
   rule->name = "test rule";
   rule->jvp = rule->forward = rule->backward = body;
-  rule->batch = [](std::int64_t lanes, const std::vector<bool>& mapped, std::span<const Tensor> a, std::vector<bool>& out_mapped) -> std::vector<Tensor> {
+  rule->batch = [](std::int64_t lanes, const std::vector<bool>& mapped, std::span<const Tensor> a,
+                   std::vector<bool>& out_mapped) -> std::vector<Tensor> {
     auto all = [&](const Tensor& t, bool is_mapped, const Axes& axes) {
       Shape shape{lanes, 3, 2};
       return is_mapped || !axes.empty() ? emit(Op::broadcast_in_dim, make_params(BroadcastParams{shape, axes}), {t}, {}) : t;
@@ -246,7 +325,8 @@ inline void add_structure(std::vector<PrimitiveCase>& cases) {
     const Tensor s = mapped[1] ? all(a[1], true, Axes{0}) : a[1];
     return {emit(Op::mul, {}, {x, s}, {}), emit(Op::reduce_sum, make_params(AxesParams{{mapped[0] ? 1 : 0}}), {a[0]}, {})};
   };
-  for (Op op : {Op::call, Op::checkpoint, Op::custom_jvp, Op::custom_vjp, Op::custom_vmap}) cases.push_back({op, call_params(body, avals, 2, rule), operands});
+  for (Op op : {Op::call, Op::checkpoint, Op::custom_jvp, Op::custom_vjp, Op::custom_vmap})
+    cases.push_back({op, call_params(body, avals, 2, rule), operands});
   auto capturing = [](std::span<const Tensor> a) -> std::vector<Tensor> { return {emit(Op::add, {}, {a[0], a[1]}, {}), a[1]}; };
   for (Op op : {Op::call, Op::checkpoint}) cases.push_back({op, call_params(capturing, avals, 1), operands});
 }

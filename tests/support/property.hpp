@@ -68,9 +68,7 @@ inline vt::Tensor random_tensor(vt::DType dtype, const vt::Shape& shape, double 
   }
   return make_tensor(dtype, shape, values);
 }
-inline vt::Tensor random_tensor(vt::DType dtype, const vt::Shape& shape, std::uint64_t seed) {
-  return random_tensor(dtype, shape, -2.0, 2.0, seed);
-}
+inline vt::Tensor random_tensor(vt::DType dtype, const vt::Shape& shape, std::uint64_t seed) { return random_tensor(dtype, shape, -2.0, 2.0, seed); }
 /// Small numbers n / 4, |n| ≤ 16: sums and products of a few of them are exact in every float dtype.
 inline vt::Tensor random_quarters(vt::DType dtype, const vt::Shape& shape, std::uint64_t seed) {
   std::vector<double> values = random_tensor(vt::i32, shape, -16, 16, seed).to_vector<double>();
@@ -118,8 +116,8 @@ inline std::string index_text(std::int64_t flat, const vt::Shape& shape) {
 inline ::testing::AssertionResult all_close(const vt::Tensor& actual, const vt::Tensor& expected, const Tolerance& tolerance = exact) {
   const vt::DType dtype = expected.dtype();
   if (actual.dtype() != dtype || !(actual.shape() == expected.shape()))
-    return ::testing::AssertionFailure() << "got " << vt::name_of(actual.dtype()) << actual.shape().str() << ", expected "
-                                         << vt::name_of(dtype) << expected.shape().str();
+    return ::testing::AssertionFailure() << "got " << vt::name_of(actual.dtype()) << actual.shape().str() << ", expected " << vt::name_of(dtype)
+                                         << expected.shape().str();
   std::ostringstream faults;
   faults.precision(17);
   std::int64_t wrong = 0, first = 0;
@@ -133,17 +131,14 @@ inline ::testing::AssertionResult all_close(const vt::Tensor& actual, const vt::
   };
   if (vt::is_float(dtype))
     check(actual.to_vector<double>(), expected.to_vector<double>(), [&](double a, double b) { return close(a, b, dtype, tolerance); });
-  else if (dtype == vt::u64)
-    check(actual.to_vector<std::uint64_t>(), expected.to_vector<std::uint64_t>(), [](auto a, auto b) { return a == b; });
-  else
-    check(actual.to_vector<std::int64_t>(), expected.to_vector<std::int64_t>(), [](auto a, auto b) { return a == b; });
+  else if (dtype == vt::u64) check(actual.to_vector<std::uint64_t>(), expected.to_vector<std::uint64_t>(), [](auto a, auto b) { return a == b; });
+  else check(actual.to_vector<std::int64_t>(), expected.to_vector<std::int64_t>(), [](auto a, auto b) { return a == b; });
   if (wrong == 0) return ::testing::AssertionSuccess();
-  return ::testing::AssertionFailure() << faults.str() << " (" << wrong << " of " << expected.size() << " differ, "
-                                       << vt::name_of(dtype) << expected.shape().str() << ")";
+  return ::testing::AssertionFailure() << faults.str() << " (" << wrong << " of " << expected.size() << " differ, " << vt::name_of(dtype)
+                                       << expected.shape().str() << ")";
 }
 
-inline void expect_close(const vt::Tensor& actual, const vt::Tensor& expected, const Tolerance& tolerance = exact,
-                         const std::string& what = {}) {
+inline void expect_close(const vt::Tensor& actual, const vt::Tensor& expected, const Tolerance& tolerance = exact, const std::string& what = {}) {
   const ::testing::AssertionResult result = all_close(actual, expected, tolerance);
   if (!result) ADD_FAILURE() << (what.empty() ? "" : what + ": ") << result.message();
 }
@@ -192,8 +187,7 @@ inline vt::Tensor take_lane(const vt::Tensor& x, int axis, std::int64_t lane) {
     const std::vector<T> all = x.to_vector<T>();
     std::vector<T> picked;
     for (std::int64_t o = 0; o < split.outer; ++o)
-      for (std::int64_t k = 0; k < split.inner; ++k)
-        picked.push_back(all[static_cast<std::size_t>((o * split.extent + lane) * split.inner + k)]);
+      for (std::int64_t k = 0; k < split.inner; ++k) picked.push_back(all[static_cast<std::size_t>((o * split.extent + lane) * split.inner + k)]);
     return vt::tensor(picked, shape);
   });
 }

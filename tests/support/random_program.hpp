@@ -113,12 +113,8 @@ class RandomProgram {
       case 4: return vt::pow(1.5 + vt::sin(t), vt::tanh(u));
       case 5: return vt::atan2(t, 2.0 + vt::cos(u));
       case 6: return vt::logaddexp(vt::tanh(t), vt::tanh(u));
-      case 7:
-        features_.smooth = false;
-        return vt::maximum(t, u * 0.5) - vt::minimum(t, 0.25);
-      default:
-        features_.smooth = false;
-        return vt::where(t > u, vt::tanh(t), vt::sin(u));
+      case 7: features_.smooth = false; return vt::maximum(t, u * 0.5) - vt::minimum(t, 0.25);
+      default: features_.smooth = false; return vt::where(t > u, vt::tanh(t), vt::sin(u));
     }
   }
 
@@ -134,13 +130,9 @@ class RandomProgram {
       case 5: return vt::cumprod(vt::tanh(t), axis, random(2) == 0);
       case 6: return vt::prod(vt::tanh(t), {axis}, keep);
       case 7: return vt::var(vt::tanh(t), {axis}, 0, keep);
-      case 8:
-        features_.smooth = false;
-        return random(2) ? vt::max(t, {axis}, keep) : vt::min(t, {axis}, keep);
+      case 8: features_.smooth = false; return random(2) ? vt::max(t, {axis}, keep) : vt::min(t, {axis}, keep);
       case 9: return vt::cumlogsumexp(vt::tanh(t), axis);
-      default:
-        features_.smooth = false;
-        return vt::cummax(t, axis);
+      default: features_.smooth = false; return vt::cummax(t, axis);
     }
   }
 
@@ -153,7 +145,8 @@ class RandomProgram {
       case 3: return vt::roll(t, 1 + random(2), axis);
       case 4: return vt::concatenate({t, vt::cos(t)}, axis);
       case 5: return vt::stack({t, vt::sin(t)}, random(t.rank() + 1));
-      case 6: return vt::pad(t, std::vector<std::pair<std::int64_t, std::int64_t>>(static_cast<std::size_t>(t.rank()), {random(3) - 1, random(3)}), 0.5);
+      case 6:
+        return vt::pad(t, std::vector<std::pair<std::int64_t, std::int64_t>>(static_cast<std::size_t>(t.rank()), {random(3) - 1, random(3)}), 0.5);
       case 7: return vt::expand_dims(t, random(t.rank() + 1));
       case 8: return vt::moveaxis(t, axis, 0);
       case 9: return vt::tile(t, vt::Shape::filled(static_cast<std::size_t>(t.rank()), 1 + random(2)));

@@ -48,9 +48,7 @@ inline std::vector<vt::Tensor> run_graph_alone(const vt::detail::GraphBody& grap
 inline std::vector<vt::Tensor> run_op_all(Op op, const ParamsRef& params, const std::vector<vt::Tensor>& operands) {
   return run_graph_alone(graph_of(op, params, operands), operands);
 }
-inline vt::Tensor run_op(Op op, const ParamsRef& params, const std::vector<vt::Tensor>& operands) {
-  return run_op_all(op, params, operands)[0];
-}
+inline vt::Tensor run_op(Op op, const ParamsRef& params, const std::vector<vt::Tensor>& operands) { return run_op_all(op, params, operands)[0]; }
 inline vt::Tensor run_op(Op op, const std::vector<vt::Tensor>& operands) { return run_op(op, ParamsRef{}, operands); }
 /// With parameters as a plain struct.
 template <class P>

@@ -85,9 +85,11 @@ JacobianFlat jacobian_flat(const FlatFunction&, const GradCall&, JacobianMode, s
 std::vector<std::vector<std::vector<Tensor>>> hessian_flat(const FlatFunction&, const GradCall&, std::int64_t chunk);
 
 /// Rules on flat leaves; see trace/graph.hpp CustomRule for their signatures.
-using FlatBatchRule = std::function<std::vector<Tensor>(std::int64_t axis_size, const std::vector<bool>& mapped, std::span<const Tensor>, std::vector<bool>& out_mapped)>;
+using FlatBatchRule = std::function<std::vector<Tensor>(std::int64_t axis_size, const std::vector<bool>& mapped, std::span<const Tensor>,
+                                                        std::vector<bool>& out_mapped)>;
 std::vector<Tensor> custom_jvp_flat(const FlatFunction& f, const FlatFunction& jvp, std::span<const Tensor> arguments, Where);
-std::vector<Tensor> custom_vjp_flat(const FlatFunction& f, const FlatFunction& forward, const FlatFunction& backward, std::span<const Tensor> arguments, Where);
+std::vector<Tensor> custom_vjp_flat(const FlatFunction& f, const FlatFunction& forward, const FlatFunction& backward,
+                                    std::span<const Tensor> arguments, Where);
 std::vector<Tensor> custom_vmap_flat(const FlatFunction& f, const FlatBatchRule& rule, std::span<const Tensor> arguments, Where);
 std::vector<Tensor> checkpoint_flat(const FlatFunction& f, std::span<const Tensor> arguments, Where);
 

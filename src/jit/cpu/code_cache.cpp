@@ -28,8 +28,8 @@ Store& store() {
 // What an object file depends on besides `key`: this build of vt, the LLVM it was built for, the machine. Not the loaded
 // library itself: what is on disk can run without it.
 CacheKey disk_key(const std::string& key) {
-  static const std::string common = "vt " + std::to_string(emitter_version) + "|" + program_identity() + "|LLVM " LLVM_VERSION_STRING "|" +
-                                    host_target().key() + "|";
+  static const std::string common =
+      "vt " + std::to_string(emitter_version) + "|" + program_identity() + "|LLVM " LLVM_VERSION_STRING "|" + host_target().key() + "|";
   return cache_key(common + key);
 }
 

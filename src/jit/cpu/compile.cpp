@@ -46,8 +46,8 @@ LLVMTargetMachineRef machine_for(const LlvmTarget& target, int level) {
     fail("no LLVM target for " + target.triple, why);
   }
   // Position independent: the code may lie further than 2 GB from the C library that it calls.
-  slot = L.CreateTargetMachine(found, target.triple.c_str(), target.cpu.c_str(), target.features.c_str(),
-                               static_cast<LLVMCodeGenOptLevel>(level), LLVMRelocPIC, LLVMCodeModelDefault);
+  slot = L.CreateTargetMachine(found, target.triple.c_str(), target.cpu.c_str(), target.features.c_str(), static_cast<LLVMCodeGenOptLevel>(level),
+                               LLVMRelocPIC, LLVMCodeModelDefault);
   if (!slot) fail("no LLVM target machine for " + target.cpu, "");
   return slot;
 }
@@ -60,8 +60,8 @@ void run_passes(LLVMModuleRef module, LLVMTargetMachineRef machine, const Compil
   if (!options.passes || options.level == 0) return;
   LLVMPassBuilderOptionsRef settings = L.CreatePassBuilderOptions();
   // no-verify-fixpoint: the default ends the process when one round was not enough.
-  LLVMErrorRef error = L.RunPasses(
-      module, "function(instcombine<no-verify-fixpoint>,early-cse<memssa>,loop-mssa(licm),simplifycfg)", machine, settings);
+  LLVMErrorRef error =
+      L.RunPasses(module, "function(instcombine<no-verify-fixpoint>,early-cse<memssa>,loop-mssa(licm),simplifycfg)", machine, settings);
   L.DisposePassBuilderOptions(settings);
   if (error) fail("LLVM's passes failed", take_error(error));
 }
@@ -261,7 +261,7 @@ Code::~Code() {
   const std::lock_guard hold(s.lock);
   LLVMErrorRef error = L.OrcResourceTrackerRemove(tracker_);
   L.OrcReleaseResourceTracker(tracker_);
-  if (error) L.ConsumeError(error);       // the table may still hold symbols: do not use it again
+  if (error) L.ConsumeError(error);  // the table may still hold symbols: do not use it again
   else s.free.push_back(library_);
 }
 

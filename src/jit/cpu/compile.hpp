@@ -41,7 +41,9 @@ class Code {
   /// Address of names[i].
   void* address(std::size_t i) const { return addresses_[i]; }
   template <class Function>
-  Function* function(std::size_t i = 0) const { return reinterpret_cast<Function*>(addresses_[i]); }
+  Function* function(std::size_t i = 0) const {
+    return reinterpret_cast<Function*>(addresses_[i]);
+  }
 
  private:
   void link(std::span<const char> object, std::span<const std::string> names);

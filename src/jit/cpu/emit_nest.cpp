@@ -21,15 +21,18 @@ void KernelEmitter::emit(const std::string& name) {
 }
 
 Values KernelEmitter::open_loop(int loop, const std::vector<int>& needed, const Values& carried, const std::function<Values(const Values&)>& body) {
-  return b_.loop(lower(loop), upper(loop), 1, carried, [&](Value i, const Values& inner) {
-    const Values before = values_.known();
-    values_.enter(loop, i);
-    values_.hoist(needed);
-    Values next = body(inner);
-    values_.leave(loop);
-    values_.restore(before);
-    return next;
-  }, nonempty(loop));
+  return b_.loop(
+      lower(loop), upper(loop), 1, carried,
+      [&](Value i, const Values& inner) {
+        const Values before = values_.known();
+        values_.enter(loop, i);
+        values_.hoist(needed);
+        Values next = body(inner);
+        values_.leave(loop);
+        values_.restore(before);
+        return next;
+      },
+      nonempty(loop));
 }
 
 void KernelEmitter::open_shared(std::size_t depth) {
@@ -99,8 +102,7 @@ void KernelEmitter::open_spaces(std::size_t depth, const std::vector<int>& neede
   }
 }
 
-Values KernelEmitter::vector_loop(Value lo, Value hi, Values carried, int copies, bool masked, bool known_nonempty,
-                   const VectorBody& body) {
+Values KernelEmitter::vector_loop(Value lo, Value hi, Values carried, int copies, bool masked, bool known_nonempty, const VectorBody& body) {
   const int loop = stage_->vector_loop, lanes = values_.lanes();
   const auto one = [&](Value i, const Values& inner, int copy, Value mask) {
     const Values before = values_.known();
@@ -118,8 +120,8 @@ Values KernelEmitter::vector_loop(Value lo, Value hi, Values carried, int copies
     return one(lo, carried, 0, l.extent == lanes ? Value{} : b_.tail_mask(lanes, b_.index(l.extent)));
   }
   if (masked) {
-    return b_.loop(lo, hi, lanes, carried, [&](Value i, const Values& inner) { return one(i, inner, 0, b_.tail_mask(lanes, b_.sub(hi, i))); },
-                   known_nonempty);
+    return b_.loop(
+        lo, hi, lanes, carried, [&](Value i, const Values& inner) { return one(i, inner, 0, b_.tail_mask(lanes, b_.sub(hi, i))); }, known_nonempty);
   }
   Value from = lo;
   if (copies > 1) {

@@ -69,15 +69,13 @@ class ValueEmitter {
 
   /// Emits those of `values` that no loop still to be opened changes, nor the rounds of a running reduction.
   void hoist(const std::vector<int>& values);
-  Value get(int value);          ///< scalar or `lanes()` wide
-  Value get_lanes(int value);    ///< `lanes()` wide
+  Value get(int value);        ///< scalar or `lanes()` wide
+  Value get_lanes(int value);  ///< `lanes()` wide
   Value widen(Value v) { return v.lanes == lanes() ? v : b_.splat(v, lanes()); }
   void store(const NestStore&, bool stream);
 
  private:
-  bool varies(int value) const {
-    return vector_loop_ >= 0 && ((dependences_[static_cast<std::size_t>(value)] >> vector_loop_) & 1u) != 0;
-  }
+  bool varies(int value) const { return vector_loop_ >= 0 && ((dependences_[static_cast<std::size_t>(value)] >> vector_loop_) & 1u) != 0; }
   Value emit(int value);
   int uses_of(Op op, DType dtype) const;  ///< how many values of the nest this op makes
   Value emit_load(const NestValue& v);
@@ -98,10 +96,10 @@ class ValueEmitter {
   const Nest& nest_;
   const Schedule& schedule_;
   std::vector<std::uint64_t> dependences_;
-  std::vector<int> ready_stage_;     // per value: stages that must be done before it is known
-  std::vector<char> in_round_;       // per value: it depends on what a reduction has so far
+  std::vector<int> ready_stage_;  // per value: stages that must be done before it is known
+  std::vector<char> in_round_;    // per value: it depends on what a reduction has so far
   std::vector<Value> known_;
-  std::vector<Value> positions_;     // per loop
+  std::vector<Value> positions_;  // per loop
   std::vector<Value> extents_, scalars_, pointers_;
   std::uint64_t open_ = 0;
   int vector_loop_ = -1;

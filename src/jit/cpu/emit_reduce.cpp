@@ -228,30 +228,33 @@ void KernelEmitter::vertical() {
   Values arrays;
   for (DType d : dtypes) arrays.push_back(b_.stack_array(d, tile));
   const Value lo = lower(loop), hi = upper(loop);
-  b_.for_range(lo, hi, tile, [&](Value start) {
-    const Value end = b_.min(b_.add(start, b_.index(tile)), hi);
-    const auto slot = [&](std::size_t k, Value i) { return b_.offset(arrays[k], dtypes[k], b_.sub(i, start)); };
-    // The arrays are whole vectors, so accumulators need no mask.
-    const Values init = initial(lanes);
-    b_.for_range(start, end, lanes, [&](Value i) {
-      for (std::size_t k = 0; k < init.size(); ++k) b_.store(slot(k, i), init[k]);
-    });
-    rows(0, start, end, slot);
-    const Values before = values_.known();
-    values_.hoist(after_.needed);
-    vector_loop(start, end, {}, 1, false, true, [&](const Values&, int) {
-      const Value i = values_.position(loop);
-      std::size_t k = 0;
-      for (int r : reductions_) {
-        if (reduction_of(r).position >= 0) ++k;
-        values_.bind_result(r, b_.load(slot(k, i), dtypes[k], lanes));
-        ++k;
-      }
-      store_all(after_);
-      return Values{};
-    });
-    values_.restore(before);
-  }, nonempty(loop));
+  b_.for_range(
+      lo, hi, tile,
+      [&](Value start) {
+        const Value end = b_.min(b_.add(start, b_.index(tile)), hi);
+        const auto slot = [&](std::size_t k, Value i) { return b_.offset(arrays[k], dtypes[k], b_.sub(i, start)); };
+        // The arrays are whole vectors, so accumulators need no mask.
+        const Values init = initial(lanes);
+        b_.for_range(start, end, lanes, [&](Value i) {
+          for (std::size_t k = 0; k < init.size(); ++k) b_.store(slot(k, i), init[k]);
+        });
+        rows(0, start, end, slot);
+        const Values before = values_.known();
+        values_.hoist(after_.needed);
+        vector_loop(start, end, {}, 1, false, true, [&](const Values&, int) {
+          const Value i = values_.position(loop);
+          std::size_t k = 0;
+          for (int r : reductions_) {
+            if (reduction_of(r).position >= 0) ++k;
+            values_.bind_result(r, b_.load(slot(k, i), dtypes[k], lanes));
+            ++k;
+          }
+          store_all(after_);
+          return Values{};
+        });
+        values_.restore(before);
+      },
+      nonempty(loop));
 }
 
 void KernelEmitter::rows(std::size_t depth, Value start, Value end, const Slot& slot) {
@@ -309,7 +312,8 @@ void KernelEmitter::row_vectors(int loop, Value row, int count, Value start, Val
     }
     if (count > 1) {
       for (int step = 1; step < count; step *= 2)
-        for (int c = 0; c + step < count; c += 2 * step) combine_into(inputs[static_cast<std::size_t>(c)], 0, inputs[static_cast<std::size_t>(c + step)], 0);
+        for (int c = 0; c + step < count; c += 2 * step)
+          combine_into(inputs[static_cast<std::size_t>(c)], 0, inputs[static_cast<std::size_t>(c + step)], 0);
       combine_into(old, 0, inputs[0], 0);
     }
     for (std::size_t k = 0; k < dtypes.size(); ++k) b_.store(slot(k, i), old[k]);

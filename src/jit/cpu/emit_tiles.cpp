@@ -48,12 +48,16 @@ void KernelEmitter::tiles() {
   // Blocks of a few tiles: every row that is read and every line that is written is on a page of its own, and the pages in use
   // must stay in the translation buffer; but a line must be long enough to be written at full speed.
   const std::int64_t block = std::int64_t{lanes} * stage_->tiles_in_a_row;
-  b_.for_range(lower(along), along_end, block, [&](Value first) {
-    const Value last = b_.min(b_.add(first, b_.index(block)), along_end);
-    b_.for_range(lower(across), across_end, lanes, [&](Value u) {
-      b_.for_range(first, last, lanes, [&](Value v) { tile(turned, arrays, u, v, across_end, along_end); }, true);
-    }, nonempty(across));
-  }, nonempty(along));
+  b_.for_range(
+      lower(along), along_end, block,
+      [&](Value first) {
+        const Value last = b_.min(b_.add(first, b_.index(block)), along_end);
+        b_.for_range(
+            lower(across), across_end, lanes,
+            [&](Value u) { b_.for_range(first, last, lanes, [&](Value v) { tile(turned, arrays, u, v, across_end, along_end); }, true); },
+            nonempty(across));
+      },
+      nonempty(along));
 }
 
 void KernelEmitter::tile(const std::vector<int>& turned, const Values& arrays, Value u, Value v, Value across_end, Value along_end) {
@@ -82,8 +86,9 @@ void KernelEmitter::tile(const std::vector<int>& turned, const Values& arrays, V
   if (stage_->masked) {
     body(b_.index(0), lines, b_.tail_mask(lanes, columns));
   } else {
-    b_.if_else(whole, [&] { return body(b_.index(0), b_.index(lanes), {}), Values{}; },
-               [&] { return body(b_.index(0), lines, b_.tail_mask(lanes, columns)), Values{}; });
+    b_.if_else(
+        whole, [&] { return body(b_.index(0), b_.index(lanes), {}), Values{}; },
+        [&] { return body(b_.index(0), lines, b_.tail_mask(lanes, columns)), Values{}; });
   }
   values_.leave(along);
   values_.leave(across);

@@ -125,7 +125,8 @@ Value ValueEmitter::emit(int id) {
   }
   std::vector<Value> operands;
   for (int o : v.operands) operands.push_back(varies(id) ? get_lanes(o) : get(o));
-  if (!nest_values::is_long(v.op, v.dtype) || uses_of(v.op, v.dtype) <= nest_values::most_inlined) return emit_op(b_, v.op, v.dtype, v.params, operands);
+  if (!nest_values::is_long(v.op, v.dtype) || uses_of(v.op, v.dtype) <= nest_values::most_inlined)
+    return emit_op(b_, v.op, v.dtype, v.params, operands);
   const int lanes = operands[0].lanes;
   const std::string name = "vt." + std::string(name_of(v.op)) + "." + name_of(v.dtype) + "x" + std::to_string(lanes);
   return b_.call_helper(name, v.dtype, lanes, operands,
@@ -133,9 +134,8 @@ Value ValueEmitter::emit(int id) {
 }
 
 int ValueEmitter::uses_of(Op op, DType dtype) const {
-  return static_cast<int>(std::count_if(nest_.values.begin(), nest_.values.end(), [&](const NestValue& v) {
-    return v.kind == NestValue::Kind::op && v.op == op && v.dtype == dtype;
-  }));
+  return static_cast<int>(std::count_if(nest_.values.begin(), nest_.values.end(),
+                                        [&](const NestValue& v) { return v.kind == NestValue::Kind::op && v.op == op && v.dtype == dtype; }));
 }
 
 // ---- indices -----------------------------------------------------------------------------------------------------------

@@ -73,7 +73,8 @@ Value IrBuilder::divide_ints(Value a, Value b, bool remainder) {
     const auto to_float = [&](Value x) { return convert(convert(x, wide), f); };
     const Value ratio = div(to_float(a), to_float(safe));
     LLVMTypeRef type = register_type(wide, lanes);
-    LLVMValueRef truncated = is_signed_int(wide) ? llvm_.BuildFPToSI(builder_, ratio.ref, type, "") : llvm_.BuildFPToUI(builder_, ratio.ref, type, "");
+    LLVMValueRef truncated =
+        is_signed_int(wide) ? llvm_.BuildFPToSI(builder_, ratio.ref, type, "") : llvm_.BuildFPToUI(builder_, ratio.ref, type, "");
     q = convert(wrap(truncated, wide, lanes), d);
   }
   if (remainder) return sub(a, mul(q, safe));

@@ -65,8 +65,8 @@ std::string IrBuilder::verify() const {
 }
 
 void IrBuilder::fault(const char* operation, Value a, Value b) const {
-  throw Error(ErrorKind::backend, std::string("vt: internal fault in the CPU code generator: ") + operation + " of " +
-                                      ir_frame::describe(a) + " and " + ir_frame::describe(b));
+  throw Error(ErrorKind::backend, std::string("vt: internal fault in the CPU code generator: ") + operation + " of " + ir_frame::describe(a) +
+                                      " and " + ir_frame::describe(b));
 }
 
 void IrBuilder::expect_same(const char* operation, Value a, Value b) const {
@@ -75,14 +75,14 @@ void IrBuilder::expect_same(const char* operation, Value a, Value b) const {
 
 // ---- types -----------------------------------------------------------------------------------------------------------
 
-LLVMTypeRef IrBuilder::int_type(int bits, int lanes) {
-  return vector_of(llvm_.IntTypeInContext(context_, static_cast<unsigned>(bits)), lanes);
-}
+LLVMTypeRef IrBuilder::int_type(int bits, int lanes) { return vector_of(llvm_.IntTypeInContext(context_, static_cast<unsigned>(bits)), lanes); }
 
 LLVMTypeRef IrBuilder::register_type(DType d, int lanes) {
   switch (d) {
     case DType::bool_: return int_type(1, lanes);
-    case DType::f16: case DType::bf16: case DType::f32: return vector_of(llvm_.FloatTypeInContext(context_), lanes);
+    case DType::f16:
+    case DType::bf16:
+    case DType::f32: return vector_of(llvm_.FloatTypeInContext(context_), lanes);
     case DType::f64: return vector_of(llvm_.DoubleTypeInContext(context_), lanes);
     default: return int_type(static_cast<int>(size_of(d)) * 8, lanes);
   }
@@ -98,8 +98,8 @@ LLVMTypeRef IrBuilder::type_of(const Value& x) { return x.pointer ? pointer_type
 
 // ---- functions -------------------------------------------------------------------------------------------------------
 
-LLVMValueRef IrBuilder::open_function(const std::string& name, const std::vector<Param>& params, LLVMTypeRef result,
-                                      bool exported, LLVMTypeRef* type) {
+LLVMValueRef IrBuilder::open_function(const std::string& name, const std::vector<Param>& params, LLVMTypeRef result, bool exported,
+                                      LLVMTypeRef* type) {
   std::vector<LLVMTypeRef> types;
   for (const Param& p : params) types.push_back(p.pointer ? pointer_type_ : register_type(p.dtype, p.lanes));
   *type = llvm_.FunctionType(result, types.data(), static_cast<unsigned>(types.size()), 0);
@@ -108,9 +108,9 @@ LLVMValueRef IrBuilder::open_function(const std::string& name, const std::vector
     llvm_.AddAttributeAtIndex(f, at, llvm_.CreateEnumAttribute(context_, ir_frame::enum_attribute(llvm_, attribute), value));
   };
   const auto add_text = [&](const char* key, const std::string& value) {
-    llvm_.AddAttributeAtIndex(f, static_cast<LLVMAttributeIndex>(LLVMAttributeFunctionIndex),
-                              llvm_.CreateStringAttribute(context_, key, static_cast<unsigned>(std::strlen(key)), value.c_str(),
-                                                          static_cast<unsigned>(value.size())));
+    llvm_.AddAttributeAtIndex(
+        f, static_cast<LLVMAttributeIndex>(LLVMAttributeFunctionIndex),
+        llvm_.CreateStringAttribute(context_, key, static_cast<unsigned>(std::strlen(key)), value.c_str(), static_cast<unsigned>(value.size())));
   };
   constexpr auto whole = static_cast<unsigned>(LLVMAttributeFunctionIndex);
   add(whole, "nounwind");
@@ -208,21 +208,18 @@ void IrBuilder::call_runtime_void(const char* symbol, const std::vector<Value>& 
   llvm_.BuildCall2(builder_, type, f, refs.data(), static_cast<unsigned>(refs.size()), "");
 }
 
-LLVMValueRef IrBuilder::intrinsic(const char* name, std::initializer_list<LLVMTypeRef> overloads,
-                                  std::initializer_list<LLVMValueRef> args) {
+LLVMValueRef IrBuilder::intrinsic(const char* name, std::initializer_list<LLVMTypeRef> overloads, std::initializer_list<LLVMValueRef> args) {
   const unsigned id = llvm_.LookupIntrinsicID(name, std::strlen(name));
   if (id == 0) throw Error(ErrorKind::backend, std::string("vt: LLVM has no intrinsic ") + name);
   LLVMValueRef f = llvm_.GetIntrinsicDeclaration(module_, id, const_cast<LLVMTypeRef*>(overloads.begin()), overloads.size());
-  return llvm_.BuildCall2(builder_, llvm_.GlobalGetValueType(f), f, const_cast<LLVMValueRef*>(args.begin()),
-                          static_cast<unsigned>(args.size()), "");
+  return llvm_.BuildCall2(builder_, llvm_.GlobalGetValueType(f), f, const_cast<LLVMValueRef*>(args.begin()), static_cast<unsigned>(args.size()), "");
 }
 
 // ---- control flow ----------------------------------------------------------------------------------------------------
 
 LLVMBasicBlockRef IrBuilder::block(const char* name) { return llvm_.AppendBasicBlockInContext(context_, function_, name); }
 
-std::vector<Value> IrBuilder::loop(Value lo, Value hi, std::int64_t step, const std::vector<Value>& init, const LoopBody& body,
-                                   bool nonempty) {
+std::vector<Value> IrBuilder::loop(Value lo, Value hi, std::int64_t step, const std::vector<Value>& init, const LoopBody& body, bool nonempty) {
   // Rotated form: one test before, one at the end of each round.
   LLVMBasicBlockRef before = llvm_.GetInsertBlock(builder_);
   LLVMBasicBlockRef head = block("loop");
@@ -263,7 +260,13 @@ std::vector<Value> IrBuilder::loop(Value lo, Value hi, std::int64_t step, const 
 }
 
 void IrBuilder::for_range(Value lo, Value hi, std::int64_t step, const std::function<void(Value i)>& body, bool nonempty) {
-  loop(lo, hi, step, std::vector<Value>{}, [&](Value i, const std::vector<Value>&) { body(i); return std::vector<Value>{}; }, nonempty);
+  loop(
+      lo, hi, step, std::vector<Value>{},
+      [&](Value i, const std::vector<Value>&) {
+        body(i);
+        return std::vector<Value>{};
+      },
+      nonempty);
 }
 
 std::vector<Value> IrBuilder::while_loop(const std::vector<Value>& init, const std::function<Value(const std::vector<Value>&)>& condition,
@@ -345,7 +348,8 @@ Value IrBuilder::real(DType d, double x, int lanes) {
   switch (d) {
     case DType::f64: return float_bits(d, std::bit_cast<std::uint64_t>(x), lanes);
     case DType::f32: return float_bits(d, std::bit_cast<std::uint32_t>(static_cast<float>(x)), lanes);
-    case DType::f16: case DType::bf16: {
+    case DType::f16:
+    case DType::bf16: {
       const auto f = static_cast<float>(x);
       const float rounded = d == DType::f16 ? static_cast<float>(Float16(f)) : static_cast<float>(BFloat16(f));
       Value v = float_bits(DType::f32, std::bit_cast<std::uint32_t>(rounded), lanes);
@@ -374,8 +378,7 @@ Value IrBuilder::splat(Value scalar, int lanes) {
   if (is_constant(scalar)) return wrap(repeat_constant(scalar.ref, lanes), scalar.dtype, lanes);
   LLVMTypeRef type = register_type(scalar.dtype, lanes);
   LLVMValueRef one = llvm_.BuildInsertElement(builder_, llvm_.GetPoison(type), scalar.ref, llvm_.ConstInt(int_type(32), 0, 0), "");
-  return wrap(llvm_.BuildShuffleVector(builder_, one, llvm_.GetPoison(type), llvm_.ConstNull(int_type(32, lanes)), ""),
-              scalar.dtype, lanes);
+  return wrap(llvm_.BuildShuffleVector(builder_, one, llvm_.GetPoison(type), llvm_.ConstNull(int_type(32, lanes)), ""), scalar.dtype, lanes);
 }
 
 Value IrBuilder::iota(DType d, int lanes) {
@@ -394,8 +397,8 @@ Value IrBuilder::extract(Value x, int lane) {
 Value IrBuilder::insert(Value x, int lane, Value scalar) {
   if (lane < 0 || lane >= x.lanes || scalar.dtype != x.dtype || scalar.lanes != 1) fault("insert", x, scalar);
   if (x.lanes == 1) return scalar;
-  return wrap(llvm_.BuildInsertElement(builder_, x.ref, scalar.ref, llvm_.ConstInt(int_type(32), static_cast<std::uint64_t>(lane), 0), ""),
-              x.dtype, x.lanes);
+  return wrap(llvm_.BuildInsertElement(builder_, x.ref, scalar.ref, llvm_.ConstInt(int_type(32), static_cast<std::uint64_t>(lane), 0), ""), x.dtype,
+              x.lanes);
 }
 
 Value IrBuilder::shuffle(Value a, Value b, std::span<const int> lanes) {
@@ -409,8 +412,7 @@ Value IrBuilder::shuffle(Value a, Value b, std::span<const int> lanes) {
     return r;
   }
   std::vector<LLVMValueRef> mask;
-  for (int k : lanes)
-    mask.push_back(k < 0 ? llvm_.GetPoison(int_type(32)) : llvm_.ConstInt(int_type(32), static_cast<std::uint64_t>(k), 0));
+  for (int k : lanes) mask.push_back(k < 0 ? llvm_.GetPoison(int_type(32)) : llvm_.ConstInt(int_type(32), static_cast<std::uint64_t>(k), 0));
   return wrap(llvm_.BuildShuffleVector(builder_, a.ref, b.ref, llvm_.ConstVector(mask.data(), static_cast<unsigned>(count)), ""), a.dtype, count);
 }
 

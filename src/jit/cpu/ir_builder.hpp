@@ -5,7 +5,8 @@
 //    the dividend (C); shifting by the width or more gives 0, or the sign for an arithmetic right shift;
 //  - float → integer truncates, NaN → 0, out of range → the nearest limit; anything → bool is `x != 0`; all other
 //    conversions round once, to nearest even;
-//  - max and min give NaN when either operand is NaN, the first of two equal numbers; float arithmetic is strict IEEE, nothing is contracted or reordered;
+//  - max and min give NaN when either operand is NaN, the first of two equal numbers; float arithmetic is strict IEEE, nothing is contracted or
+//  reordered;
 //  - f16 and bf16 are storage: a Value of these dtypes is an f32 register that holds a representable number, and every
 //    arithmetic result is rounded back (to nearest even) when it is made;
 //  - bool is one byte in memory, 0 or 1, and one bit in a register; bool + * max min are or, and, or, and.
@@ -33,7 +34,7 @@ struct Value {
   LLVMValueRef ref = nullptr;
   DType dtype = DType::i64;  ///< of a pointer: meaningless, loads and stores name their dtype
   int lanes = 1;
-  int buffer = -1;           ///< of a pointer: buffer number from `declare_buffers`, -1 = may alias anything
+  int buffer = -1;  ///< of a pointer: buffer number from `declare_buffers`, -1 = may alias anything
   bool pointer = false;
 
   explicit operator bool() const { return ref != nullptr; }
@@ -70,8 +71,8 @@ class IrBuilder {
   LLVMContextRef context() const { return context_; }
   LLVMBuilderRef raw() const { return builder_; }  ///< for what the builder does not wrap
   const Llvm& lib() const { return llvm_; }
-  std::string text() const;                        ///< the module as LLVM assembly, for dumps
-  std::string verify() const;                      ///< empty, or what LLVM finds wrong with the module
+  std::string text() const;    ///< the module as LLVM assembly, for dumps
+  std::string verify() const;  ///< empty, or what LLVM finds wrong with the module
 
   // ---- functions -------------------------------------------------------------------------------------------------
   /// Opens an exported `void name(params…)` and puts the insertion point at its start. Close it with `end_function`.
@@ -91,8 +92,7 @@ class IrBuilder {
   using LoopBody = std::function<std::vector<Value>(Value i, const std::vector<Value>& carried)>;
   /// for (i = lo; i < hi; i += step): `body` gets i (i64) and the carried values and returns the next ones.
   /// `nonempty`: lo < hi is known, no test before the first round.
-  std::vector<Value> loop(Value lo, Value hi, std::int64_t step, const std::vector<Value>& init, const LoopBody& body,
-                          bool nonempty = false);
+  std::vector<Value> loop(Value lo, Value hi, std::int64_t step, const std::vector<Value>& init, const LoopBody& body, bool nonempty = false);
   /// The same with nothing carried.
   void for_range(Value lo, Value hi, std::int64_t step, const std::function<void(Value i)>& body, bool nonempty = false);
   /// while (condition(carried)) carried = body(carried); the condition is a bool scalar.
@@ -104,8 +104,8 @@ class IrBuilder {
   void if_then(Value condition, const std::function<void()>& on_true);
 
   // ---- constants and lanes ---------------------------------------------------------------------------------------
-  Value real(DType d, double x, int lanes = 1);           ///< any float dtype; rounded to it
-  Value integer(DType d, std::int64_t x, int lanes = 1);  ///< any dtype; u64 by its bits
+  Value real(DType d, double x, int lanes = 1);                  ///< any float dtype; rounded to it
+  Value integer(DType d, std::int64_t x, int lanes = 1);         ///< any dtype; u64 by its bits
   Value float_bits(DType d, std::uint64_t bits, int lanes = 1);  ///< f32 or f64 from its bit pattern
   Value boolean(bool x, int lanes = 1) { return integer(DType::bool_, x, lanes); }
   Value index(std::int64_t x) { return integer(DType::i64, x); }
@@ -116,8 +116,8 @@ class IrBuilder {
   Value extract(Value x, int lane);
   Value insert(Value x, int lane, Value scalar);
   Value slice_lanes(Value x, int first, int count);
-  Value concat_lanes(Value a, Value b);                              ///< lane counts add
-  Value shuffle(Value a, Value b, std::span<const int> lanes);       ///< of a then b; -1 = don't care
+  Value concat_lanes(Value a, Value b);                         ///< lane counts add
+  Value shuffle(Value a, Value b, std::span<const int> lanes);  ///< of a then b; -1 = don't care
   Value reverse_lanes(Value x);
 
   // ---- memory (ir_memory.cpp) --------------------------------------------------------------------------------------
@@ -188,7 +188,7 @@ class IrBuilder {
   Value shift_right_arithmetic(Value a, int amount) { return shift_right_arithmetic(a, integer(a.dtype, amount, a.lanes)); }
   Value popcount(Value a);
   Value clz(Value a);
-  Value compare(Compare op, Value a, Value b);  ///< → bool lanes; NaN compares false except ne
+  Value compare(Compare op, Value a, Value b);              ///< → bool lanes; NaN compares false except ne
   Value select(Value mask, Value on_true, Value on_false);  ///< mask: bool, of as many lanes or 1
   Value is_nan(Value a);
   Value is_inf(Value a);
@@ -216,8 +216,7 @@ class IrBuilder {
   LLVMTypeRef pointer_type() const { return pointer_type_; }
 
   /// Calls the intrinsic `name` overloaded on `overloads`. For what the builder does not wrap.
-  LLVMValueRef intrinsic(const char* name, std::initializer_list<LLVMTypeRef> overloads,
-                         std::initializer_list<LLVMValueRef> args);
+  LLVMValueRef intrinsic(const char* name, std::initializer_list<LLVMTypeRef> overloads, std::initializer_list<LLVMValueRef> args);
   /// Wraps a raw value.
   static Value wrap(LLVMValueRef ref, DType d, int lanes) { return {.ref = ref, .dtype = d, .lanes = lanes}; }
 
@@ -225,8 +224,7 @@ class IrBuilder {
   friend struct IrFaults;
   [[noreturn]] void fault(const char* operation, Value a, Value b) const;
   void expect_same(const char* operation, Value a, Value b) const;
-  LLVMValueRef open_function(const std::string& name, const std::vector<Param>& params, LLVMTypeRef result,
-                             bool exported, LLVMTypeRef* type);
+  LLVMValueRef open_function(const std::string& name, const std::vector<Param>& params, LLVMTypeRef result, bool exported, LLVMTypeRef* type);
   LLVMBasicBlockRef block(const char* name);
   LLVMTypeRef type_of(const Value& x);
   LLVMTypeRef vector_of(LLVMTypeRef element, int lanes) { return lanes == 1 ? element : llvm_.VectorType(element, static_cast<unsigned>(lanes)); }
@@ -255,10 +253,10 @@ class IrBuilder {
   LLVMTypeRef pointer_type_ = nullptr;
   LLVMValueRef function_ = nullptr;
   std::vector<Value> args_;
-  std::vector<LLVMValueRef> alias_scopes_;     // per buffer: list with its own scope
-  std::vector<LLVMValueRef> noalias_scopes_;   // per buffer: list with every other scope
+  std::vector<LLVMValueRef> alias_scopes_;    // per buffer: list with its own scope
+  std::vector<LLVMValueRef> noalias_scopes_;  // per buffer: list with every other scope
   int alias_domains_ = 0;
-  std::string diagnostics_;                    // what LLVM reported through the context
+  std::string diagnostics_;  // what LLVM reported through the context
 };
 
 }  // namespace vt::detail::cpu

@@ -40,8 +40,7 @@ std::string fill(const std::string& path, Llvm& table) {
     reinterpret_cast<decltype(&::LLVMGetVersion)>(get_version)(&major, &minor, &patch);
     if (major != LLVM_VERSION_MAJOR) {
       ::dlclose(handle);
-      return path + " is LLVM " + version_text(major) + ", but vt was built with the headers of LLVM " +
-             version_text(LLVM_VERSION_MAJOR);
+      return path + " is LLVM " + version_text(major) + ", but vt was built with the headers of LLVM " + version_text(LLVM_VERSION_MAJOR);
     }
   } else {
     ::dlclose(handle);
@@ -61,9 +60,14 @@ std::string fill(const std::string& path, Llvm& table) {
 std::vector<std::string> candidates() {
   if (const char* chosen = std::getenv("VT_LLVM_LIBRARY"); chosen && *chosen) return {chosen};  // the user's word is final
   const std::string major = version_text(LLVM_VERSION_MAJOR);
-  return {"libLLVM.so." + major + ".1", "libLLVM-" + major + ".so", "libLLVM-" + major + ".so.1",
-          "/usr/lib/llvm-" + major + "/lib/libLLVM.so.1", "/usr/lib/llvm-" + major + "/lib/libLLVM.so",
-          "/usr/lib/llvm" + major + "/lib/libLLVM.so", "/usr/local/lib/libLLVM.so", "libLLVM.dylib",
+  return {"libLLVM.so." + major + ".1",
+          "libLLVM-" + major + ".so",
+          "libLLVM-" + major + ".so.1",
+          "/usr/lib/llvm-" + major + "/lib/libLLVM.so.1",
+          "/usr/lib/llvm-" + major + "/lib/libLLVM.so",
+          "/usr/lib/llvm" + major + "/lib/libLLVM.so",
+          "/usr/local/lib/libLLVM.so",
+          "libLLVM.dylib",
           "/opt/homebrew/opt/llvm@" + major + "/lib/libLLVM.dylib"};
 }
 
@@ -86,8 +90,7 @@ const Loaded& loaded() {
       // A library that exists but does not fit says more than the last path that does not exist.
       if (wrong.empty() || why.find("cannot open shared object") == std::string::npos) wrong = std::move(why);
     }
-    made->reason = "LLVM " + version_text(LLVM_VERSION_MAJOR) + " is not usable: " + wrong +
-                   " (set VT_LLVM_LIBRARY to the path of libLLVM)";
+    made->reason = "LLVM " + version_text(LLVM_VERSION_MAJOR) + " is not usable: " + wrong + " (set VT_LLVM_LIBRARY to the path of libLLVM)";
     return made;
   }();
   return *result;

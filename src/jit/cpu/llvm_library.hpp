@@ -99,8 +99,7 @@ namespace llvm_names {
 #define VT_LLVM_EXPANDED_TEXT(x) VT_LLVM_TEXT(x)
 #define VT_LLVM_NAME(name) "LLVM" #name,
 inline constexpr const char* all[] = {VT_LLVM_FUNCTIONS(VT_LLVM_NAME) VT_LLVM_EXPANDED_TEXT(LLVM_NATIVE_TARGET),
-                                      VT_LLVM_EXPANDED_TEXT(LLVM_NATIVE_TARGETINFO),
-                                      VT_LLVM_EXPANDED_TEXT(LLVM_NATIVE_TARGETMC),
+                                      VT_LLVM_EXPANDED_TEXT(LLVM_NATIVE_TARGETINFO), VT_LLVM_EXPANDED_TEXT(LLVM_NATIVE_TARGETMC),
                                       VT_LLVM_EXPANDED_TEXT(LLVM_NATIVE_ASMPRINTER)};
 #undef VT_LLVM_NAME
 #undef VT_LLVM_EXPANDED_TEXT

@@ -42,7 +42,7 @@ Value atan2(IrBuilder& b, Value y, Value x);
 Value erf(IrBuilder& b, Value x);
 Value erfc(IrBuilder& b, Value x);
 Value cbrt(IrBuilder& b, Value x);
-Value rsqrt(IrBuilder& b, Value x);  ///< 1 / sqrt(x)
+Value rsqrt(IrBuilder& b, Value x);          ///< 1 / sqrt(x)
 Value fmod(IrBuilder& b, Value x, Value y);  ///< C's fmod, exact; of integers IrBuilder::rem
 Value nextafter(IrBuilder& b, Value x, Value y);
 

@@ -111,7 +111,9 @@ V sigmoid(V x) {
 
 namespace vt::detail::cpu::math {
 
-Value exp(IrBuilder& b, Value x) { return math_value::apply(b, x, [](math_value::V v) { return math_core::exp(v); }); }
+Value exp(IrBuilder& b, Value x) {
+  return math_value::apply(b, x, [](math_value::V v) { return math_core::exp(v); });
+}
 Value exp2(IrBuilder& b, Value x) { return math_value::apply(b, x, math_core::exp2); }
 Value expm1(IrBuilder& b, Value x) { return math_value::apply(b, x, math_core::expm1); }
 Value sinh(IrBuilder& b, Value x) { return math_value::apply(b, x, math_core::sinh); }

@@ -34,8 +34,7 @@ V middle(V x) {
 
 V erf(V x) {
   const V a = abs(x);
-  if (x.is_f64())
-    return select(a < 0.875, erf_parts::middle(x), copysign(1.0 - erf_parts::tail_f64(at_least(a, 0.5)), x));
+  if (x.is_f64()) return select(a < 0.875, erf_parts::middle(x), copysign(1.0 - erf_parts::tail_f64(at_least(a, 0.5)), x));
   // erf a = 1 - 2^(-a·p(a)); from 4 on it is 1.
   const V c = at_most(a, 4.0);
   const V y = -(c * polynomial(c, math_tables::erf_tail_f32));
@@ -55,7 +54,7 @@ V cbrt(V x) {
   const bool wide = x.is_f64();
   IrBuilder& b = *x.b;
   // Away from the ends of the range, where residuals would underflow or sums overflow, by cubes of powers of two.
-  const V a = abs(x), tiny = a < (wide ? 0x1p-900 : 0x1p-90), huge = a > (wide ? 0x1p900 : 0x1p90);
+  const V a = abs(x), tiny = a<(wide ? 0x1p-900 : 0x1p-90), huge = a>(wide ? 0x1p900 : 0x1p90);
   const V n = a * select(tiny, wide ? 0x1p240 : 0x1p48, select(huge, wide ? 0x1p-240 : 0x1p-48, 1.0, x));
   V guess = n;
   if (wide) {
@@ -85,11 +84,12 @@ namespace fmod_parts {
 // remains is a multiple of both last places and fits. Each round takes 52 bits off the quotient, so nearly always one does.
 V reduced(V c, V y) {
   IrBuilder& b = *c.b;
-  return {&b, b.while_loop({c.v}, [&](const std::vector<Value>& at) { return b.any((abs(V{&b, at[0]}) >= y).v); },
-                           [&](const std::vector<Value>& at) {
-                             const V now{&b, at[0]};
-                             return std::vector<Value>{select(abs(now) >= y, exact_mad(-trunc(now / y), y, now), now).v};
-                           })[0]};
+  return {&b, b.while_loop(
+                  {c.v}, [&](const std::vector<Value>& at) { return b.any((abs(V{&b, at[0]}) >= y).v); },
+                  [&](const std::vector<Value>& at) {
+                    const V now{&b, at[0]};
+                    return std::vector<Value>{select(abs(now) >= y, exact_mad(-trunc(now / y), y, now), now).v};
+                  })[0]};
 }
 
 V fmod_f64(V x, V y, bool whole_range) {

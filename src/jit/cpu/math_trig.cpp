@@ -79,9 +79,7 @@ V sine_or_cosine(const Angle& a, int shift) {
 
 enum class Which { sin, cos, tan };
 
-V finish(const Angle& a, Which which) {
-  return which == Which::tan ? tangent(a) : sine_or_cosine(a, which == Which::cos ? 1 : 0);
-}
+V finish(const Angle& a, Which which) { return which == Which::tan ? tangent(a) : sine_or_cosine(a, which == Which::cos ? 1 : 0); }
 
 // Rare, so out of line: the C library, lane by lane. Vector code for it was as long as all the rest of a kernel to compile.
 V large(V x, Which which) {
@@ -93,9 +91,9 @@ V large(V x, Which which) {
   const auto body = [&](const std::vector<Value>& args) {
     const Value in = b.stack_array(d, lanes), out = b.stack_array(d, lanes);
     b.store(in, args[0]);
-    b.for_range(b.index(0), b.index(lanes), 1, [&](Value i) {
-      b.store(b.offset(out, d, i), b.call_runtime(name.c_str(), d, {b.load(b.offset(in, d, i), d)}));
-    }, true);
+    b.for_range(
+        b.index(0), b.index(lanes), 1,
+        [&](Value i) { b.store(b.offset(out, d, i), b.call_runtime(name.c_str(), d, {b.load(b.offset(in, d, i), d)})); }, true);
     return b.load(out, d, lanes);
   };
   return {&b, b.call_helper(helper, d, lanes, {x.v}, body)};
@@ -108,8 +106,9 @@ V angle_function(V x, Which which) {
   V fast = finish(reduced(x), which);
   if (which != Which::cos) fast = select(abs(x) < (x.is_f64() ? 0x1p-27 : 0x1p-13), x, fast);
   // Chosen lane by lane: a value's bits must not depend on its neighbours.
-  return {&b, b.if_else(b.any(beyond.v), [&] { return std::vector<Value>{select(beyond, large(x, which), fast).v}; },
-                        [&] { return std::vector<Value>{fast.v}; })[0]};
+  return {&b, b.if_else(
+                  b.any(beyond.v), [&] { return std::vector<Value>{select(beyond, large(x, which), fast).v}; },
+                  [&] { return std::vector<Value>{fast.v}; })[0]};
 }
 
 }  // namespace trig_parts
@@ -194,9 +193,7 @@ V atan(V x) {
   const V top = select(far, -1.0, select(middle, a - 1.0, a));
   const V bottom = select(far, a, select(middle, a + 1.0, x.like(1.0)));
   const V t = top / bottom, rest = arc_parts::atan_rest(t);
-  const auto offset = [&](int k) {
-    return select(far, 0.5 * pi_part(x, k), select(middle, x.like(0.25 * pi_part(x, k)), 0.0));
-  };
+  const auto offset = [&](int k) { return select(far, 0.5 * pi_part(x, k), select(middle, x.like(0.25 * pi_part(x, k)), 0.0)); };
   return copysign(offset(0) + (t + (rest + offset(1))), x);
 }
 

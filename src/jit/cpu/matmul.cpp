@@ -73,8 +73,9 @@ class Direct : public Matmul {
       parallel_ranges(copies, grain_for(s_.n * s_.k), [&](std::int64_t from, std::int64_t to) {
         for (std::int64_t i = from; i < to; ++i)
           for (std::int64_t n = 0; n < s_.n; n += repacked_columns)
-            repack_->function<PackFunction>()(at_element(b, i * s_.b_batch + n * s_.b_column, s_.b_dtype), at_element(copy->data, i * s_.n * s_.k + n, s_.b_dtype), s_.b_column,
-                                              s_.b_row, s_.n, std::min<std::int64_t>(repacked_columns, s_.n - n), s_.k);
+            repack_->function<PackFunction>()(at_element(b, i * s_.b_batch + n * s_.b_column, s_.b_dtype),
+                                              at_element(copy->data, i * s_.n * s_.k + n, s_.b_dtype), s_.b_column, s_.b_row, s_.n,
+                                              std::min<std::int64_t>(repacked_columns, s_.n - n), s_.k);
       });
       b = copy->data;
     }
@@ -95,7 +96,8 @@ class Direct : public Matmul {
 
   std::string describe() const override {
     if (way_ == Way::registers) return "in registers, " + std::to_string(registers_.products) + " at a time";
-    return way_ == Way::dots ? "dots" : "direct " + std::to_string(shape_.rows) + "x" + std::to_string(shape_.columns()) + (repack_ ? ", b transposed" : "");
+    return way_ == Way::dots ? "dots"
+                             : "direct " + std::to_string(shape_.rows) + "x" + std::to_string(shape_.columns()) + (repack_ ? ", b transposed" : "");
   }
 
  private:

@@ -27,7 +27,8 @@ class DirectProduct {
     const std::int64_t even = (s_.m + count - 1) / count;
     const std::int64_t whole = s_.m / even;
     row_loop(a, b, c, b_.index(0), b_.index(whole * even), static_cast<int>(even), whole == 1);
-    if (const std::int64_t rest = s_.m - whole * even; rest > 0) columns(row_pointer(a, b_.index(whole * even)), b, c_pointer(c, b_.index(whole * even)), b_.index(whole * even), static_cast<int>(rest));
+    if (const std::int64_t rest = s_.m - whole * even; rest > 0)
+      columns(row_pointer(a, b_.index(whole * even)), b, c_pointer(c, b_.index(whole * even)), b_.index(whole * even), static_cast<int>(rest));
   }
 
   void some_rows(Value a, Value b, Value c, Value from, Value to) {
@@ -99,7 +100,8 @@ class DirectProduct {
         [&](int v, Value k) {
           if (v == 0)
             for (const Stream& x : streams) b_.fetch_ahead(b_.offset_bytes(x.next, b_.mul(k, b_.index(x.step))), x.write, false);
-          const Value at = b_.offset(b_.offset(b, s_.b_dtype, b_.mul(k, b_.index(s_.b_row))), s_.b_dtype, b_.index(static_cast<std::int64_t>(v) * lanes));
+          const Value at =
+              b_.offset(b_.offset(b, s_.b_dtype, b_.mul(k, b_.index(s_.b_row))), s_.b_dtype, b_.index(static_cast<std::int64_t>(v) * lanes));
           return partial && v == vectors - 1 ? b_.load_masked(at, s_.b_dtype, mask) : b_.load(at, s_.b_dtype, lanes);
         });
     for (int r = 0; r < rows; ++r)
@@ -163,7 +165,8 @@ void dot_tile(IrBuilder& b, const MatmulSpec& s, Value a, Value x, Value c, int 
   const auto multiply = [&](std::vector<Value> sums, Value k, int u, Value mask) {
     std::vector<Value> right(static_cast<std::size_t>(columns));
     for (int n = 0; n < columns; ++n)
-      right[static_cast<std::size_t>(n)] = b.convert(mask ? b.load_masked(b_at(n, k), s.b_dtype, mask) : b.load(b_at(n, k), s.b_dtype, lanes), s.accumulate);
+      right[static_cast<std::size_t>(n)] =
+          b.convert(mask ? b.load_masked(b_at(n, k), s.b_dtype, mask) : b.load(b_at(n, k), s.b_dtype, lanes), s.accumulate);
     for (int r = 0; r < rows; ++r) {
       const Value left = b.convert(mask ? b.load_masked(a_at(r, k), s.a_dtype, mask) : b.load(a_at(r, k), s.a_dtype, lanes), s.accumulate);
       for (int n = 0; n < columns; ++n) sums[cell(r, n, u)] = b.mul_add(left, right[static_cast<std::size_t>(n)], sums[cell(r, n, u)]);
@@ -171,13 +174,14 @@ void dot_tile(IrBuilder& b, const MatmulSpec& s, Value a, Value x, Value c, int 
     return sums;
   };
   if (whole > 0)
-    acc = b.loop(b.index(0), b.index(whole), step, acc,
-                 [&](Value k, const std::vector<Value>& carried) {
-                   std::vector<Value> sums = carried;
-                   for (int u = 0; u < streams; ++u) sums = multiply(std::move(sums), b.add(k, b.index(static_cast<std::int64_t>(u) * lanes)), u, {});
-                   return sums;
-                 },
-                 true);
+    acc = b.loop(
+        b.index(0), b.index(whole), step, acc,
+        [&](Value k, const std::vector<Value>& carried) {
+          std::vector<Value> sums = carried;
+          for (int u = 0; u < streams; ++u) sums = multiply(std::move(sums), b.add(k, b.index(static_cast<std::int64_t>(u) * lanes)), u, {});
+          return sums;
+        },
+        true);
   for (std::int64_t k = whole; k < s.k; k += lanes) {
     const std::int64_t left = s.k - k;
     acc = multiply(std::move(acc), b.index(k), 0, left < lanes ? b.tail_mask(lanes, b.index(left)) : Value{});
@@ -201,8 +205,12 @@ void emit_dots(IrBuilder& b, const std::string& name, const MatmulSpec& s, const
   const auto row_of_tiles = [&](Value a_row, Value b_start, Value c_row, int rows) {
     const std::int64_t whole = s.n / 4 * 4;
     if (whole > 0)
-      b.for_range(b.index(0), b.index(whole), 4,
-                  [&](Value n) { dot_tile(b, s, a_row, b.offset(b_start, s.b_dtype, b.mul(n, b.index(s.b_column))), b.offset(c_row, s.result, n), rows, 4, lanes); }, true);
+      b.for_range(
+          b.index(0), b.index(whole), 4,
+          [&](Value n) {
+            dot_tile(b, s, a_row, b.offset(b_start, s.b_dtype, b.mul(n, b.index(s.b_column))), b.offset(c_row, s.result, n), rows, 4, lanes);
+          },
+          true);
     if (const auto rest = static_cast<int>(s.n - whole); rest > 0)
       dot_tile(b, s, a_row, b.offset(b_start, s.b_dtype, b.index(whole * s.b_column)), b.offset(c_row, s.result, b.index(whole)), rows, rest, lanes);
   };

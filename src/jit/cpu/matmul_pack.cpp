@@ -39,12 +39,12 @@ class Packer {
   Packer(IrBuilder& b, const PackSpec& s) : b_(b), s_(s), lanes_(std::min(b.target().lanes(size_of(s.to)), most_lanes)) {}
 
   void emit(const std::string& name) {
-    b_.begin_function(name, {Param::ptr(), Param{.pointer = true, .noalias = true}, Param::of(i64), Param::of(i64), Param::of(i64), Param::of(i64), Param::of(i64)});
+    b_.begin_function(name, {Param::ptr(), Param{.pointer = true, .noalias = true}, Param::of(i64), Param::of(i64), Param::of(i64), Param::of(i64),
+                             Param::of(i64)});
     from_ = b_.arg(0), to_ = b_.arg(1), to_row_ = b_.arg(4), lines_ = b_.arg(5), depth_ = b_.arg(6);
     line_step_ = s_.lines_adjacent ? b_.index(1) : b_.arg(2);
     k_step_ = s_.k_adjacent ? b_.index(1) : b_.arg(3);
-    b_.if_else(
-        b_.compare(Compare::ge, lines_, b_.index(s_.lines)), [&] { return all(true); }, [&] { return all(false); });
+    b_.if_else(b_.compare(Compare::ge, lines_, b_.index(s_.lines)), [&] { return all(true); }, [&] { return all(false); });
     b_.end_function();
   }
 
@@ -68,9 +68,7 @@ class Packer {
     if (!full) return b_.tail_mask(lanes_, b_.sub(lines_, b_.index(line)));
     return count_from(line) == lanes_ ? Value{} : b_.tail_mask(lanes_, b_.index(count_from(line)));
   }
-  Value source(int line, Value k) {
-    return b_.offset(b_.offset(from_, s_.from, b_.mul(k, k_step_)), s_.from, b_.mul(line_step_, b_.index(line)));
-  }
+  Value source(int line, Value k) { return b_.offset(b_.offset(from_, s_.from, b_.mul(k, k_step_)), s_.from, b_.mul(line_step_, b_.index(line))); }
   void put(int line, Value k, Value x, bool full) {
     const Value at = b_.offset(b_.offset(to_, s_.to, b_.mul(k, to_row_)), s_.to, b_.index(line));
     const Value mask = s_.whole_vectors ? Value{} : mask_of(line, full);
@@ -90,7 +88,9 @@ class Packer {
     for (int i = 0; i < lanes_; ++i) {
       if (i >= count_from(line)) rows.push_back(b_.integer(s_.to, 0, lanes_));
       else if (full) rows.push_back(b_.convert(b_.load(source(line + i, k), s_.from, lanes_), s_.to));
-      else rows.push_back(b_.convert(b_.load_masked(source(line + i, k), s_.from, b_.splat(b_.compare(Compare::gt, lines_, b_.index(line + i)), lanes_)), s_.to));
+      else
+        rows.push_back(
+            b_.convert(b_.load_masked(source(line + i, k), s_.from, b_.splat(b_.compare(Compare::gt, lines_, b_.index(line + i)), lanes_)), s_.to));
     }
     rows = transposed(b_, std::move(rows));
     for (int i = 0; i < lanes_; ++i) put(line, b_.add(k, b_.index(i)), rows[static_cast<std::size_t>(i)], full);

@@ -75,7 +75,8 @@ class PackedMatmul : public Matmul {
     tile_ = tile(shape_.rows);
     rest_tile_ = rest ? tile(rest) : tile_;
     pack_a_ = pack_code({.from = s.a_dtype, .to = s.accumulate, .lines = shape_.rows, .lines_adjacent = s.a_row == 1, .k_adjacent = s.a_column == 1});
-    pack_b_ = pack_code({.from = s.b_dtype, .to = s.accumulate, .lines = shape_.columns(), .lines_adjacent = s.b_column == 1, .k_adjacent = s.b_row == 1});
+    pack_b_ =
+        pack_code({.from = s.b_dtype, .to = s.accumulate, .lines = shape_.columns(), .lines_adjacent = s.b_column == 1, .k_adjacent = s.b_row == 1});
   }
 
   void run(const void* a, const void* b, void* c, const RowsDone& done) const override {
@@ -130,14 +131,17 @@ class PackedMatmul : public Matmul {
     std::int64_t per_block = std::max<std::int64_t>(block_bytes / strip_bytes, 1);
     per_block = std::min(per_block, std::max<std::int64_t>(pieces(strips_, std::int64_t{threads} * 4), pieces(piece_work, strip_work)));
     // What works on finished rows should find them in the second-level cache.
-    if (done) per_block = std::min(per_block, std::max<std::int64_t>(block_bytes / (shape_.rows * s_.n * static_cast<std::int64_t>(size_of(s_.result))), 4));
+    if (done)
+      per_block = std::min(per_block, std::max<std::int64_t>(block_bytes / (shape_.rows * s_.n * static_cast<std::int64_t>(size_of(s_.result))), 4));
     per_block = even(strips_, per_block);
     const std::int64_t blocks = pieces(strips_, per_block);
     // Few rows: the columns are shared among the threads as well.
-    const std::int64_t groups_wanted = threads > 1 ? std::min(pieces(std::int64_t{threads} * 3, blocks), pieces(per_block * strip_work, piece_work)) : 1;
+    const std::int64_t groups_wanted =
+        threads > 1 ? std::min(pieces(std::int64_t{threads} * 3, blocks), pieces(per_block * strip_work, piece_work)) : 1;
     const std::int64_t per_group = even(panels_, std::max<std::int64_t>(pieces(panels_, groups_wanted), 1));
     const std::int64_t groups = pieces(panels_, per_group);
-    const std::int64_t workers = std::min<std::int64_t>(threads, std::max<std::int64_t>(pieces(s_.m * s_.n * (chunk + s_.work_after), 2 * piece_work), 1));
+    const std::int64_t workers =
+        std::min<std::int64_t>(threads, std::max<std::int64_t>(pieces(s_.m * s_.n * (chunk + s_.work_after), 2 * piece_work), 1));
 
     const BufferRef packed_b = allocate(static_cast<std::size_t>(panels_ * width * chunk * size_), "vt::matmul: packed operand");
     Job job(blocks, workers);
@@ -151,7 +155,8 @@ class PackedMatmul : public Matmul {
     job.done = &done;
     for (std::int64_t w = 0; w < workers; ++w) {
       job.packed_a.push_back(allocate(static_cast<std::size_t>(per_block * strip_bytes), "vt::matmul: packed operand"));
-      if (separate_sums()) job.sums.push_back(allocate(static_cast<std::size_t>(per_block * shape_.rows * per_group * width * size_), "vt::matmul: sums"));
+      if (separate_sums())
+        job.sums.push_back(allocate(static_cast<std::size_t>(per_block * shape_.rows * per_group * width * size_), "vt::matmul: sums"));
     }
     for (job.first = 0; job.first < s_.k; job.first = job.last) {
       job.last = std::min(s_.k, job.first + chunk);
@@ -195,8 +200,8 @@ class PackedMatmul : public Matmul {
     const std::int64_t width = shape_.columns(), n = panel * width;
     for (std::int64_t k = job.first; k < job.last; k += depth_) {
       const std::int64_t depth = std::min(depth_, job.last - k);
-      pack_b_->function<PackFunction>()(at(job.b, n * s_.b_column + k * s_.b_row, s_.b_dtype), panel_of(job, k, depth, panel), s_.b_column, s_.b_row, width,
-                                        std::min(width, s_.n - n), depth);
+      pack_b_->function<PackFunction>()(at(job.b, n * s_.b_column + k * s_.b_row, s_.b_dtype), panel_of(job, k, depth, panel), s_.b_column, s_.b_row,
+                                        width, std::min(width, s_.n - n), depth);
     }
   }
 
@@ -210,7 +215,8 @@ class PackedMatmul : public Matmul {
       const std::int64_t depth = std::min(depth_, job.last - k);
       const auto strip = [&](std::int64_t m) { return packed_a + (m - m0) / rows * padded * depth * size_; };
       for (std::int64_t m = m0; m < m1; m += rows)
-        pack_a_->function<PackFunction>()(at(job.a, m * s_.a_row + k * s_.a_column, s_.a_dtype), strip(m), s_.a_row, s_.a_column, padded, std::min(rows, m1 - m), depth);
+        pack_a_->function<PackFunction>()(at(job.a, m * s_.a_row + k * s_.a_column, s_.a_dtype), strip(m), s_.a_row, s_.a_column, padded,
+                                          std::min(rows, m1 - m), depth);
       const std::int64_t passes = (k > 0 ? add_earlier_pass : 0) | (k + depth == s_.k ? last_pass : 0);
       // The next panel comes from far away: each strip fetches a part of it.
       const std::int64_t soon_step = pieces(width * size_, pieces(m1 - m0, rows));
@@ -225,7 +231,7 @@ class PackedMatmul : public Matmul {
           }
           const auto& code = m1 - m >= rows ? tile_ : rest_tile_;
           code->function<TileFunction>()(depth, strip(m), panel_of(job, k, depth, p), c, s_.n, s_.n - p * width, sums, sums_row, passes,
-                                           panel_of(job, k, depth, p + 1) + (m - m0) / rows * soon_step * depth, soon_step);
+                                         panel_of(job, k, depth, p + 1) + (m - m0) / rows * soon_step * depth, soon_step);
         }
     }
   }

@@ -83,7 +83,8 @@ std::optional<RegisterPlan> plan_register_products(const MatmulSpec& s, const Ta
     const bool dense = (row == columns && column == 1) || (row == 1 && column == rows);
     return dense && (batch == 0 || batch == rows * columns);
   };
-  if (s.batch < 2 || !target.fma || !whole(s.a_batch, s.a_row, s.a_column, s.m, s.k) || !whole(s.b_batch, s.b_row, s.b_column, s.k, s.n)) return std::nullopt;
+  if (s.batch < 2 || !target.fma || !whole(s.a_batch, s.a_row, s.a_column, s.m, s.k) || !whole(s.b_batch, s.b_row, s.b_column, s.k, s.n))
+    return std::nullopt;
   const std::int64_t most = std::max({s.m * s.n, s.m * s.k, s.k * s.n});
   std::int64_t lanes = target.lanes(std::max<std::size_t>(size_of(s.accumulate), 4));
   if (most > lanes) lanes *= 2;  // two registers each

@@ -9,7 +9,8 @@ namespace matmul_tiles {
 
 constexpr int k_unroll = 4;
 
-std::vector<Value> one_step(IrBuilder& b, const TileShape& t, DType accumulate, const std::vector<Value>& acc, const LoadA& load_a, const LoadB& load_b, Value k) {
+std::vector<Value> one_step(IrBuilder& b, const TileShape& t, DType accumulate, const std::vector<Value>& acc, const LoadA& load_a,
+                            const LoadB& load_b, Value k) {
   std::vector<Value> next(acc.size());
   std::vector<Value> column(static_cast<std::size_t>(t.vectors));
   for (int v = 0; v < t.vectors; ++v) column[static_cast<std::size_t>(v)] = b.convert(load_b(v, k), accumulate);
@@ -24,7 +25,8 @@ std::vector<Value> one_step(IrBuilder& b, const TileShape& t, DType accumulate, 
 }
 
 // Σ over k in [0, depth) for a whole tile; `constant_depth` ≥ 0 when it is known.
-std::vector<Value> sum_tile(IrBuilder& b, const TileShape& t, DType accumulate, Value depth, std::int64_t constant_depth, const LoadA& load_a, const LoadB& load_b) {
+std::vector<Value> sum_tile(IrBuilder& b, const TileShape& t, DType accumulate, Value depth, std::int64_t constant_depth, const LoadA& load_a,
+                            const LoadB& load_b) {
   std::vector<Value> acc(static_cast<std::size_t>(t.rows * t.vectors), b.integer(accumulate, 0, t.lanes));
   if (constant_depth >= 0 && constant_depth * t.rows * t.vectors <= 256) {
     for (std::int64_t k = 0; k < constant_depth; ++k) acc = one_step(b, t, accumulate, acc, load_a, load_b, b.index(k));
@@ -32,20 +34,19 @@ std::vector<Value> sum_tile(IrBuilder& b, const TileShape& t, DType accumulate, 
   }
   // Long tiles fill the pipeline by themselves; short ones need several steps in flight per round.
   const int unroll = t.rows * t.vectors >= 24 ? 2 : k_unroll;
-  const Value whole = constant_depth >= 0 ? b.index(constant_depth / unroll * unroll)
-                                          : b.bit_and(depth, b.index(-static_cast<std::int64_t>(unroll)));
+  const Value whole = constant_depth >= 0 ? b.index(constant_depth / unroll * unroll) : b.bit_and(depth, b.index(-static_cast<std::int64_t>(unroll)));
   acc = b.loop(b.index(0), whole, unroll, acc, [&](Value k, const std::vector<Value>& carried) {
     std::vector<Value> sums = carried;
     for (int u = 0; u < unroll; ++u) sums = one_step(b, t, accumulate, sums, load_a, load_b, b.add(k, b.index(u)));
     return sums;
   });
   if (constant_depth >= 0) {
-    for (std::int64_t k = constant_depth / unroll * unroll; k < constant_depth; ++k) acc = one_step(b, t, accumulate, acc, load_a, load_b, b.index(k));
+    for (std::int64_t k = constant_depth / unroll * unroll; k < constant_depth; ++k)
+      acc = one_step(b, t, accumulate, acc, load_a, load_b, b.index(k));
     return acc;
   }
-  return b.loop(whole, depth, 1, acc, [&](Value k, const std::vector<Value>& carried) {
-    return one_step(b, t, accumulate, carried, load_a, load_b, k);
-  });
+  return b.loop(whole, depth, 1, acc,
+                [&](Value k, const std::vector<Value>& carried) { return one_step(b, t, accumulate, carried, load_a, load_b, k); });
 }
 
 }  // namespace matmul_tiles
@@ -58,7 +59,8 @@ TileShape best_tile(const Target& target, DType accumulate) {
 }
 
 void emit_packed_tile(IrBuilder& b, const std::string& name, DType sum, DType result, int rows, const TileShape& shape) {
-  b.begin_function(name, {Param::of(i64), Param::ptr(), Param::ptr(), Param::ptr(), Param::of(i64), Param::of(i64), Param::ptr(), Param::of(i64), Param::of(i64), Param::ptr(), Param::of(i64)});
+  b.begin_function(name, {Param::of(i64), Param::ptr(), Param::ptr(), Param::ptr(), Param::of(i64), Param::of(i64), Param::ptr(), Param::of(i64),
+                          Param::of(i64), Param::ptr(), Param::of(i64)});
   const Value depth = b.arg(0), a = b.arg(1), panel = b.arg(2), c = b.arg(3), c_row = b.arg(4), columns = b.arg(5), sums = b.arg(6),
               sums_row = b.arg(7), passes = b.arg(8), soon = b.arg(9), soon_step = b.arg(10);
   const auto at = [&](Value base, Value row_step, DType d, int r, int v) {
@@ -75,7 +77,8 @@ void emit_packed_tile(IrBuilder& b, const std::string& name, DType sum, DType re
       [&](int r, Value k) { return b.load(b.offset(b.offset(a, sum, b.mul(k, b.index(shape.padded_rows()))), sum, b.index(r)), sum); },
       [&](int v, Value k) {
         if (v == 0) b.fetch_ahead(b.offset_bytes(soon, b.mul(k, soon_step)), false, false);
-        return b.load(b.offset(b.offset(panel, sum, b.mul(k, b.index(shape.columns()))), sum, b.index(v * shape.lanes)), sum, shape.lanes, vector_bytes);
+        return b.load(b.offset(b.offset(panel, sum, b.mul(k, b.index(shape.columns()))), sum, b.index(v * shape.lanes)), sum, shape.lanes,
+                      vector_bytes);
       });
   const auto each = [&](bool whole, const std::function<void(int r, int v, Value mask, Value x)>& f) {
     for (int v = 0; v < shape.vectors; ++v) {
@@ -95,7 +98,15 @@ void emit_packed_tile(IrBuilder& b, const std::string& name, DType sum, DType re
   };
   const auto choose = [&](Value condition, const std::function<void(bool)>& f) {
     b.if_else(
-        condition, [&] { f(true); return std::vector<Value>{}; }, [&] { f(false); return std::vector<Value>{}; });
+        condition,
+        [&] {
+          f(true);
+          return std::vector<Value>{};
+        },
+        [&] {
+          f(false);
+          return std::vector<Value>{};
+        });
   };
   const auto bit = [&](std::int64_t which) { return b.compare(Compare::ne, b.bit_and(passes, b.index(which)), b.index(0)); };
   choose(b.compare(Compare::ge, columns, b.index(shape.columns())), [&](bool whole) {

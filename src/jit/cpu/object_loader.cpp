@@ -67,8 +67,7 @@ std::string LoadedObject::load(std::span<const char> object, const Resolver& res
   const Bytes file{object};
   Elf64_Ehdr header{};
   if (!file.read(0, header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64 ||
-      header.e_ident[EI_DATA] != ELFDATA2LSB || header.e_type != ET_REL || header.e_machine != EM_X86_64 ||
-      header.e_shentsize != sizeof(Elf64_Shdr))
+      header.e_ident[EI_DATA] != ELFDATA2LSB || header.e_type != ET_REL || header.e_machine != EM_X86_64 || header.e_shentsize != sizeof(Elf64_Shdr))
     return "it is no x86-64 object file";
   std::vector<Elf64_Shdr> sections(header.e_shnum);
   for (std::size_t i = 0; i < sections.size(); ++i)
@@ -181,8 +180,7 @@ std::string LoadedObject::load(std::span<const char> object, const Resolver& res
   }
 
   for (const Region& r : regions)
-    if (r.size > 0 && ::mprotect(memory_ + r.start, aligned(r.size, page), r.protection) != 0)
-      return "its memory cannot be made executable";
+    if (r.size > 0 && ::mprotect(memory_ + r.start, aligned(r.size, page), r.protection) != 0) return "its memory cannot be made executable";
   return {};
 }
 

@@ -14,9 +14,7 @@ inline std::size_t at(int axis) { return static_cast<std::size_t>(axis); }
 
 /// A strong rank-0 constant.
 inline Tensor scalar(DType dtype, double value) { return full_tensor(Scalar(value).converted(dtype), Aval(dtype, Shape{})); }
-inline Tensor filled(const Aval& aval, double value) {
-  return full_tensor(Scalar(value).converted(aval.dtype), Aval(aval.dtype, aval.shape));
-}
+inline Tensor filled(const Aval& aval, double value) { return full_tensor(Scalar(value).converted(aval.dtype), Aval(aval.dtype, aval.shape)); }
 inline Tensor zeros(const Aval& aval) { return filled(aval, 0); }
 inline Tensor zeros_like(const Tensor& t) { return zeros(aval_of(t)); }
 
@@ -28,9 +26,7 @@ inline Tensor choose(const Tensor& predicate, const Tensor& if_true, const Tenso
 inline Tensor convert_to(const Tensor& x, DType dtype) {
   return x.dtype() == dtype ? x : emit(Op::convert, make_params(ConvertParams{dtype}), {x}, {});
 }
-inline Tensor power(const Tensor& x, int exponent) {
-  return emit(Op::integer_pow, make_params(IntegerPowParams{exponent}), {x}, {});
-}
+inline Tensor power(const Tensor& x, int exponent) { return emit(Op::integer_pow, make_params(IntegerPowParams{exponent}), {x}, {}); }
 
 inline Tensor in_dim(const Tensor& x, const Shape& shape, const Axes& axes) {
   return emit(Op::broadcast_in_dim, make_params(BroadcastParams{shape, axes}), {x}, {});
@@ -45,13 +41,9 @@ inline Tensor permuted(const Tensor& x, const Axes& permutation) {
     if (permutation[i] != static_cast<int>(i)) return emit(Op::transpose, make_params(PermutationParams{permutation}), {x}, {});
   return x;
 }
-inline Tensor sum_over(const Tensor& x, const Axes& axes) {
-  return axes.empty() ? x : emit(Op::reduce_sum, make_params(AxesParams{axes}), {x}, {});
-}
+inline Tensor sum_over(const Tensor& x, const Axes& axes) { return axes.empty() ? x : emit(Op::reduce_sum, make_params(AxesParams{axes}), {x}, {}); }
 inline Tensor sum_all(const Tensor& x) { return sum_over(x, Axes::first(x.rank())); }
-inline Tensor cumulate(Op op, const Tensor& x, int axis, bool reverse) {
-  return emit(op, make_params(CumulativeParams{axis, reverse}), {x}, {});
-}
+inline Tensor cumulate(Op op, const Tensor& x, int axis, bool reverse) { return emit(op, make_params(CumulativeParams{axis, reverse}), {x}, {}); }
 inline Tensor padded(const Tensor& x, const Tensor& value, PadParams p) { return emit(Op::pad, make_params(std::move(p)), {x, value}, {}); }
 inline Tensor sliced(const Tensor& x, SliceParams p) { return emit(Op::slice, make_params(std::move(p)), {x}, {}); }
 /// Elements start, start + stride, … below limit of one axis.
@@ -83,9 +75,7 @@ inline Axes other_axes(int rank, const Axes& axes) {
   return others;
 }
 /// A reduced value put back over the axes it lost.
-inline Tensor unreduced(const Tensor& x, const Shape& shape, const Axes& reduced) {
-  return in_dim(x, shape, other_axes(shape.rank(), reduced));
-}
+inline Tensor unreduced(const Tensor& x, const Shape& shape, const Axes& reduced) { return in_dim(x, shape, other_axes(shape.rank(), reduced)); }
 
 /// Arithmetic on Tensors as formulas: `t * (1.0 - y * y)`. Numbers take the Tensor's dtype.
 struct Val {

@@ -25,8 +25,8 @@ enum class JvpShapes : std::uint8_t {
 };
 
 /// Emits the primal and the tangent equations of `graph` into the current scope. `primals`, `tangents`: one per Graph input.
-JvpResult jvp_graph(const GraphBody& graph, std::span<const Tensor> primals, std::span<const Tensor> tangents,
-                    JvpMode mode = JvpMode::forward, JvpShapes shapes = JvpShapes::recorded);
+JvpResult jvp_graph(const GraphBody& graph, std::span<const Tensor> primals, std::span<const Tensor> tangents, JvpMode mode = JvpMode::forward,
+                    JvpShapes shapes = JvpShapes::recorded);
 
 /// One equation with its operands, as a rule sees it. At least one tangent is defined.
 struct JvpCall {

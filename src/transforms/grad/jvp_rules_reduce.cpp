@@ -111,9 +111,7 @@ void reduce(const JvpCall& c, std::vector<Tensor>& results, std::vector<Tensor>&
     for (const Tensor& v : all) parts.push_back(v.defined() ? slice_axis(v, 0, start, limit, stride) : v);
     return parts;
   };
-  auto append = [&](const Tensor& head, const Tensor& tail) {
-    return emit(Op::concatenate, make_params(AxisParams{0}), {head, tail}, {});
-  };
+  auto append = [&](const Tensor& head, const Tensor& tail) { return emit(Op::concatenate, make_params(AxisParams{0}), {head, tail}, {}); };
   for (std::int64_t count = shape[0]; count > 1; count = (count + 1) / 2) {
     const std::int64_t even = count / 2 * 2;
     JvpResult r = combine(part(x, 0, even, 2), part(t, 0, even, 2), part(x, 1, even, 2), part(t, 1, even, 2));

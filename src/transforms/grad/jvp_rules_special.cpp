@@ -17,8 +17,8 @@ inline grad_build::Val trigamma_right(const grad_build::Val& x) {
     sum = sum + 1.0 / (shifted * shifted);
   }
   const Val r = 1.0 / (x + 8.0), r2 = r * r;
-  constexpr double bernoulli[] = {1.0 / 6,      -1.0 / 30, 1.0 / 42,          -1.0 / 30,      5.0 / 66,
-                                  -691.0 / 2730, 7.0 / 6,  -3617.0 / 510, 43867.0 / 798, -174611.0 / 330};
+  constexpr double bernoulli[] = {1.0 / 6,       -1.0 / 30, 1.0 / 42,      -1.0 / 30,     5.0 / 66,
+                                  -691.0 / 2730, 7.0 / 6,   -3617.0 / 510, 43867.0 / 798, -174611.0 / 330};
   Val series = bernoulli[9] * r2;
   for (int k = 8; k >= 0; --k) series = (series + bernoulli[k]) * r2;
   return sum + r * (1.0 + 0.5 * r + series);

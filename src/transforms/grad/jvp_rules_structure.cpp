@@ -24,8 +24,8 @@ inline Tensor checked(const char* what, const CustomRule& rule, const Tensor& go
   Tensor t = got;
   if (a.weak && a.shape.rank() == 0) t = grad_build::spread(grad_build::convert_to(t, wanted.dtype), wanted.shape);
   if (t.shape() != wanted.shape || t.dtype() != wanted.dtype)
-    fail(ErrorKind::shape,
-         rule.name + ": the " + what + " gives " + a.str() + " for result " + std::to_string(i) + ", which must be " + wanted.str(), where);
+    fail(ErrorKind::shape, rule.name + ": the " + what + " gives " + a.str() + " for result " + std::to_string(i) + ", which must be " + wanted.str(),
+         where);
   return t;
 }
 
@@ -35,7 +35,8 @@ inline void refuse_captured(const JvpCall& c) {
   for (std::size_t i = static_cast<std::size_t>(p.explicit_operands); i < c.t.size(); ++i)
     if (c.has(i))
       fail(ErrorKind::transform,
-           p.rule->name + ": the function captures " + aval_of(c.x[i]).str() + ", with respect to which it is being differentiated; pass it as an argument",
+           p.rule->name + ": the function captures " + aval_of(c.x[i]).str() +
+               ", with respect to which it is being differentiated; pass it as an argument",
            c.equation.where);
 }
 
@@ -220,9 +221,7 @@ inline std::vector<Tensor> push_checkpoint(const GraphBody& body, std::span<cons
   std::vector<Tensor> arguments(primals.begin(), primals.end());
   Holes::append_filled(arguments, tangents);
   return checkpointed(
-      [&](std::span<const Tensor> a) {
-        return jvp_graph(body, a.first(primals.size()), holes.restored(a.subspan(primals.size()))).tangents;
-      },
+      [&](std::span<const Tensor> a) { return jvp_graph(body, a.first(primals.size()), holes.restored(a.subspan(primals.size()))).tangents; },
       arguments, where);
 }
 

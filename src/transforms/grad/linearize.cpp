@@ -125,7 +125,9 @@ JvpFlat jvp_flat(const FlatFunction& f, const GradCall& call, std::span<const Te
   using namespace grad_entry;
   const std::vector<std::size_t> wanted = wanted_arguments(call, Integers::zero);
   if (tangents.size() != wanted.size())
-    fail(ErrorKind::tree, std::string(call.transform) + ": " + std::to_string(tangents.size()) + " tangents for " + std::to_string(wanted.size()) + " arguments", call.where);
+    fail(ErrorKind::tree,
+         std::string(call.transform) + ": " + std::to_string(tangents.size()) + " tangents for " + std::to_string(wanted.size()) + " arguments",
+         call.where);
   std::vector<Tensor> given(call.arguments.size());
   for (std::size_t k = 0; k < wanted.size(); ++k) {
     const Aval& a = aval_of(call.arguments[wanted[k]]);
@@ -164,7 +166,9 @@ std::vector<Tensor> LinearMap::push(std::span<const Tensor> tangents, Where wher
   using namespace grad_entry;
   const State& s = *state_;
   if (tangents.size() != s.part.wanted.size())
-    fail(ErrorKind::tree, std::string(s.transform) + ": " + std::to_string(tangents.size()) + " tangents for " + std::to_string(s.part.wanted.size()) + " arguments", where);
+    fail(ErrorKind::tree,
+         std::string(s.transform) + ": " + std::to_string(tangents.size()) + " tangents for " + std::to_string(s.part.wanted.size()) + " arguments",
+         where);
   std::vector<Tensor> given;
   for (std::size_t i = 0; i < tangents.size(); ++i)
     given.push_back(is_float(s.part.wanted[i].dtype) ? like(tangents[i], s.part.wanted[i], s.transform, "tangent", s.arguments[i], where) : Tensor());
@@ -177,7 +181,9 @@ std::vector<Tensor> LinearMap::pull(std::span<const Tensor> cotangents, Where wh
   using namespace grad_entry;
   const State& s = *state_;
   if (cotangents.size() != s.outputs.size())
-    fail(ErrorKind::tree, std::string(s.transform) + ": " + std::to_string(cotangents.size()) + " cotangents for " + std::to_string(s.outputs.size()) + " results", where);
+    fail(ErrorKind::tree,
+         std::string(s.transform) + ": " + std::to_string(cotangents.size()) + " cotangents for " + std::to_string(s.outputs.size()) + " results",
+         where);
   std::vector<Tensor> given;
   for (std::size_t i = 0; i < cotangents.size(); ++i) {
     // Integers have no cotangent; whatever is passed for them is not looked at.
@@ -198,7 +204,8 @@ GradFlat value_and_grad_flat(const FlatFunction& f, const GradCall& call) {
     fail(ErrorKind::dtype, std::string(call.transform) + ": the function must return a float scalar, not " + value.str(), call.where);
   if (value.shape.rank() != 0)
     fail(ErrorKind::shape,
-         std::string(call.transform) + ": the function must return a scalar, not " + value.str() + "; reduce it (vt::sum, vt::mean), or use vt::jacobian",
+         std::string(call.transform) + ": the function must return a scalar, not " + value.str() +
+             "; reduce it (vt::sum, vt::mean), or use vt::jacobian",
          call.where);
   std::vector<Tensor> cotangents(part.outputs.size());
   cotangents[0] = grad_build::filled(Aval(value.dtype, Shape{}), 1);

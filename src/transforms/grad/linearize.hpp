@@ -14,10 +14,10 @@ namespace vt::detail {
 /// A Graph at a point. The derivative maps tangents of the wanted inputs to tangents of the outputs.
 struct LinearPart {
   std::vector<Tensor> outputs;
-  GraphBody graph;                 ///< inputs: the tangents, then the residuals. Only push_linear and pull_linear may run it.
+  GraphBody graph;  ///< inputs: the tangents, then the residuals. Only push_linear and pull_linear may run it.
   std::vector<Tensor> residuals;
-  std::vector<int> tangent_of;     ///< per output: which output of `graph`, −1 where the tangent is zero
-  std::vector<Aval> wanted;        ///< the wanted inputs
+  std::vector<int> tangent_of;  ///< per output: which output of `graph`, −1 where the tangent is zero
+  std::vector<Aval> wanted;     ///< the wanted inputs
 };
 
 /// Emits the primal equations into the current scope. `wanted`: one per Graph input; inputs beyond its end are not wanted.

@@ -56,9 +56,7 @@ inline void integer_pow(const TransposeCall& c) {
   c.cotangents[0] = c.ct();
 }
 inline void convert(const TransposeCall& c) { c.cotangents[0] = convert_to(c.ct(), c.operand(0).dtype); }
-inline void reduce_precision(const TransposeCall& c) {
-  c.cotangents[0] = emit(Op::reduce_precision, c.equation.params, {c.ct()}, {});
-}
+inline void reduce_precision(const TransposeCall& c) { c.cotangents[0] = emit(Op::reduce_precision, c.equation.params, {c.ct()}, {}); }
 
 // A call is transposed as if its equations stood here. Rules of custom functions do not apply: they speak of the function, and
 // what is transposed here is a derivative of which that function is a part.
@@ -235,8 +233,7 @@ struct Values {
 
 }  // namespace transpose_walk
 
-std::vector<Tensor> transpose_graph(const GraphBody& graph, std::size_t linear, std::span<const Tensor> rest,
-                                    std::span<const Tensor> cotangents) {
+std::vector<Tensor> transpose_graph(const GraphBody& graph, std::size_t linear, std::span<const Tensor> rest, std::span<const Tensor> cotangents) {
   using namespace transpose_walk;
   Values values(graph, linear, rest);
   SmallVec<Tensor, 4> operands;

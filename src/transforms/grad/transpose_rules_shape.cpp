@@ -97,8 +97,7 @@ void dynamic_update_slice(const TransposeCall& c) {
   }
   if (c.linear(1)) {
     operands.erase(operands.begin() + 1);
-    c.cotangents[1] =
-        emit(Op::dynamic_slice, make_params(ShapeParams{c.shape(1)}), std::span<const Tensor>(operands.data(), operands.size()), {});
+    c.cotangents[1] = emit(Op::dynamic_slice, make_params(ShapeParams{c.shape(1)}), std::span<const Tensor>(operands.data(), operands.size()), {});
   }
 }
 

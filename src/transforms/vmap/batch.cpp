@@ -17,7 +17,8 @@ std::vector<Batched> batch_graph(const GraphBody& graph, std::span<const Batched
   SmallVec<Batched, 4> operands;
   SmallVec<Tensor, 4> plain;
   for (const Equation& e : graph.equations) {
-    const bool any_mapped = std::any_of(e.inputs.begin(), e.inputs.end(), [&](Var v) { return values[static_cast<std::size_t>(v)].axis.has_value(); });
+    const bool any_mapped =
+        std::any_of(e.inputs.begin(), e.inputs.end(), [&](Var v) { return values[static_cast<std::size_t>(v)].axis.has_value(); });
     if (!any_mapped) {  // once for all lanes
       plain.clear();
       for (Var v : e.inputs) plain.push_back(values[static_cast<std::size_t>(v)].value);
@@ -27,7 +28,8 @@ std::vector<Batched> batch_graph(const GraphBody& graph, std::span<const Batched
     if (lanes == 0) {  // nothing to compute, whatever the op
       for (Var v : e.outputs) {
         const Aval& lane = graph.aval(v);
-        values[static_cast<std::size_t>(v)] = {full_tensor(Scalar(false).converted(lane.dtype), Aval(lane.dtype, lanes::inserted(lane.shape, 0, 0))), 0};
+        values[static_cast<std::size_t>(v)] = {full_tensor(Scalar(false).converted(lane.dtype), Aval(lane.dtype, lanes::inserted(lane.shape, 0, 0))),
+                                               0};
       }
       continue;
     }
@@ -78,7 +80,8 @@ BatchedList never_mapped(const BatchCall& c) {
 }
 
 BatchedList lane_loop(const BatchCall& c) {
-  warn_once("vt::vmap: " + describe(c.equation.op, c.equation.params) + " has no batch rule for these operands and runs once per lane" + at(c.where()));
+  warn_once("vt::vmap: " + describe(c.equation.op, c.equation.params) + " has no batch rule for these operands and runs once per lane" +
+            at(c.where()));
   std::vector<std::vector<Tensor>> per_result(c.equation.outputs.size());
   std::vector<Tensor> operands(c.operands.size());
   for (std::int64_t lane = 0; lane < c.lanes; ++lane) {

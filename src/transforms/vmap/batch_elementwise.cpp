@@ -45,9 +45,9 @@ BatchedList emit_at(const BatchCall& c, ParamsRef params) {
   SmallVec<Aval, 1> avals;
   avals.push_back(Aval(lane.dtype, shape));
   BatchedList results;
-  results.push_back({Tensor::adopt(place_node(c.equation.op, std::move(params), view, std::move(avals),
-                                              level_for(c.equation.op, view, c.where()), c.where())),
-                     axis});
+  results.push_back(
+      {Tensor::adopt(place_node(c.equation.op, std::move(params), view, std::move(avals), level_for(c.equation.op, view, c.where()), c.where())),
+       axis});
   return results;
 }
 

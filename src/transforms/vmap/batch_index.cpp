@@ -180,7 +180,8 @@ std::optional<Batched> gather_by_lane(const BatchCall& c) {
   Shape window = p.slice_sizes;
   window[static_cast<std::size_t>(axis)] = c.lanes;
   if (window != x.value.shape())
-    x.value = emit(Op::slice, make_params(SliceParams{Shape::filled(window.size(), 0), window, Shape::filled(window.size(), 1)}), {x.value}, c.where());
+    x.value =
+        emit(Op::slice, make_params(SliceParams{Shape::filled(window.size(), 0), window, Shape::filled(window.size(), 1)}), {x.value}, c.where());
   Shape kept;
   for (int a = 0; a < window.rank(); ++a) {
     if (a == axis) {

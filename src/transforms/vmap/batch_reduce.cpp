@@ -53,8 +53,9 @@ class RowReduction {
     const Tensor turned = emit(Op::transpose, make_params(PermutationParams{permutation}), {x}, c_.where());
     const Tensor elements = emit(Op::reshape, make_params(ShapeParams{lanes::inserted(kept_, kept_.rank(), reduced)}), {turned}, c_.where());
     const Batched& start = c_.operands[count_ + i];
-    const Tensor first = emit(Op::broadcast_in_dim, make_params(BroadcastParams{lanes::inserted(kept_, kept_.rank(), 1), start.axis ? Axes{0} : Axes{}}),
-                              {start.value}, c_.where());
+    const Tensor first =
+        emit(Op::broadcast_in_dim, make_params(BroadcastParams{lanes::inserted(kept_, kept_.rank(), 1), start.axis ? Axes{0} : Axes{}}),
+             {start.value}, c_.where());
     return emit(Op::concatenate, make_params(AxisParams{kept_.rank()}), {first, elements}, c_.where());
   }
 
@@ -76,7 +77,8 @@ class RowReduction {
     const std::vector<Batched> combined = batch_graph(body_, inputs, flat[0]);
     for (std::size_t i = 0; i < count_; ++i) {
       Tensor next = emit(Op::reshape, make_params(ShapeParams{shape}), {lanes::at_axis(combined[i], 0, flat[0], c_.where())}, c_.where());
-      if (length_ % 2) next = emit(Op::concatenate, make_params(AxisParams{kept_.rank()}), {next, part(rows_[i], length_ - 1, length_, 1)}, c_.where());
+      if (length_ % 2)
+        next = emit(Op::concatenate, make_params(AxisParams{kept_.rank()}), {next, part(rows_[i], length_ - 1, length_, 1)}, c_.where());
       rows_[i] = next;
     }
     length_ -= half;

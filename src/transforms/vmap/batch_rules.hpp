@@ -23,7 +23,9 @@ struct BatchCall {
   Spreads& spreads;
 
   template <class P>
-  const P& as() const { return equation.as<P>(); }
+  const P& as() const {
+    return equation.as<P>();
+  }
   Where where() const { return equation.where; }
   /// What one lane sees.
   const Aval& operand_aval(std::size_t i) const { return graph.aval(equation.inputs[i]); }

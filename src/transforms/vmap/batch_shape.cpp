@@ -88,7 +88,8 @@ BatchedList pad(const BatchCall& c) {
   const Aval& aval = c.operand_aval(0);
   const Tensor nothing = full_tensor(Scalar(false).converted(aval.dtype), Aval(aval.dtype, Shape{}));
   const Tensor elements = lanes::at_axis({padded(x, nothing), x.axis}, axis, c.lanes, c.where());
-  const Tensor inside = padded({full_tensor(Scalar(true), Aval(DType::bool_, aval.shape)), std::nullopt}, full_tensor(Scalar(false), Aval(DType::bool_, Shape{})));
+  const Tensor inside =
+      padded({full_tensor(Scalar(true), Aval(DType::bool_, aval.shape)), std::nullopt}, full_tensor(Scalar(false), Aval(DType::bool_, Shape{})));
   const Tensor value = emit(Op::broadcast_in_dim, make_params(BroadcastParams{elements.shape(), Axes{axis}}), {c.operands[1].value}, c.where());
   return shape_batch::one(emit(Op::select, {}, {lanes::spread(inside, c.lanes, axis, c.where()), elements, value}, c.where()), axis);
 }

@@ -68,8 +68,10 @@ Tensor cotangent_for(const Batched& cotangent, const MappedAxis& axis, std::int6
 // A derivative rule has run on the wrong number of values: the user's, or of the transform that calls it.
 void check_count(const CustomRule& rule, const char* part, std::size_t got, std::size_t wanted, Where where) {
   if (got == wanted) return;
-  fail(ErrorKind::tree, "vt::vmap: the " + std::string(part) + " rule of " + (rule.name.empty() ? "a custom function" : rule.name) + " gave " + std::to_string(got) +
-                            " values, not " + std::to_string(wanted), where);
+  fail(ErrorKind::tree,
+       "vt::vmap: the " + std::string(part) + " rule of " + (rule.name.empty() ? "a custom function" : rule.name) + " gave " + std::to_string(got) +
+           " values, not " + std::to_string(wanted),
+       where);
 }
 
 }  // namespace structure_batch
@@ -80,7 +82,8 @@ BatchedList custom_jvp(const BatchCall& c) {
   using namespace structure_batch;
   BatchedBody body = batch_body(c, true);
   auto batched = std::make_shared<CustomRule>(*c.as<CallParams>().rule);
-  batched->jvp = [rule = c.as<CallParams>().rule, in_axes = explicit_axes(c), out_axes = body.axes, lanes = c.lanes, where = c.where()](std::span<const Tensor> arguments) {
+  batched->jvp = [rule = c.as<CallParams>().rule, in_axes = explicit_axes(c), out_axes = body.axes, lanes = c.lanes,
+                  where = c.where()](std::span<const Tensor> arguments) {
     // A tangent has its primal's lanes.
     std::vector<Batched> inputs;
     for (std::size_t i = 0; i < arguments.size(); ++i) inputs.push_back({arguments[i], in_axes[i % in_axes.size()]});
@@ -104,7 +107,8 @@ BatchedList custom_vjp(const BatchCall& c) {
   auto residuals = std::make_shared<Residuals>();
   auto batched = std::make_shared<CustomRule>(*c.as<CallParams>().rule);
   const auto rule = c.as<CallParams>().rule;
-  batched->forward = [rule, residuals, in_axes = explicit_axes(c), out_axes = body.axes, lanes = c.lanes, where = c.where()](std::span<const Tensor> primals) {
+  batched->forward = [rule, residuals, in_axes = explicit_axes(c), out_axes = body.axes, lanes = c.lanes,
+                      where = c.where()](std::span<const Tensor> primals) {
     std::vector<Batched> inputs;
     for (std::size_t i = 0; i < primals.size(); ++i) inputs.push_back({primals[i], in_axes[i]});
     std::vector<Tensor> results;
@@ -121,7 +125,8 @@ BatchedList custom_vjp(const BatchCall& c) {
     residuals->axes = std::move(axes);
     return results;
   };
-  batched->backward = [rule, residuals, in_axes = explicit_axes(c), out_axes = body.axes, lanes = c.lanes, where = c.where()](std::span<const Tensor> arguments) {
+  batched->backward = [rule, residuals, in_axes = explicit_axes(c), out_axes = body.axes, lanes = c.lanes,
+                       where = c.where()](std::span<const Tensor> arguments) {
     MappedAxes axes;
     {
       std::lock_guard lock(residuals->mutex);
@@ -161,8 +166,10 @@ BatchedList custom_vmap(const BatchCall& c) {
   }
   const std::size_t count = c.equation.outputs.size();
   if (values.size() != count || out_mapped.size() != count)
-    fail(ErrorKind::tree, "vt::vmap: " + name + " gave " + std::to_string(values.size()) + " results and " + std::to_string(out_mapped.size()) +
-                              " out_mapped flags; the function has " + std::to_string(count) + " results", c.where());
+    fail(ErrorKind::tree,
+         "vt::vmap: " + name + " gave " + std::to_string(values.size()) + " results and " + std::to_string(out_mapped.size()) +
+             " out_mapped flags; the function has " + std::to_string(count) + " results",
+         c.where());
   BatchedList results;
   for (std::size_t k = 0; k < count; ++k) {
     const Aval& lane = c.result_aval(k);
@@ -170,8 +177,10 @@ BatchedList custom_vmap(const BatchCall& c) {
     if (!values[k].defined()) fail(ErrorKind::tree, "vt::vmap: " + name + " gave an empty Tensor as result " + std::to_string(k), c.where());
     const Aval& got = aval_of(values[k]);
     if (got.dtype != wanted.dtype || got.shape != wanted.shape)
-      fail(ErrorKind::shape, "vt::vmap: " + name + " gave result " + std::to_string(k) + " as " + got.str() + "; " + std::to_string(c.lanes) + " lanes of the function's " +
-                                 lane.str() + (out_mapped[k] ? " are " : ", unmapped, are ") + wanted.str(), c.where());
+      fail(ErrorKind::shape,
+           "vt::vmap: " + name + " gave result " + std::to_string(k) + " as " + got.str() + "; " + std::to_string(c.lanes) +
+               " lanes of the function's " + lane.str() + (out_mapped[k] ? " are " : ", unmapped, are ") + wanted.str(),
+           c.where());
     results.push_back({values[k], out_mapped[k] ? MappedAxis(0) : std::nullopt});
   }
   return results;

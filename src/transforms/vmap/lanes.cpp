@@ -50,8 +50,7 @@ Tensor moved(const Tensor& x, int from, int to, Where where) {
 
 Tensor spread(const Tensor& x, std::int64_t lanes, int axis, Where where) {
   const Shape& shape = x.shape();
-  return emit(Op::broadcast_in_dim, make_params(BroadcastParams{inserted(shape, axis, lanes), shifted(Axes::first(shape.rank()), axis)}),
-              {x}, where);
+  return emit(Op::broadcast_in_dim, make_params(BroadcastParams{inserted(shape, axis, lanes), shifted(Axes::first(shape.rank()), axis)}), {x}, where);
 }
 
 Tensor at_axis(const Batched& x, int axis, std::int64_t lanes, Where where) {
@@ -148,8 +147,7 @@ std::optional<LaneIndex> find(const Tensor& x, int axis, std::int64_t lanes, int
       const int before = axis_before_reshape(in.shape(), n->avals[0].shape, axis);
       return before < 0 ? std::nullopt : find(in, before, lanes, depth + 1);
     }
-    case Op::transpose:
-      return find(in, std::get<PermutationParams>(n->params->base()).permutation[static_cast<std::size_t>(axis)], lanes, depth + 1);
+    case Op::transpose: return find(in, std::get<PermutationParams>(n->params->base()).permutation[static_cast<std::size_t>(axis)], lanes, depth + 1);
     case Op::add:
     case Op::sub:
     case Op::mul:

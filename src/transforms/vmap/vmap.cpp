@@ -13,7 +13,9 @@ namespace vt::detail {
 
 namespace vmap_entry {
 
-std::string argument_name(const VmapCall& call, std::size_t i) { return call.argument_name ? call.argument_name(i) : "argument leaf " + std::to_string(i); }
+std::string argument_name(const VmapCall& call, std::size_t i) {
+  return call.argument_name ? call.argument_name(i) : "argument leaf " + std::to_string(i);
+}
 std::string result_name(const VmapCall& call, std::size_t i) { return call.result_name ? call.result_name(i) : "result leaf " + std::to_string(i); }
 
 [[noreturn]] void refuse(const VmapCall& call, ErrorKind kind, const std::string& message) {
@@ -22,7 +24,8 @@ std::string result_name(const VmapCall& call, std::size_t i) { return call.resul
 
 std::vector<Batched> mapped_arguments(const VmapCall& call) {
   if (call.in_axes.size() != call.arguments.size())
-    refuse(call, ErrorKind::tree, "in_axes has " + std::to_string(call.in_axes.size()) + " entries for " + std::to_string(call.arguments.size()) + " argument leaves");
+    refuse(call, ErrorKind::tree,
+           "in_axes has " + std::to_string(call.in_axes.size()) + " entries for " + std::to_string(call.arguments.size()) + " argument leaves");
   std::vector<Batched> result;
   result.reserve(call.arguments.size());
   for (std::size_t i = 0; i < call.arguments.size(); ++i) {
@@ -32,9 +35,12 @@ std::vector<Batched> mapped_arguments(const VmapCall& call) {
     if (axis) {
       const int rank = x.rank();
       if (rank == 0)
-        refuse(call, ErrorKind::shape, "in_axes maps axis " + std::to_string(*axis) + " of " + argument_name(call, i) + ", a scalar " + aval_of(x).str() + "; give it vt::unmapped");
+        refuse(call, ErrorKind::shape,
+               "in_axes maps axis " + std::to_string(*axis) + " of " + argument_name(call, i) + ", a scalar " + aval_of(x).str() +
+                   "; give it vt::unmapped");
       if (*axis < -rank || *axis >= rank)
-        refuse(call, ErrorKind::shape, "in_axes maps axis " + std::to_string(*axis) + " of " + argument_name(call, i) + ", which is " + aval_of(x).str());
+        refuse(call, ErrorKind::shape,
+               "in_axes maps axis " + std::to_string(*axis) + " of " + argument_name(call, i) + ", which is " + aval_of(x).str());
       if (*axis < 0) *axis += rank;
     }
     result.push_back({x, axis});
@@ -59,8 +65,8 @@ std::int64_t lane_count(const VmapCall& call, const std::vector<Batched>& argume
     const char* separator = call.axis_size ? ", but " : ": ";
     for (std::size_t i = 0; i < arguments.size(); ++i) {
       if (!arguments[i].axis) continue;
-      message += separator + argument_name(call, i) + " has " + std::to_string(lanes_of(arguments[i])) + " (axis " + std::to_string(*arguments[i].axis) + " of " +
-                 aval_of(arguments[i].value).str() + ")";
+      message += separator + argument_name(call, i) + " has " + std::to_string(lanes_of(arguments[i])) + " (axis " +
+                 std::to_string(*arguments[i].axis) + " of " + aval_of(arguments[i].value).str() + ")";
       separator = ", ";
     }
     refuse(call, ErrorKind::shape, message);
@@ -76,8 +82,10 @@ Recorded record_function(const FlatFunction& f, const VmapCall& call, const std:
     std::string mapped;
     for (std::size_t i = 0; i < arguments.size(); ++i)
       if (arguments[i].axis)
-        mapped += (mapped.empty() ? "" : ", ") + argument_name(call, i) + " mapped at axis " + std::to_string(*arguments[i].axis) + " of " + aval_of(arguments[i].value).str();
-    throw Error(e.kind(), std::string(e.what()) + "; in one of " + std::to_string(lanes) + " lanes of " + call.transform + (mapped.empty() ? "" : ": " + mapped));
+        mapped += (mapped.empty() ? "" : ", ") + argument_name(call, i) + " mapped at axis " + std::to_string(*arguments[i].axis) + " of " +
+                  aval_of(arguments[i].value).str();
+    throw Error(e.kind(), std::string(e.what()) + "; in one of " + std::to_string(lanes) + " lanes of " + call.transform +
+                              (mapped.empty() ? "" : ": " + mapped));
   }
 }
 
@@ -92,14 +100,17 @@ std::vector<MappedAxis> result_axes(const VmapCall& call, const GraphBody& lane)
     const Aval& aval = lane.aval(lane.outputs[k]);
     const int rank = aval.shape.rank() + 1;
     if (*axes[k] < -rank || *axes[k] >= rank)
-      refuse(call, ErrorKind::shape, "out_axes puts the lanes at axis " + std::to_string(*axes[k]) + " of " + result_name(call, k) + ", which is " + aval.str() + " per lane");
+      refuse(
+          call, ErrorKind::shape,
+          "out_axes puts the lanes at axis " + std::to_string(*axes[k]) + " of " + result_name(call, k) + ", which is " + aval.str() + " per lane");
     if (*axes[k] < 0) *axes[k] += rank;
   }
   return axes;
 }
 
 [[noreturn]] void refuse_unmapped(const VmapCall& call, const GraphBody& lane, std::size_t k) {
-  refuse(call, ErrorKind::transform, result_name(call, k) + ", " + lane.aval(lane.outputs[k]).str() + " per lane, differs between lanes, so its out_axes cannot be vt::unmapped");
+  refuse(call, ErrorKind::transform,
+         result_name(call, k) + ", " + lane.aval(lane.outputs[k]).str() + " per lane, differs between lanes, so its out_axes cannot be vt::unmapped");
 }
 
 // Which results of the function depend on an input that differs between lanes: what does not is the same in every block.

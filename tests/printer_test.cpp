@@ -91,6 +91,8 @@ TEST(Printer, Parameters) {
   EXPECT_EQ(text(Op::argmax, ArgParams{1, i64}), "argmax[axis=1, dtype=i64]");
   EXPECT_EQ(text(Op::cumsum, CumulativeParams{0, false}), "cumsum[axis=0]");
   EXPECT_EQ(text(Op::cumsum, CumulativeParams{0, true}), "cumsum[axis=0, reverse]");
+  EXPECT_EQ(text(Op::sort, SortParams{1, 2, false, 0, 7}), "sort[axis=1, keys=2, places=0:7]");
+  EXPECT_EQ(text(Op::sort, SortParams{0, 1, true, 3, 5}), "sort[axis=0, keys=1, descending, places=3:5]");
   EXPECT_EQ(text(Op::reshape, ShapeParams{{2, 3}}), "reshape[shape=[2,3]]");
   EXPECT_EQ(text(Op::dynamic_slice, ShapeParams{{2, 3}}), "dynamic_slice[sizes=[2,3]]");
   EXPECT_EQ(text(Op::transpose, PermutationParams{{1, 0}}), "transpose[permutation=(1,0)]");

@@ -20,6 +20,35 @@ std::string of(Shape shape, Make make, DType d = f32) {
   return simple_ops(b, {make(b, x)});
 }
 
+// --- order -----------------------------------------------------------------------------------------------------------
+
+TEST(SimplifySort, OneElementAndUnreadOperands) {
+  const auto whole = [](int axis, int keys, std::int64_t n) { return make_params(SortParams{axis, keys, false, 0, n}); };
+  EXPECT_EQ(of({3, 1}, [&](Builder& b, Var x) { return b.add(Op::sort, whole(1, 1, 1), {x}); }), "");
+  Builder b;
+  const Var x = b.input(f32, {5}), y = b.input(i32, {5}), z = b.input(f64, {5});
+  const GraphBody s = simplified(b.returns({b.all(Op::sort, whole(0, 2, 5), {x, y, z, b.iota(i32, {5})})[3]}));
+  EXPECT_EQ(ops(s), "iota sort");
+  EXPECT_EQ(s.equations.back().inputs.size(), 3u);  // both keys and the iota
+}
+
+TEST(SimplifySort, SlicesBecomePlacesAndRows) {
+  const auto whole = make_params(SortParams{1, 1, false, 0, 6});
+  Builder b;
+  const Var x = b.input(f32, {4, 6});
+  const Var order = b.all(Op::sort, whole, {x, b.iota(i32, {4, 6}, 1)})[1];
+  const GraphBody s = simplified(b.returns({b.slice(order, {1, 2}, {4, 5}, {2, 1})}));
+  EXPECT_EQ(ops(s), "slice iota sort");
+  EXPECT_EQ(describe(s.equations.back().op, s.equations.back().params), "sort[axis=1, keys=1, places=2:5]");
+  EXPECT_EQ(of({6},
+               [](Builder& c, Var v) {  // not if all is wanted as well, or with gaps
+                 const Var y = c.with(Op::sort, SortParams{0, 1, false, 0, 6}, {v});
+                 return c.with(Op::concatenate, AxisParams{0}, {y, c.slice(y, {0}, {2}, {1})});
+               }),
+            "sort slice concatenate");
+  EXPECT_EQ(of({6}, [](Builder& c, Var v) { return c.slice(c.with(Op::sort, SortParams{0, 1, false, 0, 6}, {v}), {0}, {6}, {2}); }), "sort slice");
+}
+
 // --- views -----------------------------------------------------------------------------------------------------------
 
 TEST(SimplifyViews, Reshape) {

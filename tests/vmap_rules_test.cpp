@@ -238,13 +238,13 @@ TEST_P(FamilyTest, TwoMapsEqualTwoLoops) {
 using vt::detail::Family;
 
 std::string family_name(const ::testing::TestParamInfo<Family>& info) {
-  constexpr const char* names[] = {"leaf", "unary", "binary", "select", "reduce", "cumulative", "shape", "index", "contract", "structure"};
+  constexpr const char* names[] = {"leaf", "unary", "binary", "select", "reduce", "cumulative", "order", "shape", "index", "contract", "structure"};
   return names[static_cast<int>(info.param)];
 }
 
 INSTANTIATE_TEST_SUITE_P(All, FamilyTest,
-                         ::testing::Values(Family::unary, Family::binary, Family::select, Family::reduce, Family::cumulative, Family::shape,
-                                           Family::index, Family::contract, Family::structure),
+                         ::testing::Values(Family::unary, Family::binary, Family::select, Family::reduce, Family::cumulative, Family::order,
+                                           Family::shape, Family::index, Family::contract, Family::structure),
                          family_name);
 
 }  // namespace

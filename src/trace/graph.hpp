@@ -92,6 +92,16 @@ struct CumulativeParams {  ///< cumsum …
   bool reverse = false;
   bool operator==(const CumulativeParams&) const = default;
 };
+/// sort: the operands, all of one shape, are put in order along `axis` together: by the first `keys` of them, lexicographically.
+/// Equal elements keep their order. NaN comes after all numbers, every NaN is equal to every other, and −0 to +0; `descending` turns
+/// that order around (NaN first), but not the order of equals. The results are places start … limit − 1 of the order.
+struct SortParams {
+  int axis = 0;
+  int keys = 1;
+  bool descending = false;
+  std::int64_t start = 0, limit = 0;
+  bool operator==(const SortParams&) const = default;
+};
 struct ShapeParams {  ///< reshape; dynamic_slice (the sizes)
   Shape shape;
   bool operator==(const ShapeParams&) const = default;
@@ -162,8 +172,8 @@ struct CallParams {
 
 struct Params : RefCounted,
                 std::variant<NoParams, ConstantParams, FullParams, IotaParams, ConvertParams, PrecisionParams, IntegerPowParams, AxesParams,
-                             ArgParams, ReduceParams, CumulativeParams, ShapeParams, PermutationParams, BroadcastParams, AxisParams, PadParams,
-                             SliceParams, GatherParams, ScatterParams, DotParams, CallParams> {
+                             ArgParams, ReduceParams, CumulativeParams, SortParams, ShapeParams, PermutationParams, BroadcastParams, AxisParams,
+                             PadParams, SliceParams, GatherParams, ScatterParams, DotParams, CallParams> {
   using Variant = variant;
   using Variant::variant;
   const Variant& base() const { return *this; }

@@ -100,6 +100,7 @@ inline constexpr auto rules = rule_table<InterpretRule>({
     {Op::cummax, interp_cumulative::max},
     {Op::cummin, interp_cumulative::min},
     {Op::cumlogsumexp, interp_cumulative::logsumexp},
+    {Op::sort, interp_order::sort},
     {Op::reshape, interp_unary::same},
     {Op::transpose, interp_shape::transpose},
     {Op::broadcast_in_dim, interp_shape::broadcast_in_dim},

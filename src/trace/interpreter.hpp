@@ -125,6 +125,9 @@ void sum(Frame&), prod(Frame&), max(Frame&), min(Frame&), any(Frame&), all(Frame
 namespace interp_cumulative {
 void sum(Frame&), prod(Frame&), max(Frame&), min(Frame&), logsumexp(Frame&);
 }
+namespace interp_order {
+void sort(Frame&);
+}
 namespace interp_shape {
 void transpose(Frame&), broadcast_in_dim(Frame&), concatenate(Frame&), pad(Frame&), rev(Frame&);
 }

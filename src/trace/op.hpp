@@ -27,6 +27,8 @@ enum class Op : std::uint8_t {
   reduce_sum, reduce_prod, reduce_max, reduce_min, reduce_any, reduce_all, argmax, argmin, reduce,
   // scan along an axis
   cumsum, cumprod, cummax, cummin, cumlogsumexp,
+  // order along an axis
+  sort,
   // shape
   reshape, transpose, broadcast_in_dim, concatenate, pad, rev,
   // index
@@ -40,7 +42,7 @@ enum class Op : std::uint8_t {
 // clang-format on
 inline constexpr int op_count = static_cast<int>(Op::count_);
 
-enum class Family : std::uint8_t { leaf, unary, binary, select, reduce, cumulative, shape, index, contract, structure };
+enum class Family : std::uint8_t { leaf, unary, binary, select, reduce, cumulative, order, shape, index, contract, structure };
 
 /// In which operands an op is linear (its derivative is itself applied to the tangents).
 enum class Linearity : std::uint8_t {
@@ -185,6 +187,7 @@ consteval RuleTable<OpInfo> op_infos() {
   row(Op::cummax, "cummax", 1, cumulative);
   row(Op::cummin, "cummin", 1, cumulative);
   row(Op::cumlogsumexp, "cumlogsumexp", 1, cumulative);
+  row(Op::sort, "sort", -1, order);
   row(Op::reshape, "reshape", 1, shape, linear);
   row(Op::transpose, "transpose", 1, shape, linear);
   row(Op::broadcast_in_dim, "broadcast_in_dim", 1, shape, linear);

@@ -86,6 +86,7 @@ struct Hasher {
   void add(const ArgParams& p) { all(p.axis, p.dtype); }
   void add(const ReduceParams& p) { all(p.axes, p.body); }
   void add(const CumulativeParams& p) { all(p.axis, p.reverse); }
+  void add(const SortParams& p) { all(p.axis, p.keys, p.descending, p.start, p.limit); }
   void add(const ShapeParams& p) { all(p.shape); }
   void add(const PermutationParams& p) { all(p.permutation); }
   void add(const BroadcastParams& p) { all(p.shape, p.axes); }

@@ -85,6 +85,9 @@ struct ParamsText {
   std::string operator()(const ArgParams& p) const { return fmt::format("axis={}, dtype={}", p.axis, name_of(p.dtype)); }
   std::string operator()(const ReduceParams& p) const { return "axes=" + p.axes.str(); }
   std::string operator()(const CumulativeParams& p) const { return fmt::format("axis={}{}", p.axis, p.reverse ? ", reverse" : ""); }
+  std::string operator()(const SortParams& p) const {
+    return fmt::format("axis={}, keys={}{}, places={}:{}", p.axis, p.keys, p.descending ? ", descending" : "", p.start, p.limit);
+  }
   std::string operator()(const ShapeParams& p) const { return (op == Op::dynamic_slice ? "sizes=" : "shape=") + p.shape.str(); }
   std::string operator()(const PermutationParams& p) const { return "permutation=" + p.permutation.str(); }
   std::string operator()(const BroadcastParams& p) const { return fmt::format("shape={}, axes={}", p.shape.str(), p.axes.str()); }

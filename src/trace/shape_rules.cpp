@@ -370,6 +370,8 @@ inline constexpr auto table = rule_table<Row>({
     {Op::cummin, {cumulative, any_dtype}},
     {Op::cumlogsumexp, {cumulative, floats}},
 
+    {Op::sort, {sort, any_dtype}},
+
     {Op::reshape, {reshape, any_dtype}},
     {Op::transpose, {transpose, any_dtype}},
     {Op::broadcast_in_dim, {broadcast_in_dim, any_dtype}},

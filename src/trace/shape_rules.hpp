@@ -73,6 +73,7 @@ Avals gather(const Call&);
 Avals scatter(const Call&);
 Avals dot_general(const Call&);
 Avals reduce(const Call&);
+Avals sort(const Call&);
 Avals structure(const Call&);
 
 }  // namespace vt::detail::shape_rules

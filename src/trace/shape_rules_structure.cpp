@@ -1,4 +1,4 @@
-// Shape rules of dot_general and of the equations that own a sub-graph.
+// Shape rules of dot_general, of sort and of the equations that own a sub-graph.
 #include <string>
 
 #include <vt/fmt.hpp>
@@ -74,6 +74,26 @@ Avals reduce(const Call& c) {
                fmt::format("the function must map {} and {} to {}; it maps {} and {} to {}", scalar.str(), scalar.str(), scalar.str(),
                            body.aval(body.inputs[i]).str(), body.aval(body.inputs[n + i]).str(), body.aval(body.outputs[i]).str()));
     avals.emplace_back(x.dtype, left);
+  }
+  return avals;
+}
+
+Avals sort(const Call& c) {
+  const auto& p = c.as<SortParams>();
+  if (c.operands.empty()) c.refuse_shape("needs at least one operand");
+  const Shape& shape = c.operand(0).shape;
+  for (std::size_t i = 1; i < c.operands.size(); ++i)
+    if (c.operand(i).shape != shape) c.refuse_shape("operands differ in shape");
+  check_axis(c, p.axis, shape.rank(), "axis");
+  if (p.keys < 1 || static_cast<std::size_t>(p.keys) > c.operands.size())
+    c.refuse(ErrorKind::value, fmt::format("the number of keys must be between 1 and {}, not {}", c.operands.size(), p.keys));
+  const std::int64_t n = shape[static_cast<std::size_t>(p.axis)];
+  if (p.start < 0 || p.start > p.limit || p.limit > n)
+    c.refuse_shape(fmt::format("places {} to {} are no part of axis {} of size {}", p.start, p.limit, p.axis, n));
+  Avals avals;
+  for (const Aval* operand : c.operands) {
+    avals.push_back(*operand);
+    avals.back().shape[static_cast<std::size_t>(p.axis)] = p.limit - p.start;
   }
   return avals;
 }

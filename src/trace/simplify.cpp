@@ -152,6 +152,7 @@ Var Pass::simplified(const Candidate& c) {
       v = simplify_reduction(*this, c);
       if (v == none) v = fold_constants(*this, c);
       break;
+    case Family::order: break;  // see copied_sort
     case Family::contract:
       v = simplify_dot(*this, c);
       if (v == none) v = fold_constants(*this, c);
@@ -169,6 +170,14 @@ Var Pass::emit(Op op, ParamsRef params, std::span<const Var> inputs) {
   for (Var v : inputs) operands.push_back(&aval(v));
   const SmallVec<Aval, 1> avals = infer(op, params, {operands.data(), operands.size()}, where_);
   return simplified(Candidate{op, params, inputs, avals[0]});
+}
+
+SmallVec<Var, 1> Pass::emit_all(Op op, ParamsRef params, std::span<const Var> inputs) {
+  SmallVec<const Aval*, 4> operands, results;
+  for (Var v : inputs) operands.push_back(&aval(v));
+  const SmallVec<Aval, 1> avals = infer(op, params, {operands.data(), operands.size()}, where_);
+  for (const Aval& a : avals) results.push_back(&a);
+  return place_all(op, params, inputs, {results.data(), results.size()}).outputs;
 }
 
 Var Pass::full(const Scalar& value, const Aval& a) { return emit(Op::full, make_params(FullParams{value, a}), {}); }
@@ -197,6 +206,26 @@ GraphRef Pass::simplified_body(const GraphRef& body) {
   return done;
 }
 
+// One element is in order; and what is no key need not be carried along if nobody reads it.
+SmallVec<Var, 2> Pass::copied_sort(const GraphBody& g, const Equation& e, std::span<const Var> inputs, const std::vector<std::int32_t>& uses) {
+  const auto& p = e.as<SortParams>();
+  SmallVec<Var, 2> results(inputs.begin(), inputs.end());
+  if (g.aval(e.outputs[0]).shape == shape(inputs[0]) && p.limit <= 1) {
+    ++rewrites_;
+    return results;
+  }
+  SmallVec<Var, 4> carried;
+  const auto is_carried = [&](std::size_t i) { return i < static_cast<std::size_t>(p.keys) || uses[walk_details::at(e.outputs[i])] > 0; };
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (is_carried(i)) carried.push_back(inputs[i]);
+  if (carried.size() < inputs.size()) ++rewrites_;
+  const SmallVec<Var, 1> sorted = emit_all(Op::sort, e.params, {carried.data(), carried.size()});
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (is_carried(i)) results[i] = sorted[next++];
+  return results;
+}
+
 void Pass::copy_equation(const GraphBody& g, const Equation& e, std::vector<Var>& map, const std::vector<std::int32_t>& uses) {
   using walk_details::at;
   SmallVec<Var, 8> inputs;
@@ -207,6 +236,11 @@ void Pass::copy_equation(const GraphBody& g, const Equation& e, std::vector<Var>
     uses_[at(now)] += uses[at(old)];
   };
 
+  if (e.op == Op::sort) {
+    const SmallVec<Var, 2> sorted = copied_sort(g, e, view, uses);
+    for (std::size_t i = 0; i < e.outputs.size(); ++i) bind(e.outputs[i], sorted[i]);
+    return;
+  }
   if (family_of(e.op) != Family::structure && e.op != Op::reduce) {
     bind(e.outputs[0], simplified(Candidate{e.op, e.params, view, g.aval(e.outputs[0])}));
     return;

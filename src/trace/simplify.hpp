@@ -98,11 +98,15 @@ class Pass {
   /// May a rule move the equation that makes `v` elsewhere, because nothing else uses it?
   bool used_once(Var v) const { return uses_[static_cast<std::size_t>(v)] <= 1; }
 
+  bool unused(Var v) const { return uses_[static_cast<std::size_t>(v)] == 0; }
+
   /// Adds an equation (or finds a simpler value that equals it); the type follows from the shape rules.
   Var emit(Op, ParamsRef, std::span<const Var> inputs);
   Var emit(Op op, ParamsRef params, std::initializer_list<Var> inputs) {
     return emit(op, std::move(params), std::span<const Var>(inputs.begin(), inputs.size()));
   }
+  /// The same for ops with several results; these are placed as they are.
+  SmallVec<Var, 1> emit_all(Op, ParamsRef, std::span<const Var> inputs);
   Var emit(Op op, std::initializer_list<Var> inputs) { return emit(op, ParamsRef{}, inputs); }
   Var emit(Op op, std::span<const Var> inputs) { return emit(op, ParamsRef{}, inputs); }
 
@@ -117,6 +121,7 @@ class Pass {
  private:
   void walk(const GraphBody&, std::vector<Var>& map, bool outermost);
   void copy_equation(const GraphBody&, const Equation&, std::vector<Var>& map, const std::vector<std::int32_t>& uses);
+  SmallVec<Var, 2> copied_sort(const GraphBody&, const Equation&, std::span<const Var> inputs, const std::vector<std::int32_t>& uses);
   Var simplified(const Candidate&);
   Var place(const Candidate&);
   const Equation& place_all(Op, const ParamsRef&, std::span<const Var> inputs, std::span<const Aval* const> avals);

@@ -115,6 +115,27 @@ Var of_elementwise(Pass& p, const Candidate& c, const Equation& e) {
   return p.emit(e.op, e.params, inputs);
 }
 
+/// Rows are sorted independently, and some places of the order are found faster than all: if nobody reads the others.
+Var of_sort(Pass& p, const SliceParams& s, const Shape& result, Var x, const Equation& e) {
+  SortParams sort = e.as<SortParams>();
+  const std::size_t axis = axis_index(sort.axis);
+  if (!p.used_once(x) || s.stride[axis] != 1) return Pass::none;
+  std::size_t position = 0;
+  for (std::size_t i = 0; i < e.outputs.size(); ++i) {
+    if (e.outputs[i] == x) position = i;
+    else if (!p.unused(e.outputs[i])) return Pass::none;
+  }
+  const Shape& extents = p.shape(e.inputs[0]);
+  SliceParams rows = s;
+  rows.start[axis] = 0;
+  rows.limit[axis] = extents[axis];
+  SmallVec<Var, 4> inputs;
+  for (Var v : e.inputs) inputs.push_back(p.slice(v, rows.start, rows.limit, rows.stride));
+  sort.start += s.start[axis];
+  sort.limit = sort.start + result[axis];
+  return p.emit_all(Op::sort, make_params(sort), {inputs.data(), inputs.size()})[position];
+}
+
 Var slice(Pass& p, const Candidate& c) {
   const Var x = c.in();
   const Shape& result = c.aval.shape;
@@ -132,6 +153,7 @@ Var slice(Pass& p, const Candidate& c) {
     case Op::reshape: return of_reshape(p, s, result, *e);
     case Op::concatenate: return of_concatenate(p, s, result, *e);
     case Op::pad: return of_pad(p, s, result, *e);
+    case Op::sort: return of_sort(p, s, result, x, *e);
     case Op::iota: {
       const std::size_t axis = axis_index(e->as<IotaParams>().axis);
       if (s.start[axis] != 0 || s.stride[axis] != 1) return Pass::none;

@@ -101,6 +101,10 @@ std::optional<Range> by_equation(const Pass& p, Var v, const Equation& e, int de
       }
       return all;
     }
+    case Op::sort:
+      for (std::size_t i = 0; i < e.outputs.size(); ++i)
+        if (e.outputs[i] == v) return of(i);
+      return std::nullopt;
     case Op::convert: return is_float(p.dtype(e.inputs[0])) ? of_dtype(p.dtype(v)) : of(0);
     case Op::reshape:
     case Op::transpose:

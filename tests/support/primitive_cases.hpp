@@ -138,6 +138,23 @@ inline void add_reduce(std::vector<PrimitiveCase>& cases) {
   cases.push_back({Op::reduce, make_params(ReduceParams{Axes{0}, both}), {{vt::f32, {3, 2}}, {vt::f32, {3, 2}}, {vt::f32, {}}, {vt::f32, {}}}});
 }
 
+inline void add_order(std::vector<PrimitiveCase>& cases) {
+  const auto add = [&](int axis, int keys, bool descending, std::int64_t start, std::int64_t limit, const std::vector<OperandSpec>& operands) {
+    cases.push_back({Op::sort, make_params(SortParams{axis, keys, descending, start, limit}), operands});
+  };
+  // Few different values, so that equals keep their order or are told apart by the next key.
+  const auto few = [](DType d, const Shape& shape) { return OperandSpec{d, shape, -1, 1}; };
+  const Shape cube{2, 5, 3};
+  for (int axis : {0, 1, 2}) add(axis, 1, axis == 1, 0, cube[static_cast<std::size_t>(axis)], {{vt::f64, cube}});
+  for (DType d : {vt::bool_, vt::i8, vt::u16, vt::i32, vt::u64, vt::f16, vt::f32}) add(0, 1, d == vt::i32, 0, 7, {few(d, {7})});
+  add(0, 1, false, 0, 7, {few(vt::f32, {7}), {vt::i64, {7}}});
+  add(1, 1, true, 1, 3, {few(vt::f32, {2, 5}), {vt::f64, {2, 5}}});
+  add(1, 2, false, 0, 5, {few(vt::i32, {2, 5}), few(vt::f32, {2, 5}), {vt::u8, {2, 5}}});
+  add(0, 3, true, 0, 5, {few(vt::bool_, {5, 2}), few(vt::f32, {5, 2}), few(vt::f64, {5, 2})});
+  add(0, 1, false, 0, 0, {{vt::f32, {3, 2}}, {vt::i32, {3, 2}}});
+  add(1, 1, false, 0, 0, {{vt::f32, {3, 0}}});
+}
+
 inline void add_shape(std::vector<PrimitiveCase>& cases) {
   auto reshape = [&](const Shape& from, const Shape& to) { cases.push_back({Op::reshape, make_params(ShapeParams{to}), {{vt::f32, from}}}); };
   reshape({2, 6}, {2, 3, 2});
@@ -339,6 +356,7 @@ inline const std::vector<PrimitiveCase>& primitive_cases() {
     primitive_table::add_unary(all);
     primitive_table::add_binary(all);
     primitive_table::add_reduce(all);
+    primitive_table::add_order(all);
     primitive_table::add_shape(all);
     primitive_table::add_index(all);
     primitive_table::add_dot(all);

@@ -74,6 +74,17 @@ inline Axes other_axes(int rank, const Axes& axes) {
     if (!axes.contains(d)) others.push_back(d);
   return others;
 }
+/// x read along an axis at `places`, an integer Tensor of x's shape but for that axis.
+inline Tensor read_along(const Tensor& x, const Tensor& places, int axis) {
+  Shape vectors = places.shape();
+  vectors.push_back(1);
+  GatherParams g;
+  g.collapsed_slice_dims = Axes(axis);
+  g.start_index_map = Axes(axis);
+  g.operand_batching_dims = g.indices_batching_dims = other_axes(x.rank(), Axes(axis));
+  g.slice_sizes = Shape::filled(x.shape().size(), 1);
+  return emit(Op::gather, make_params(std::move(g)), {x, with_shape(places, vectors)}, {});
+}
 /// A reduced value put back over the axes it lost.
 inline Tensor unreduced(const Tensor& x, const Shape& shape, const Axes& reduced) { return in_dim(x, shape, other_axes(shape.rank(), reduced)); }
 

@@ -202,6 +202,8 @@ inline constexpr auto table = rule_table<JvpRule>({
     {Op::cummin, cum_extremum},
     {Op::cumlogsumexp, cumlogsumexp},
 
+    {Op::sort, sort},
+
     {Op::reshape, same_op},
     {Op::transpose, same_op},
     {Op::broadcast_in_dim, same_op},

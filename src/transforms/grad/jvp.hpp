@@ -82,6 +82,8 @@ Tensor with_zeros(const JvpCall&);
 Tensor scatter_mul(const JvpCall&);
 Tensor scatter_extremum(const JvpCall&);
 Tensor dot_general(const JvpCall&);
+// jvp_rules_order.cpp
+void sort(const JvpCall&, std::vector<Tensor>&, std::vector<Tensor>&);
 // jvp_rules_structure.cpp
 void inlined(const JvpCall&, std::vector<Tensor>&, std::vector<Tensor>&);
 void custom_jvp(const JvpCall&, std::vector<Tensor>&, std::vector<Tensor>&);

@@ -162,15 +162,7 @@ Tensor cum_extremum(const JvpCall& c) {
   const Tensor is_first = binary(Op::eq, place, scalar(index, p.reverse ? static_cast<double>(n - 1) : 0.0));
   const Tensor marked = choose(binary(Op::or_, is_first, is_new), place, scalar(index, p.reverse ? static_cast<double>(n) : -1.0));
   const Tensor source = cumulate(p.reverse ? Op::cummin : Op::cummax, marked, p.axis, p.reverse);
-
-  Shape index_shape = shape;
-  index_shape.push_back(1);
-  GatherParams g;
-  g.collapsed_slice_dims = Axes(p.axis);
-  g.start_index_map = Axes(p.axis);
-  g.operand_batching_dims = g.indices_batching_dims = other_axes(shape.rank(), Axes(p.axis));
-  g.slice_sizes = Shape::filled(shape.size(), 1);
-  return emit(Op::gather, make_params(std::move(g)), {c.t[0], with_shape(source, index_shape)}, {});
+  return read_along(c.t[0], source, p.axis);
 }
 
 // dy_i = e^{y_{i−1} − y_i} · dy_{i−1} + e^{x_i − y_i} · t_i: no factor exceeds 1.

@@ -179,6 +179,8 @@ inline constexpr auto table = rule_table<TransposeRule>({
     {Op::cummin, not_linear},
     {Op::cumlogsumexp, not_linear},
 
+    {Op::sort, not_linear},
+
     {Op::reshape, reshape},
     {Op::transpose, transpose},
     {Op::broadcast_in_dim, broadcast_in_dim},

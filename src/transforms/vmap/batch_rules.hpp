@@ -48,6 +48,7 @@ BatchedList reduce_axes(const BatchCall&);
 BatchedList arg_extreme(const BatchCall&);
 BatchedList reduce(const BatchCall&);
 BatchedList cumulative(const BatchCall&);
+BatchedList sort(const BatchCall&);
 BatchedList reshape(const BatchCall&);
 BatchedList transpose(const BatchCall&);
 BatchedList broadcast_in_dim(const BatchCall&);
@@ -95,6 +96,7 @@ consteval RuleTable<BatchRule> make() {
       {Op::cummax, cumulative},
       {Op::cummin, cumulative},
       {Op::cumlogsumexp, cumulative},
+      {Op::sort, sort},
       {Op::reshape, reshape},
       {Op::transpose, transpose},
       {Op::broadcast_in_dim, broadcast_in_dim},

@@ -1,6 +1,7 @@
 // What users include: the public headers, nothing else; with VT_IMPLEMENTATION defined (in one file of a program) also the sources.
 #pragma once
 
+#include <vt/control.hpp>
 #include <vt/custom.hpp>
 #include <vt/dlpack.hpp>
 #include <vt/dtype.hpp>

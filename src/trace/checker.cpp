@@ -44,7 +44,7 @@ class GraphChecker {
       if (!is_defined(v)) fault(i, fmt::format("{} is used before it is defined", name(v)));
       operands.push_back(&graph_.aval(v));
     }
-    if (const GraphBody* body = printer::body_of(e.params))
+    for (const GraphRef& body : bodies_of(e.params))
       GraphChecker(*body, after_, path_ + fmt::format(" in the body of equation {} ({})", i, name_of(e.op))).run();
 
     SmallVec<Aval, 1> results;

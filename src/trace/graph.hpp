@@ -170,10 +170,42 @@ struct CallParams {
   bool operator==(const CallParams&) const = default;
 };
 
+/// The lanes of an equation whose predicate vmap has mapped: each decides for itself, and what it does not take is never run for
+/// it. The sub-graphs stay those of one lane, so that derivatives, effects and termination do, too.
+struct Lanes {
+  std::int64_t count = -1;   ///< −1: no lanes, one predicate decides
+  SmallVec<bool, 8> mapped;  ///< per operand: it holds a value for each lane, along axis 0; others are shared
+  explicit operator bool() const { return count >= 0; }
+  bool operator==(const Lanes&) const = default;
+};
+/// cond: (index, x…) → the results of branch `index`, an i32 that is clamped, on x…. With lanes results hold them at axis 0.
+struct CondParams {
+  std::vector<GraphRef> branches;
+  Lanes lanes;
+  bool operator==(const CondParams&) const = default;
+};
+/// while: (carry…, rest…) → carry…; as long as condition(carry…, rest…) gives true, carry… = body(carry…, rest…). With lanes all
+/// carries hold them at axis 0.
+struct WhileParams {
+  GraphRef condition, body;
+  int carries = 0;
+  Lanes lanes;
+  std::int64_t checkpoints = 0;  ///< states that reverse mode keeps; 0: as many as fit in a budget of memory
+  bool operator==(const WhileParams&) const = default;
+};
+/// scan: (carry…, xs…, rest…) → (carry…, ys…): for each element along axis 0 of xs, (carry…, y…) = body(carry…, x…, rest…).
+struct ScanParams {
+  GraphRef body;
+  int carries = 0, sequences = 0;
+  std::int64_t length = 0;
+  bool reverse = false;  ///< from the last element to the first; ys lie as xs do
+  bool operator==(const ScanParams&) const = default;
+};
+
 struct Params : RefCounted,
                 std::variant<NoParams, ConstantParams, FullParams, IotaParams, ConvertParams, PrecisionParams, IntegerPowParams, AxesParams,
                              ArgParams, ReduceParams, CumulativeParams, SortParams, ShapeParams, PermutationParams, BroadcastParams, AxisParams,
-                             PadParams, SliceParams, GatherParams, ScatterParams, DotParams, CallParams> {
+                             PadParams, SliceParams, GatherParams, ScatterParams, DotParams, CallParams, CondParams, WhileParams, ScanParams> {
   using Variant = variant;
   using Variant::variant;
   const Variant& base() const { return *this; }
@@ -189,6 +221,10 @@ ParamsRef make_params(P p) {
 }
 bool equal(const ParamsRef& a, const ParamsRef& b);
 std::size_t hash_of(const ParamsRef&);
+/// The sub-graphs that an equation owns, mostly none.
+std::vector<GraphRef> bodies_of(const ParamsRef&);
+/// The same parameters with other sub-graphs, as many as bodies_of gives.
+ParamsRef with_bodies(const ParamsRef&, std::span<const GraphRef>);
 
 // --- equations -------------------------------------------------------------------------------------------------------
 

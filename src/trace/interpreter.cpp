@@ -122,6 +122,9 @@ inline constexpr auto rules = rule_table<InterpretRule>({
     {Op::custom_vjp, interp_structure::call},
     {Op::custom_vmap, interp_structure::call},
     {Op::checkpoint, interp_structure::call},
+    {Op::cond, interp_control::cond},
+    {Op::while_, interp_control::while_loop},
+    {Op::scan, interp_control::scan},
 });
 static_assert(RuleMissingFor<first_without_rule(rules)>::ok);
 

@@ -141,5 +141,8 @@ void dot_general(Frame&);
 namespace interp_structure {
 void call(Frame&);
 }
+namespace interp_control {
+void cond(Frame&), while_loop(Frame&), scan(Frame&);
+}
 
 }  // namespace vt::detail

@@ -36,7 +36,7 @@ enum class Op : std::uint8_t {
   // contract
   dot_general,
   // structure: equations that own a sub-graph
-  call, custom_jvp, custom_vjp, custom_vmap, checkpoint,
+  call, custom_jvp, custom_vjp, custom_vmap, checkpoint, cond, while_, scan,
   count_
 };
 // clang-format on
@@ -209,6 +209,9 @@ consteval RuleTable<OpInfo> op_infos() {
   row(Op::custom_vjp, "custom_vjp", -1, structure);
   row(Op::custom_vmap, "custom_vmap", -1, structure);
   row(Op::checkpoint, "checkpoint", -1, structure);
+  row(Op::cond, "cond", -1, structure);
+  row(Op::while_, "while", -1, structure);
+  row(Op::scan, "scan", -1, structure);
   return t;
 }
 inline constexpr auto op_table = op_infos();
@@ -217,6 +220,8 @@ static_assert(RuleMissingFor<first_without_rule(op_table)>::ok);
 constexpr std::string_view name_of(Op op) { return op_table[op].name; }
 constexpr Family family_of(Op op) { return op_table[op].family; }
 constexpr bool is_elementwise(Op op) { return family_of(op) == Family::unary || family_of(op) == Family::binary || family_of(op) == Family::select; }
+/// Equations that decide which of their sub-graphs run, and how often.
+constexpr bool is_control(Op op) { return op == Op::cond || op == Op::while_ || op == Op::scan; }
 constexpr bool is_comparison(Op op) { return op >= Op::eq && op <= Op::ge; }
 
 }  // namespace vt::detail

@@ -1,4 +1,5 @@
 // Equality, hashing and text of the IR's small values: Shape, Axes, Aval, Params; structural equality and hash of GraphBody.
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <ostream>
@@ -102,6 +103,14 @@ struct Hasher {
   }
   void add(const DotParams& p) { all(p.lhs_contract, p.rhs_contract, p.lhs_batch, p.rhs_batch, p.dtype); }
   void add(const CallParams& p) { all(p.body, p.rule, p.explicit_operands); }
+  void add(const Lanes& l) { all(l.count, l.mapped); }
+  void add(const CondParams& p) {
+    mix(p.branches.size());
+    for (const GraphRef& b : p.branches) add(b);
+    add(p.lanes);
+  }
+  void add(const WhileParams& p) { all(p.condition, p.body, p.carries, p.lanes, p.checkpoints); }
+  void add(const ScanParams& p) { all(p.body, p.carries, p.sequences, p.length, p.reverse); }
 
   template <class... Fields>
   void all(const Fields&... fields) {
@@ -122,15 +131,44 @@ bool equal(const ParamsRef& a, const ParamsRef& b) {
     return std::holds_alternative<NoParams>(present->base());
   }
   if (a->index() != b->index()) return false;
-  if (const auto* x = std::get_if<ReduceParams>(&a->base())) {
-    const auto& y = std::get<ReduceParams>(b->base());
-    return x->axes == y.axes && params_hash::same_body(x->body, y.body);
-  }
-  if (const auto* x = std::get_if<CallParams>(&a->base())) {
-    const auto& y = std::get<CallParams>(b->base());
-    return x->explicit_operands == y.explicit_operands && x->rule == y.rule && params_hash::same_body(x->body, y.body);
+  // Sub-graphs are compared by structure, and all else with them put aside.
+  const std::vector<GraphRef> x = bodies_of(a), y = bodies_of(b);
+  if (!x.empty() || !y.empty()) {
+    if (x.size() != y.size()) return false;
+    for (std::size_t i = 0; i < x.size(); ++i)
+      if (!params_hash::same_body(x[i], y[i])) return false;
+    if (!std::equal(x.begin(), x.end(), y.begin())) return with_bodies(b, x)->base() == a->base();
   }
   return a->base() == b->base();
+}
+
+std::vector<GraphRef> bodies_of(const ParamsRef& params) {
+  if (!params) return {};
+  if (const auto* p = std::get_if<CallParams>(&params->base())) return {p->body};
+  if (const auto* p = std::get_if<ReduceParams>(&params->base())) return {p->body};
+  if (const auto* p = std::get_if<CondParams>(&params->base())) return p->branches;
+  if (const auto* p = std::get_if<WhileParams>(&params->base())) return {p->condition, p->body};
+  if (const auto* p = std::get_if<ScanParams>(&params->base())) return {p->body};
+  return {};
+}
+
+ParamsRef with_bodies(const ParamsRef& params, std::span<const GraphRef> bodies) {
+  const auto changed = [&](const auto& p, auto change) {
+    auto copy = p;
+    change(copy);
+    return make_params(std::move(copy));
+  };
+  if (const auto* p = std::get_if<CallParams>(&params->base())) return changed(*p, [&](CallParams& c) { c.body = bodies[0]; });
+  if (const auto* p = std::get_if<ReduceParams>(&params->base())) return changed(*p, [&](ReduceParams& c) { c.body = bodies[0]; });
+  if (const auto* p = std::get_if<CondParams>(&params->base()))
+    return changed(*p, [&](CondParams& c) { c.branches.assign(bodies.begin(), bodies.end()); });
+  if (const auto* p = std::get_if<WhileParams>(&params->base()))
+    return changed(*p, [&](WhileParams& c) {
+      c.condition = bodies[0];
+      c.body = bodies[1];
+    });
+  if (const auto* p = std::get_if<ScanParams>(&params->base())) return changed(*p, [&](ScanParams& c) { c.body = bodies[0]; });
+  return params;
 }
 
 std::size_t hash_of(const ParamsRef& params) {

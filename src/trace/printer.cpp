@@ -70,6 +70,13 @@ inline std::string axes_fields(std::initializer_list<std::pair<const char*, cons
   return text;
 }
 
+inline std::string lanes_text(const Lanes& lanes) {
+  if (!lanes) return {};
+  std::string text = fmt::format("lanes={}, mapped=", lanes.count);
+  for (bool m : lanes.mapped) text += m ? '1' : '0';
+  return text;
+}
+
 struct ParamsText {
   Op op;
   std::string operator()(const NoParams&) const { return {}; }
@@ -127,14 +134,16 @@ struct ParamsText {
     return text;
   }
   std::string operator()(const CallParams& p) const { return p.rule && !p.rule->name.empty() ? "name=" + p.rule->name : std::string(); }
+  std::string operator()(const CondParams& p) const { return lanes_text(p.lanes); }
+  std::string operator()(const WhileParams& p) const {
+    std::string text = fmt::format("carries={}", p.carries);
+    if (p.checkpoints) text += fmt::format(", checkpoints={}", p.checkpoints);
+    return text + (p.lanes ? ", " : "") + lanes_text(p.lanes);
+  }
+  std::string operator()(const ScanParams& p) const {
+    return fmt::format("carries={}, sequences={}, length={}{}", p.carries, p.sequences, p.length, p.reverse ? ", reverse" : "");
+  }
 };
-
-const GraphBody* body_of(const ParamsRef& params) {
-  if (!params) return nullptr;
-  if (const auto* p = std::get_if<CallParams>(&params->base())) return p->body.get();
-  if (const auto* p = std::get_if<ReduceParams>(&params->base())) return p->body.get();
-  return nullptr;
-}
 
 // --- names -----------------------------------------------------------------------------------------------------------
 
@@ -188,7 +197,7 @@ inline void write_graph(const GraphBody& g, const std::string& indent, bool line
     out += indent + lead + equation_text(e, names);
     if (lines) out += line_text(e.where);
     out += '\n';
-    if (const GraphBody* body = body_of(e.params)) {
+    for (const GraphRef& body : bodies_of(e.params)) {
       write_graph(*body, indent + "        ", lines, out);
       out += '\n';
     }
@@ -231,15 +240,17 @@ class DotWriter {
       out_ += fmt::format("{}{} [shape=box, label={}, tooltip={}];\n", indent, id, quoted(describe(e.op, e.params)), quoted(tip));
       for (Var v : e.inputs) edge(g, names, maker[static_cast<std::size_t>(v)], id, v, indent);
       for (Var v : e.outputs) maker[static_cast<std::size_t>(v)] = id;
-      if (const GraphBody* body = body_of(e.params)) {
-        const std::string inner = fmt::format("{}eq{}_", prefix, i);
-        out_ += fmt::format("{}subgraph cluster_{} {{\n{}  label={};\n", indent, id, indent, quoted(name_of(e.op)));
-        write(*body, inner, indent + "  ");
+      const std::vector<GraphRef> bodies = bodies_of(e.params);
+      for (std::size_t k = 0; k < bodies.size(); ++k) {
+        const std::string part = bodies.size() > 1 ? fmt::format("_{}", k) : std::string();
+        const std::string inner = fmt::format("{}eq{}{}_", prefix, i, part);
+        out_ += fmt::format("{}subgraph cluster_{}{} {{\n{}  label={};\n", indent, id, part, indent, quoted(name_of(e.op)));
+        write(*bodies[k], inner, indent + "  ");
         out_ += indent + "}\n";
         // Ties the cluster to its equation, in case it has no operands of its own.
-        if (!body->inputs.empty()) {
-          const Names inner_names(*body);
-          out_ += fmt::format("{}{} -> {}in_{} [style=dotted, arrowhead=none];\n", indent, id, inner, inner_names(body->inputs[0]));
+        if (!bodies[k]->inputs.empty()) {
+          const Names inner_names(*bodies[k]);
+          out_ += fmt::format("{}{} -> {}in_{} [style=dotted, arrowhead=none];\n", indent, id, inner, inner_names(bodies[k]->inputs[0]));
         }
       }
     }

@@ -27,6 +27,5 @@ std::string equation_text(const Equation&, const Names&);
 /// "  # file.cpp:12", or nothing when the line is not known.
 std::string line_text(Where);
 /// The sub-graph an equation owns, or null.
-const GraphBody* body_of(const ParamsRef&);
 
 }  // namespace vt::detail::printer

@@ -1,6 +1,7 @@
 // Recording scopes: opening, closing into a Graph, replaying a Graph into the current scope.
 #include "scope.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <string>
 
@@ -176,6 +177,28 @@ Recorded record(const FlatFunction& f, std::span<const Aval> avals, const Record
   const std::vector<Tensor> outputs = f(arguments);
   arguments.clear();
   return scope.finish(outputs);
+}
+
+std::vector<Tensor> share_captures(std::span<Recorded* const> parts) {
+  std::vector<Tensor> all;
+  const auto find = [](const std::vector<Tensor>& in, const Tensor& t) {
+    return std::find_if(in.begin(), in.end(), [&](const Tensor& u) { return t.node() == u.node() && t.output() == u.output(); });
+  };
+  for (const Recorded* part : parts)
+    for (const Tensor& t : part->captured)
+      if (find(all, t) == all.end()) all.push_back(t);
+  for (Recorded* part : parts) {
+    GraphBody& g = part->graph;
+    const auto own = static_cast<std::ptrdiff_t>(g.inputs.size() - part->captured.size());
+    std::vector<Var> inputs(g.inputs.begin(), g.inputs.begin() + own);
+    for (const Tensor& t : all) {
+      const auto at = find(part->captured, t);
+      inputs.push_back(at == part->captured.end() ? g.fresh(aval_of(t)) : g.inputs[static_cast<std::size_t>(own + (at - part->captured.begin()))]);
+    }
+    g.inputs = std::move(inputs);
+    part->captured = all;
+  }
+  return all;
 }
 
 Node* repeated(const GraphBody& graph, const Equation& e, std::span<const Tensor> operands) {

@@ -52,6 +52,9 @@ class RecordingScope {
 /// Runs `f` once on tracers of `avals`.
 Recorded record(const FlatFunction& f, std::span<const Aval> avals, const RecordOptions&);
 
+/// Gives several recordings the same captured inputs, in one order, and returns what they capture.
+std::vector<Tensor> share_captures(std::span<Recorded* const> parts);
+
 /// Emits an equation of `graph` as it was recorded: its result types are known, nothing is inferred again.
 /// `give(v, Tensor)` gets the results.
 Node* repeated(const GraphBody& graph, const Equation&, std::span<const Tensor> operands);

@@ -394,6 +394,9 @@ inline constexpr auto table = rule_table<Row>({
     {Op::custom_vjp, {structure, any_dtype}},
     {Op::custom_vmap, {structure, any_dtype}},
     {Op::checkpoint, {structure, any_dtype}},
+    {Op::cond, {cond, any_dtype}},
+    {Op::while_, {while_loop, any_dtype}},
+    {Op::scan, {scan, any_dtype}},
 });
 static_assert(RuleMissingFor<first_without_rule(table)>::ok);
 

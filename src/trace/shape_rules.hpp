@@ -75,5 +75,8 @@ Avals dot_general(const Call&);
 Avals reduce(const Call&);
 Avals sort(const Call&);
 Avals structure(const Call&);
+Avals cond(const Call&);
+Avals while_loop(const Call&);
+Avals scan(const Call&);
 
 }  // namespace vt::detail::shape_rules

@@ -245,7 +245,7 @@ void Pass::copy_equation(const GraphBody& g, const Equation& e, std::vector<Var>
     bind(e.outputs[0], simplified(Candidate{e.op, e.params, view, g.aval(e.outputs[0])}));
     return;
   }
-  if (e.op == Op::call || (for_running() && family_of(e.op) == Family::structure && e.op != Op::checkpoint)) {
+  if (e.op == Op::call || (for_running() && family_of(e.op) == Family::structure && e.op != Op::checkpoint && !is_control(e.op))) {
     // A plain call is nothing but its body, and so are custom rules' ones once no transform will ask for them.
     const GraphBody& body = *e.as<CallParams>().body;
     std::vector<Var> inner(body.avals.size(), none);
@@ -256,13 +256,14 @@ void Pass::copy_equation(const GraphBody& g, const Equation& e, std::vector<Var>
     return;
   }
   ParamsRef params = e.params;
-  if (const auto* reduce = std::get_if<ReduceParams>(&params->base())) {
-    if (GraphRef body = simplified_body(reduce->body); body != reduce->body) params = make_params(ReduceParams{reduce->axes, std::move(body)});
-  } else {
-    const auto& call = e.as<CallParams>();
-    if (GraphRef body = simplified_body(call.body); body != call.body)
-      params = make_params(CallParams{std::move(body), call.rule, call.explicit_operands});
+  std::vector<GraphRef> bodies = bodies_of(params);
+  bool changed = false;
+  for (GraphRef& body : bodies) {
+    GraphRef simple = simplified_body(body);
+    changed = changed || simple != body;
+    body = std::move(simple);
   }
+  if (changed) params = with_bodies(params, bodies);
   SmallVec<const Aval*, 4> avals;
   for (Var v : e.outputs) avals.push_back(&g.aval(v));
   const Equation& placed = place_all(e.op, params, view, {avals.data(), avals.size()});

@@ -226,8 +226,13 @@ inline constexpr auto table = rule_table<JvpRule>({
     {Op::custom_vjp, custom_vjp},
     {Op::custom_vmap, inlined},
     {Op::checkpoint, checkpoint},
+    {Op::cond, control},
+    {Op::while_, control},
+    {Op::scan, control},
 });
 static_assert(RuleMissingFor<first_without_rule(table)>::ok);
+
+const JvpRule& rule_of(Op op) { return table[op]; }
 
 }  // namespace jvp_rules
 

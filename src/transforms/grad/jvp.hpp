@@ -89,6 +89,10 @@ void inlined(const JvpCall&, std::vector<Tensor>&, std::vector<Tensor>&);
 void custom_jvp(const JvpCall&, std::vector<Tensor>&, std::vector<Tensor>&);
 void custom_vjp(const JvpCall&, std::vector<Tensor>&, std::vector<Tensor>&);
 void checkpoint(const JvpCall&, std::vector<Tensor>&, std::vector<Tensor>&);
+// jvp_rules_control.cpp
+void control(const JvpCall&, std::vector<Tensor>&, std::vector<Tensor>&);
+
+const JvpRule& rule_of(Op);
 
 /// The gather that reads what a scatter with these parameters writes, and the reverse.
 GatherParams gather_of(const ScatterParams&, const Shape& operand, const Shape& updates);

@@ -203,6 +203,9 @@ inline constexpr auto table = rule_table<TransposeRule>({
     {Op::custom_vjp, inlined},
     {Op::custom_vmap, inlined},
     {Op::checkpoint, inlined},
+    {Op::cond, control},
+    {Op::while_, control},
+    {Op::scan, control},
 });
 static_assert(RuleMissingFor<first_without_rule(table)>::ok);
 

@@ -65,6 +65,9 @@ BatchedList call(const BatchCall&);
 BatchedList custom_jvp(const BatchCall&);
 BatchedList custom_vjp(const BatchCall&);
 BatchedList custom_vmap(const BatchCall&);
+BatchedList cond(const BatchCall&);
+BatchedList while_loop(const BatchCall&);
+BatchedList scan(const BatchCall&);
 /// The refusal: no rule for this op or these operands, so one equation per lane. vt::warnings() tells of it.
 BatchedList lane_loop(const BatchCall&);
 
@@ -118,6 +121,9 @@ consteval RuleTable<BatchRule> make() {
       {Op::custom_vjp, custom_vjp},
       {Op::custom_vmap, custom_vmap},
       {Op::checkpoint, call},
+      {Op::cond, cond},
+      {Op::while_, while_loop},
+      {Op::scan, scan},
   });
   // The element-wise families have one rule, whatever ops they grow.
   for (int i = 0; i < op_count; ++i) {

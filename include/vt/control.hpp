@@ -1,0 +1,295 @@
+// Control flow as equations: cond, switch_, while_loop, fori_loop, scan, map, associative_scan. Unlike C++ `if` and `while`, they
+// may depend on values that are not known when the function is traced, and under vmap each lane goes its own way.
+#pragma once
+
+#include <array>
+
+#include <vt/detail/tree_function.hpp>
+#include <vt/ops.hpp>
+
+namespace vt {
+
+struct WhileOptions {
+  /// States of the loop that reverse mode keeps, to start again from; 0: as many as fit in 16 MB, but 16 to 1024. A loop of more
+  /// rounds is run a second time, from one kept state to the next.
+  std::int64_t checkpoint = 0;
+};
+struct ScanOptions {
+  std::optional<std::int64_t> length = std::nullopt;  ///< needed only when there are no sequences
+  bool reverse = false;                               ///< from the last element to the first; results lie as the sequences do
+  std::int64_t unroll = 1;                            ///< elements per round of the loop
+};
+struct MapOptions {
+  std::int64_t batch_size = 0;  ///< elements at a time, vectorized by vmap; 0: one by one
+};
+struct AssociativeScanOptions {
+  int axis = 0;
+  bool reverse = false;
+};
+
+namespace detail {
+
+/// The tree type with numbers as Tensors: what is carried by a loop must be able to change.
+template <class T>
+struct Lifted {
+  using type = std::conditional_t<std::is_arithmetic_v<T>, Tensor, T>;
+};
+template <class... T>
+struct Lifted<std::tuple<T...>> {
+  using type = std::tuple<typename Lifted<T>::type...>;
+};
+template <class A, class B>
+struct Lifted<std::pair<A, B>> {
+  using type = std::pair<typename Lifted<A>::type, typename Lifted<B>::type>;
+};
+template <class T, std::size_t N>
+struct Lifted<std::array<T, N>> {
+  using type = std::array<typename Lifted<T>::type, N>;
+};
+template <class T, class A>
+struct Lifted<std::vector<T, A>> {
+  using type = std::vector<typename Lifted<T>::type>;
+};
+template <class T>
+using LiftedTree = typename Lifted<std::decay_t<T>>::type;
+
+template <class T>
+LiftedTree<T> lifted(const T& tree) {
+  using Result = LiftedTree<T>;
+  if constexpr (std::is_same_v<Result, T>) {
+    return tree;
+  } else if constexpr (std::is_arithmetic_v<T>) {
+    return Tensor(tree);
+  } else if constexpr (is_vector<T>) {
+    Result r;
+    for (const auto& child : tree) r.push_back(lifted(child));
+    return r;
+  } else {
+    return std::apply([](const auto&... child) { return Result{lifted(child)...}; }, tree);
+  }
+}
+
+/// f(carry, more…); a tuple or pair may be taken apart by f's parameters.
+template <class F, class Carry, class... More>
+decltype(auto) call_on_carry(F& f, const Carry& carry, const More&... more) {
+  if constexpr (std::is_invocable_v<F&, const Carry&, const More&...>) {
+    return f(carry, more...);
+  } else {
+    static_assert(is_product<Carry>, "vt: the function cannot be called with what the loop carries");
+    return std::apply([&](const auto&... part) -> decltype(auto) { return f(part..., more...); }, carry);
+  }
+}
+
+/// A tree with other leaves.
+template <class T>
+T with_leaves(T tree, std::span<const Tensor> leaves) {
+  const Tensor* next = leaves.data();
+  assign_leaves(tree, next);
+  return tree;
+}
+
+/// What a control-flow call says of itself in messages.
+struct ControlCall {
+  const char* name;
+  Where where;
+  LeafName carry_name = {}, result_name = {}, sequence_name = {};
+};
+template <class T>
+LeafName leaf_names(const char* what, const T& tree) {
+  return [what, &tree](std::size_t leaf) {
+    const std::string path = leaf_path(tree, leaf);
+    return path.empty() ? std::string(what) : what + (" " + path);
+  };
+}
+
+// On flat lists of Tensors; src/trace/ops_control.cpp and, for the last two, src/transforms/control.cpp.
+/// branches[index](operands…), the index clamped.
+std::vector<Tensor> switch_flat(const Tensor& index, std::span<const FlatFunction> branches, std::span<const Tensor> operands, const ControlCall&);
+std::vector<Tensor> cond_flat(const Tensor& predicate, const FlatFunction& on_true, const FlatFunction& on_false, std::span<const Tensor> operands,
+                              const ControlCall&);
+std::vector<Tensor> while_flat(const FlatFunction& condition, const FlatFunction& body, std::span<const Tensor> init, const WhileOptions&,
+                               const ControlCall&);
+/// body: (carry…, x…) → (carry…, y…). Gives the last carries, then the ys.
+std::vector<Tensor> scan_flat(const FlatFunction& body, std::span<const Tensor> init, std::span<const Tensor> xs, const ScanOptions&,
+                              const ControlCall&);
+/// body: (i, carry…) → carry….
+std::vector<Tensor> fori_flat(std::int64_t lower, std::int64_t upper, const FlatFunction& body, std::span<const Tensor> init, const ControlCall&);
+std::vector<Tensor> fori_flat(const Tensor& lower, const Tensor& upper, const FlatFunction& body, std::span<const Tensor> init, const WhileOptions&,
+                              const ControlCall&);
+std::vector<Tensor> map_flat(const FlatFunction& f, std::span<const Tensor> xs, const MapOptions&, const ControlCall&);
+std::vector<Tensor> associative_scan_flat(const FlatFunction& op, std::span<const Tensor> elements, const AssociativeScanOptions&,
+                                          const ControlCall&);
+
+/// A branch on flat leaves; the first one to run leaves the tree of its result in `result`.
+template <class Result, class F, class Operands>
+FlatFunction branch_function(F& f, const Operands& operands, std::optional<Result>& result) {
+  return [&f, &operands, &result](std::span<const Tensor> leaves) {
+    const Operands now = with_leaves(operands, leaves);
+    const auto out = lifted(std::apply(f, now));
+    if constexpr (std::is_same_v<std::decay_t<decltype(out)>, Result>) result.emplace(out);
+    return tree_leaves(out);
+  };
+}
+
+}  // namespace detail
+
+/// on_true(operands…) if `predicate`, else on_false(operands…): only one of them runs. Both are traced, and must give trees of
+/// Tensors of the same shapes and dtypes (weak numbers adopt the other's dtype); the result has the type of on_true's. What the
+/// functions capture is an operand too.
+/// Shapes: predicate bool[] (a number counts as true unless it is 0). Under vmap a predicate per lane sends each lane through its own
+/// branch, in values, errors and derivatives alike.
+/// Throws: Error if the predicate is no scalar or the results differ in structure, shape or dtype.
+/// Source: JAX `lax.cond`.
+template <class OnTrue, class OnFalse, class... A>
+auto cond(Operand predicate, OnTrue on_true, OnFalse on_false, const A&... operands) {
+  const auto own = detail::own(operands...);
+  using Result = detail::LiftedTree<detail::ResultOf<OnTrue, detail::Owned<A>...>>;
+  std::optional<Result> result;
+  const auto leaves = tree_leaves(own);
+  const detail::FlatFunction yes = detail::branch_function(on_true, own, result);
+  const detail::FlatFunction no = [&](std::span<const Tensor> given) {
+    const auto now = detail::with_leaves(own, given);
+    return tree_leaves(detail::lifted(std::apply(on_false, now)));
+  };
+  const detail::LeafName names = [&](std::size_t leaf) { return result ? detail::result_name(leaf, *result) : "result " + std::to_string(leaf); };
+  const auto out = detail::cond_flat(predicate.tensor, yes, no, leaves, {.name = "vt::cond", .where = predicate.where, .result_name = names});
+  return detail::with_leaves(std::move(*result), out);
+}
+
+/// The function number `index` of the tuple, applied to the operands; an index out of range is clamped. As cond otherwise.
+/// Shapes: index: any integer dtype, scalar.
+/// Source: JAX `lax.switch`.
+template <class... Branches, class... A>
+auto switch_(Operand index, std::tuple<Branches...> branches, const A&... operands) {
+  static_assert(sizeof...(Branches) > 0, "vt::switch_: no functions");
+  const auto own = detail::own(operands...);
+  using First = std::tuple_element_t<0, std::tuple<Branches...>>;
+  using Result = detail::LiftedTree<detail::ResultOf<First, detail::Owned<A>...>>;
+  std::optional<Result> result;
+  const auto leaves = tree_leaves(own);
+  std::vector<detail::FlatFunction> flat;
+  std::apply([&](auto&... f) { (flat.push_back(detail::branch_function(f, own, result)), ...); }, branches);
+  const detail::LeafName names = [&](std::size_t leaf) { return result ? detail::result_name(leaf, *result) : "result " + std::to_string(leaf); };
+  const auto out = detail::switch_flat(index.tensor, flat, leaves, {.name = "vt::switch_", .where = index.where, .result_name = names});
+  return detail::with_leaves(std::move(*result), out);
+}
+
+/// carry = init; while (condition(carry)) carry = body(carry). The carry keeps its structure, shapes and dtypes; numbers in `init`
+/// become Tensors, which adopt the dtype that the body gives them. Functions may take the parts of a tuple as parameters.
+/// Reverse-differentiable whatever the number of rounds: some states on the way are kept, see WhileOptions.
+/// Under vmap each lane stops by its own condition and keeps its value from then on.
+/// Shapes: condition(carry) → bool[].
+/// Throws: Error if the condition is no scalar, or the body changes the structure, a shape or a dtype.
+/// Source: JAX `lax.while_loop`, which has no reverse mode.
+template <class Condition, class Body, class T>
+auto while_loop(Condition condition, Body body, const T& init, WhileOptions options = {}, Where where = Where::here()) {
+  using Carry = detail::LiftedTree<T>;
+  const Carry carry = detail::lifted(init);
+  const detail::FlatFunction flat_condition = [&](std::span<const Tensor> leaves) {
+    const Carry now = detail::with_leaves(carry, leaves);
+    return std::vector<Tensor>{Tensor(detail::call_on_carry(condition, now))};
+  };
+  const detail::FlatFunction flat_body = [&](std::span<const Tensor> leaves) {
+    const Carry now = detail::with_leaves(carry, leaves);
+    return tree_leaves(detail::lifted(detail::call_on_carry(body, now)));
+  };
+  return detail::with_leaves(carry, detail::while_flat(flat_condition, flat_body, tree_leaves(carry), options,
+                                                       {.name = "vt::while_loop", .where = where, .carry_name = detail::leaf_names("carry", carry)}));
+}
+
+/// carry = init; for i = lower … upper − 1: carry = body(i, carry). Bounds that are C++ integers make a scan, others a while_loop.
+/// Shapes: i: scalar, i32 if the bounds fit (the bounds' own dtype if they are Tensors).
+/// Source: JAX `lax.fori_loop`.
+template <class Lower, class Upper, class Body, class T>
+auto fori_loop(const Lower& lower, const Upper& upper, Body body, const T& init, WhileOptions options = {}, Where where = Where::here()) {
+  using Carry = detail::LiftedTree<T>;
+  const Carry carry = detail::lifted(init);
+  const detail::FlatFunction flat = [&](std::span<const Tensor> leaves) {
+    const Carry now = detail::with_leaves(carry, leaves.subspan(1));
+    if constexpr (std::is_invocable_v<Body&, const Tensor&, const Carry&>) {
+      return tree_leaves(detail::lifted(body(leaves[0], now)));
+    } else {
+      return tree_leaves(detail::lifted(std::apply([&](const auto&... part) { return body(leaves[0], part...); }, now)));
+    }
+  };
+  const detail::ControlCall call{.name = "vt::fori_loop", .where = where, .carry_name = detail::leaf_names("carry", carry)};
+  if constexpr (std::is_integral_v<Lower> && std::is_integral_v<Upper>)
+    return detail::with_leaves(carry,
+                               detail::fori_flat(static_cast<std::int64_t>(lower), static_cast<std::int64_t>(upper), flat, tree_leaves(carry), call));
+  else return detail::with_leaves(carry, detail::fori_flat(Tensor(lower), Tensor(upper), flat, tree_leaves(carry), options, call));
+}
+
+/// For each element x along axis 0 of the sequences: (carry, y) = body(carry, x). → pair(last carry, ys stacked along axis 0).
+/// `xs` is a tree of Tensors of one length, or std::nullopt with options.length; body(carry) is then enough. A body without ys gives
+/// pair(carry, std::nullopt).
+/// Throws: Error if the sequences differ in length, or the body changes the carry's structure, a shape or a dtype.
+/// Source: JAX `lax.scan`.
+template <class Body, class T, class Xs>
+auto scan(Body body, const T& init, const Xs& xs, ScanOptions options = {}, Where where = Where::here()) {
+  using Carry = detail::LiftedTree<T>;
+  const Carry carry = detail::lifted(init);
+  const std::size_t carries = detail::count_leaves(carry);
+  const auto run = [&](std::span<const Tensor> leaves) {
+    const Carry now = detail::with_leaves(carry, leaves.first(carries));
+    if constexpr (std::is_same_v<Xs, std::nullopt_t>) {
+      if constexpr (std::is_invocable_v<Body&, const Carry&>) return body(now);
+      else return body(now, std::nullopt);
+    } else {
+      const Xs x = detail::with_leaves(xs, leaves.subspan(carries));
+      return body(now, x);
+    }
+  };
+  using Pair = decltype(run(std::span<const Tensor>{}));
+  static_assert(std::tuple_size_v<Pair> == 2, "vt::scan: the body must return pair(carry, y)");
+  using Ys = detail::LiftedTree<std::tuple_element_t<1, Pair>>;
+  std::optional<Ys> ys;
+  const detail::FlatFunction flat = [&](std::span<const Tensor> leaves) {
+    const Pair both = run(leaves);
+    std::vector<Tensor> out = tree_leaves(detail::lifted(std::get<0>(both)));
+    if (out.size() != carries)
+      detail::fail(ErrorKind::tree, "vt::scan: the body gives a carry of " + std::to_string(out.size()) + " Tensors, not " + std::to_string(carries),
+                   where);
+    ys.emplace(detail::lifted(std::get<1>(both)));
+    detail::append_leaves(*ys, out);
+    return out;
+  };
+  const std::vector<Tensor> out = detail::scan_flat(
+      flat, tree_leaves(carry), tree_leaves(xs), options,
+      {.name = "vt::scan", .where = where, .carry_name = detail::leaf_names("carry", carry), .sequence_name = detail::leaf_names("xs", xs)});
+  const std::span<const Tensor> all(out);
+  return std::pair<Carry, Ys>(detail::with_leaves(carry, all.first(carries)), detail::with_leaves(std::move(*ys), all.subspan(carries)));
+}
+
+/// f of each element along axis 0 of the tree `xs`, the results stacked: a loop, unlike vmap, which needs memory for all at once.
+/// Source: JAX `lax.map`.
+template <class F, class Xs>
+auto map(F f, const Xs& xs, MapOptions options = {}, Where where = Where::here()) {
+  std::optional<detail::LiftedTree<detail::ResultOf<F, Xs>>> result;
+  const detail::FlatFunction flat = [&](std::span<const Tensor> leaves) {
+    const Xs x = detail::with_leaves(xs, leaves);
+    result.emplace(detail::lifted(f(x)));
+    return tree_leaves(*result);
+  };
+  const auto out =
+      detail::map_flat(flat, tree_leaves(xs), options, {.name = "vt::map", .where = where, .sequence_name = detail::leaf_names("xs", xs)});
+  return detail::with_leaves(std::move(*result), out);
+}
+
+/// All prefixes of `elements` along an axis combined by `op`, an associative function of two elements: x₀, op(x₀, x₁), … in O(log n)
+/// vectorized steps. With `reverse`, from the end: …, op(xₙ, xₙ₋₁), xₙ.
+/// Throws: Error if the elements differ in length along the axis, or op does not give an element.
+/// Source: JAX `lax.associative_scan`, after Blelloch 1990, Prefix Sums and Their Applications; `op` is written for one element here.
+template <class F, class T>
+T associative_scan(F op, const T& elements, AssociativeScanOptions options = {}, Where where = Where::here()) {
+  const detail::FlatFunction flat = [&](std::span<const Tensor> leaves) {
+    const std::size_t n = leaves.size() / 2;
+    const T a = detail::with_leaves(elements, leaves.first(n)), b = detail::with_leaves(elements, leaves.subspan(n));
+    return tree_leaves(detail::lifted(op(a, b)));
+  };
+  const auto out =
+      detail::associative_scan_flat(flat, tree_leaves(elements), options,
+                                    {.name = "vt::associative_scan", .where = where, .sequence_name = detail::leaf_names("elements", elements)});
+  return detail::with_leaves(elements, out);
+}
+
+}  // namespace vt

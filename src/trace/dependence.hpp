@@ -1,0 +1,35 @@
+// Dependence: which results of a Graph depend on which of its inputs, through loops to their fixpoint.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "graph.hpp"
+
+namespace vt::detail {
+
+/// Answers for one kind of dependence; remembers them, so that asking at every level of nested loops stays linear.
+class Dependence {
+ public:
+  using Flags = std::vector<bool>;
+  /// Does a dependent operand make this result of the equation dependent? Null: always.
+  using Passes = bool (*)(const Equation&, const Aval& result);
+  explicit Dependence(Passes passes = nullptr) : passes_(passes) {}
+
+  /// One flag per output of `graph`, given one per input.
+  const Flags& outputs(const GraphBody& graph, const Flags& inputs);
+  /// The operands of a while or scan once the loop has spread what its carries depend on.
+  Flags loop_operands(const Equation&, Flags operands);
+  /// Does the condition of a while depend, given loop_operands?
+  bool condition(const WhileParams& p, const Flags& operands) { return outputs(*p.condition, operands)[0]; }
+
+ private:
+  Flags results(const GraphBody& graph, const Equation& e, const Flags& operands);
+
+  Passes passes_;
+  std::map<std::pair<const GraphBody*, Flags>, Flags> known_;
+};
+
+}  // namespace vt::detail

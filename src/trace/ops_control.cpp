@@ -1,0 +1,385 @@
+// Control flow on flat lists of Tensors: records the functions as sub-graphs, makes their types meet, and emits the equation.
+#include <vt/control.hpp>
+
+#include <algorithm>
+#include <limits>
+#include <string>
+
+#include <vt/fmt.hpp>
+
+#include "promote.hpp"
+#include "scope.hpp"
+
+namespace vt::detail {
+
+namespace control_ops {
+
+[[noreturn]] void refuse(ErrorKind kind, const ControlCall& call, const std::string& what) {
+  fail(kind, std::string(call.name) + ": " + what, user_line(call.where));
+}
+
+std::string leaf_name(const LeafName& name, std::size_t i, const char* kind) { return name ? name(i) : kind + (" " + std::to_string(i)); }
+std::string carry_name(const ControlCall& call, std::size_t i) { return leaf_name(call.carry_name, i, "carry"); }
+
+void need_all(const ControlCall& call, std::span<const Tensor> tensors, const LeafName& name, const char* kind) {
+  for (std::size_t i = 0; i < tensors.size(); ++i)
+    if (!tensors[i].defined()) refuse(ErrorKind::value, call, leaf_name(name, i, kind) + " is an empty Tensor");
+}
+
+std::vector<Aval> avals_of(std::span<const Tensor> tensors) {
+  std::vector<Aval> avals;
+  for (const Tensor& t : tensors) avals.push_back(aval_of(t));
+  return avals;
+}
+
+Recorded record_body(const FlatFunction& f, std::span<const Aval> avals, const ControlCall& call) {
+  return record(f, avals, {.kind = ScopeKind::branch, .transform = call.name});
+}
+
+/// Output `i` as another dtype, or no longer weak.
+void convert_output(GraphBody& g, std::size_t i, DType dtype, bool weak) {
+  Equation e;
+  e.op = Op::convert;
+  e.params = make_params(ConvertParams{dtype, weak});
+  e.inputs.push_back(g.outputs[i]);
+  e.outputs.push_back(g.fresh(Aval(dtype, g.aval(g.outputs[i]).shape, weak)));
+  g.outputs[i] = e.outputs[0];
+  g.equations.push_back(std::move(e));
+}
+
+GraphRef finished(Recorded&& part) { return std::make_shared<const GraphBody>(std::move(part.graph)); }
+
+std::vector<Tensor> emit_control(Op op, ParamsRef params, std::span<const Tensor> operands, const ControlCall& call) {
+  const SmallVec<Tensor, 1> out = emit_all(op, std::move(params), operands, user_line(call.where));
+  return {out.begin(), out.end()};
+}
+
+std::vector<Tensor> joined(std::initializer_list<std::span<const Tensor>> lists) {
+  std::vector<Tensor> all;
+  for (const auto& list : lists) all.insert(all.end(), list.begin(), list.end());
+  return all;
+}
+
+/// Results that differ only in that some are weak numbers meet in one dtype.
+void unify_results(std::span<Recorded> branches, const ControlCall& call) {
+  const std::size_t count = branches[0].graph.outputs.size();
+  for (const Recorded& b : branches)
+    if (b.graph.outputs.size() != count)
+      refuse(ErrorKind::tree, call, fmt::format("the functions give {} and {} Tensors; they must give the same tree", count, b.graph.outputs.size()));
+  for (std::size_t i = 0; i < count; ++i) {
+    const Aval first = branches[0].graph.aval(branches[0].graph.outputs[i]);
+    Aval common = first;
+    bool alike = true;
+    for (const Recorded& b : branches) {
+      const Aval& a = b.graph.aval(b.graph.outputs[i]);
+      if (a.shape != first.shape)
+        refuse(ErrorKind::shape, call,
+               fmt::format("the functions must give the same shapes: {} is {} in one and {} in another", leaf_name(call.result_name, i, "result"),
+                           first.str(), a.str()));
+      const Common met = common_dtype(common, a);
+      // Only weak numbers bend.
+      if (common.dtype != a.dtype && !common.weak && !a.weak)
+        refuse(ErrorKind::dtype, call,
+               fmt::format("the functions must give the same dtypes: {} is {} in one and {} in another", leaf_name(call.result_name, i, "result"),
+                           common.str(), a.str()));
+      alike = alike && a.dtype == first.dtype && a.weak == first.weak;
+      common.dtype = met.dtype;
+      common.weak = met.weak;
+    }
+    if (alike) continue;
+    for (Recorded& b : branches) {
+      const Aval& a = b.graph.aval(b.graph.outputs[i]);
+      if (!a.weak && a.dtype != common.dtype)
+        refuse(ErrorKind::dtype, call,
+               fmt::format("the functions must give the same dtypes: {} is {} in one and {} in another", leaf_name(call.result_name, i, "result"),
+                           a.str(), common.str()));
+      if (a.dtype != common.dtype || a.weak != common.weak) convert_output(b.graph, i, common.dtype, common.weak);
+    }
+  }
+}
+
+/// Records a loop's body until the carries that it gives are of the types that it takes: weak numbers among `init` adopt what
+/// they become. `more`: types of the inputs behind the carries. Converts `init`.
+Recorded record_loop(const FlatFunction& body, std::vector<Tensor>& init, std::span<const Aval> more, const ControlCall& call) {
+  const Where line = user_line(call.where);
+  // Each round makes one carry strong at least.
+  for (std::size_t round = 0;; ++round) {
+    std::vector<Aval> avals = avals_of(init);
+    avals.insert(avals.end(), more.begin(), more.end());
+    Recorded r = record_body(body, avals, call);
+    GraphBody& g = r.graph;
+    if (g.outputs.size() < init.size())
+      refuse(ErrorKind::tree, call, fmt::format("the body gives {} Tensors for a carry of {}", g.outputs.size(), init.size()));
+    bool again = false;
+    for (std::size_t i = 0; i < init.size(); ++i) {
+      const Aval before = avals[i], after = g.aval(g.outputs[i]);
+      if (before.shape != after.shape)
+        refuse(ErrorKind::shape, call,
+               fmt::format("the body must keep the carry's shapes, but makes {} of {}, which is {}", after.str(), carry_name(call, i), before.str()));
+      if (before.dtype == after.dtype && before.weak == after.weak) continue;
+      if (before.weak && round <= init.size()) {
+        const Common met = common_dtype(before, after);
+        if (met.dtype != before.dtype || met.weak != before.weak) {
+          init[i] = cast(init[i], met.dtype, met.weak, line);
+          again = true;
+          continue;
+        }
+      }
+      if (!after.weak || category(after.dtype) > category(before.dtype))
+        refuse(ErrorKind::dtype, call,
+               fmt::format("the body must keep the carry's dtypes, but makes {} of {}, which is {}; convert one of them with astype", after.str(),
+                           carry_name(call, i), before.str()));
+      convert_output(g, i, before.dtype, before.weak);
+    }
+    if (!again) return r;
+  }
+}
+
+Tensor scalar_of(DType dtype, std::int64_t value) { return full_tensor(Scalar(value).converted(dtype), Aval(dtype, Shape{})); }
+
+}  // namespace control_ops
+
+std::vector<Tensor> switch_flat(const Tensor& index, std::span<const FlatFunction> functions, std::span<const Tensor> operands,
+                                const ControlCall& call) {
+  using namespace control_ops;
+  const Where line = user_line(call.where);
+  if (!index.defined()) refuse(ErrorKind::value, call, "the index is an empty Tensor");
+  if (!is_int(index.dtype()) && !is_bool(index.dtype())) refuse(ErrorKind::dtype, call, "the index must be an integer, not " + aval_of(index).str());
+  if (index.rank() != 0)
+    refuse(ErrorKind::shape, call,
+           "the index must be a scalar, not " + aval_of(index).str() + "; write the function for one element and use vt::vmap");
+  need_all(call, operands, {}, "operand");
+  const DType dtype = index.dtype();
+  Tensor chosen = index;
+  if (is_int(dtype)) {  // clamped before it is narrowed
+    const auto last = static_cast<std::int64_t>(functions.size()) - 1;
+    chosen = emit(Op::min, {}, {chosen, scalar_of(dtype, last)}, line);
+    if (!is_unsigned(dtype)) chosen = emit(Op::max, {}, {chosen, scalar_of(dtype, 0)}, line);
+  }
+  if (dtype != DType::i32 || aval_of(chosen).weak) chosen = emit(Op::convert, make_params(ConvertParams{DType::i32}), {chosen}, line);
+
+  std::vector<Recorded> branches;
+  const std::vector<Aval> avals = avals_of(operands);
+  for (const FlatFunction& f : functions) branches.push_back(record_body(f, avals, call));
+  unify_results(branches, call);
+  if (branches[0].graph.outputs.empty()) return {};
+  std::vector<Recorded*> parts;
+  for (Recorded& b : branches) parts.push_back(&b);
+  const std::vector<Tensor> captured = share_captures(parts);
+  CondParams p;
+  for (Recorded& b : branches) p.branches.push_back(finished(std::move(b)));
+  return emit_control(Op::cond, make_params(std::move(p)), joined({{&chosen, 1}, operands, captured}), call);
+}
+
+std::vector<Tensor> cond_flat(const Tensor& predicate, const FlatFunction& on_true, const FlatFunction& on_false, std::span<const Tensor> operands,
+                              const ControlCall& call) {
+  using namespace control_ops;
+  if (!predicate.defined()) refuse(ErrorKind::value, call, "the predicate is an empty Tensor");
+  if (predicate.rank() != 0)
+    refuse(ErrorKind::shape, call,
+           "the predicate must be a scalar, not " + aval_of(predicate).str() +
+               "; write the function for one element and use vt::vmap, or choose element by element with vt::where");
+  const FlatFunction both[2] = {on_false, on_true};
+  return switch_flat(to_bool(predicate, user_line(call.where)), both, operands, call);
+}
+
+std::vector<Tensor> while_flat(const FlatFunction& condition, const FlatFunction& body, std::span<const Tensor> given, const WhileOptions& options,
+                               const ControlCall& call) {
+  using namespace control_ops;
+  if (options.checkpoint < 0) refuse(ErrorKind::value, call, fmt::format("checkpoint is {}; it is a number of states", options.checkpoint));
+  need_all(call, given, call.carry_name, "carry");
+  std::vector<Tensor> init(given.begin(), given.end());
+  Recorded step = record_loop(body, init, {}, call);
+  if (step.graph.outputs.size() != init.size())
+    refuse(ErrorKind::tree, call, fmt::format("the body gives {} Tensors for a carry of {}", step.graph.outputs.size(), init.size()));
+  const FlatFunction test = [&](std::span<const Tensor> carry) {
+    std::vector<Tensor> out = condition(carry);
+    if (out.size() != 1 || !out[0].defined() || out[0].rank() != 0)
+      refuse(ErrorKind::shape, call,
+             "the condition must give a bool scalar, not " + (out.size() == 1 && out[0].defined() ? aval_of(out[0]).str() : std::string("nothing")));
+    out[0] = to_bool(out[0], user_line(call.where));
+    return out;
+  };
+  Recorded check = record_body(test, avals_of(init), call);
+  if (init.empty()) return {};
+  Recorded* const parts[2] = {&check, &step};
+  const std::vector<Tensor> captured = share_captures(parts);
+  WhileParams p;
+  p.carries = static_cast<int>(init.size());
+  p.checkpoints = options.checkpoint;
+  p.condition = finished(std::move(check));
+  p.body = finished(std::move(step));
+  return emit_control(Op::while_, make_params(std::move(p)), joined({init, captured}), call);
+}
+
+namespace control_ops {
+
+/// The number of elements: of the sequences, or as given.
+std::int64_t scan_length(std::span<const Tensor> xs, const ScanOptions& options, const ControlCall& call) {
+  std::optional<std::int64_t> length = options.length;
+  if (length && *length < 0) refuse(ErrorKind::value, call, fmt::format("length is {}", *length));
+  for (std::size_t i = 0; i < xs.size(); ++i) {
+    const std::string name = leaf_name(call.sequence_name, i, "sequence");
+    if (xs[i].rank() == 0) refuse(ErrorKind::shape, call, fmt::format("{} is a scalar {}, and has no elements", name, aval_of(xs[i]).str()));
+    const std::int64_t n = xs[i].shape()[0];
+    if (!length) length = n;
+    if (n != *length)
+      refuse(ErrorKind::shape, call,
+             fmt::format("the sequences must have one length, but {} is {} where the length is {}", name, aval_of(xs[i]).str(), *length));
+  }
+  if (!length) refuse(ErrorKind::shape, call, "there are no sequences, so the length is not known; give it in the options");
+  return *length;
+}
+
+std::vector<Tensor> scan_elements(const FlatFunction& body, std::vector<Tensor>& init, std::span<const Tensor> xs, std::int64_t length, bool reverse,
+                                  const ControlCall& call) {
+  std::vector<Aval> elements;
+  for (const Tensor& x : xs) {
+    Aval a = aval_of(x);
+    a.shape.erase(a.shape.begin());
+    elements.push_back(std::move(a));
+  }
+  Recorded step = record_loop(body, init, elements, call);
+  if (step.graph.outputs.empty()) return {};
+  ScanParams p;
+  p.carries = static_cast<int>(init.size());
+  p.sequences = static_cast<int>(xs.size());
+  p.length = length;
+  p.reverse = reverse;
+  const std::vector<Tensor> captured = std::move(step.captured);
+  p.body = finished(std::move(step));
+  return emit_control(Op::scan, make_params(std::move(p)), joined({init, xs, captured}), call);
+}
+
+/// Elements first … first + count − 1 of every sequence; with `block` > 0 in rows of so many.
+std::vector<Tensor> part_of(std::span<const Tensor> xs, std::int64_t first, std::int64_t count, std::int64_t block, Where line) {
+  std::vector<Tensor> parts;
+  for (const Tensor& x : xs) {
+    Tensor part = sliced(x, 0, first, first + count, 1, line);
+    if (block) {
+      Shape shape{count / block, block};
+      shape.append(x.shape().begin() + 1, x.shape().end());
+      part = reshaped(part, shape, line);
+    }
+    parts.push_back(std::move(part));
+  }
+  return parts;
+}
+
+/// `unroll` elements per round, and what is left of them in a loop of its own.
+std::vector<Tensor> scan_unrolled(const FlatFunction& body, std::vector<Tensor>& init, std::span<const Tensor> xs, std::int64_t length,
+                                  const ScanOptions& options, const ControlCall& call) {
+  const Where line = user_line(call.where);
+  const std::int64_t block = options.unroll, whole = length / block * block;
+  const std::size_t carries = init.size();
+  const FlatFunction rounds = [&](std::span<const Tensor> leaves) {
+    std::vector<Tensor> carry(leaves.begin(), leaves.begin() + static_cast<std::ptrdiff_t>(carries));
+    std::vector<std::vector<Tensor>> ys;
+    for (std::int64_t k = 0; k < block; ++k) {
+      const std::int64_t at = options.reverse ? block - 1 - k : k;
+      std::vector<Tensor> arguments = carry;
+      for (const Tensor& x : leaves.subspan(carries)) {
+        Shape shape = x.shape();
+        shape.erase(shape.begin());
+        arguments.push_back(reshaped(sliced(x, 0, at, at + 1, 1, line), shape, line));
+      }
+      const std::vector<Tensor> out = body(arguments);
+      if (out.size() < carries) return out;  // record_loop tells of it
+      ys.resize(out.size() - carries);
+      for (std::size_t i = 0; i < out.size(); ++i) {
+        if (i < carries) carry[i] = out[i];
+        else ys[i - carries].push_back(out[i]);
+      }
+    }
+    for (std::vector<Tensor>& y : ys) {
+      if (options.reverse) std::reverse(y.begin(), y.end());
+      carry.push_back(stack(y, 0, line));
+    }
+    return carry;
+  };
+  const std::int64_t rest = length - whole;
+  std::vector<Tensor> tail;
+  const auto run_tail = [&] {
+    if (rest == 0) return;
+    tail = scan_elements(body, init, part_of(xs, whole, rest, 0, line), rest, options.reverse, call);
+    init.assign(tail.begin(), tail.begin() + static_cast<std::ptrdiff_t>(carries));
+  };
+  if (options.reverse) run_tail();
+  std::vector<Tensor> out = scan_elements(rounds, init, part_of(xs, 0, whole, block, line), whole / block, options.reverse, call);
+  init.assign(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(carries));
+  if (!options.reverse) run_tail();
+  for (std::size_t i = carries; i < out.size(); ++i) {
+    Shape shape{whole};
+    shape.append(out[i].shape().begin() + 2, out[i].shape().end());
+    out[i] = reshaped(out[i], shape, line);
+    if (rest) out[i] = concatenate({out[i], tail[i]}, 0, line);
+  }
+  std::copy(init.begin(), init.end(), out.begin());
+  return out;
+}
+
+}  // namespace control_ops
+
+std::vector<Tensor> scan_flat(const FlatFunction& body, std::span<const Tensor> given, std::span<const Tensor> xs, const ScanOptions& options,
+                              const ControlCall& call) {
+  using namespace control_ops;
+  need_all(call, given, call.carry_name, "carry");
+  need_all(call, xs, call.sequence_name, "sequence");
+  const std::int64_t length = scan_length(xs, options, call);
+  if (options.unroll < 1) refuse(ErrorKind::value, call, fmt::format("unroll is {}; it is a number of elements per round", options.unroll));
+  std::vector<Tensor> init(given.begin(), given.end());
+  if (options.unroll > 1 && length > options.unroll) return scan_unrolled(body, init, xs, length, options, call);
+  return scan_elements(body, init, xs, length, options.reverse, call);
+}
+
+std::vector<Tensor> fori_flat(std::int64_t lower, std::int64_t upper, const FlatFunction& body, std::span<const Tensor> given,
+                              const ControlCall& call) {
+  using namespace control_ops;
+  need_all(call, given, call.carry_name, "carry");
+  const auto fits = [](std::int64_t v) { return v >= std::numeric_limits<std::int32_t>::min() && v <= std::numeric_limits<std::int32_t>::max(); };
+  const DType dtype = fits(lower) && fits(upper) ? DType::i32 : DType::i64;
+  const Where line = user_line(call.where);
+  std::vector<Tensor> init{scalar_of(dtype, lower)};
+  init.insert(init.end(), given.begin(), given.end());
+  const FlatFunction step = [&](std::span<const Tensor> carry) {
+    std::vector<Tensor> next = body(carry);
+    next.insert(next.begin(), emit(Op::add, {}, {carry[0], scalar_of(dtype, 1)}, line));
+    return next;
+  };
+  ControlCall inner = call;
+  inner.carry_name = [&](std::size_t i) { return i == 0 ? std::string("the index") : carry_name(call, i - 1); };
+  std::vector<Tensor> out = scan_elements(step, init, {}, std::max<std::int64_t>(upper - lower, 0), false, inner);
+  if (out.size() != init.size())
+    refuse(ErrorKind::tree, call, fmt::format("the body gives {} Tensors for a carry of {}", out.size() - 1, given.size()));
+  out.erase(out.begin());
+  return out;
+}
+
+std::vector<Tensor> fori_flat(const Tensor& lower, const Tensor& upper, const FlatFunction& body, std::span<const Tensor> given,
+                              const WhileOptions& options, const ControlCall& call) {
+  using namespace control_ops;
+  const Where line = user_line(call.where);
+  for (const Tensor* bound : {&lower, &upper}) {
+    if (!bound->defined()) refuse(ErrorKind::value, call, "a bound is an empty Tensor");
+    if (!is_int(bound->dtype()) || bound->rank() != 0) refuse(ErrorKind::dtype, call, "bounds must be integer scalars, not " + aval_of(*bound).str());
+  }
+  const Common met = common_dtype(aval_of(lower), aval_of(upper));
+  if (is_float(met.dtype))
+    refuse(ErrorKind::dtype, call, "no integer dtype holds both bounds: " + aval_of(lower).str() + " · " + aval_of(upper).str());
+  const Tensor from = cast(lower, met.dtype, line), to = cast(upper, met.dtype, line);
+  std::vector<Tensor> init{from};
+  init.insert(init.end(), given.begin(), given.end());
+  ControlCall inner = call;
+  inner.carry_name = [&](std::size_t i) { return i == 0 ? std::string("the index") : carry_name(call, i - 1); };
+  std::vector<Tensor> out = while_flat([&](std::span<const Tensor> carry) { return std::vector<Tensor>{emit(Op::lt, {}, {carry[0], to}, line)}; },
+                                       [&](std::span<const Tensor> carry) {
+                                         std::vector<Tensor> next = body(carry);
+                                         next.insert(next.begin(), emit(Op::add, {}, {carry[0], scalar_of(met.dtype, 1)}, line));
+                                         return next;
+                                       },
+                                       init, options, inner);
+  out.erase(out.begin());
+  return out;
+}
+
+}  // namespace vt::detail

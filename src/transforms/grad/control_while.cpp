@@ -1,0 +1,263 @@
+// The derivative of while loops whose number of rounds is not known. Going forward, every s-th state is kept in a fixed number of
+// slots; when they are full, every other one is dropped and s doubles. Going backward, the rounds between two kept states are run
+// again into a second set of slots. So a loop of up to `slots` rounds runs once, one of up to slots² rounds twice, in memory for
+// 2·slots states, and all of it is while loops again: it can be differentiated and vectorized in its turn.
+#include <algorithm>
+#include <memory>
+
+#include <vt/control.hpp>
+
+#include "build.hpp"
+#include "control_linear.hpp"
+#include "linearize.hpp"
+
+namespace vt::detail::control_linear {
+
+namespace while_parts {
+
+using grad_build::binary;
+using grad_build::choose;
+using grad_build::Val;
+
+/// Runs `f` for each lane, or once where there are none. `lanes.mapped`: per operand.
+std::vector<Tensor> on_lanes(const Lanes& lanes, std::span<const Tensor> operands, const FlatFunction& f, Where where) {
+  if (!lanes) return f(operands);
+  std::vector<Aval> avals;
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    Aval a(operands[i].dtype(), operands[i].shape());
+    if (lanes.mapped[i]) a.shape.erase(a.shape.begin());
+    avals.push_back(std::move(a));
+  }
+  Recorded body = record(f, avals, {.kind = ScopeKind::branch, .transform = "vt::grad"});
+  std::vector<Tensor> all{grad_build::scalar(DType::i32, 0)};
+  all.insert(all.end(), operands.begin(), operands.end());
+  all.insert(all.end(), body.captured.begin(), body.captured.end());
+  CondParams p;  // a choice among one: every lane takes it
+  p.lanes.count = lanes.count;
+  p.lanes.mapped.push_back(false);
+  for (std::size_t i = 0; i < operands.size(); ++i) p.lanes.mapped.push_back(lanes.mapped[i]);
+  p.lanes.mapped.resize(all.size(), false);
+  if (body.graph.outputs.empty()) return {};
+  p.branches.push_back(shared(std::move(body.graph)));
+  return emitted(Op::cond, make_params(std::move(p)), all, where);
+}
+
+constexpr DType counter = DType::i64;
+Tensor number(std::int64_t n) { return grad_build::scalar(counter, static_cast<double>(n)); }
+Tensor less(const Tensor& a, const Tensor& b) { return binary(Op::lt, a, b); }
+
+/// Row `row` of an array of states.
+Tensor read(const Tensor& states, const Tensor& row) {
+  Shape size = states.shape(), element = size;
+  size[0] = 1;
+  element.erase(element.begin());
+  std::vector<Tensor> operands{states, row};
+  operands.resize(1 + states.shape().size(), number(0));
+  return grad_build::with_shape(emit(Op::dynamic_slice, make_params(ShapeParams{size}), operands, {}), element);
+}
+Tensor write(const Tensor& states, const Tensor& row, const Tensor& state) {
+  Shape size = states.shape();
+  size[0] = 1;
+  std::vector<Tensor> operands{states, grad_build::with_shape(state, size), row};
+  operands.resize(2 + states.shape().size(), number(0));
+  return emit(Op::dynamic_update_slice, {}, operands, {});
+}
+/// Memory for `slots` states, and one more for those that are not kept.
+std::vector<Tensor> empty_states(std::span<const Tensor> state, std::int64_t slots) {
+  std::vector<Tensor> all;
+  for (const Tensor& t : state) {
+    Shape shape{slots + 1};
+    shape.append(t.shape().begin(), t.shape().end());
+    all.push_back(grad_build::zeros(Aval(t.dtype(), shape)));
+  }
+  return all;
+}
+std::vector<Tensor> written(std::span<const Tensor> states, const Tensor& row, std::span<const Tensor> state) {
+  std::vector<Tensor> all;
+  for (std::size_t i = 0; i < states.size(); ++i) all.push_back(write(states[i], row, state[i]));
+  return all;
+}
+std::vector<Tensor> state_at(std::span<const Tensor> states, const Tensor& row) {
+  std::vector<Tensor> all;
+  for (const Tensor& t : states) all.push_back(read(t, row));
+  return all;
+}
+std::vector<Tensor> joined(std::initializer_list<std::span<const Tensor>> lists) {
+  std::vector<Tensor> all;
+  for (const auto& list : lists) all.insert(all.end(), list.begin(), list.end());
+  return all;
+}
+std::vector<Tensor> one(const Tensor& t) { return {t}; }
+
+/// The loop being differentiated, as one lane runs it.
+struct Loop {
+  Equation equation;
+  Flags operands;      ///< with a tangent
+  std::int64_t slots;  ///< even
+
+  const WhileParams& params() const { return equation.as<WhileParams>(); }
+  std::size_t carries() const { return static_cast<std::size_t>(params().carries); }
+  ControlCall call() const { return {.name = "vt::while_loop", .where = equation.where}; }
+  std::vector<Tensor> loop(const FlatFunction& condition, const FlatFunction& body, std::span<const Tensor> init) const {
+    return while_flat(condition, body, init, {.checkpoint = params().checkpoints}, call());
+  }
+  Tensor goes_on(std::span<const Tensor> carry, std::span<const Tensor> rest) const { return replay(*params().condition, joined({carry, rest}))[0]; }
+  std::vector<Tensor> step(std::span<const Tensor> carry, std::span<const Tensor> rest) const {
+    return replay(*params().body, joined({carry, rest}));
+  }
+
+  std::vector<Tensor> forward(std::span<const Tensor> x) const;
+  std::vector<Tensor> backward(std::span<const Tensor> given, std::span<const std::size_t> varying,
+                               std::span<const std::size_t> shared_operands) const;
+};
+
+/// (carry…, rest…) → (last carry…, kept states…, number of rounds, rounds between kept states).
+std::vector<Tensor> Loop::forward(std::span<const Tensor> x) const {
+  const std::size_t n = carries();
+  const std::span<const Tensor> init = x.first(n), rest = x.subspan(n);
+  const std::vector<Tensor> kept = empty_states(init, slots);
+  const Tensor all_slots = number(slots);
+  // Until the slots are full; then room is made.
+  const FlatFunction outer_condition = [&](std::span<const Tensor> c) { return one(goes_on(c.first(n), rest)); };
+  const FlatFunction outer_body = [&](std::span<const Tensor> c) {
+    const Tensor stride = c[2 * n + 1], full = Val(stride) * Val(all_slots);
+    std::vector<Tensor> inner =
+        loop([&](std::span<const Tensor> i) { return one(binary(Op::and_, less(i[2 * n], full), goes_on(i.first(n), rest))); },
+             [&](std::span<const Tensor> i) {
+               const Val k = i[2 * n];
+               const Val slot = k / Val(stride);
+               const Tensor row = choose(binary(Op::eq, slot * Val(stride), k), slot, all_slots);
+               return joined({step(i.first(n), rest), written(i.subspan(n, n), row, i.first(n)), one(k + Val(number(1)))});
+             },
+             c.first(2 * n + 1));
+    const Tensor is_full = binary(Op::eq, inner[2 * n], full);
+    for (std::size_t i = n; i < 2 * n; ++i) {
+      // Slots 0, 2, 4 … become 0, 1, 2 …; what lies behind them is written before it is read.
+      const Tensor half = grad_build::slice_axis(inner[i], 0, 0, slots, 2), behind = grad_build::slice_axis(inner[i], 0, slots / 2, slots + 1);
+      const Tensor parts[2] = {half, behind};
+      const Tensor thinned = emit(Op::concatenate, make_params(AxisParams{0}), parts, {});
+      inner[i] = choose(grad_build::in_dim(is_full, inner[i].shape(), {}), thinned, inner[i]);
+    }
+    inner.push_back(choose(is_full, Val(stride) * Val(number(2)), stride));
+    return inner;
+  };
+  return loop(outer_condition, outer_body, joined({init, kept, one(number(0)), one(number(1))}));
+}
+
+/// (carry…, rest…, kept states…, rounds, stride, cotangents of varying carries…) → cotangents of those and of the shared operands.
+std::vector<Tensor> Loop::backward(std::span<const Tensor> given, std::span<const std::size_t> varying,
+                                   std::span<const std::size_t> shared_operands) const {
+  const std::size_t n = carries(), inputs = operands.size(), v = varying.size();
+  const std::span<const Tensor> rest = given.subspan(n, inputs - n), kept = given.subspan(inputs, n);
+  const Tensor rounds = given[inputs + n], stride = given[inputs + n + 1];
+  std::vector<Tensor> cts(given.begin() + static_cast<std::ptrdiff_t>(inputs + n + 2), given.end());
+  for (std::size_t i : shared_operands) cts.push_back(grad_build::zeros(aval_of(given[i])));
+  const Val one_more = number(1);
+  const Tensor all_slots = number(slots);
+
+  // The cotangents before a round, from those after it and the state it began with.
+  const auto pulled = [&](std::span<const Tensor> state, std::span<const Tensor> after) {
+    const LinearPart linear = linearize_graph(*params().body, joined({state, rest}), operands);
+    std::vector<Tensor> of_results(n), before;
+    for (std::size_t k = 0; k < v; ++k) of_results[varying[k]] = after[k];
+    const std::vector<Tensor> all = pull_linear(linear, of_results);
+    for (std::size_t k = 0; k < v; ++k) before.push_back(or_zeros(all[k], linear.wanted[k]));
+    for (std::size_t k = v; k < all.size(); ++k) before.push_back(grad_build::sum_of(after[k], all[k]));
+    return before;
+  };
+  // carried: rounds left, cotangents, the second set of states.
+  const std::size_t ct = cts.size();
+  const FlatFunction segment = [&](std::span<const Tensor> c) {
+    const Val left = c[0];
+    const Val row = (left - one_more) / Val(stride), first = row * Val(stride), count = left - first;
+    const Val gap = (Val(stride) + Val(all_slots) - one_more) / Val(all_slots);  // between the states of the second set
+    const std::vector<Tensor> start = state_at(kept, row);
+    // Forward from the kept state: its rounds but the last.
+    const std::vector<Tensor> filled = loop([&](std::span<const Tensor> i) { return one(less(i[0], count - one_more)); },
+                                            [&](std::span<const Tensor> i) {
+                                              const Val t = Val(i[0]) + one_more;
+                                              const std::vector<Tensor> state = step(i.subspan(1, n), rest);
+                                              const Val slot = t / gap;
+                                              const Tensor into = choose(binary(Op::eq, slot * gap, t), slot, all_slots);
+                                              return joined({one(t), state, written(i.subspan(1 + n), into, state)});
+                                            },
+                                            joined({one(number(0)), start, written(c.subspan(1 + ct), number(0), start)}));
+    const std::span<const Tensor> states = std::span<const Tensor>(filled).subspan(1 + n);
+    // Backward over the same rounds.
+    const std::vector<Tensor> back =
+        loop([&](std::span<const Tensor> i) { return one(less(number(0), i[0])); },
+             [&](std::span<const Tensor> i) {
+               const Val t = Val(i[0]) - one_more;
+               const Val slot = t / gap;
+               const std::vector<Tensor> near = state_at(states, slot);
+               const std::vector<Tensor> state =
+                   loop([&](std::span<const Tensor> s) { return one(less(number(0), s[0])); },
+                        [&](std::span<const Tensor> s) { return joined({one(Val(s[0]) - one_more), step(s.subspan(1), rest)}); },
+                        joined({one(t - slot * gap), near}));
+               return joined({one(t), pulled(std::span<const Tensor>(state).subspan(1), i.subspan(1))});
+             },
+             joined({one(count), c.subspan(1, ct)}));
+    return joined({one(first), std::span<const Tensor>(back).subspan(1), states});
+  };
+  std::vector<Tensor> out = loop([&](std::span<const Tensor> c) { return one(less(number(0), c[0])); }, segment,
+                                 joined({one(rounds), cts, empty_states(given.first(n), slots)}));
+  out.resize(1 + ct);
+  out.erase(out.begin());
+  return out;
+}
+
+constexpr std::int64_t fewest_slots = 16, most_slots = 1024;
+constexpr std::size_t slot_budget = std::size_t{16} << 20;  // bytes
+
+std::int64_t slots_for(const WhileParams& p, std::span<const Tensor> x) {
+  std::int64_t slots = p.checkpoints;
+  if (slots == 0) {
+    std::size_t bytes = 1;
+    for (std::size_t i = 0; i < static_cast<std::size_t>(p.carries); ++i) bytes += aval_of(x[i]).bytes();
+    slots = std::clamp<std::int64_t>(static_cast<std::int64_t>(slot_budget / bytes), fewest_slots, most_slots);
+  }
+  return std::max<std::int64_t>(slots + slots % 2, 2);
+}
+
+}  // namespace while_parts
+
+ControlLinear linearize_while(const Equation& e, std::span<const Tensor> x, const Flags& wanted) {
+  using namespace while_parts;
+  const auto& p = e.as<WhileParams>();
+  auto l = std::make_shared<Loop>();
+  l->equation = e;
+  l->slots = slots_for(p, x);
+  Dependence dependence = differentiable();
+  l->operands = dependence.loop_operands(e, wanted);
+  const std::size_t n = l->carries();
+  std::vector<std::size_t> varying, shared_operands;
+  for (std::size_t i = 0; i < l->operands.size(); ++i)
+    if (l->operands[i]) (i < n ? varying : shared_operands).push_back(i);
+
+  Lanes lanes = p.lanes;
+  const std::vector<Tensor> out = on_lanes(lanes, x, [&](std::span<const Tensor> own) { return l->forward(own); }, e.where);
+  ControlLinear c;
+  c.results.assign(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(n));
+  c.call.name = "vt::while_loop";
+  c.call.residuals = joined({x, std::span<const Tensor>(out).subspan(n)});
+  c.call.push = forward_push(e, wanted);
+  c.call.pull = [l, varying, shared_operands](std::span<const Tensor> saved, std::span<const Tensor> cts) {
+    std::vector<Tensor> operands(saved.begin(), saved.end());
+    for (std::size_t i : varying) operands.push_back(or_zeros(cts[i], aval_of(saved[i])));
+    Lanes lanes = l->params().lanes;
+    if (lanes) lanes.mapped.resize(operands.size(), true);
+    const std::vector<Tensor> pulled =
+        on_lanes(lanes, operands, [&](std::span<const Tensor> own) { return l->backward(own, varying, shared_operands); }, l->equation.where);
+    std::vector<Tensor> all(l->operands.size());
+    std::size_t next = 0;
+    for (std::size_t i : varying) all[i] = pulled[next++];
+    for (std::size_t i : shared_operands) {
+      all[i] = pulled[next++];
+      if (lanes && !l->params().lanes.mapped[i]) all[i] = summed_lanes(all[i]);
+    }
+    return all;
+  };
+  return c;
+}
+
+}  // namespace vt::detail::control_linear

@@ -489,7 +489,8 @@ const std::vector<Op> without_derivative = {Op::input,
                                             Op::reduce_all,
                                             Op::argmax,
                                             Op::argmin};
-const std::vector<Op> with_sub_graphs = {Op::call, Op::custom_jvp, Op::custom_vjp, Op::custom_vmap, Op::checkpoint};  // custom_rules_test
+// custom_rules_test, control_grad_test
+const std::vector<Op> with_sub_graphs = {Op::call, Op::custom_jvp, Op::custom_vjp, Op::custom_vmap, Op::checkpoint, Op::cond, Op::while_, Op::scan};
 
 template <class F>
 void for_each_case(F&& f) {

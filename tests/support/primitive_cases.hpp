@@ -348,6 +348,72 @@ inline void add_structure(std::vector<PrimitiveCase>& cases) {
   for (Op op : {Op::call, Op::checkpoint}) cases.push_back({op, call_params(capturing, avals, 1), operands});
 }
 
+inline GraphRef body_of(const vt::detail::FlatFunction& f, const std::vector<Aval>& avals) {
+  return std::make_shared<const GraphBody>(record(f, avals, {.kind = ScopeKind::branch}).graph);
+}
+
+/// cond, while and scan, alone and with lanes of their own.
+inline void add_control(std::vector<PrimitiveCase>& cases) {
+  using vt::Tensor;
+  using List = std::vector<Tensor>;
+  using In = std::span<const Tensor>;
+  const Aval vector(vt::f32, {3}), scalar(vt::f32, Shape{}), count(vt::i32, Shape{});
+  const auto twice = [](const Tensor& t) { return emit(Op::add, {}, {t, t}, {}); };
+  const auto product = [](const Tensor& a, const Tensor& b) { return emit(Op::mul, {}, {a, b}, {}); };
+  const auto sum = [](const Tensor& a) { return emit(Op::reduce_sum, make_params(AxesParams{{0}}), {a}, {}); };
+  const auto with_lanes = [](std::vector<OperandSpec> operands, Lanes& lanes, const std::vector<bool>& mapped) {
+    lanes.count = 4;
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+      lanes.mapped.push_back(mapped[i]);
+      if (mapped[i]) operands[i].shape.insert(operands[i].shape.begin(), lanes.count);
+    }
+    return operands;
+  };
+
+  CondParams choice;  // of three: the index is clamped
+  for (const auto& branch : std::vector<vt::detail::FlatFunction>{[&](In a) -> List { return {product(a[0], a[1]), a[1]}; },
+                                                                  [&](In a) -> List { return {a[0], sum(a[0])}; },
+                                                                  [&](In a) -> List { return {twice(a[0]), twice(a[1])}; }})
+    choice.branches.push_back(body_of(branch, {vector, scalar}));
+  const std::vector<OperandSpec> chosen = {{vt::i32, {}, -1, 4}, {vt::f32, {3}}, {vt::f32, {}}};
+  cases.push_back({Op::cond, make_params(choice), chosen});
+  for (const std::vector<bool>& mapped : {std::vector<bool>{true, true, false}, {true, false, true}, {false, true, true}, {true, true, true}}) {
+    CondParams p = choice;
+    const auto operands = with_lanes(chosen, p.lanes, mapped);
+    cases.push_back({Op::cond, make_params(std::move(p)), operands});
+  }
+
+  // (i, x, n, s): while i < n: x = x · s
+  WhileParams loop;
+  loop.carries = 2;
+  const std::vector<Aval> carried = {count, vector, count, scalar};
+  loop.condition = body_of([](In a) -> List { return {emit(Op::lt, {}, {a[0], a[2]}, {})}; }, carried);
+  loop.body = body_of(
+      [&](In a) -> List {
+        return {emit(Op::add, {}, {a[0], full_tensor(Scalar(1).converted(vt::i32), Aval(vt::i32, Shape{}))}, {}), product(a[1], a[3])};
+      },
+      carried);
+  const std::vector<OperandSpec> looped = {{vt::i32, {}, 0, 2}, {vt::f32, {3}}, {vt::i32, {}, 0, 4}, {vt::f32, {}}};
+  cases.push_back({Op::while_, make_params(loop), looped});
+  for (const std::vector<bool>& mapped : {std::vector<bool>{true, true, true, false}, {true, true, false, true}}) {
+    WhileParams p = loop;
+    const auto operands = with_lanes(looped, p.lanes, mapped);
+    cases.push_back({Op::while_, make_params(std::move(p)), operands});
+  }
+
+  // (c, x, s): c, y = c · s + x, c · Σx
+  for (bool reverse : {false, true})
+    for (std::int64_t length : {0, 4}) {
+      ScanParams scan;
+      scan.carries = scan.sequences = 1;
+      scan.length = length;
+      scan.reverse = reverse;
+      scan.body = body_of([&](In a) -> List { return {emit(Op::add, {}, {product(a[0], a[2]), a[1]}, {}), product(a[0], sum(a[1]))}; },
+                          {vector, vector, scalar});
+      cases.push_back({Op::scan, make_params(std::move(scan)), {{vt::f32, {3}}, {vt::f32, {length, 3}, -1, 1}, {vt::f32, {}, -1, 1}}});
+    }
+}
+
 }  // namespace primitive_table
 
 inline const std::vector<PrimitiveCase>& primitive_cases() {
@@ -361,6 +427,7 @@ inline const std::vector<PrimitiveCase>& primitive_cases() {
     primitive_table::add_index(all);
     primitive_table::add_dot(all);
     primitive_table::add_structure(all);
+    primitive_table::add_control(all);
     return all;
   }();
   return cases;

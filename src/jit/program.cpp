@@ -160,6 +160,8 @@ void Program::prepare_kernel(Step& step, const FusedStep& fused, const Schedule&
       const double rounds_per_vector = static_cast<double>(step.rounds) / std::max(static_cast<double>(vectors), 1.0);
       grain = std::max<std::int64_t>(static_cast<std::int64_t>(static_cast<double>(worth_a_range) * rounds_per_vector), 1);
       grain = (grain + lanes - 1) / lanes * lanes;
+      // Parts of rows that come from far are read the faster the longer they are.
+      if (s.mode == StageSchedule::Mode::vertical && s.fetch_ahead) step.ranges = 1;
     }
   step.grain = grain;
 }
@@ -193,7 +195,8 @@ std::vector<BufferRef> Program::run(std::span<const BufferRef> inputs) {
       case Step::Kind::kernel:
         if (step.parallel && thread_count() > 1) {
           ++parallel;
-          parallel_ranges(step.rounds, step.grain, [&](std::int64_t begin, std::int64_t end) { run_kernel(step, pointers.data(), begin, end); });
+          parallel_ranges(
+              step.rounds, step.grain, [&](std::int64_t begin, std::int64_t end) { run_kernel(step, pointers.data(), begin, end); }, step.ranges);
         } else {
           run_kernel(step, pointers.data(), 0, step.rounds);
         }

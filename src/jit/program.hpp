@@ -29,6 +29,7 @@ class Program : public Executable {
     SmallVec<std::int32_t, 3> operands;  // product: a, b, c
     std::vector<std::int64_t> arguments;
     std::int64_t rounds = 0, grain = 1;  // of the parallel loop
+    int ranges = 4;                      // for each thread
     Kernel kernel;
     std::shared_ptr<const ProductKernel> product;
     int equation = -1;          // a product or an interpreted equation; `function` then runs on its rows, if there is one

@@ -12,6 +12,7 @@ namespace scheduling {
 constexpr int masked_body_weight = 80;          // larger bodies are emitted once, with masks, as code generation dominates
 constexpr std::int64_t block_elements = 32768;  // of a cut reduction
 constexpr std::int64_t block_rows = 256;        // at least, for vertical ones
+constexpr std::int64_t worth_sharing = 8;       // blocks of a vertical reduction; with fewer, threads share the columns
 constexpr int worth_jumping = 40;               // work of a scan's round that outweighs cache lines fetched for a few elements
 constexpr int rows_in_flight = 256;             // of turned tiles: lines at the same offset in as many pages fit the second-level cache
 // Bytes that no cache holds, as far as one can tell from shapes: beyond the second level, and beyond the last.
@@ -149,6 +150,10 @@ bool keeps_update_order(const Nest& nest, const Body& body, const NestStage& sta
 }
 
 int choose_parallel(const Nest& nest, const Schedule& schedule) {
+  // Blocks of rows: each thread reads whole rows on end, which the processor's prefetcher follows better than parts of all rows.
+  if (nest.stages.size() == 1 && schedule.stages[0].mode == StageSchedule::Mode::vertical)
+    for (int l : nest.stages[0].loops)
+      if (const int blocks = loop_of(nest, l).block_of; blocks >= 0 && loop_of(nest, blocks).extent >= worth_sharing) return blocks;
   SmallVec<int, 6> candidates = nest.shared;
   if (nest.stages.size() == 1) {
     for (int l : schedule.stages[0].order)
@@ -270,11 +275,12 @@ Schedule choose_schedule(const Nest& nest, int vector_bytes) {
     StageSchedule s;
     const Body body = body_of(nest, static_cast<int>(k), false);
     const NestStage& stage = nest.stages[k];
-    bool reduces = false, finds_position = false, running = false, folds = false;
+    bool reduces = false, finds_position = false, extreme = false, running = false, folds = false;
     for (const NestReduction& r : nest.reductions) {
       if (r.stage != static_cast<int>(k)) continue;
       reduces = true;
       finds_position = finds_position || r.position >= 0;
+      extreme = extreme || r.op == ReduceOp::maximum || r.op == ReduceOp::minimum;
       running = running || r.running;
       folds = folds || r.op == ReduceOp::fold;
     }
@@ -341,7 +347,8 @@ Schedule choose_schedule(const Nest& nest, int vector_bytes) {
       // Two streams of rows are as many as the processor follows at full speed once they come from far.
       s.narrow = one_by_one && !all_contiguous(nest, body, s.vector_loop, schedule.lanes, dependences);
       s.fetch_ahead = bytes > beyond_near_caches;
-      s.accumulators = one_by_one || finds_position ? 1 : weight > 20 ? 1 : weight > 6 || s.fetch_ahead ? 2 : 4;
+      if (s.fetch_ahead) s.accumulators = weight > 20 || s.narrow || extreme ? 1 : 2;
+      else s.accumulators = one_by_one || finds_position || weight > 20 ? 1 : weight > 6 ? 2 : 4;
     }
     if (s.tile_loop >= 0 && bytes > beyond_near_caches) {
       s.fetch_ahead = true;

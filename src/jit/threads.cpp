@@ -142,7 +142,7 @@ Team team_of(int count) {
 
 int thread_count() { return kernel_threads::state().wanted.load(std::memory_order_relaxed); }
 
-void parallel_ranges(std::int64_t total, std::int64_t grain, RangeBody body, void* context) {
+void parallel_ranges(std::int64_t total, std::int64_t grain, RangeBody body, void* context, int ranges) {
   using namespace kernel_threads;
   grain = std::max<std::int64_t>(grain, 1);
   const std::int64_t grains = (total + grain - 1) / grain;
@@ -152,8 +152,7 @@ void parallel_ranges(std::int64_t total, std::int64_t grain, RangeBody body, voi
     return;
   }
   const Team team = team_of(thread_count());
-  // A few ranges for each thread even out their speeds.
-  const std::int64_t step = std::max<std::int64_t>(grains / (std::int64_t{count} * 4), 1) * grain;
+  const std::int64_t step = std::max<std::int64_t>(grains / (std::int64_t{count} * ranges), 1) * grain;
   auto work = std::make_shared<Work>();
   work->total = total;
   work->step = step;

@@ -9,15 +9,17 @@ namespace vt::detail {
 int thread_count();
 
 /// Calls body(context, begin, end) on ranges that cover [0, total) once, cut at multiples of `grain`, on up to
-/// `thread_count()` threads, the caller included, and returns when all are done. What is computed must not depend on where
-/// the cuts are. Inside another parallel_ranges it runs on the calling thread alone. `body` must not throw.
+/// `thread_count()` threads, the caller included, and returns when all are done. There are about `ranges` for each thread, as
+/// a few even out their speeds; what is computed must not depend on the cuts. Inside another parallel_ranges it runs on the
+/// calling thread alone. `body` must not throw.
 using RangeBody = void (*)(void* context, std::int64_t begin, std::int64_t end);
-void parallel_ranges(std::int64_t total, std::int64_t grain, RangeBody body, void* context);
+void parallel_ranges(std::int64_t total, std::int64_t grain, RangeBody body, void* context, int ranges = 4);
 
 template <class F>
-void parallel_ranges(std::int64_t total, std::int64_t grain, const F& f) {
+void parallel_ranges(std::int64_t total, std::int64_t grain, const F& f, int ranges = 4) {
   parallel_ranges(
-      total, grain, [](void* context, std::int64_t begin, std::int64_t end) { (*static_cast<const F*>(context))(begin, end); }, const_cast<F*>(&f));
+      total, grain, [](void* context, std::int64_t begin, std::int64_t end) { (*static_cast<const F*>(context))(begin, end); }, const_cast<F*>(&f),
+      ranges);
 }
 
 }  // namespace vt::detail

@@ -277,10 +277,14 @@ void KernelEmitter::rows(std::size_t depth, Value start, Value end, const Slot& 
   b_.for_range(from, hi, 1, [&](Value i) { row_vectors(loop, i, 1, start, end, slot); }, together == 1 && nonempty(loop));
 }
 
-// `count` rows from `row` on: their inputs are combined with each other first, then with the accumulators.
+// `count` rows from `row` on: their inputs are combined with each other first, then with the accumulators, where order is free.
 void KernelEmitter::row_vectors(int loop, Value row, int count, Value start, Value end, const Slot& slot) {
   const Values before = values_.known();
   const std::vector<DType> dtypes = carried_dtypes();
+  // Positions and states go from row to row.
+  const bool in_order = std::any_of(reductions_.begin(), reductions_.end(), [&](int r) {
+    return reduction_of(r).position >= 0 || reduction_of(r).running || reduction_of(r).op == ReduceOp::fold;
+  });
   std::vector<Values> hoisted;
   Values positions;
   for (int c = 0; c < count; ++c) {
@@ -301,7 +305,7 @@ void KernelEmitter::row_vectors(int loop, Value row, int count, Value start, Val
       // Rows jump from page to page, where the processor's own prefetcher starts anew each time.
       if (loop >= 0 && stage_->fetch_ahead)
         for (int v : body_.needed) values_.fetch_ahead(v, loop, stage_->accumulators);
-      if (count == 1) {
+      if (count == 1 || in_order) {
         accumulate(old, 0, mask);
       } else {
         Values x;
@@ -310,7 +314,7 @@ void KernelEmitter::row_vectors(int loop, Value row, int count, Value start, Val
       }
       store_all(body_);
     }
-    if (count > 1) {
+    if (!inputs.empty()) {
       for (int step = 1; step < count; step *= 2)
         for (int c = 0; c + step < count; c += 2 * step)
           combine_into(inputs[static_cast<std::size_t>(c)], 0, inputs[static_cast<std::size_t>(c + step)], 0);

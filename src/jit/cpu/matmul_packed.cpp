@@ -30,13 +30,20 @@ constexpr std::int64_t piece_work = 1 << 20;
 std::int64_t pieces(std::int64_t n, std::int64_t size) { return (n + size - 1) / size; }
 std::int64_t even(std::int64_t n, std::int64_t most) { return pieces(n, pieces(n, most)); }  // size of equal pieces ≤ most
 
+// n things in `parts` parts whose sizes differ by one at most.
+struct Cuts {
+  std::int64_t n = 0, parts = 1;
+  std::int64_t first(std::int64_t part) const { return n * part / parts; }
+  std::int64_t most() const { return pieces(n, parts); }
+};
+
 // Numbers 0 … count − 1 dealt out to workers: each takes those of its own share first, so that it finds the rows it worked on
 // last time in its cache, then what the others have left.
 class Shares {
  public:
   explicit Shares(std::int64_t workers) : next_(static_cast<std::size_t>(workers)) {}
   void deal(std::int64_t count) {
-    count_ = count;
+    share_ = {count, static_cast<std::int64_t>(next_.size())};
     for (std::size_t w = 0; w < next_.size(); ++w) next_[w].number.store(first_of(w), std::memory_order_relaxed);
   }
   /// −1 when all are taken.
@@ -50,11 +57,11 @@ class Shares {
   }
 
  private:
-  std::int64_t first_of(std::size_t w) const { return count_ * static_cast<std::int64_t>(w) / static_cast<std::int64_t>(next_.size()); }
+  std::int64_t first_of(std::size_t w) const { return share_.first(static_cast<std::int64_t>(w)); }
   struct alignas(64) Next {
     std::atomic<std::int64_t> number{0};
   };
-  std::int64_t count_ = 0;
+  Cuts share_;
   std::vector<Next> next_;
 };
 
@@ -99,8 +106,8 @@ class PackedMatmul : public Matmul {
     std::int64_t first_row;  ///< of c among those of the whole batch
     std::int64_t first, last;
     char* packed_b;
-    std::vector<BufferRef> packed_a, sums;  ///< one for each worker
-    std::int64_t strips_per_block, panels_per_group, blocks, groups;
+    std::vector<BufferRef> packed_a, sums;        ///< one for each worker
+    matmul_packed::Cuts blocks, groups;           ///< of strips, of panels
     std::vector<std::atomic<std::int64_t>> left;  ///< per block: groups to do
     matmul_packed::Shares panels, pieces;
     std::atomic<std::int64_t> ready_panels{0};
@@ -133,36 +140,34 @@ class PackedMatmul : public Matmul {
     // What works on finished rows should find them in the second-level cache.
     if (done)
       per_block = std::min(per_block, std::max<std::int64_t>(block_bytes / (shape_.rows * s_.n * static_cast<std::int64_t>(size_of(s_.result))), 4));
-    per_block = even(strips_, per_block);
-    const std::int64_t blocks = pieces(strips_, per_block);
-    // Few rows: the columns are shared among the threads as well.
-    const std::int64_t groups_wanted =
-        threads > 1 ? std::min(pieces(std::int64_t{threads} * 3, blocks), pieces(per_block * strip_work, piece_work)) : 1;
-    const std::int64_t per_group = even(panels_, std::max<std::int64_t>(pieces(panels_, groups_wanted), 1));
-    const std::int64_t groups = pieces(panels_, per_group);
     const std::int64_t workers =
         std::min<std::int64_t>(threads, std::max<std::int64_t>(pieces(s_.m * s_.n * (chunk + s_.work_after), 2 * piece_work), 1));
+    // As many blocks for each worker, unless there are few rows: then the columns are shared among the threads as well.
+    Cuts blocks{strips_, pieces(strips_, per_block)};
+    if (blocks.parts >= 2 * workers) blocks.parts = std::min(pieces(blocks.parts, workers) * workers, strips_);
+    const std::int64_t groups_wanted =
+        threads > 1 ? std::min(pieces(std::int64_t{threads} * 3, blocks.parts), pieces(blocks.most() * strip_work, piece_work)) : 1;
+    const Cuts groups{panels_, std::clamp<std::int64_t>(groups_wanted, 1, panels_)};
 
     const BufferRef packed_b = allocate(static_cast<std::size_t>(panels_ * width * chunk * size_), "vt::matmul: packed operand");
-    Job job(blocks, workers);
+    Job job(blocks.parts, workers);
     job.a = at(a, i * s_.a_batch, s_.a_dtype);
     job.b = at(b, i * s_.b_batch, s_.b_dtype);
     job.c = at(c, i * s_.m * s_.n, s_.result);
     job.first_row = i * s_.m;
     job.packed_b = static_cast<char*>(packed_b->data);
-    job.strips_per_block = per_block, job.panels_per_group = per_group;
     job.blocks = blocks, job.groups = groups;
     job.done = &done;
     for (std::int64_t w = 0; w < workers; ++w) {
-      job.packed_a.push_back(allocate(static_cast<std::size_t>(per_block * strip_bytes), "vt::matmul: packed operand"));
+      job.packed_a.push_back(allocate(static_cast<std::size_t>(blocks.most() * strip_bytes), "vt::matmul: packed operand"));
       if (separate_sums())
-        job.sums.push_back(allocate(static_cast<std::size_t>(per_block * shape_.rows * per_group * width * size_), "vt::matmul: sums"));
+        job.sums.push_back(allocate(static_cast<std::size_t>(blocks.most() * shape_.rows * groups.most() * width * size_), "vt::matmul: sums"));
     }
     for (job.first = 0; job.first < s_.k; job.first = job.last) {
       job.last = std::min(s_.k, job.first + chunk);
-      for (auto& n : job.left) n.store(groups, std::memory_order_relaxed);
+      for (auto& n : job.left) n.store(groups.parts, std::memory_order_relaxed);
       job.panels.deal(panels_);
-      job.pieces.deal(blocks * groups);
+      job.pieces.deal(blocks.parts * groups.parts);
       job.ready_panels = 0;
       parallel_ranges(workers, 1, [&](std::int64_t from, std::int64_t to) {
         for (std::int64_t w = from; w < to; ++w) work(job, static_cast<std::size_t>(w));
@@ -182,13 +187,14 @@ class PackedMatmul : public Matmul {
     for (int spins = 0; job.ready_panels.load(std::memory_order_acquire) < panels_;)
       if (++spins > 1000) std::this_thread::yield();
     for (std::int64_t piece; (piece = job.pieces.take(worker)) >= 0;) {
-      const std::int64_t block = piece / job.groups;
-      multiply(job, worker, block, piece % job.groups);
+      const std::int64_t block = piece / job.groups.parts;
+      multiply(job, worker, block, piece % job.groups.parts);
       if (job.left[static_cast<std::size_t>(block)].fetch_sub(1, std::memory_order_acq_rel) > 1 || job.last < s_.k) continue;
-      const std::int64_t rows = job.strips_per_block * shape_.rows;
-      (*job.done)(job.first_row + block * rows, job.first_row + std::min(s_.m, (block + 1) * rows));
+      (*job.done)(job.first_row + first_row(job, block), job.first_row + first_row(job, block + 1));
     }
   }
+
+  std::int64_t first_row(const Job& job, std::int64_t block) const { return std::min(s_.m, job.blocks.first(block) * shape_.rows); }
 
   // Passes follow each other inside a packed chunk, panels inside a pass.
   char* panel_of(const Job& job, std::int64_t k, std::int64_t depth, std::int64_t panel) const {
@@ -208,8 +214,8 @@ class PackedMatmul : public Matmul {
   void multiply(const Job& job, std::size_t worker, std::int64_t block, std::int64_t group) const {
     using namespace matmul_packed;
     const std::int64_t rows = shape_.rows, padded = shape_.padded_rows(), width = shape_.columns();
-    const std::int64_t m0 = block * job.strips_per_block * rows, m1 = std::min(s_.m, m0 + job.strips_per_block * rows);
-    const std::int64_t p0 = group * job.panels_per_group, p1 = std::min(panels_, p0 + job.panels_per_group);
+    const std::int64_t m0 = first_row(job, block), m1 = first_row(job, block + 1);
+    const std::int64_t p0 = job.groups.first(group), p1 = job.groups.first(group + 1);
     char* const packed_a = static_cast<char*>(job.packed_a[worker]->data);
     for (std::int64_t k = job.first; k < job.last; k += depth_) {
       const std::int64_t depth = std::min(depth_, job.last - k);
@@ -226,7 +232,7 @@ class PackedMatmul : public Matmul {
           void* sums = c;
           std::int64_t sums_row = s_.n;
           if (separate_sums()) {
-            sums_row = job.panels_per_group * width;
+            sums_row = job.groups.most() * width;
             sums = static_cast<char*>(job.sums[worker]->data) + ((m - m0) * sums_row + (p - p0) * width) * size_;
           }
           const auto& code = m1 - m >= rows ? tile_ : rest_tile_;

@@ -50,6 +50,14 @@ template <class T, class A>
 struct Lifted<std::vector<T, A>> {
   using type = std::vector<typename Lifted<T>::type>;
 };
+template <class K, class V, class C, class A>
+struct Lifted<std::map<K, V, C, A>> {
+  using type = std::map<K, typename Lifted<V>::type, C>;
+};
+template <class T>
+struct Lifted<std::optional<T>> {
+  using type = std::optional<typename Lifted<T>::type>;
+};
 template <class T>
 using LiftedTree = typename Lifted<std::decay_t<T>>::type;
 
@@ -64,6 +72,12 @@ LiftedTree<T> lifted(const T& tree) {
     Result r;
     for (const auto& child : tree) r.push_back(lifted(child));
     return r;
+  } else if constexpr (is_map<T>) {
+    Result r;
+    for (const auto& [key, child] : tree) r.emplace(key, lifted(child));
+    return r;
+  } else if constexpr (is_optional<T>) {
+    return tree ? Result(lifted(*tree)) : Result();
   } else {
     return std::apply([](const auto&... child) { return Result{lifted(child)...}; }, tree);
   }
@@ -102,6 +116,17 @@ LeafName leaf_names(const char* what, const T& tree) {
   };
 }
 
+/// Throws: `what`, "the body" or so, changes at `path` what must stay the same.
+[[noreturn]] void refuse_structure(const ControlCall&, const std::string& what, const std::string& path);
+
+/// What a function gave, as a Tree.
+template <class Tree, class T>
+Tree tree_of(const T& given) {
+  static_assert(std::is_convertible_v<LiftedTree<T>, Tree>,
+                "vt: the body of a loop must return the type of its carry, and the functions of cond and switch_ must return one type");
+  return lifted(given);
+}
+
 // On flat lists of Tensors; src/trace/ops_control.cpp and, for the last two, src/transforms/control.cpp.
 /// branches[index](operands…), the index clamped.
 std::vector<Tensor> switch_flat(const Tensor& index, std::span<const FlatFunction> branches, std::span<const Tensor> operands, const ControlCall&);
@@ -120,15 +145,30 @@ std::vector<Tensor> map_flat(const FlatFunction& f, std::span<const Tensor> xs, 
 std::vector<Tensor> associative_scan_flat(const FlatFunction& op, std::span<const Tensor> elements, const AssociativeScanOptions&,
                                           const ControlCall&);
 
-/// A branch on flat leaves; the first one to run leaves the tree of its result in `result`.
+/// A branch on flat leaves; the first one to run leaves the tree of its result in `result`, which the others must match.
 template <class Result, class F, class Operands>
-FlatFunction branch_function(F& f, const Operands& operands, std::optional<Result>& result) {
-  return [&f, &operands, &result](std::span<const Tensor> leaves) {
+FlatFunction branch_function(F& f, const Operands& operands, std::optional<Result>& result, const ControlCall& call) {
+  return [&](std::span<const Tensor> leaves) {
     const Operands now = with_leaves(operands, leaves);
-    const auto out = lifted(std::apply(f, now));
-    if constexpr (std::is_same_v<std::decay_t<decltype(out)>, Result>) result.emplace(out);
+    const Result out = tree_of<Result>(std::apply(f, now));
+    if (!result) result.emplace(out);
+    else if (const auto path = first_difference(*result, out))
+      refuse_structure(call, "the functions must give the same structure, but differ", *path);
     return tree_leaves(out);
   };
+}
+/// The names of the leaves of a result that is not known yet.
+template <class Result>
+LeafName branch_names(const std::optional<Result>& result) {
+  return [&result](std::size_t leaf) { return result ? result_name(leaf, *result) : "result " + std::to_string(leaf); };
+}
+
+/// The leaves of what a loop's body made of the carry.
+template <class Carry, class T>
+std::vector<Tensor> next_carry(const Carry& carry, const T& given, const ControlCall& call) {
+  const Carry next = tree_of<Carry>(given);
+  if (const auto path = first_difference(carry, next)) refuse_structure(call, "the body must keep the carry's structure, but changes it", *path);
+  return tree_leaves(next);
 }
 
 }  // namespace detail
@@ -145,14 +185,9 @@ auto cond(Operand predicate, OnTrue on_true, OnFalse on_false, const A&... opera
   const auto own = detail::own(operands...);
   using Result = detail::LiftedTree<detail::ResultOf<OnTrue, detail::Owned<A>...>>;
   std::optional<Result> result;
-  const auto leaves = tree_leaves(own);
-  const detail::FlatFunction yes = detail::branch_function(on_true, own, result);
-  const detail::FlatFunction no = [&](std::span<const Tensor> given) {
-    const auto now = detail::with_leaves(own, given);
-    return tree_leaves(detail::lifted(std::apply(on_false, now)));
-  };
-  const detail::LeafName names = [&](std::size_t leaf) { return result ? detail::result_name(leaf, *result) : "result " + std::to_string(leaf); };
-  const auto out = detail::cond_flat(predicate.tensor, yes, no, leaves, {.name = "vt::cond", .where = predicate.where, .result_name = names});
+  const detail::ControlCall call{.name = "vt::cond", .where = predicate.where, .result_name = detail::branch_names(result)};
+  const auto out = detail::cond_flat(predicate.tensor, detail::branch_function(on_true, own, result, call),
+                                     detail::branch_function(on_false, own, result, call), tree_leaves(own), call);
   return detail::with_leaves(std::move(*result), out);
 }
 
@@ -166,11 +201,10 @@ auto switch_(Operand index, std::tuple<Branches...> branches, const A&... operan
   using First = std::tuple_element_t<0, std::tuple<Branches...>>;
   using Result = detail::LiftedTree<detail::ResultOf<First, detail::Owned<A>...>>;
   std::optional<Result> result;
-  const auto leaves = tree_leaves(own);
+  const detail::ControlCall call{.name = "vt::switch_", .where = index.where, .result_name = detail::branch_names(result)};
   std::vector<detail::FlatFunction> flat;
-  std::apply([&](auto&... f) { (flat.push_back(detail::branch_function(f, own, result)), ...); }, branches);
-  const detail::LeafName names = [&](std::size_t leaf) { return result ? detail::result_name(leaf, *result) : "result " + std::to_string(leaf); };
-  const auto out = detail::switch_flat(index.tensor, flat, leaves, {.name = "vt::switch_", .where = index.where, .result_name = names});
+  std::apply([&](auto&... f) { (flat.push_back(detail::branch_function(f, own, result, call)), ...); }, branches);
+  const auto out = detail::switch_flat(index.tensor, flat, tree_leaves(own), call);
   return detail::with_leaves(std::move(*result), out);
 }
 
@@ -185,16 +219,16 @@ template <class Condition, class Body, class T>
 auto while_loop(Condition condition, Body body, const T& init, WhileOptions options = {}, Where where = Where::here()) {
   using Carry = detail::LiftedTree<T>;
   const Carry carry = detail::lifted(init);
+  const detail::ControlCall call{.name = "vt::while_loop", .where = where, .carry_name = detail::leaf_names("carry", carry)};
   const detail::FlatFunction flat_condition = [&](std::span<const Tensor> leaves) {
     const Carry now = detail::with_leaves(carry, leaves);
     return std::vector<Tensor>{Tensor(detail::call_on_carry(condition, now))};
   };
   const detail::FlatFunction flat_body = [&](std::span<const Tensor> leaves) {
     const Carry now = detail::with_leaves(carry, leaves);
-    return tree_leaves(detail::lifted(detail::call_on_carry(body, now)));
+    return detail::next_carry(carry, detail::call_on_carry(body, now), call);
   };
-  return detail::with_leaves(carry, detail::while_flat(flat_condition, flat_body, tree_leaves(carry), options,
-                                                       {.name = "vt::while_loop", .where = where, .carry_name = detail::leaf_names("carry", carry)}));
+  return detail::with_leaves(carry, detail::while_flat(flat_condition, flat_body, tree_leaves(carry), options, call));
 }
 
 /// carry = init; for i = lower … upper − 1: carry = body(i, carry). Bounds that are C++ integers make a scan, others a while_loop.
@@ -204,15 +238,16 @@ template <class Lower, class Upper, class Body, class T>
 auto fori_loop(const Lower& lower, const Upper& upper, Body body, const T& init, WhileOptions options = {}, Where where = Where::here()) {
   using Carry = detail::LiftedTree<T>;
   const Carry carry = detail::lifted(init);
+  const detail::ControlCall call{.name = "vt::fori_loop", .where = where, .carry_name = detail::leaf_names("carry", carry)};
   const detail::FlatFunction flat = [&](std::span<const Tensor> leaves) {
     const Carry now = detail::with_leaves(carry, leaves.subspan(1));
     if constexpr (std::is_invocable_v<Body&, const Tensor&, const Carry&>) {
-      return tree_leaves(detail::lifted(body(leaves[0], now)));
+      return detail::next_carry(carry, body(leaves[0], now), call);
     } else {
-      return tree_leaves(detail::lifted(std::apply([&](const auto&... part) { return body(leaves[0], part...); }, now)));
+      static_assert(detail::is_product<Carry>, "vt: the function cannot be called with what the loop carries");
+      return detail::next_carry(carry, std::apply([&](const auto&... part) { return body(leaves[0], part...); }, now), call);
     }
   };
-  const detail::ControlCall call{.name = "vt::fori_loop", .where = where, .carry_name = detail::leaf_names("carry", carry)};
   if constexpr (std::is_integral_v<Lower> && std::is_integral_v<Upper>)
     return detail::with_leaves(carry,
                                detail::fori_flat(static_cast<std::int64_t>(lower), static_cast<std::int64_t>(upper), flat, tree_leaves(carry), call));
@@ -242,22 +277,18 @@ auto scan(Body body, const T& init, const Xs& xs, ScanOptions options = {}, Wher
   using Pair = decltype(run(std::span<const Tensor>{}));
   static_assert(std::tuple_size_v<Pair> == 2, "vt::scan: the body must return pair(carry, y)");
   using Ys = detail::LiftedTree<std::tuple_element_t<1, Pair>>;
-  std::optional<Ys> ys;
+  std::optional<std::pair<Carry, Ys>> result;
+  const detail::ControlCall call{
+      .name = "vt::scan", .where = where, .carry_name = detail::leaf_names("carry", carry), .sequence_name = detail::leaf_names("xs", xs)};
   const detail::FlatFunction flat = [&](std::span<const Tensor> leaves) {
     const Pair both = run(leaves);
-    std::vector<Tensor> out = tree_leaves(detail::lifted(std::get<0>(both)));
-    if (out.size() != carries)
-      detail::fail(ErrorKind::tree, "vt::scan: the body gives a carry of " + std::to_string(out.size()) + " Tensors, not " + std::to_string(carries),
-                   where);
-    ys.emplace(detail::lifted(std::get<1>(both)));
-    detail::append_leaves(*ys, out);
+    std::vector<Tensor> out = detail::next_carry(carry, std::get<0>(both), call);
+    result.emplace(carry, detail::lifted(std::get<1>(both)));
+    detail::append_leaves(result->second, out);
     return out;
   };
-  const std::vector<Tensor> out = detail::scan_flat(
-      flat, tree_leaves(carry), tree_leaves(xs), options,
-      {.name = "vt::scan", .where = where, .carry_name = detail::leaf_names("carry", carry), .sequence_name = detail::leaf_names("xs", xs)});
-  const std::span<const Tensor> all(out);
-  return std::pair<Carry, Ys>(detail::with_leaves(carry, all.first(carries)), detail::with_leaves(std::move(*ys), all.subspan(carries)));
+  const std::vector<Tensor> out = detail::scan_flat(flat, tree_leaves(carry), tree_leaves(xs), options, call);
+  return detail::with_leaves(std::move(*result), out);
 }
 
 /// f of each element along axis 0 of the tree `xs`, the results stacked: a loop, unlike vmap, which needs memory for all at once.

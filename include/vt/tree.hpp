@@ -1,6 +1,7 @@
 // Trees: any nesting of Tensors, numbers, standard containers and plain structs, as arguments and results of transformed functions.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <concepts>
 #include <cstdint>
@@ -205,6 +206,31 @@ void append_static(std::string& key, const T& tree) {
       for (const auto& [k, child] : tree) append_static(key, k);
     for_each_child(tree, [&](const auto& child, auto&&) { append_static(key, child); });
   }
+}
+
+/// What is static about a tree, part by part with the path to each.
+template <class T>
+void append_parts(std::vector<std::pair<std::string, std::string>>& parts, const std::string& path, const T& tree) {
+  if constexpr (!std::is_same_v<T, Tensor>) {
+    std::string own;
+    if constexpr (is_static<T>) append_static(own, tree);
+    if constexpr (is_vector<T>) append_bytes(own, tree.size());
+    if constexpr (is_optional<T>) append_bytes(own, tree.has_value());
+    if constexpr (is_map<T>)
+      for (const auto& [key, child] : tree) append_static(own, key);
+    parts.emplace_back(path, std::move(own));
+    if constexpr (!is_static<T>) for_each_child(tree, [&](const auto& child, auto&& name) { append_parts(parts, path + name(), child); });
+  }
+}
+/// The path to the first place where trees of one type differ in more than the values of their Tensors: in a size, a key, a number.
+template <class T>
+std::optional<std::string> first_difference(const T& a, const T& b) {
+  std::vector<std::pair<std::string, std::string>> of_a, of_b;
+  append_parts(of_a, "", a);
+  append_parts(of_b, "", b);
+  for (std::size_t i = 0; i < std::min(of_a.size(), of_b.size()); ++i)
+    if (of_a[i].second != of_b[i].second) return of_a[i].first;
+  return std::nullopt;
 }
 
 // --- trees of trees ---------------------------------------------------------------------------------------------------

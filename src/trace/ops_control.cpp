@@ -63,9 +63,6 @@ std::vector<Tensor> joined(std::initializer_list<std::span<const Tensor>> lists)
 /// Results that differ only in that some are weak numbers meet in one dtype.
 void unify_results(std::span<Recorded> branches, const ControlCall& call) {
   const std::size_t count = branches[0].graph.outputs.size();
-  for (const Recorded& b : branches)
-    if (b.graph.outputs.size() != count)
-      refuse(ErrorKind::tree, call, fmt::format("the functions give {} and {} Tensors; they must give the same tree", count, b.graph.outputs.size()));
   for (std::size_t i = 0; i < count; ++i) {
     const Aval first = branches[0].graph.aval(branches[0].graph.outputs[i]);
     Aval common = first;
@@ -108,8 +105,6 @@ Recorded record_loop(const FlatFunction& body, std::vector<Tensor>& init, std::s
     avals.insert(avals.end(), more.begin(), more.end());
     Recorded r = record_body(body, avals, call);
     GraphBody& g = r.graph;
-    if (g.outputs.size() < init.size())
-      refuse(ErrorKind::tree, call, fmt::format("the body gives {} Tensors for a carry of {}", g.outputs.size(), init.size()));
     bool again = false;
     for (std::size_t i = 0; i < init.size(); ++i) {
       const Aval before = avals[i], after = g.aval(g.outputs[i]);
@@ -138,6 +133,12 @@ Recorded record_loop(const FlatFunction& body, std::vector<Tensor>& init, std::s
 Tensor scalar_of(DType dtype, std::int64_t value) { return full_tensor(Scalar(value).converted(dtype), Aval(dtype, Shape{})); }
 
 }  // namespace control_ops
+
+void refuse_structure(const ControlCall& call, const std::string& what, const std::string& path) {
+  control_ops::refuse(
+      ErrorKind::tree, call,
+      what + (path.empty() ? "" : " at " + path) + ": containers keep their sizes and keys, and numbers in structs their values; only Tensors vary");
+}
 
 std::vector<Tensor> switch_flat(const Tensor& index, std::span<const FlatFunction> functions, std::span<const Tensor> operands,
                                 const ControlCall& call) {
@@ -190,8 +191,6 @@ std::vector<Tensor> while_flat(const FlatFunction& condition, const FlatFunction
   need_all(call, given, call.carry_name, "carry");
   std::vector<Tensor> init(given.begin(), given.end());
   Recorded step = record_loop(body, init, {}, call);
-  if (step.graph.outputs.size() != init.size())
-    refuse(ErrorKind::tree, call, fmt::format("the body gives {} Tensors for a carry of {}", step.graph.outputs.size(), init.size()));
   const FlatFunction test = [&](std::span<const Tensor> carry) {
     std::vector<Tensor> out = condition(carry);
     if (out.size() != 1 || !out[0].defined() || out[0].rank() != 0)
@@ -284,7 +283,6 @@ std::vector<Tensor> scan_unrolled(const FlatFunction& body, std::vector<Tensor>&
         arguments.push_back(reshaped(sliced(x, 0, at, at + 1, 1, line), shape, line));
       }
       const std::vector<Tensor> out = body(arguments);
-      if (out.size() < carries) return out;  // record_loop tells of it
       ys.resize(out.size() - carries);
       for (std::size_t i = 0; i < out.size(); ++i) {
         if (i < carries) carry[i] = out[i];
@@ -349,8 +347,6 @@ std::vector<Tensor> fori_flat(std::int64_t lower, std::int64_t upper, const Flat
   ControlCall inner = call;
   inner.carry_name = [&](std::size_t i) { return i == 0 ? std::string("the index") : carry_name(call, i - 1); };
   std::vector<Tensor> out = scan_elements(step, init, {}, std::max<std::int64_t>(upper - lower, 0), false, inner);
-  if (out.size() != init.size())
-    refuse(ErrorKind::tree, call, fmt::format("the body gives {} Tensors for a carry of {}", out.size() - 1, given.size()));
   out.erase(out.begin());
   return out;
 }

@@ -9,7 +9,8 @@ namespace vt::detail::shape_rules {
 
 namespace control_rules {
 
-/// Weak or not makes no difference to a body: its equations were promoted when it was recorded.
+/// Weak or not makes no difference to a body: its equations were promoted when it was recorded. To what uses a result it does: a
+/// number that goes through a branch or a loop is still one that widens nothing.
 inline bool same_type(const Aval& a, const Aval& b) { return a.dtype == b.dtype && a.shape == b.shape; }
 
 inline const GraphBody& body_of(const Call& c, const GraphRef& body) {
@@ -26,8 +27,8 @@ inline Aval lane_operand(const Call& c, const Lanes& lanes, std::size_t i) {
   lane.shape.erase(lane.shape.begin());
   return lane;
 }
-inline Aval with_lanes(const Lanes& lanes, const Aval& lane) {
-  if (!lanes) return Aval(lane.dtype, lane.shape);
+inline Aval with_lanes(const Lanes& lanes, const Aval& lane, bool weak) {
+  if (!lanes) return Aval(lane.dtype, lane.shape, weak);
   Aval all(lane.dtype, Shape{lanes.count});
   all.shape.append(lane.shape.begin(), lane.shape.end());
   return all;
@@ -67,7 +68,11 @@ Avals cond(const Call& c) {
             fmt::format("branches differ: result {} is {} and {}", i, first.aval(first.outputs[i]).str(), branch.aval(branch.outputs[i]).str()));
   }
   Avals avals;
-  for (Var v : first.outputs) avals.push_back(with_lanes(p.lanes, first.aval(v)));
+  for (std::size_t i = 0; i < first.outputs.size(); ++i) {
+    bool weak = true;
+    for (const GraphRef& branch : p.branches) weak = weak && branch->aval(branch->outputs[i]).weak;
+    avals.push_back(with_lanes(p.lanes, first.aval(first.outputs[i]), weak));
+  }
   return avals;
 }
 
@@ -91,7 +96,7 @@ Avals while_loop(const Call& c) {
     if (i >= carries) continue;
     const Aval& next = body.aval(body.outputs[i]);
     if (!same_type(next, lane)) c.refuse_shape(fmt::format("the body makes carry {}, which is {}, {}", i, lane.str(), next.str()));
-    avals.push_back(with_lanes(p.lanes, lane));
+    avals.push_back(with_lanes(p.lanes, lane, lane.weak && next.weak));
   }
   return avals;
 }
@@ -107,7 +112,7 @@ Avals scan(const Call& c) {
   if (body.outputs.size() < carries) c.refuse(ErrorKind::tree, fmt::format("the body gives {} results for {} carries", body.outputs.size(), carries));
   Avals avals;
   for (std::size_t i = 0; i < c.operands.size(); ++i) {
-    Aval one(c.operand(i).dtype, c.operand(i).shape);
+    Aval one = c.operand(i);
     if (i >= carries && i < looped) {
       if (one.shape.empty() || one.shape[0] != p.length) c.refuse_shape(fmt::format("operand {} must have length {} along axis 0", i, p.length));
       one.shape.erase(one.shape.begin());
@@ -116,6 +121,7 @@ Avals scan(const Call& c) {
     if (i >= carries) continue;
     const Aval& next = body.aval(body.outputs[i]);
     if (!same_type(next, one)) c.refuse_shape(fmt::format("the body makes carry {}, which is {}, {}", i, one.str(), next.str()));
+    one.weak = one.weak && next.weak;
     avals.push_back(one);
   }
   for (std::size_t i = carries; i < body.outputs.size(); ++i) {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <string>
 #include <tuple>
 #include <vector>
 
@@ -19,6 +20,20 @@ const Tensor a = random_quarters(vt::f32, {3, 4}, 1), b = random_quarters(vt::f3
 struct Layer {
   Tensor w, b;
 };
+
+TEST(Recording, EqualNumbersAreOneEquation) {
+  const vt::Graph g = vt::make_graph([](Tensor x) { return (x * 2.0f + 0.0f) - (x + 2.0f) * -0.0f + 2; })(c);
+  const std::string text = g.str();
+  const auto count = [&](const std::string& what) {
+    int n = 0;
+    for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++n;
+    return n;
+  };
+  EXPECT_EQ(count("full[value=2.0]"), 1) << text;
+  EXPECT_EQ(count("full[value=0.0]"), 1) << text;
+  EXPECT_EQ(count("full[value=-0.0]"), 1) << text;
+  EXPECT_EQ(count("full["), 3) << text;
+}
 
 TEST(Vmap, AxesForAllOrPerArgument) {
   const auto f = [](Tensor p, Tensor q) { return vt::sum(p * q) + p; };

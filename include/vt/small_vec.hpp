@@ -80,23 +80,13 @@ class SmallVec {
   const T& back() const { return end()[-1]; }
 
   void reserve(std::size_t wanted) {
-    if (wanted <= capacity_) return;
-    const std::size_t grown = std::max<std::size_t>(wanted, std::size_t{capacity_} * 2);
-    T* fresh = static_cast<T*>(::operator new(grown * sizeof(T), std::align_val_t(alignof(T))));
-    T* old = data();
-    if constexpr (std::is_trivially_copyable_v<T>) std::copy_n(old, size_, fresh);
-    else std::uninitialized_move_n(old, size_, fresh);
-    const auto count = size_;
-    release();
-    heap_ = fresh;
-    size_ = count;
-    capacity_ = static_cast<std::uint32_t>(grown);
+    if (wanted > capacity_) grow(wanted);
   }
   template <class... Args>
   T& emplace_back(Args&&... args) {
-    if (size_ == capacity_) {
+    if (size_ == capacity_) [[unlikely]] {
       T item(std::forward<Args>(args)...);  // the argument may live in the storage about to move
-      reserve(size_ + 1);
+      grow(std::size_t{size_} + 1);
       return *::new (static_cast<void*>(data() + size_++)) T(std::move(item));
     }
     return *::new (static_cast<void*>(data() + size_++)) T(std::forward<Args>(args)...);
@@ -151,11 +141,23 @@ class SmallVec {
     std::memcpy(inline_, other.inline_, sizeof inline_);
 #pragma GCC diagnostic pop
   }
+  [[gnu::noinline]] void grow(std::size_t wanted) {
+    const std::size_t grown = std::max<std::size_t>(wanted, std::size_t{capacity_} * 2);
+    T* fresh = static_cast<T*>(::operator new(grown * sizeof(T), std::align_val_t(alignof(T))));
+    T* old = data();
+    if constexpr (std::is_trivially_copyable_v<T>) std::copy_n(old, size_, fresh);
+    else std::uninitialized_move_n(old, size_, fresh);
+    const auto count = size_;
+    release();
+    heap_ = fresh;
+    size_ = count;
+    capacity_ = static_cast<std::uint32_t>(grown);
+  }
   T* inline_data() { return reinterpret_cast<T*>(inline_); }
   const T* inline_data() const { return reinterpret_cast<const T*>(inline_); }
   void release() {
     if constexpr (!std::is_trivially_destructible_v<T>) std::destroy_n(data(), size_);
-    if (heap_) {
+    if (heap_) [[unlikely]] {
       ::operator delete(heap_, std::align_val_t(alignof(T)));
       heap_ = nullptr;
       capacity_ = N;

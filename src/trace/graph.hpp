@@ -217,7 +217,7 @@ struct Params : RefCounted,
 using ParamsRef = Ref<const Params>;
 template <class P>
 ParamsRef make_params(P p) {
-  return ParamsRef(new Params(std::move(p)));
+  return ParamsRef::of_new(new Params(std::move(p)));
 }
 bool equal(const ParamsRef& a, const ParamsRef& b);
 std::size_t hash_of(const ParamsRef&);
@@ -237,6 +237,7 @@ struct Equation {
   SmallVec<Var, 3> inputs;
   SmallVec<Var, 1> outputs;
 
+  Equation() {}  // not defaulted: emplace_back() would clear the storage of the lists as well
   template <class P>
   const P& as() const {
     return std::get<P>(params->base());
@@ -251,8 +252,8 @@ struct GraphBody {
   std::vector<Var> outputs;
 
   const Aval& aval(Var v) const { return avals[static_cast<std::size_t>(v)]; }
-  Var fresh(Aval a) {
-    avals.push_back(std::move(a));
+  Var fresh(const Aval& a) {
+    avals.push_back(a);
     return static_cast<Var>(avals.size() - 1);
   }
 };

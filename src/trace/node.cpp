@@ -89,12 +89,11 @@ int level_for(Op op, std::span<const Tensor> operands, Where where) {
   return level;
 }
 
-Node* place_node(Op op, ParamsRef params, std::span<const Tensor> operands, SmallVec<Aval, 1>&& avals, int level, Where where) {
+Node* place_node(Op op, ParamsRef params, std::span<const Tensor> operands, int level, Where where) {
   Node* n = new_node();
   n->op = op;
   n->where = where;
   n->params = std::move(params);
-  n->avals = std::move(avals);
   if (level > 0) {
     ScopeState& scope = thread_state().scopes[static_cast<std::size_t>(level) - 1];
     n->level = static_cast<std::uint16_t>(level);
@@ -102,7 +101,10 @@ Node* place_node(Op op, ParamsRef params, std::span<const Tensor> operands, Smal
     n->references.store(2, std::memory_order_relaxed);  // the scope's and the caller's
     scope.nodes.push_back(n);
     n->inputs.reserve(operands.size());
-    for (const Tensor& t : operands) n->inputs.push_back(t.node()->level == level ? Tensor::adopt(t.node(), t.output()) : t);
+    for (const Tensor& t : operands) {
+      if (t.node()->level != level) retain(t.node());
+      n->inputs.push_back(Tensor::adopt(t.node(), t.output()));
+    }
   } else {
     n->inputs.append(operands.begin(), operands.end());
     std::uint32_t depth = 0;
@@ -130,7 +132,8 @@ SmallVec<Tensor, 1> emit_all(Op op, ParamsRef params, std::span<const Tensor> op
   for (const Tensor& t : operands) operand_avals.push_back(&aval_of(t));
   SmallVec<Aval, 1> avals = infer(op, params, std::span<const Aval* const>(operand_avals.data(), operand_avals.size()), where);
   const std::size_t count = avals.size();
-  Node* n = place_node(op, std::move(params), operands, std::move(avals), level, where);
+  Node* n = place_node(op, std::move(params), operands, level, where);
+  n->avals = std::move(avals);
   SmallVec<Tensor, 1> results;
   results.push_back(Tensor::adopt(n, 0));
   for (std::size_t i = 1; i < count; ++i) results.push_back(Tensor::share(n, static_cast<int>(i)));
@@ -150,7 +153,10 @@ Tensor emit(Op op, ParamsRef params, std::span<const Tensor> operands, Where whe
     for (const Tensor& t : operands) many.push_back(&aval_of(t));
     view = {many.data(), many.size()};
   }
-  return Tensor::adopt(place_node(op, params, operands, infer(op, params, view, where), level, where));
+  SmallVec<Aval, 1> avals = infer(op, params, view, where);
+  Node* n = place_node(op, std::move(params), operands, level, where);
+  n->avals = std::move(avals);
+  return Tensor::adopt(n);
 }
 
 Tensor from_buffer(BufferRef buffer, Aval aval) {

@@ -44,6 +44,26 @@ inline vt::Tensor vt::Tensor::share(detail::Node* node, int output) {
 
 namespace vt::detail {
 
+/// A list of operands that hold no references, for walks whose values live elsewhere meanwhile: counting is what they cost most.
+class Borrowed {
+ public:
+  Borrowed() = default;
+  Borrowed(const Borrowed&) = delete;
+  Borrowed& operator=(const Borrowed&) = delete;
+  ~Borrowed() { clear(); }
+  void add(const Tensor& t) { list_.push_back(Tensor::adopt(t.node(), t.output())); }
+  void clear() {
+    for (Tensor& t : list_) t.forget();
+    list_.clear();
+  }
+  operator std::span<const Tensor>() const { return {list_.data(), list_.size()}; }
+  std::size_t size() const { return list_.size(); }
+  const Tensor& operator[](std::size_t i) const { return list_[i]; }
+
+ private:
+  SmallVec<Tensor, 4> list_;
+};
+
 inline const Aval& aval_of(const Tensor& t) { return t.node()->avals[static_cast<std::size_t>(t.output())]; }
 
 /// Makes the node of `op` on `operands` and returns its outputs. Checks that the operands' scopes are alive, infers shapes,

@@ -3,6 +3,7 @@
 
 #include <bit>
 #include <utility>
+#include <vector>
 
 namespace vt::detail {
 
@@ -13,8 +14,6 @@ constexpr bool kept = false;  // the sanitizers must see every life of a block
 #else
 constexpr bool kept = true;
 #endif
-
-constexpr int most_of_one_size = 1 << 16;
 
 // Blocks by the power of two that holds them. Shorter ones are malloc's business, longer ones are rare.
 constexpr int least_class = 12, classes = 12;  // 4 KB to 8 MB
@@ -38,25 +37,25 @@ int class_of(std::size_t bytes) { return static_cast<int>(std::bit_width(bytes -
 
 }  // namespace recycled_memory
 
-FreeList::~FreeList() {
-  closed_ = true;
-  while (head_) ::operator delete(std::exchange(head_, *static_cast<void**>(head_)));
-}
-
-void* FreeList::take(std::size_t bytes) {
-  if (!head_) return ::operator new(bytes);
-  --count_;
-  return std::exchange(head_, *static_cast<void**>(head_));
-}
-
-void FreeList::give(void* memory) noexcept {
-  if (!recycled_memory::kept || closed_ || count_ >= recycled_memory::most_of_one_size) {
-    ::operator delete(memory);
-    return;
+struct FreeListsOfThread {
+  std::vector<FreeList*> lists;
+  ~FreeListsOfThread() {
+    for (FreeList* list : lists) {
+      list->open_ = false;
+      list->closed_ = true;
+      while (list->head_) ::operator delete(std::exchange(list->head_, *static_cast<void**>(list->head_)));
+    }
   }
-  *static_cast<void**>(memory) = head_;
-  head_ = memory;
-  ++count_;
+};
+
+void FreeList::give_elsewhere(void* memory) noexcept {
+  if (recycled_memory::kept && !open_ && !closed_) {
+    static thread_local FreeListsOfThread all;
+    all.lists.push_back(this);
+    open_ = true;
+    return give(memory);
+  }
+  ::operator delete(memory);
 }
 
 void* take_block(std::size_t bytes) {

@@ -7,21 +7,34 @@
 #include <cstddef>
 #include <new>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace vt::detail {
 
-/// Blocks of one size.
+/// Blocks of one size, of one thread. (Without a destructor, so that thread_local ones are reached without a check.)
 class FreeList {
  public:
-  constexpr FreeList() = default;
-  ~FreeList();
-  void* take(std::size_t bytes);
-  void give(void* memory) noexcept;
+  void* take(std::size_t bytes) {
+    if (!head_) return ::operator new(bytes);
+    --count_;
+    return std::exchange(head_, *static_cast<void**>(head_));
+  }
+  void give(void* memory) noexcept {
+    if (!open_ || count_ >= most) return give_elsewhere(memory);
+    *static_cast<void**>(memory) = head_;
+    head_ = memory;
+    ++count_;
+  }
 
  private:
+  friend struct FreeListsOfThread;
+  static constexpr int most = 1 << 16;
+  void give_elsewhere(void* memory) noexcept;
+
   void* head_ = nullptr;
   int count_ = 0;
+  bool open_ = false;    // takes memory; not before the end of the thread is seen to, and not after it
   bool closed_ = false;  // the thread is ending: give memory back at once
 };
 

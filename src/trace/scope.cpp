@@ -9,8 +9,9 @@
 
 namespace vt::detail {
 
-ThreadState& thread_state() {
+ThreadState& make_thread_state() {
   static thread_local ThreadState state;
+  state_of_thread = &state;
   return state;
 }
 
@@ -88,25 +89,40 @@ class Closer {
   void add_equation(Node* n) {
     GraphBody& g = result_.graph;
     // A literal operand adds its own equation, which must come first.
-    SmallVec<Var, 3> inputs;
-    for (const Tensor& in : n->inputs) inputs.push_back(var_of(in));
+    for (const Tensor& in : n->inputs)
+      if (in.node()->level != level_) var_of(in);
     Equation& e = g.equations.emplace_back();
     e.op = n->op;
     e.where = n->where;
     // A node that only the scope holds goes with it.
     if (n->level == level_ && n->references.load(std::memory_order_acquire) == 1) e.params = std::move(n->params);
     else e.params = n->params;
-    e.inputs = std::move(inputs);
+    e.inputs.reserve(n->inputs.size());
+    for (const Tensor& in : n->inputs) e.inputs.push_back(var_of(in));
     n->live = epoch_;
     n->first_var = static_cast<Var>(g.avals.size());
     for (const Aval& a : n->avals) e.outputs.push_back(g.fresh(a));
+  }
+
+  // A leaf that belongs to no scope: an equation of this Graph, and one for all equal numbers (each mention of `2.0f` is a node).
+  void add_leaf(Node* n) {
+    if (n->op != Op::full || !n->avals[0].shape.empty()) return add_equation(n);
+    const Scalar& value = std::get<FullParams>(n->params->base()).value;
+    Number& known = numbers_[(value.natural * 0x9e3779b97f4a7c15u) >> (64 - numbers_bits)];
+    if (known.var >= 0 && known.value == value && known.weak == n->avals[0].weak) {
+      n->live = epoch_;
+      n->first_var = known.var;
+      return;
+    }
+    add_equation(n);
+    known = {value, n->avals[0].weak, n->first_var};
   }
 
   Var var_of(const Tensor& t) {
     Node* n = t.node();
     if (n->level == level_) return n->first_var + t.output();
     if (n->op == Op::full || n->op == Op::iota) {
-      if (n->live != epoch_) add_equation(n);
+      if (n->live != epoch_) add_leaf(n);
       return n->first_var;
     }
     // A Tensor of an outer scope, or a value: a captured input, once.
@@ -125,9 +141,17 @@ class Closer {
     return v;
   }
 
+  struct Number {
+    Scalar value;
+    bool weak = false;
+    Var var = -1;
+  };
+  static constexpr int numbers_bits = 5;
+
   ScopeState& scope_;
   int level_;
   std::uint32_t epoch_;
+  Number numbers_[1 << numbers_bits];  // by hash; of two that collide, the later one stays
   Recorded result_;
 };
 
@@ -140,9 +164,9 @@ RecordingScope::~RecordingScope() {
 Tensor RecordingScope::input(const Aval& aval) {
   ThreadState& state = thread_state();
   ScopeState& scope = state.scopes.back();
-  SmallVec<Aval, 1> avals;
-  avals.push_back(aval);
-  Tensor t = Tensor::adopt(place_node(Op::input, {}, {}, std::move(avals), static_cast<int>(state.scopes.size()), state.where));
+  Node* n = place_node(Op::input, {}, {}, static_cast<int>(state.scopes.size()), state.where);
+  n->avals.push_back(aval);
+  Tensor t = Tensor::adopt(n);
   scope.inputs.push_back(t);
   return t;
 }
@@ -202,19 +226,20 @@ std::vector<Tensor> share_captures(std::span<Recorded* const> parts) {
 }
 
 Node* repeated(const GraphBody& graph, const Equation& e, std::span<const Tensor> operands) {
-  SmallVec<Aval, 1> avals;
-  for (Var v : e.outputs) avals.push_back(graph.aval(v));
-  return place_node(e.op, e.params, operands, std::move(avals), level_for(e.op, operands, e.where), e.where);
+  Node* n = place_node(e.op, e.params, operands, level_for(e.op, operands, e.where), e.where);
+  n->avals.reserve(e.outputs.size());
+  for (Var v : e.outputs) n->avals.push_back(graph.aval(v));
+  return n;
 }
 
 std::vector<Tensor> replay(const GraphBody& graph, std::span<const Tensor> arguments) {
   RecycledVector<Tensor> values(graph.avals.size());
   for (std::size_t i = 0; i < graph.inputs.size(); ++i) values[static_cast<std::size_t>(graph.inputs[i])] = arguments[i];
-  SmallVec<Tensor, 4> operands;
+  Borrowed operands;
   for (const Equation& e : graph.equations) {
     operands.clear();
-    for (Var v : e.inputs) operands.push_back(values[static_cast<std::size_t>(v)]);
-    repeat(graph, e, {operands.data(), operands.size()}, [&](Var v, Tensor t) { values[static_cast<std::size_t>(v)] = std::move(t); });
+    for (Var v : e.inputs) operands.add(values[static_cast<std::size_t>(v)]);
+    repeat(graph, e, operands, [&](Var v, Tensor t) { values[static_cast<std::size_t>(v)] = std::move(t); });
   }
   std::vector<Tensor> results;
   results.reserve(graph.outputs.size());

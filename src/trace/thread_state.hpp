@@ -25,7 +25,9 @@ struct ThreadState {
   int floor = 0;
   Where where{};  ///< of the equation a pass is transforming; null file: none
 };
-ThreadState& thread_state();
+inline constinit thread_local ThreadState* state_of_thread = nullptr;
+ThreadState& make_thread_state();
+inline ThreadState& thread_state() { return state_of_thread ? *state_of_thread : make_thread_state(); }
 
 /// Guards the lazy graph (level 0): the inputs and buffers of nodes not yet run, and the scratch fields of all level 0 nodes.
 std::mutex& lazy_mutex();
@@ -34,8 +36,8 @@ std::uint32_t next_epoch();
 
 /// A node with one reference, its memory from a thread-local free list.
 Node* new_node();
-/// Puts the node of known result `avals` into its scope; what emit does after inference.
-Node* place_node(Op, ParamsRef, std::span<const Tensor> operands, SmallVec<Aval, 1>&& avals, int level, Where);
+/// Makes the node and puts it into its scope. The caller, who knows them, fills in its avals at once.
+Node* place_node(Op, ParamsRef, std::span<const Tensor> operands, int level, Where);
 /// The level an op on `operands` belongs to. Throws if an operand is empty or its scope has ended.
 int level_for(Op, std::span<const Tensor> operands, Where);
 

@@ -265,9 +265,9 @@ class Walk {
     tangents_.clear();
     bool varies = false;
     for (Var v : e.inputs) {
-      operands_.push_back(x_[index(v)]);
-      tangents_.push_back(t_[index(v)]);
-      varies = varies || tangents_.back().defined();
+      operands_.add(x_[index(v)]);
+      tangents_.add(t_[index(v)]);
+      varies = varies || t_[index(v)].defined();
     }
     const JvpRule& rule = jvp_rules::table[e.op];
     WhereScope line(e.where);
@@ -288,24 +288,21 @@ class Walk {
     if (t.defined()) set_tangent(e, 0, std::move(t));
   }
 
-  JvpCall call(const Equation& e, Tensor y) const {
-    return {e, {operands_.data(), operands_.size()}, {tangents_.data(), tangents_.size()}, std::move(y), mode_};
-  }
+  JvpCall call(const Equation& e, Tensor y) const { return {e, operands_, tangents_, std::move(y), mode_}; }
 
   void emit_primal(const Equation& e) {
-    const std::span<const Tensor> operands(operands_.data(), operands_.size());
     if (shapes_ == JvpShapes::lifted) {
-      const SmallVec<Tensor, 1> results = emit_all(e.op, e.params, operands, e.where);
+      const SmallVec<Tensor, 1> results = emit_all(e.op, e.params, operands_, e.where);
       for (std::size_t i = 0; i < e.outputs.size(); ++i) x_[index(e.outputs[i])] = results[i];
       return;
     }
-    repeat(graph_, e, operands, [&](Var v, Tensor t) { x_[index(v)] = std::move(t); });
+    repeat(graph_, e, operands_, [&](Var v, Tensor t) { x_[index(v)] = std::move(t); });
   }
 
   void set_tangent(const Equation& e, std::size_t i, Tensor t) {
     const Tensor& y = x_[index(e.outputs[i])];
     if (!is_float(y.dtype())) return;
-    t = grad_build::spread(t, y.shape());
+    if (t.shape() != y.shape()) t = grad_build::spread(t, y.shape());
     if (t.shape() != y.shape() || t.dtype() != y.dtype())
       fail(ErrorKind::transform, "internal: the jvp rule of " + describe(e.op, e.params) + " gives " + aval_of(t).str() + " for " + aval_of(y).str(),
            e.where);
@@ -316,7 +313,7 @@ class Walk {
   JvpMode mode_;
   JvpShapes shapes_;
   RecycledVector<Tensor> x_, t_;  // by Var
-  SmallVec<Tensor, 4> operands_, tangents_;
+  Borrowed operands_, tangents_;
 };
 
 }  // namespace jvp_walk

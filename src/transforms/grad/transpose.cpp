@@ -22,7 +22,7 @@ void refuse(const TransposeCall& c) {
 }
 
 /// Sums what was spread: a cotangent of the result's shape brought to operand i, which may be a scalar.
-inline Tensor onto(const TransposeCall& c, std::size_t i, const Tensor& ct) { return c.shape(i).rank() == 0 ? sum_all(ct) : ct; }
+inline Tensor onto(const TransposeCall& c, std::size_t i, Tensor ct) { return c.shape(i).rank() == 0 ? sum_all(ct) : std::move(ct); }
 
 /// An operand that does not depend on a tangent should be zero here, and is: zeros that custom rules were given in place of
 /// symbolic ones, times something.
@@ -241,7 +241,7 @@ struct Values {
 std::vector<Tensor> transpose_graph(const GraphBody& graph, std::size_t linear, std::span<const Tensor> rest, std::span<const Tensor> cotangents) {
   using namespace transpose_walk;
   Values values(graph, linear, rest);
-  SmallVec<Tensor, 4> operands;
+  Borrowed operands;
   for (const Equation& e : graph.equations) {
     if (values.depends(e)) {
       // An integer made from a tangent (a comparison, say) has no derivative; it is not linear either, and refused below only
@@ -250,15 +250,19 @@ std::vector<Tensor> transpose_graph(const GraphBody& graph, std::size_t linear, 
       continue;
     }
     operands.clear();
-    for (Var v : e.inputs) operands.push_back(values.x[index(v)]);
-    repeat(graph, e, {operands.data(), operands.size()}, values.take());
+    for (Var v : e.inputs) operands.add(values.x[index(v)]);
+    repeat(graph, e, operands, values.take());
   }
 
   RecycledVector<Tensor> ct(graph.avals.size());
-  auto accumulate = [&](Var v, const Tensor& more) { ct[index(v)] = grad_build::sum_of(ct[index(v)], more); };
+  auto accumulate = [&](Var v, Tensor more) {
+    Tensor& sum = ct[index(v)];
+    sum = sum.defined() ? grad_build::binary(Op::add, sum, more) : std::move(more);
+  };
   for (std::size_t i = 0; i < graph.outputs.size(); ++i)
     if (values.linear[index(graph.outputs[i])] && is_float(graph.aval(graph.outputs[i]).dtype)) accumulate(graph.outputs[i], cotangents[i]);
 
+  const Tensor none;
   std::vector<Tensor> results, operand_cts;
   for (auto e = graph.equations.rbegin(); e != graph.equations.rend(); ++e) {
     results.clear();
@@ -269,10 +273,10 @@ std::vector<Tensor> transpose_graph(const GraphBody& graph, std::size_t linear, 
     }
     if (!reached || !values.depends(*e)) continue;
     operands.clear();
-    for (Var v : e->inputs) operands.push_back(values.linear[index(v)] ? Tensor() : values.x[index(v)]);
+    for (Var v : e->inputs) operands.add(values.linear[index(v)] ? none : values.x[index(v)]);
     operand_cts.assign(e->inputs.size(), Tensor());
     WhereScope line(e->where);
-    const TransposeCall call{*e, graph, {operands.data(), operands.size()}, results, operand_cts};
+    const TransposeCall call{*e, graph, operands, results, operand_cts};
     const TransposeRule& rule = transpose_rules::table[e->op];
     for (Var v : e->inputs)  // a predicate or an index made from a tangent
       if (values.linear[index(v)] && !is_float(graph.aval(v).dtype)) transpose_rules::refuse(call);
@@ -280,13 +284,13 @@ std::vector<Tensor> transpose_graph(const GraphBody& graph, std::size_t linear, 
     rule.rule(call);
     for (std::size_t i = 0; i < operand_cts.size(); ++i) {
       const Var v = e->inputs[i];
-      const Tensor& t = operand_cts[i];
+      Tensor& t = operand_cts[i];
       if (!t.defined() || !values.linear[index(v)]) continue;
       const Aval& wanted = graph.aval(v);
       if (t.shape() != wanted.shape || t.dtype() != wanted.dtype)
         fail(ErrorKind::transform, "internal: the transpose of " + describe(e->op, e->params) + " gives " + aval_of(t).str() + " for " + wanted.str(),
              e->where);
-      accumulate(v, t);
+      accumulate(v, std::move(t));
     }
   }
   std::vector<Tensor> pulled;

@@ -10,19 +10,34 @@
 
 namespace vt::detail {
 
+namespace batch_walk {
+
+// The operands of the equation at hand, without references of their own: the walk's values hold them.
+struct Operands {
+  SmallVec<Batched, 4> list;
+  ~Operands() { clear(); }
+  void clear() {
+    for (Batched& x : list) x.value.forget();
+    list.clear();
+  }
+  void add(const Batched& x) { list.push_back({Tensor::adopt(x.value.node(), x.value.output()), x.axis}); }
+};
+
+}  // namespace batch_walk
+
 std::vector<Batched> batch_graph(const GraphBody& graph, std::span<const Batched> inputs, std::int64_t lanes) {
   RecycledVector<Batched> values(graph.avals.size());
   for (std::size_t i = 0; i < graph.inputs.size(); ++i) values[static_cast<std::size_t>(graph.inputs[i])] = inputs[i];
   Spreads spreads;
-  SmallVec<Batched, 4> operands;
-  SmallVec<Tensor, 4> plain;
+  batch_walk::Operands operands;
+  Borrowed plain;
   for (const Equation& e : graph.equations) {
     const bool any_mapped =
         std::any_of(e.inputs.begin(), e.inputs.end(), [&](Var v) { return values[static_cast<std::size_t>(v)].axis.has_value(); });
     if (!any_mapped) {  // once for all lanes
       plain.clear();
-      for (Var v : e.inputs) plain.push_back(values[static_cast<std::size_t>(v)].value);
-      repeat(graph, e, {plain.data(), plain.size()}, [&](Var v, Tensor t) { values[static_cast<std::size_t>(v)] = {std::move(t), std::nullopt}; });
+      for (Var v : e.inputs) plain.add(values[static_cast<std::size_t>(v)].value);
+      repeat(graph, e, plain, [&](Var v, Tensor t) { values[static_cast<std::size_t>(v)] = {std::move(t), std::nullopt}; });
       continue;
     }
     if (lanes == 0) {  // nothing to compute, whatever the op
@@ -34,9 +49,9 @@ std::vector<Batched> batch_graph(const GraphBody& graph, std::span<const Batched
       continue;
     }
     operands.clear();
-    for (Var v : e.inputs) operands.push_back(values[static_cast<std::size_t>(v)]);
+    for (Var v : e.inputs) operands.add(values[static_cast<std::size_t>(v)]);
     const WhereScope line(e.where);
-    BatchedList results = batch_rule_table[e.op]({graph, e, std::span<const Batched>(operands.data(), operands.size()), lanes, spreads});
+    BatchedList results = batch_rule_table[e.op]({graph, e, std::span<const Batched>(operands.list.data(), operands.list.size()), lanes, spreads});
     for (std::size_t i = 0; i < e.outputs.size(); ++i) values[static_cast<std::size_t>(e.outputs[i])] = std::move(results[i]);
   }
   std::vector<Batched> results;

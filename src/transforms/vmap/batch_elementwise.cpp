@@ -29,25 +29,30 @@ BatchedList emit_at(const BatchCall& c, ParamsRef params) {
   const int rank = lane.shape.rank();
   const int axis = result_axis(c);
   const Shape shape = lanes::inserted(lane.shape, axis, c.lanes);
-  SmallVec<Tensor, 3> operands;
+  Borrowed operands;
+  SmallVec<Tensor, 3> made;
+  const auto add = [&](Tensor t) {
+    made.push_back(std::move(t));
+    operands.add(made.back());
+  };
   for (std::size_t i = 0; i < c.operands.size(); ++i) {
     const Batched& x = c.operands[i];
     if (!x.axis) {
       // A scalar goes with any shape; the other unmapped ones are read in place, lane by lane, once this is fused.
-      operands.push_back(x.value.rank() == 0 ? x.value : c.spread(i, axis));
+      if (x.value.rank() == 0) operands.add(x.value);
+      else add(c.spread(i, axis));
     } else if (x.value.rank() == rank + 1) {
-      operands.push_back(lanes::moved(x.value, *x.axis, axis, c.where()));
+      if (*x.axis == axis) operands.add(x.value);
+      else add(lanes::moved(x.value, *x.axis, axis, c.where()));
     } else {  // a scalar per lane beside a shaped operand
-      operands.push_back(emit(Op::broadcast_in_dim, make_params(BroadcastParams{shape, Axes{axis}}), {x.value}, c.where()));
+      add(emit(Op::broadcast_in_dim, make_params(BroadcastParams{shape, Axes{axis}}), {x.value}, c.where()));
     }
   }
-  const std::span<const Tensor> view(operands.data(), operands.size());
-  SmallVec<Aval, 1> avals;
-  avals.push_back(Aval(lane.dtype, shape));
+  const std::span<const Tensor> view = operands;
+  Node* n = place_node(c.equation.op, std::move(params), view, level_for(c.equation.op, view, c.where()), c.where());
+  n->avals.emplace_back(lane.dtype, shape);
   BatchedList results;
-  results.push_back(
-      {Tensor::adopt(place_node(c.equation.op, std::move(params), view, std::move(avals), level_for(c.equation.op, view, c.where()), c.where())),
-       axis});
+  results.push_back({Tensor::adopt(n), axis});
   return results;
 }
 

@@ -39,6 +39,12 @@ int default_count() {
 
 thread_local bool inside = false;
 
+void pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
 // Ranges are taken from a shared counter, so that a thread that is late takes fewer.
 struct Work {
   std::atomic<std::int64_t> next{0};
@@ -58,10 +64,18 @@ struct Work {
     inside = before;
   }
 
-  void wait() {
-    // Most launches end within microseconds of each other: look a while before sleeping.
-    for (int i = 0; i < 4000; ++i)
+  // `since`: when the launch began.
+  void wait(std::chrono::steady_clock::time_point since) {
+    // The others take ranges until there are none, so they are soon through: waking up takes longer than that, unless the
+    // ranges are long. After half the time that the launch has taken so far it is better to sleep.
+    for (int i = 0; i < 100; ++i, pause())
       if (left.load(std::memory_order_acquire) == 0) return;
+    const auto now = std::chrono::steady_clock::now();
+    const auto until = now + (now - since) / 2 + std::chrono::microseconds(10);
+    for (int i = 1; left.load(std::memory_order_acquire) != 0; ++i) {
+      pause();
+      if (i % 32 == 0 && std::chrono::steady_clock::now() > until) break;
+    }
     for (std::int64_t n; (n = left.load(std::memory_order_acquire)) != 0;) left.wait(n, std::memory_order_acquire);
   }
 };
@@ -100,12 +114,6 @@ struct Board {
       std::lock_guard lock(mutex);
       work = newest;
     }
-  }
-
-  static void pause() {
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#endif
   }
 };
 
@@ -151,6 +159,7 @@ void parallel_ranges(std::int64_t total, std::int64_t grain, RangeBody body, voi
     if (total > 0) body(context, 0, total);
     return;
   }
+  const auto since = std::chrono::steady_clock::now();
   const Team team = team_of(thread_count());
   const std::int64_t step = std::max<std::int64_t>(grains / (std::int64_t{count} * ranges), 1) * grain;
   auto work = std::make_shared<Work>();
@@ -162,7 +171,7 @@ void parallel_ranges(std::int64_t total, std::int64_t grain, RangeBody body, voi
   team.board->announce(work);
   for (int i = 1 + team.board->lookers.load(); i < count; ++i) team.pool->Schedule([work, board = team.board] { board->serve(work); });
   work->take();
-  work->wait();
+  work->wait(since);
 }
 
 }  // namespace vt::detail

@@ -12,6 +12,7 @@ namespace vt::detail::cpu {
 namespace matmul_packing {
 
 constexpr int most_lanes = 16;  // a square of more is mostly shuffles
+constexpr int rows_ahead = 16;  // few columns of long rows: each is in a page of its own, so it is asked for early
 
 // Rows become columns in log2(rows) rounds; each swaps blocks of `half` lanes between rows `half` apart.
 std::vector<Value> transposed(IrBuilder& b, std::vector<Value> rows) {
@@ -78,6 +79,7 @@ class Packer {
 
   void one_k(int line, Value k, bool full) {
     const Value mask = mask_of(line, full), at = source(line, k);
+    if (s_.lines_adjacent && !s_.k_adjacent) b_.fetch_ahead(source(line, b_.add(k, b_.index(rows_ahead))), false, true);
     const Value x = s_.lines_adjacent ? b_.load_strided(at, s_.from, lanes_, 1, mask) : b_.load_strided(at, s_.from, lanes_, line_step_, mask);
     put(line, k, b_.convert(x, s_.to), full);
   }

@@ -18,12 +18,15 @@ namespace vt::detail::cpu {
 
 namespace matmul_packed {
 
-// A panel of b and a strip of a, of one pass over k, lie in the first-level cache while the strips go by.
-constexpr std::int64_t pass_bytes = 44 << 10;
+// A panel of b and a strip of a, of one pass over k. They stream from the second-level cache, which keeps up with the sums;
+// longer passes read and write c less often.
+constexpr std::int64_t pass_bytes = 176 << 10;
 // Strips of a that are packed together stay in the second-level cache while the panels of b go by.
 constexpr std::int64_t block_bytes = 384 << 10;
 // Of b packed at once; more of it is packed in turns.
 constexpr std::int64_t chunk_bytes = 16 << 20;
+// Of each worker: the fewer there are, the longer one waits for the other at the end.
+constexpr std::int64_t blocks_each = 8;
 // A piece of work should be a few microseconds long.
 constexpr std::int64_t piece_work = 1 << 20;
 
@@ -136,7 +139,7 @@ class PackedMatmul : public Matmul {
     const std::int64_t strip_bytes = shape_.padded_rows() * depth_ * size_;
     const std::int64_t strip_work = shape_.rows * s_.n * depth_;
     std::int64_t per_block = std::max<std::int64_t>(block_bytes / strip_bytes, 1);
-    per_block = std::min(per_block, std::max<std::int64_t>(pieces(strips_, std::int64_t{threads} * 4), pieces(piece_work, strip_work)));
+    per_block = std::min(per_block, std::max<std::int64_t>(pieces(strips_, threads * blocks_each), pieces(piece_work, strip_work)));
     // What works on finished rows should find them in the second-level cache.
     if (done)
       per_block = std::min(per_block, std::max<std::int64_t>(block_bytes / (shape_.rows * s_.n * static_cast<std::int64_t>(size_of(s_.result))), 4));

@@ -3,6 +3,7 @@
 #pragma once
 
 // What runs on every call and every recorded op: compiled as the user's flags say.
+#include "../../src/jit/control.cpp"
 #include "../../src/jit/counters.cpp"
 #include "../../src/jit/epilogue.cpp"
 #include "../../src/jit/execute.cpp"

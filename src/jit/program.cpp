@@ -2,6 +2,7 @@
 #include "program.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <exception>
 
 #include "../trace/node.hpp"
@@ -52,9 +53,10 @@ Program::Program(const GraphBody& graph, const Backend& backend) {
     products_ += steps_[k].kind == Step::Kind::product;
     epilogues_ += steps_[k].kind != Step::Kind::kernel && steps_[k].function;
     interpreted_ += steps_[k].kind == Step::Kind::equation;
+    loops_ += steps_[k].kind == Step::Kind::control;
     bytes_ += steps_[k].bytes;
   }
-  makes_buffers_ = interpreted_ > 0;
+  makes_buffers_ = interpreted_ > 0 || loops_ > 0;
   count(counters().programs);
   if (!dump_folder().empty()) {
     const std::string text = to_text(g);
@@ -89,6 +91,11 @@ void Program::compile_steps(const Backend& backend) {
     }
     for (Var v : e.outputs) step.bytes += g.aval(v).bytes();
     for (Var v : e.inputs) step.bytes += g.aval(v).bytes();
+    if (is_control(e.op)) {
+      step.kind = Step::Kind::control;
+      step.control = std::make_shared<const ControlRunner>(e, backend);
+      continue;
+    }
     if (e.op != Op::dot_general) continue;
     MatmulPlan plan = plan_matmul(e.as<DotParams>(), g.aval(e.inputs[0]), g.aval(e.inputs[1]));
     MatmulSpec& spec = plan.spec;
@@ -166,7 +173,7 @@ void Program::prepare_kernel(Step& step, const FusedStep& fused, const Schedule&
   step.grain = grain;
 }
 
-std::vector<BufferRef> Program::run(std::span<const BufferRef> inputs) {
+std::vector<BufferRef> Program::run(std::span<const BufferRef> inputs, std::span<void* const> into) {
   SmallVec<void*, 96> pointers(fixed_.begin(), fixed_.end());
   std::vector<BufferRef> results(outputs_.size());
   const GraphBody& g = fusion_.graph;
@@ -175,7 +182,8 @@ std::vector<BufferRef> Program::run(std::span<const BufferRef> inputs) {
   try {
     for (std::size_t i = 0; i < outputs_.size(); ++i)
       if (outputs_[i].slot_output >= 0) {
-        results[i] = allocate(plan_.slots[static_cast<std::size_t>(outputs_[i].var)].bytes, "a result");
+        const std::size_t bytes = plan_.slots[static_cast<std::size_t>(outputs_[i].var)].bytes;
+        results[i] = !into.empty() && into[i] ? borrow_memory(into[i], bytes) : allocate(bytes, "a result");
         pointers[static_cast<std::size_t>(outputs_[i].var)] = results[i]->data;
       }
     if (plan_.arena_bytes) arena = allocate(plan_.arena_bytes, "intermediate results");
@@ -207,6 +215,7 @@ std::vector<BufferRef> Program::run(std::span<const BufferRef> inputs) {
                           pointers[static_cast<std::size_t>(step.operands[2])], step.function ? RowsDone(on_rows) : RowsDone());
         break;
       }
+      case Step::Kind::control:
       case Step::Kind::equation:
         run_equation(step, pointers.data(), produced, inputs);
         if (step.function) run_kernel(step, pointers.data(), 0, step.rounds);
@@ -224,6 +233,11 @@ std::vector<BufferRef> Program::run(std::span<const BufferRef> inputs) {
     else if (s.kind == Kind::constant) results[i] = g.equations[static_cast<std::size_t>(s.index)].as<ConstantParams>().buffer;
     else if (s.kind == Kind::produced) results[i] = produced[v];
     else results[i] = results[static_cast<std::size_t>(s.index)];
+  }
+  for (std::size_t i = 0; i < into.size(); ++i) {
+    if (!into[i]) continue;
+    if (results[i]->data != into[i] && results[i]->bytes) std::memcpy(into[i], results[i]->data, results[i]->bytes);
+    results[i] = {};
   }
   Counters& c = counters();
   count(c.programs_run);
@@ -262,7 +276,7 @@ void Program::run_kernel(const Step& step, void* const* pointers, std::int64_t b
 void Program::run_equation(const Step& step, void** pointers, std::vector<BufferRef>& produced, std::span<const BufferRef> inputs) const {
   const GraphBody& g = fusion_.graph;
   const Equation& e = g.equations[static_cast<std::size_t>(step.equation)];
-  SmallVec<BufferRef, 4> operands;
+  std::vector<BufferRef> operands;
   for (Var o : e.inputs) {
     const auto v = static_cast<std::size_t>(fusion_.storage[static_cast<std::size_t>(o)]);
     const BufferPlan::Slot& s = plan_.slots[v];
@@ -270,9 +284,23 @@ void Program::run_equation(const Step& step, void** pointers, std::vector<Buffer
     else if (s.kind == BufferPlan::Slot::Kind::produced) operands.push_back(produced[v]);
     else operands.push_back(borrow_memory(pointers[v], g.aval(o).bytes()));
   }
-  SmallVec<BufferRef, 1> made = interpret_equation(e, g, std::span<const BufferRef>(operands.data(), operands.size()));
+  std::vector<BufferRef> made;
+  if (step.control) {
+    made = step.control->run(operands);
+  } else {
+    for (BufferRef& b : interpret_equation(e, g, operands)) made.push_back(std::move(b));
+  }
   for (std::size_t i = 0; i < made.size(); ++i) {
     const auto v = static_cast<std::size_t>(e.outputs[i]);
+    // A loop of no rounds hands on its operand; planned memory is written again.
+    for (std::size_t k = 0; k < operands.size(); ++k) {
+      const BufferPlan::Slot::Kind kind = plan_.slots[static_cast<std::size_t>(fusion_.storage[static_cast<std::size_t>(e.inputs[k])])].kind;
+      if (made[i].get() != operands[k].get() || kind == BufferPlan::Slot::Kind::input || kind == BufferPlan::Slot::Kind::produced) continue;
+      BufferRef own = allocate(made[i]->bytes, name_of(e.op).data());
+      if (own->bytes) std::memcpy(own->data, made[i]->data, own->bytes);
+      made[i] = std::move(own);
+      break;
+    }
     pointers[v] = made[i]->data;
     produced[v] = std::move(made[i]);
   }
@@ -291,7 +319,7 @@ std::string Program::kernel_text(const Step& s) const {
 std::string Program::explain() const {
   const GraphBody& g = fusion_.graph;
   std::string text = "program: " + std::to_string(launches_) + " kernels, " + std::to_string(products_) + " matrix products, " +
-                     std::to_string(interpreted_) + " interpreted equations, " + std::to_string(plan_.arena_bytes) + " bytes of scratch memory\n";
+                     std::to_string(loops_) + " loops or branches, " + std::to_string(interpreted_) + " interpreted equations, " + std::to_string(plan_.arena_bytes) + " bytes of scratch memory\n";
   for (std::size_t k = 0; k < steps_.size(); ++k) {
     const Step& s = steps_[k];
     text += "step " + std::to_string(k) + ": ";
@@ -300,11 +328,12 @@ std::string Program::explain() const {
               (s.parallel ? ", on all threads" : "") + "\n" + s.nest_text;
     } else {
       const Equation& e = g.equations[static_cast<std::size_t>(s.equation)];
-      text += s.kind == Step::Kind::product ? "matrix product " + s.product->describe() + ", " : "interpreter: ";
+      text += s.kind == Step::Kind::product ? "matrix product " + s.product->describe() + ", " : s.control ? "loop or branch: " : "interpreter: ";
       text += describe(e.op, e.params) + ", " + std::to_string(s.bytes) + " bytes";
       if (s.kind == Step::Kind::product) text += ", " + std::to_string(s.work) + " flops";
       if (s.function) text += "; on its rows as they are done: " + kernel_text(s) + "\n" + s.nest_text;
       else text += "\n";
+      if (s.control) text += s.control->explain();
     }
   }
   return text;

@@ -8,6 +8,7 @@
 
 #include "../trace/executable.hpp"
 #include "backend.hpp"
+#include "control.hpp"
 #include "fuse.hpp"
 #include "plan.hpp"
 
@@ -17,12 +18,14 @@ class Program : public Executable {
  public:
   /// Fuses, plans and compiles. Throws: Error(backend).
   Program(const GraphBody& graph, const Backend& backend);
-  std::vector<BufferRef> run(std::span<const BufferRef> inputs) override;
+  std::vector<BufferRef> run(std::span<const BufferRef> inputs) override { return run(inputs, {}); }
+  /// `into`: memory for the results, or null where there is none to put one in; what is written there is left out of the list.
+  std::vector<BufferRef> run(std::span<const BufferRef> inputs, std::span<void* const> into);
   std::string explain() const override;
 
  private:
   struct Step {
-    enum class Kind : std::uint8_t { kernel, product, equation } kind = Kind::kernel;
+    enum class Kind : std::uint8_t { kernel, product, control, equation } kind = Kind::kernel;
     bool parallel = false;
     Kernel::Function* function = nullptr;
     SmallVec<std::int32_t, 8> slots;     // the kernel's buffers
@@ -32,6 +35,7 @@ class Program : public Executable {
     int ranges = 4;                      // for each thread
     Kernel kernel;
     std::shared_ptr<const ProductKernel> product;
+    std::shared_ptr<const ControlRunner> control;
     int equation = -1;          // a product or an interpreted equation; `function` then runs on its rows, if there is one
     std::vector<Var> released;  // produced buffers that end here
     std::uint64_t bytes = 0, work = 0;
@@ -63,8 +67,8 @@ class Program : public Executable {
     std::size_t offset;
   };
   std::vector<Placed> placed_;
-  bool makes_buffers_ = false;  // has interpreted equations
-  std::uint64_t launches_ = 0, products_ = 0, epilogues_ = 0, bytes_ = 0, interpreted_ = 0;
+  bool makes_buffers_ = false;  // has equations that are loops or interpreted
+  std::uint64_t launches_ = 0, loops_ = 0, products_ = 0, epilogues_ = 0, bytes_ = 0, interpreted_ = 0;
 };
 
 }  // namespace vt::detail

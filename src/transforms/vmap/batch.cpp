@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "../../trace/batching.hpp"
 #include "../../trace/thread_state.hpp"
 #include "../../trace/warnings.hpp"
 #include "batch_rules.hpp"
@@ -86,6 +87,42 @@ std::vector<Batched> batch_recorded(const Recorded& lane, std::span<const Batche
 
 std::vector<Batched> batch_function(const FlatFunction& f, std::span<const Batched> arguments, std::int64_t lanes, const char* transform) {
   return batch_recorded(record_lane(f, arguments, transform), arguments, lanes);
+}
+
+GraphBody batch_body(const GraphBody& body, const std::vector<bool>& mapped, std::int64_t lanes) {
+  std::vector<Aval> avals;
+  for (std::size_t i = 0; i < body.inputs.size(); ++i) {
+    const Aval& lane = body.aval(body.inputs[i]);
+    avals.emplace_back(lane.dtype, mapped[i] ? lanes::inserted(lane.shape, 0, lanes) : lane.shape);
+  }
+  Recorded all = record(
+      [&](std::span<const Tensor> tracers) {
+        std::vector<Batched> inputs;
+        for (std::size_t i = 0; i < tracers.size(); ++i) inputs.push_back({tracers[i], mapped[i] ? MappedAxis(0) : std::nullopt});
+        std::vector<Tensor> results;
+        for (const Batched& out : batch_graph(body, inputs, lanes)) results.push_back(lanes::at_axis(out, 0, lanes, {}));
+        return results;
+      },
+      avals, {.kind = ScopeKind::branch, .transform = "vt::vmap"});
+  // A user's rule of custom_vmap may have brought values along.
+  GraphBody& g = all.graph;
+  const std::size_t own = body.inputs.size();
+  std::vector<Equation> constants;
+  for (std::size_t k = 0; k < all.captured.size(); ++k) {
+    const Var v = g.inputs[own + k];
+    Equation e;
+    e.op = Op::constant;
+    e.params = make_params(ConstantParams{value_of(all.captured[k], {}), Aval(g.aval(v).dtype, g.aval(v).shape)});
+    e.outputs.push_back(v);
+    constants.push_back(std::move(e));
+  }
+  if (!constants.empty()) {
+    g.inputs.resize(own);
+    for (Equation& e : g.equations) constants.push_back(std::move(e));
+    g.equations.clear();
+    for (Equation& e : constants) g.equations.push_back(std::move(e));
+  }
+  return std::move(g);
 }
 
 namespace batch_rules {

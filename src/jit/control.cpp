@@ -1,0 +1,222 @@
+// ControlRunner: a cond, while or scan whose bodies are compiled programs, run from here round by round.
+#include "control.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "../trace/batching.hpp"
+#include "../trace/node.hpp"
+#include "program.hpp"
+
+namespace vt::detail {
+
+namespace control_memory {
+
+std::byte* bytes_of(const BufferRef& b) { return b->as<std::byte>(); }
+
+BufferRef copied(const BufferRef& b) {
+  BufferRef own = allocate(b->bytes, "a loop's carry");
+  if (b->bytes) std::memcpy(own->data, b->data, b->bytes);
+  return own;
+}
+/// Views of memory that changes or goes with the round become buffers of their own.
+void own(std::vector<BufferRef>& buffers) {
+  for (BufferRef& b : buffers)
+    if (b->capacity == 0 && b->bytes > 0) b = copied(b);
+}
+
+/// Rows of an array of lanes.
+struct Rows {
+  std::byte* data;
+  std::size_t bytes;  // of one
+  Rows(const BufferRef& b, std::size_t row_bytes) : data(bytes_of(b)), bytes(row_bytes) {}
+  std::byte* at(std::int64_t row) const { return data + static_cast<std::size_t>(row) * bytes; }
+};
+void copy_row(const Rows& to, std::int64_t i, const Rows& from, std::int64_t j) {
+  if (to.bytes) std::memcpy(to.at(i), from.at(j), to.bytes);
+}
+
+/// Groups of lanes come in few sizes, so that few programs are compiled: powers of two, or all lanes.
+std::int64_t group_size(std::int64_t live, std::int64_t lanes) {
+  return std::min(lanes, static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(live))));
+}
+
+}  // namespace control_memory
+
+using control_memory::Rows;
+
+ControlRunner::ControlRunner(const Equation& e, const Backend& backend) : equation_(e), backend_(backend) {
+  if (e.op == Op::cond) lanes_ = e.as<CondParams>().lanes;
+  if (e.op == Op::while_) lanes_ = e.as<WhileParams>().lanes;
+  if (lanes_) mapped_.assign(lanes_.mapped.begin() + (e.op == Op::cond ? 1 : 0), lanes_.mapped.end());
+  for (const GraphRef& body : bodies_of(e.params)) {
+    bodies_.push_back(std::make_unique<Body>());
+    bodies_.back()->graph = body;
+  }
+  if (!lanes_)
+    for (std::size_t b = 0; b < bodies_.size(); ++b) program(b);
+}
+ControlRunner::~ControlRunner() = default;
+
+Program& ControlRunner::program(std::size_t body, std::int64_t lanes) const {
+  const Body& b = *bodies_[body];
+  const std::lock_guard lock(b.mutex);
+  std::shared_ptr<Program>& made = b.programs[lanes];
+  if (!made) {
+    const GraphBody graph = lanes ? batch_body(*b.graph, mapped_, lanes) : *b.graph;
+    made = std::make_shared<Program>(simplify(graph, SimplifyFor::running), backend_);
+  }
+  return *made;
+}
+
+std::vector<BufferRef> ControlRunner::run(std::span<const BufferRef> operands) const {
+  switch (equation_.op) {
+    case Op::cond: return lanes_ ? run_lane_cond(operands) : run_cond(operands);
+    case Op::while_: return lanes_ ? run_lane_while(operands) : run_while(operands);
+    default: return run_scan(operands);
+  }
+}
+
+ControlRunner::Buffers ControlRunner::run_cond(std::span<const BufferRef> operands) const {
+  const auto last = static_cast<std::int64_t>(bodies_.size()) - 1;
+  const auto index = std::clamp<std::int64_t>(*operands[0]->as<const std::int32_t>(), 0, last);
+  return program(static_cast<std::size_t>(index)).run(operands.subspan(1));
+}
+
+ControlRunner::Buffers ControlRunner::run_while(std::span<const BufferRef> operands) const {
+  const auto carries = static_cast<std::size_t>(equation_.as<WhileParams>().carries);
+  Program &condition = program(0), &body = program(1);
+  Buffers values(operands.begin(), operands.end());
+  while (*condition.run(values)[0]->as<const std::uint8_t>()) {
+    Buffers next = body.run(values);
+    std::move(next.begin(), next.end(), values.begin());
+  }
+  values.resize(carries);
+  return values;
+}
+
+ControlRunner::Buffers ControlRunner::run_scan(std::span<const BufferRef> operands) const {
+  const auto& p = equation_.as<ScanParams>();
+  const auto carries = static_cast<std::size_t>(p.carries), looped = carries + static_cast<std::size_t>(p.sequences);
+  Program& body = program(0);
+  const GraphBody& graph = *bodies_[0]->graph;
+  const auto length = static_cast<std::size_t>(p.length);
+  Buffers values(operands.begin(), operands.end()), results(graph.outputs.size());
+  std::vector<void*> into(graph.outputs.size(), nullptr);
+  std::vector<std::size_t> row(graph.outputs.size());
+  for (std::size_t i = carries; i < results.size(); ++i) {
+    row[i] = graph.aval(graph.outputs[i]).bytes();
+    results[i] = allocate(row[i] * length, "the results of a scan");
+  }
+  for (std::size_t round = 0; round < length; ++round) {
+    const std::size_t at = p.reverse ? length - 1 - round : round;
+    for (std::size_t i = carries; i < looped; ++i) {
+      const std::size_t bytes = operands[i]->bytes / length;
+      values[i] = borrow_memory(operands[i]->as<std::byte>() + at * bytes, bytes);
+    }
+    for (std::size_t i = carries; i < results.size(); ++i) into[i] = control_memory::bytes_of(results[i]) + at * row[i];
+    Buffers next = body.run(values, into);
+    next.resize(carries);
+    control_memory::own(next);  // an element handed on as a carry
+    std::move(next.begin(), next.end(), values.begin());
+  }
+  std::move(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(carries), results.begin());
+  return results;
+}
+
+// Each branch runs once, on the lanes that take it, filled up with copies of one of them.
+ControlRunner::Buffers ControlRunner::run_lane_cond(std::span<const BufferRef> operands) const {
+  const std::int64_t lanes = lanes_.count;
+  const GraphBody& graph = *bodies_[0]->graph;
+  Buffers results;
+  for (Var v : graph.outputs) results.push_back(allocate(graph.aval(v).bytes() * static_cast<std::size_t>(lanes), "the results of vt::cond"));
+  const std::int32_t* index = operands[0]->as<const std::int32_t>();
+  const auto last = static_cast<std::int64_t>(bodies_.size()) - 1;
+  std::vector<std::vector<std::int64_t>> takes(bodies_.size());
+  for (std::int64_t lane = 0; lane < lanes; ++lane)
+    takes[static_cast<std::size_t>(std::clamp<std::int64_t>(index[lanes_.mapped[0] ? lane : 0], 0, last))].push_back(lane);
+  for (std::size_t b = 0; b < bodies_.size(); ++b) {
+    const std::vector<std::int64_t>& own = takes[b];
+    if (own.empty()) continue;
+    const auto count = static_cast<std::int64_t>(own.size()), size = control_memory::group_size(count, lanes);
+    const bool all = count == lanes;
+    Buffers inputs(operands.begin() + 1, operands.end());
+    for (std::size_t i = 0; i < inputs.size() && !all; ++i) {
+      if (!mapped_[i]) continue;
+      const Rows from(inputs[i], inputs[i]->bytes / static_cast<std::size_t>(lanes));
+      BufferRef group = allocate(from.bytes * static_cast<std::size_t>(size), "lanes of vt::cond");
+      const Rows to(group, from.bytes);
+      for (std::int64_t r = 0; r < size; ++r) copy_row(to, r, from, own[static_cast<std::size_t>(r < count ? r : 0)]);
+      inputs[i] = std::move(group);
+    }
+    const Buffers made = program(b, size).run(inputs);
+    for (std::size_t k = 0; k < results.size(); ++k) {
+      const std::size_t row = results[k]->bytes / static_cast<std::size_t>(lanes);
+      const Rows to(results[k], row), from(made[k], row);
+      for (std::int64_t r = 0; r < count; ++r) copy_row(to, own[static_cast<std::size_t>(r)], from, r);
+    }
+  }
+  return results;
+}
+
+// The group of running lanes shrinks as they finish. A place that is left over holds a copy of a lane that still runs: no body ever
+// sees a state that its condition refused.
+ControlRunner::Buffers ControlRunner::run_lane_while(std::span<const BufferRef> operands) const {
+  const auto carries = static_cast<std::size_t>(equation_.as<WhileParams>().carries);
+  const auto lanes = lanes_.count;
+  Buffers results, values(operands.begin(), operands.end());
+  std::vector<std::size_t> row(operands.size(), 0);  // bytes of a mapped operand's lane
+  for (std::size_t i = 0; i < operands.size(); ++i)
+    if (mapped_[i] && lanes > 0) row[i] = operands[i]->bytes / static_cast<std::size_t>(lanes);
+  for (std::size_t i = 0; i < carries; ++i) results.push_back(allocate(operands[i]->bytes, "the results of vt::while_loop"));
+  std::vector<std::int64_t> lane_of(static_cast<std::size_t>(lanes));  // per place; −1: a copy
+  for (std::size_t r = 0; r < lane_of.size(); ++r) lane_of[r] = static_cast<std::int64_t>(r);
+  std::int64_t size = lanes;
+  std::vector<std::int64_t> keep;
+  while (size > 0) {
+    const BufferRef answer = program(0, size).run(values)[0];
+    const auto* goes_on = answer->as<const std::uint8_t>();
+    keep.clear();
+    bool stopped = false;
+    for (std::int64_t r = 0; r < size; ++r) {
+      const std::int64_t lane = lane_of[static_cast<std::size_t>(r)];
+      if (goes_on[r]) {
+        if (lane >= 0) keep.push_back(r);
+        continue;
+      }
+      stopped = true;
+      if (lane < 0) continue;
+      for (std::size_t i = 0; i < carries; ++i) copy_row(Rows(results[i], row[i]), lane, Rows(values[i], row[i]), r);
+    }
+    if (keep.empty()) break;
+    if (stopped) {
+      const auto live = static_cast<std::int64_t>(keep.size()), smaller = control_memory::group_size(live, lanes);
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        if (!mapped_[i]) continue;
+        BufferRef group = allocate(row[i] * static_cast<std::size_t>(smaller), "lanes of vt::while_loop");
+        const Rows to(group, row[i]), from(values[i], row[i]);
+        for (std::int64_t r = 0; r < smaller; ++r) copy_row(to, r, from, keep[static_cast<std::size_t>(r < live ? r : 0)]);
+        values[i] = std::move(group);
+      }
+      for (std::int64_t r = 0; r < smaller; ++r)
+        lane_of[static_cast<std::size_t>(r)] = r < live ? lane_of[static_cast<std::size_t>(keep[static_cast<std::size_t>(r)])] : -1;
+      size = smaller;
+    }
+    Buffers next = program(1, size).run(values);
+    std::move(next.begin(), next.end(), values.begin());
+  }
+  return results;
+}
+
+std::string ControlRunner::explain() const {
+  std::string text;
+  for (std::size_t b = 0; b < bodies_.size(); ++b) {
+    const std::lock_guard lock(bodies_[b]->mutex);
+    for (const auto& [lanes, program] : bodies_[b]->programs)
+      text += "sub-graph " + std::to_string(b) + (lanes ? " for " + std::to_string(lanes) + " lanes" : "") + ", " + program->explain();
+  }
+  return text;
+}
+
+}  // namespace vt::detail

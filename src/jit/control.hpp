@@ -1,0 +1,53 @@
+// ControlRunner: a cond, while or scan whose bodies are compiled programs, run from here round by round. Where lanes decide for
+// themselves, those that go the same way are brought together and run as one batch.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "../trace/graph.hpp"
+#include "backend.hpp"
+
+namespace vt::detail {
+
+class Program;
+
+class ControlRunner {
+ public:
+  /// Compiles the bodies. Throws: Error(backend).
+  ControlRunner(const Equation&, const Backend&);
+  ~ControlRunner();
+  /// The equation's results. They own their memory, or are operands.
+  std::vector<BufferRef> run(std::span<const BufferRef> operands) const;
+  /// The bodies' programs.
+  std::string explain() const;
+
+ private:
+  using Buffers = std::vector<BufferRef>;
+  /// A body, and its programs for groups of lanes by their number (0: the body itself).
+  struct Body {
+    GraphRef graph;
+    mutable std::mutex mutex;
+    mutable std::map<std::int64_t, std::shared_ptr<Program>> programs;
+  };
+  Program& program(std::size_t body, std::int64_t lanes = 0) const;
+
+  Buffers run_cond(std::span<const BufferRef> operands) const;
+  Buffers run_while(std::span<const BufferRef> operands) const;
+  Buffers run_scan(std::span<const BufferRef> operands) const;
+  Buffers run_lane_cond(std::span<const BufferRef> operands) const;
+  Buffers run_lane_while(std::span<const BufferRef> operands) const;
+
+  Equation equation_;
+  const Backend& backend_;
+  Lanes lanes_;
+  std::vector<bool> mapped_;  ///< per input of the bodies
+  std::vector<std::unique_ptr<Body>> bodies_;
+};
+
+}  // namespace vt::detail

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "../trace/graph.hpp"
 #include "loop_nest.hpp"
 #include "matmul_spec.hpp"
 #include "schedule.hpp"
@@ -33,6 +34,8 @@ class Backend {
   virtual int vector_bytes() const = 0;
   /// Any thread. Throws: Error(backend).
   virtual Kernel compile(const Nest&, const Schedule&) const = 0;
+  /// The only equation of `graph`, which fits_registers, as one function; see register_loop.hpp. Buffers: operands, then results.
+  virtual Kernel compile_register_loop(const GraphBody& graph) const = 0;
   virtual std::shared_ptr<const ProductKernel> product(const MatmulSpec&) const = 0;
 };
 

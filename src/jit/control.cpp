@@ -8,6 +8,8 @@
 #include "../trace/batching.hpp"
 #include "../trace/node.hpp"
 #include "program.hpp"
+#include "register_loop.hpp"
+#include "threads.hpp"
 
 namespace vt::detail {
 
@@ -46,13 +48,24 @@ std::int64_t group_size(std::int64_t live, std::int64_t lanes) {
 
 using control_memory::Rows;
 
-ControlRunner::ControlRunner(const Equation& e, const Backend& backend) : equation_(e), backend_(backend) {
+ControlRunner::ControlRunner(const GraphBody& graph, const Equation& e, const Backend& backend)
+    : equation_(e), alone_(alone(graph, e)), backend_(backend) {
   if (e.op == Op::cond) lanes_ = e.as<CondParams>().lanes;
   if (e.op == Op::while_) lanes_ = e.as<WhileParams>().lanes;
   if (lanes_) mapped_.assign(lanes_.mapped.begin() + (e.op == Op::cond ? 1 : 0), lanes_.mapped.end());
   for (const GraphRef& body : bodies_of(e.params)) {
     bodies_.push_back(std::make_unique<Body>());
     bodies_.back()->graph = body;
+  }
+  if (fits_registers(alone_)) {
+    in_registers_ = backend.compile_register_loop(alone_);
+    const std::size_t carries = e.op == Op::while_ ? static_cast<std::size_t>(e.as<WhileParams>().carries)
+                                : e.op == Op::scan ? static_cast<std::size_t>(e.as<ScanParams>().carries)
+                                                   : 0;
+    const GraphBody& body = *bodies_.back()->graph;
+    for (std::size_t i = 0; i < carries; ++i)
+      if (!in_registers(body.aval(body.inputs[i]))) in_place_.push_back(i);
+    return;
   }
   if (!lanes_)
     for (std::size_t b = 0; b < bodies_.size(); ++b) program(b);
@@ -71,11 +84,31 @@ Program& ControlRunner::program(std::size_t body, std::int64_t lanes) const {
 }
 
 std::vector<BufferRef> ControlRunner::run(std::span<const BufferRef> operands) const {
+  if (in_registers_.function) return run_in_registers(operands);
   switch (equation_.op) {
     case Op::cond: return lanes_ ? run_lane_cond(operands) : run_cond(operands);
     case Op::while_: return lanes_ ? run_lane_while(operands) : run_while(operands);
     default: return run_scan(operands);
   }
+}
+
+ControlRunner::Buffers ControlRunner::run_in_registers(std::span<const BufferRef> operands) const {
+  Buffers results;
+  for (Var v : alone_.outputs) results.push_back(allocate(alone_.aval(v).bytes(), "the results of a loop"));
+  for (std::size_t i : in_place_)
+    if (results[i]->bytes) std::memcpy(results[i]->data, operands[i]->data, results[i]->bytes);
+  SmallVec<void*, 32> buffers;
+  for (const BufferRef& b : operands) buffers.push_back(b->data);
+  for (const BufferRef& b : results) buffers.push_back(b->data);
+  if (!lanes_) {
+    in_registers_.function(buffers.data(), nullptr, 0, 1);
+  } else {
+    constexpr std::int64_t grain = 64;  // whole vectors, whole cache lines
+    parallel_ranges(lanes_.count, grain, [&](std::int64_t begin, std::int64_t end) {
+      if (begin < end) in_registers_.function(buffers.data(), nullptr, begin, end);
+    });
+  }
+  return results;
 }
 
 ControlRunner::Buffers ControlRunner::run_cond(std::span<const BufferRef> operands) const {
@@ -211,6 +244,7 @@ ControlRunner::Buffers ControlRunner::run_lane_while(std::span<const BufferRef> 
 
 std::string ControlRunner::explain() const {
   std::string text;
+  if (in_registers_.function) text += "one function, its values in registers\n";
   for (std::size_t b = 0; b < bodies_.size(); ++b) {
     const std::lock_guard lock(bodies_[b]->mutex);
     for (const auto& [lanes, program] : bodies_[b]->programs)

@@ -20,7 +20,7 @@ class Program;
 class ControlRunner {
  public:
   /// Compiles the bodies. Throws: Error(backend).
-  ControlRunner(const Equation&, const Backend&);
+  ControlRunner(const GraphBody&, const Equation&, const Backend&);
   ~ControlRunner();
   /// The equation's results. They own their memory, or are operands.
   std::vector<BufferRef> run(std::span<const BufferRef> operands) const;
@@ -37,6 +37,7 @@ class ControlRunner {
   };
   Program& program(std::size_t body, std::int64_t lanes = 0) const;
 
+  Buffers run_in_registers(std::span<const BufferRef> operands) const;
   Buffers run_cond(std::span<const BufferRef> operands) const;
   Buffers run_while(std::span<const BufferRef> operands) const;
   Buffers run_scan(std::span<const BufferRef> operands) const;
@@ -44,6 +45,9 @@ class ControlRunner {
   Buffers run_lane_while(std::span<const BufferRef> operands) const;
 
   Equation equation_;
+  GraphBody alone_;                    ///< the equation by itself
+  Kernel in_registers_;                ///< all of it as one function, where it fits
+  std::vector<std::size_t> in_place_;  ///< carries that are updated in the result's memory
   const Backend& backend_;
   Lanes lanes_;
   std::vector<bool> mapped_;  ///< per input of the bodies

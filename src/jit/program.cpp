@@ -93,7 +93,7 @@ void Program::compile_steps(const Backend& backend) {
     for (Var v : e.inputs) step.bytes += g.aval(v).bytes();
     if (is_control(e.op)) {
       step.kind = Step::Kind::control;
-      step.control = std::make_shared<const ControlRunner>(e, backend);
+      step.control = std::make_shared<const ControlRunner>(g, e, backend);
       continue;
     }
     if (e.op != Op::dot_general) continue;
@@ -319,7 +319,8 @@ std::string Program::kernel_text(const Step& s) const {
 std::string Program::explain() const {
   const GraphBody& g = fusion_.graph;
   std::string text = "program: " + std::to_string(launches_) + " kernels, " + std::to_string(products_) + " matrix products, " +
-                     std::to_string(loops_) + " loops or branches, " + std::to_string(interpreted_) + " interpreted equations, " + std::to_string(plan_.arena_bytes) + " bytes of scratch memory\n";
+                     std::to_string(loops_) + " loops or branches, " + std::to_string(interpreted_) + " interpreted equations, " +
+                     std::to_string(plan_.arena_bytes) + " bytes of scratch memory\n";
   for (std::size_t k = 0; k < steps_.size(); ++k) {
     const Step& s = steps_[k];
     text += "step " + std::to_string(k) + ": ";

@@ -4,6 +4,7 @@
 #include "../counters.hpp"
 #include "code_cache.hpp"
 #include "emit_nest.hpp"
+#include "emit_register_loop.hpp"
 #include "matmul.hpp"
 
 namespace vt::detail {
@@ -40,6 +41,22 @@ class CpuBackend : public Backend {
     count(c.strided_accesses, static_cast<std::uint64_t>(accesses.strided));
     count(c.gathers, static_cast<std::uint64_t>(accesses.gathers));
     count(c.scalarised_accesses, static_cast<std::uint64_t>(accesses.scalarised));
+    return {code->function<Kernel::Function>(0), code};
+  }
+
+  Kernel compile_register_loop(const GraphBody& graph) const override {
+    const std::string key = "register loop\n" + to_text(graph);
+    const std::string names[] = {"loop"};
+    const auto emit = [&](IrBuilder& b) { emit_register_loop(b, names[0], graph); };
+    if (!dump_folder().empty()) {
+      IrBuilder b;
+      emit(b);
+      const std::string name = short_name(key);
+      dump_text(name + ".loop.txt", key);
+      dump_text(name + ".ll", b.text());
+      dump_text(name + ".s", compile_assembly(b));
+    }
+    const auto code = cached_code(key, names, emit);
     return {code->function<Kernel::Function>(0), code};
   }
 

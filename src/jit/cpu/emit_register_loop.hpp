@@ -1,0 +1,20 @@
+// From a register loop (register_loop.hpp) to LLVM code: one function, its values in registers, a vector of lanes at a time.
+#pragma once
+
+#include <string>
+
+#include "../register_loop.hpp"
+#include "ir_builder.hpp"
+
+#if VT_HAS_LLVM_HEADERS
+
+namespace vt::detail::cpu {
+
+/// Emits `void name(buffers, -, begin, end)` for the only equation of `graph`, which fits_registers. Buffers: the operands, then the
+/// results; carried values that stay in memory are updated in the result's buffer, which holds their initial contents. [begin, end):
+/// lanes; ignored where there are none.
+void emit_register_loop(IrBuilder&, const std::string& name, const GraphBody& graph);
+
+}  // namespace vt::detail::cpu
+
+#endif

@@ -1,0 +1,28 @@
+// Register loops: control-flow equations whose values are few enough to live in registers. Each is compiled into one function, with
+// its loops and branches, and with a vector's worth of lanes side by side where it has lanes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "../trace/graph.hpp"
+
+namespace vt::detail {
+
+/// Values of at most so many elements are taken apart into registers. Larger ones stay in memory, where single elements are read
+/// (dynamic_slice, slice, gather) and, in what a loop carries, overwritten (dynamic_update_slice).
+constexpr std::int64_t most_in_registers = 32;
+inline bool in_registers(const Aval& a) { return a.elements() <= most_in_registers; }
+
+/// A control-flow equation by itself: a Graph whose inputs are its operands and whose results are its own.
+GraphBody alone(const GraphBody&, const Equation&);
+
+/// Can the (only) equation of `graph` be compiled so? The emitter counts on what is checked here.
+bool fits_registers(const GraphBody& graph);
+
+/// Elements that `f(result index, operand index)` relates: what reshape, transpose, broadcast, slice, pad, rev … do with places.
+/// Calls f for every element of the result in row-major order; −1 stands for no element (padding).
+std::vector<std::int64_t> source_elements(const GraphBody&, const Equation&);
+
+}  // namespace vt::detail

@@ -83,6 +83,15 @@ LiftedTree<T> lifted(const T& tree) {
   }
 }
 
+/// Can f be called with the carry, whole or in parts?
+template <class F, class Carry>
+inline constexpr bool takes_carry = std::is_invocable_v<F&, const Carry&>;
+template <class F, class... T>
+inline constexpr bool takes_carry<F, std::tuple<T...>> = std::is_invocable_v<F&, const std::tuple<T...>&> || std::is_invocable_v<F&, const T&...>;
+template <class F, class A, class B>
+inline constexpr bool takes_carry<F, std::pair<A, B>> =
+    std::is_invocable_v<F&, const std::pair<A, B>&> || std::is_invocable_v<F&, const A&, const B&>;
+
 /// f(carry, more…); a tuple or pair may be taken apart by f's parameters.
 template <class F, class Carry, class... More>
 decltype(auto) call_on_carry(F& f, const Carry& carry, const More&... more) {
@@ -241,12 +250,8 @@ auto fori_loop(const Lower& lower, const Upper& upper, Body body, const T& init,
   const detail::ControlCall call{.name = "vt::fori_loop", .where = where, .carry_name = detail::leaf_names("carry", carry)};
   const detail::FlatFunction flat = [&](std::span<const Tensor> leaves) {
     const Carry now = detail::with_leaves(carry, leaves.subspan(1));
-    if constexpr (std::is_invocable_v<Body&, const Tensor&, const Carry&>) {
-      return detail::next_carry(carry, body(leaves[0], now), call);
-    } else {
-      static_assert(detail::is_product<Carry>, "vt: the function cannot be called with what the loop carries");
-      return detail::next_carry(carry, std::apply([&](const auto&... part) { return body(leaves[0], part...); }, now), call);
-    }
+    const auto round = [&](const auto&... own) -> decltype(body(leaves[0], own...)) { return body(leaves[0], own...); };
+    return detail::next_carry(carry, detail::call_on_carry(round, now), call);
   };
   if constexpr (std::is_integral_v<Lower> && std::is_integral_v<Upper>)
     return detail::with_leaves(carry,
@@ -254,7 +259,8 @@ auto fori_loop(const Lower& lower, const Upper& upper, Body body, const T& init,
   else return detail::with_leaves(carry, detail::fori_flat(Tensor(lower), Tensor(upper), flat, tree_leaves(carry), options, call));
 }
 
-/// For each element x along axis 0 of the sequences: (carry, y) = body(carry, x). → pair(last carry, ys stacked along axis 0).
+/// For each element x along axis 0 of the sequences: (carry, y) = body(carry, x). → pair(last carry, ys stacked along axis 0). The
+/// body may take the parts of a tuple as parameters.
 /// `xs` is a tree of Tensors of one length, or std::nullopt with options.length; body(carry) is then enough. A body without ys gives
 /// pair(carry, std::nullopt).
 /// Throws: Error if the sequences differ in length, or the body changes the carry's structure, a shape or a dtype.
@@ -267,11 +273,11 @@ auto scan(Body body, const T& init, const Xs& xs, ScanOptions options = {}, Wher
   const auto run = [&](std::span<const Tensor> leaves) {
     const Carry now = detail::with_leaves(carry, leaves.first(carries));
     if constexpr (std::is_same_v<Xs, std::nullopt_t>) {
-      if constexpr (std::is_invocable_v<Body&, const Carry&>) return body(now);
-      else return body(now, std::nullopt);
+      if constexpr (detail::takes_carry<Body, Carry>) return detail::call_on_carry(body, now);
+      else return detail::call_on_carry(body, now, std::nullopt);
     } else {
       const Xs x = detail::with_leaves(xs, leaves.subspan(carries));
-      return body(now, x);
+      return detail::call_on_carry(body, now, x);
     }
   };
   using Pair = decltype(run(std::span<const Tensor>{}));

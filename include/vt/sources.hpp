@@ -9,6 +9,7 @@
 #include "../../src/jit/execute.cpp"
 #include "../../src/jit/jit_cache.cpp"
 #include "../../src/jit/program.cpp"
+#include "../../src/jit/sort_kernel.cpp"
 #include "../../src/jit/threads.cpp"
 #include "../../src/trace/buffer.cpp"
 #include "../../src/trace/lazy.cpp"

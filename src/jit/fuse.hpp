@@ -40,6 +40,9 @@ struct FuseOptions {
 /// Is the equation compiled into loop nests (as opposed to a step of its own)?
 bool can_fuse(const GraphBody&, const Equation&);
 
+/// Is what equation `definition` makes (−1: an input) the place of each element in the rows that `sort` sorts? It is not laid out.
+bool is_sorted_place(const GraphBody&, const Equation& sort, int definition);
+
 Fusion fuse(GraphBody graph, const FuseOptions& = {});
 
 }  // namespace vt::detail

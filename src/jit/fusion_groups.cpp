@@ -1,6 +1,8 @@
 // Makes the groups of equations that become one kernel each: what is stored, and what is computed again on the spot.
 #include "fusion_groups.hpp"
 
+#include "sort_kernel.hpp"
+
 #include <algorithm>
 #include <functional>
 #include <numeric>
@@ -66,6 +68,12 @@ bool can_fuse(const GraphBody& graph, const Equation& e) {
     case Family::contract: return true;
     default: return false;
   }
+}
+
+bool is_sorted_place(const GraphBody& graph, const Equation& sort, int definition) {
+  if (sort.op != Op::sort || definition < 0) return false;
+  const Equation& e = graph.equations[static_cast<std::size_t>(definition)];
+  return e.op == Op::iota && e.as<IotaParams>().axis == sort.as<SortParams>().axis && can_be_place(graph.aval(e.outputs[0]).dtype);
 }
 
 FusionPlanner::FusionPlanner(const GraphBody& graph, const FuseOptions& options) : graph_(graph), options_(options) {
@@ -155,7 +163,7 @@ void FusionPlanner::mark_stored() {
         // What a scatter starts from is copied anyway: a constant need not be laid out before.
         const int d = source.definition[static_cast<std::size_t>(e.inputs[k])];
         const bool constant = k == 0 && family_of(e.op) == Family::index && d >= 0 && graph_.equations[static_cast<std::size_t>(d)].op == Op::full;
-        if (!constant) mark(e.inputs[k]);
+        if (!constant && !is_sorted_place(graph_, e, d)) mark(e.inputs[k]);
       }
     }
     if (e.op == Op::constant && graph_.aval(e.outputs[0]).elements() != 1) source.stored[static_cast<std::size_t>(e.outputs[0])] = 1;

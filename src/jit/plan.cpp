@@ -86,8 +86,10 @@ class Planner {
     const FusedStep& step = fusion_.steps[static_cast<std::size_t>(s)];
     if (step.equation >= 0) {
       const Equation& e = fusion_.graph.equations[static_cast<std::size_t>(step.equation)];
-      for (Var v : e.outputs)
-        if (slot(v).kind == Kind::unused) place(v, s, step);
+      for (Var v : e.outputs) {
+        const bool read = e.op != Op::sort || lives_[static_cast<std::size_t>(v)].last > s || is_output(v);
+        if (read && slot(v).kind == Kind::unused) place(v, s, step);
+      }
     }
     for (std::size_t b = 0; b < step.buffers.size(); ++b)
       if (step.nest.buffers[b].written && slot(step.buffers[b]).kind == Kind::unused) place(step.buffers[b], s, step);

@@ -11,7 +11,7 @@ namespace vt::detail {
 struct BufferPlan {
   struct Slot {
     enum class Kind : std::uint8_t {
-      unused,
+      unused,     ///< shares storage with another, or nobody reads it
       input,      ///< inputs[index]
       constant,   ///< the buffer of equation `index`
       output,     ///< a fresh buffer, the program's output `index`

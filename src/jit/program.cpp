@@ -96,6 +96,10 @@ void Program::compile_steps(const Backend& backend) {
       step.control = std::make_shared<const ControlRunner>(g, e, backend);
       continue;
     }
+    if (e.op == Op::sort) {
+      prepare_sort(step, e);
+      fusion_.steps[k].writes_given_memory = true;
+    }
     if (e.op != Op::dot_general) continue;
     MatmulPlan plan = plan_matmul(e.as<DotParams>(), g.aval(e.inputs[0]), g.aval(e.inputs[1]));
     MatmulSpec& spec = plan.spec;
@@ -123,6 +127,23 @@ void Program::compile_steps(const Backend& backend) {
   });
   for (const std::exception_ptr& e : errors)
     if (e) std::rethrow_exception(e);
+}
+
+void Program::prepare_sort(Step& step, const Equation& e) const {
+  const GraphBody& g = fusion_.graph;
+  step.kind = Step::Kind::sort;
+  SmallVec<DType, 4> dtypes;
+  SmallVec<char, 4> is_place;
+  for (Var v : e.inputs) {
+    int definition = -1;
+    for (std::size_t i = 0; i < g.equations.size(); ++i)
+      if (g.equations[i].outputs[0] == v) definition = static_cast<int>(i);
+    dtypes.push_back(g.aval(v).dtype);
+    is_place.push_back(is_sorted_place(g, e, definition));
+    step.operands.push_back(fusion_.storage[static_cast<std::size_t>(v)]);
+  }
+  for (Var v : e.outputs) step.operands.push_back(v);
+  step.sort = sort_spec(e.as<SortParams>(), g.aval(e.inputs[0]).shape, std::move(dtypes), std::move(is_place));
 }
 
 void Program::prepare_kernel(Step& step, const FusedStep& fused, const Schedule& schedule) const {
@@ -213,6 +234,12 @@ std::vector<BufferRef> Program::run(std::span<const BufferRef> inputs, std::span
         const auto on_rows = [&](std::int64_t begin, std::int64_t end) { run_kernel(step, pointers.data(), begin, end); };
         step.product->run(pointers[static_cast<std::size_t>(step.operands[0])], pointers[static_cast<std::size_t>(step.operands[1])],
                           pointers[static_cast<std::size_t>(step.operands[2])], step.function ? RowsDone(on_rows) : RowsDone());
+        break;
+      }
+      case Step::Kind::sort: {
+        SmallVec<void*, 8> buffers;
+        for (Var v : step.operands) buffers.push_back(pointers[static_cast<std::size_t>(v)]);
+        sort_rows(step.sort, buffers.data(), buffers.data() + buffers.size() / 2);
         break;
       }
       case Step::Kind::control:
@@ -329,7 +356,10 @@ std::string Program::explain() const {
               (s.parallel ? ", on all threads" : "") + "\n" + s.nest_text;
     } else {
       const Equation& e = g.equations[static_cast<std::size_t>(s.equation)];
-      text += s.kind == Step::Kind::product ? "matrix product " + s.product->describe() + ", " : s.control ? "loop or branch: " : "interpreter: ";
+      text += s.kind == Step::Kind::product ? "matrix product " + s.product->describe() + ", "
+              : s.kind == Step::Kind::sort  ? "sort of " + describe(s.sort) + ", "
+              : s.control                   ? "loop or branch: "
+                                            : "interpreter: ";
       text += describe(e.op, e.params) + ", " + std::to_string(s.bytes) + " bytes";
       if (s.kind == Step::Kind::product) text += ", " + std::to_string(s.work) + " flops";
       if (s.function) text += "; on its rows as they are done: " + kernel_text(s) + "\n" + s.nest_text;

@@ -11,6 +11,7 @@
 #include "control.hpp"
 #include "fuse.hpp"
 #include "plan.hpp"
+#include "sort_kernel.hpp"
 
 namespace vt::detail {
 
@@ -25,18 +26,19 @@ class Program : public Executable {
 
  private:
   struct Step {
-    enum class Kind : std::uint8_t { kernel, product, control, equation } kind = Kind::kernel;
+    enum class Kind : std::uint8_t { kernel, product, sort, control, equation } kind = Kind::kernel;
     bool parallel = false;
     Kernel::Function* function = nullptr;
     SmallVec<std::int32_t, 8> slots;     // the kernel's buffers
-    SmallVec<std::int32_t, 3> operands;  // product: a, b, c
+    SmallVec<std::int32_t, 3> operands;  // product: a, b, c; sort: operands, then results
     std::vector<std::int64_t> arguments;
     std::int64_t rounds = 0, grain = 1;  // of the parallel loop
     int ranges = 4;                      // for each thread
     Kernel kernel;
     std::shared_ptr<const ProductKernel> product;
     std::shared_ptr<const ControlRunner> control;
-    int equation = -1;          // a product or an interpreted equation; `function` then runs on its rows, if there is one
+    SortSpec sort;
+    int equation = -1;          // a product, a sort or an interpreted equation; `function` then runs on its rows, if there is one
     std::vector<Var> released;  // produced buffers that end here
     std::uint64_t bytes = 0, work = 0;
     std::string nest_text;  // nest and schedule
@@ -44,6 +46,7 @@ class Program : public Executable {
     bool partial = false;
   };
   void compile_steps(const Backend& backend);
+  void prepare_sort(Step& step, const Equation& e) const;
   void prepare_kernel(Step& step, const FusedStep& fused, const Schedule& schedule) const;
   /// Of the user's code: what to name when memory is short.
   Where line_of_largest() const;

@@ -1,0 +1,340 @@
+// sort_rows: rows as records of keys (unsigned integers in the wanted order) and places, and back; neighbouring columns together.
+// Where only the first few places of a long row are wanted, only candidates for them are kept.
+#include "sort_kernel.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <mutex>
+
+// The one loop of vt that is neither emitted nor rare: also a prototype built without optimisation should not wait for it.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC push_options
+#pragma GCC optimize("O3")
+#endif
+
+#include "sort_records.hpp"
+
+namespace vt::detail {
+
+namespace sorting {
+
+constexpr std::int64_t most_columns = 16;        // sorted beside each other where rows are no rows of memory: a cache line's worth
+constexpr std::int64_t worth_a_range = 1 << 13;  // elements
+constexpr std::int64_t worth_threads_inside = 1 << 16;
+
+// --- rows beside each other ------------------------------------------------------------------------------------------
+
+/// Is it cheaper to keep the best of a row than to sort it?
+bool keeps_candidates(const SortSpec& s) { return s.length >= 512 && s.limit * 8 <= s.length; }
+
+/// Keys from the first one on that are sorted by at once, and their bits: as many as fit into `most_bits`, from the last one back.
+struct KeyGroup {
+  int first, end, bits;
+};
+SmallVec<KeyGroup, 2> key_groups(const SortSpec& s, int most_bits) {
+  SmallVec<KeyGroup, 2> groups;
+  for (int k = s.keys; k-- > 0;) {
+    const int bits = key_bits(s.dtypes[static_cast<std::size_t>(k)]);
+    if (groups.empty() || groups.back().bits + bits > most_bits) groups.push_back({k, k + 1, bits});
+    else {
+      groups.back().first = k;
+      groups.back().bits += bits;
+    }
+  }
+  return groups;
+}
+
+class Sorter {
+ public:
+  Sorter(const SortSpec& spec, const void* const* operands, void* const* results) : s_(spec), operands_(operands), results_(results) {
+    values_alone_ = results[0] && s_.keys == 1 && !s_.is_place[0] && !keeps_candidates(s_);
+    for (std::size_t k = 1; k < s_.dtypes.size(); ++k) values_alone_ = values_alone_ && !results[k];
+  }
+
+  void run() {
+    if (s_.outer * s_.inner == 0 || s_.limit == s_.start) return;
+    const std::int64_t threads = thread_count();
+    columns_ = std::min(s_.inner, most_columns);
+    while (columns_ > 1 && tiles() < 4 * threads) columns_ /= 2;
+    const std::int64_t n = tiles();
+    if (n < threads && s_.length >= worth_threads_inside && threads > 1) {
+      blocks_ = threads;
+      sort_tiles(0, n);
+      return;
+    }
+    // What is thrown on other threads is thrown here once all are done.
+    std::mutex mutex;
+    std::exception_ptr error;
+    parallel_ranges(n, std::max<std::int64_t>(worth_a_range / (s_.length * columns_), 1), [&](std::int64_t begin, std::int64_t end) {
+      try {
+        sort_tiles(begin, end);
+      } catch (...) {
+        std::lock_guard lock(mutex);
+        error = std::current_exception();
+      }
+    });
+    if (error) std::rethrow_exception(error);
+  }
+
+ private:
+  std::int64_t tiles_per_row() const { return (s_.inner + columns_ - 1) / columns_; }
+  std::int64_t tiles() const { return s_.outer * tiles_per_row(); }
+
+  /// Neighbouring columns of one [length, inner] plane, and memory to work in.
+  struct Tile {
+    std::int64_t from = 0, to = 0, columns = 1;  // elements of the operands and of the results
+    BufferRef memory;
+    void* room(std::size_t bytes) {
+      constexpr std::size_t large = 1 << 18, huge_page = 2 << 20;
+      if (!memory || memory->bytes < bytes) memory = allocate(bytes < large ? bytes : (bytes + huge_page - 1) / huge_page * huge_page, "sorting");
+      return memory->data;
+    }
+  };
+
+  void sort_tiles(std::int64_t begin, std::int64_t end) const {
+    Tile tile;
+    const SmallVec<KeyGroup, 2> narrow = key_groups(s_, NarrowPlaced::most_bits);
+    const bool one_word = narrow.size() == 1 && narrow[0].bits <= 32 && static_cast<Word>(s_.length) <= Word{1} << 32;
+    for (std::int64_t t = begin; t < end; ++t) {
+      const std::int64_t plane = t / tiles_per_row(), first = t % tiles_per_row() * columns_;
+      tile.from = plane * s_.length * s_.inner + first;
+      tile.to = plane * (s_.limit - s_.start) * s_.inner + first;
+      tile.columns = std::min(columns_, s_.inner - first);
+      if (values_alone_ && (size_of(s_.dtypes[0]) <= 4 ? sort_values<Narrow>(tile) : sort_values<Wide>(tile))) continue;
+      if (one_word) sort_places<NarrowPlaced>(tile, narrow);
+      else sort_places<WidePlaced>(tile, key_groups(s_, WidePlaced::most_bits));
+    }
+  }
+
+  /// Records of each column, and one more row to work in.
+  template <class P>
+  struct Bench {
+    typename P::Record *rows[most_columns], *spare;
+    Bench(Tile& tile, std::size_t n)
+        : spare(static_cast<typename P::Record*>(tile.room(static_cast<std::size_t>(tile.columns + 1) * n * sizeof(typename P::Record)))) {
+      for (std::int64_t c = 0; c < tile.columns; ++c) rows[c] = spare + static_cast<std::size_t>(c + 1) * n;
+    }
+  };
+
+  /// f(begin, end) over 0 … n − 1, on all threads if they are at hand.
+  template <class F>
+  void each_part(std::int64_t n, const F& f) const {
+    if (blocks_ > 1) parallel_ranges(n, worth_a_range, f);
+    else f(0, n);
+  }
+  /// f(row, at, count) for every column: the elements row[i], at[i · inner] with i in [begin, end).
+  template <class R, class E, class F>
+  void each_row(std::int64_t begin, std::int64_t end, std::int64_t columns, R* const* rows, E* at, const F& f) const {
+    // Columns beside each other share cache lines: some rows at a time.
+    const std::int64_t step = columns > 1 ? 64 : end - begin;
+    for (std::int64_t i = begin; i < end; i += step)
+      for (std::int64_t c = 0; c < columns; ++c) f(rows[c], at + c, i, std::min(i + step, end));
+  }
+
+  /// False if elements cannot be made from their keys again.
+  template <class P>
+  bool sort_values(Tile& tile) const {
+    Bench<P> bench(tile, static_cast<std::size_t>(s_.length));
+    std::atomic<bool> lossy{false};
+    with_form(s_.dtypes[0], s_.descending, [&](auto form, auto word) {
+      using T = decltype(word);
+      const auto load = [&](auto inner) {
+        each_part(s_.length, [&](std::int64_t first, std::int64_t last) {
+          each_row(first, last, tile.columns, bench.rows, static_cast<const T*>(operands_[0]) + tile.from,
+                   [&lossy, form, inner](auto* row, const T* in, std::int64_t begin, std::int64_t end) {
+                     unsigned some = 0;
+                     for (std::int64_t i = begin; i < end; ++i) {
+                       const T x = in[i * inner];
+                       some |= static_cast<unsigned>(form.is_lossy(x));
+                       row[i] = P::make(form.key(x), 0);
+                     }
+                     if (some) lossy.store(true, std::memory_order_relaxed);
+                   });
+        });
+      };
+      with_stride(load);
+    });
+    if (lossy) return false;
+    for (std::int64_t c = 0; c < tile.columns; ++c)
+      sort_row<P>(bench.rows[c], bench.spare, static_cast<std::size_t>(s_.length), key_bits(s_.dtypes[0]), blocks_);
+    with_form(s_.dtypes[0], s_.descending, [&](auto form, auto word) {
+      using T = decltype(word);
+      const auto store = [&](auto inner) {
+        each_part(s_.limit - s_.start, [&](std::int64_t first, std::int64_t last) {
+          each_row(first, last, tile.columns, bench.rows, static_cast<T*>(results_[0]) + tile.to,
+                   [form, inner, start = s_.start](auto* row, T* out, std::int64_t begin, std::int64_t end) {
+                     for (std::int64_t i = begin; i < end; ++i) out[i * inner] = form.element(static_cast<T>(P::key(row[start + i])));
+                   });
+        });
+      };
+      with_stride(store);
+    });
+    return true;
+  }
+  /// Calls f with the distance of a row's elements: as a constant, where it is 1.
+  template <class F>
+  void with_stride(const F& f) const {
+    if (s_.inner == 1) f(std::integral_constant<std::int64_t, 1>{});
+    else f(s_.inner);
+  }
+
+  template <class P>
+  void sort_places(Tile& tile, const SmallVec<KeyGroup, 2>& groups) const {
+    if (s_.keys == 1 && keeps_candidates(s_) && !s_.is_place[0]) {
+      const std::size_t most = static_cast<std::size_t>(std::max<std::int64_t>(2 * s_.limit, 256));
+      Bench<P> bench(tile, most);
+      keep_candidates<P>(tile, bench, most);
+      return write<P>(tile, bench);
+    }
+    Bench<P> bench(tile, static_cast<std::size_t>(s_.length));
+    bool loaded = false;
+    for (const KeyGroup& g : groups) {
+      for (int k = g.first; k < g.end; ++k) {
+        load<P>(tile, bench, k, loaded, k > g.first);
+        loaded = true;
+      }
+      for (std::int64_t c = 0; c < tile.columns; ++c) sort_row<P>(bench.rows[c], bench.spare, static_cast<std::size_t>(s_.length), g.bits, blocks_);
+    }
+    write<P>(tile, bench);
+  }
+
+  /// Key k of every element, in the order of the records so far; `joins`: behind the key that is there.
+  template <class P>
+  void load(const Tile& tile, Bench<P>& bench, int k, bool loaded, bool joins) const {
+    const auto operand = static_cast<std::size_t>(k);
+    const bool from_place = s_.is_place[operand];
+    with_form(s_.dtypes[operand], s_.descending, [&](auto form, auto word) {
+      using T = decltype(word);
+      const T* column = from_place ? nullptr : static_cast<const T*>(operands_[operand]) + tile.from;
+      const int shift = joins ? static_cast<int>(8 * sizeof(T)) : 0;
+      const auto load_with = [&](auto inner) {
+        each_part(s_.length, [&](std::int64_t first, std::int64_t last) {
+          each_row(first, last, tile.columns, bench.rows, column, [=](auto* row, const T* in, std::int64_t begin, std::int64_t end) {
+            if (!loaded && !from_place) {
+              for (std::int64_t i = begin; i < end; ++i) row[i] = P::make(form.key(in[i * inner]), static_cast<Word>(i));
+              return;
+            }
+            for (std::int64_t i = begin; i < end; ++i) {
+              const Word place = loaded ? P::place(row[i]) : static_cast<Word>(i);
+              const Word key = form.key(from_place ? static_cast<T>(place) : in[static_cast<std::int64_t>(place) * inner]);
+              row[i] = P::make((joins ? P::key(row[i]) << shift : 0) | key, place);
+            }
+          });
+        });
+      };
+      with_stride(load_with);
+    });
+  }
+
+  /// Walks the row with the best `limit` elements so far and some more at hand: what is not before all of these is passed by.
+  template <class P>
+  void keep_candidates(const Tile& tile, Bench<P>& bench, std::size_t most) const {
+    const auto kept = static_cast<std::size_t>(s_.limit);
+    with_form(s_.dtypes[0], s_.descending, [&](auto form, auto word) {
+      using T = decltype(word);
+      constexpr std::int64_t block = 64;
+      const auto walk = [&](auto inner) {
+        for (std::int64_t c = 0; c < tile.columns; ++c) {
+          const T* in = static_cast<const T*>(operands_[0]) + tile.from + c;
+          typename P::Record* best = bench.rows[c];
+          std::size_t count = 0;
+          T bar = 0;
+          bool full = false;
+          for (std::int64_t i = 0; i < s_.length; i += block) {
+            const std::int64_t size = std::min(block, s_.length - i);
+            T keys[block];
+            unsigned hit = !full;
+            if (size == block) {
+              for (std::int64_t j = 0; j < block; ++j) keys[j] = form.key(in[(i + j) * inner]);
+              for (std::int64_t j = 0; j < block; ++j) hit |= static_cast<unsigned>(keys[j] < bar);
+            } else {
+              for (std::int64_t j = 0; j < size; ++j) keys[j] = form.key(in[(i + j) * inner]);
+              hit = 1;
+            }
+            if (!hit) continue;
+            for (std::int64_t j = 0; j < size; ++j) {
+              if (full && keys[j] >= bar) continue;  // equals of the last one come after it
+              best[count++] = P::make(keys[j], static_cast<Word>(i + j));
+              if (count < most) continue;
+              sort_row<P>(best, bench.spare, most, key_bits(s_.dtypes[0]));
+              bar = static_cast<T>(P::key(best[kept - 1]));
+              full = true;
+              count = kept;
+            }
+          }
+          sort_row<P>(best, bench.spare, count, key_bits(s_.dtypes[0]));
+          bench.rows[c] = best;
+        }
+      };
+      with_stride(walk);
+    });
+  }
+
+  template <class P>
+  void write(const Tile& tile, const Bench<P>& bench) const {
+    for (std::size_t k = 0; k < s_.dtypes.size(); ++k) {
+      if (!results_[k]) continue;
+      const auto copy = [&](auto word) {
+        using T = decltype(word);
+        const T* in = s_.is_place[k] ? nullptr : static_cast<const T*>(operands_[k]) + tile.from;
+        T* out = static_cast<T*>(results_[k]) + tile.to;
+        each_part(s_.limit - s_.start, [&](std::int64_t first, std::int64_t last) {
+          for (std::int64_t i = first; i < last; ++i)
+            for (std::int64_t c = 0; c < tile.columns; ++c) {
+              const auto place = static_cast<std::int64_t>(P::place(bench.rows[c][s_.start + i]));
+              out[i * s_.inner + c] = in ? in[place * s_.inner + c] : static_cast<T>(place);
+            }
+        });
+      };
+      switch (size_of(s_.dtypes[k])) {
+        case 1: copy(std::uint8_t{}); break;
+        case 2: copy(std::uint16_t{}); break;
+        case 4: copy(std::uint32_t{}); break;
+        default: copy(std::uint64_t{});
+      }
+    }
+  }
+
+  const SortSpec& s_;
+  const void* const* operands_;
+  void* const* results_;
+  bool values_alone_ = false;
+  std::int64_t columns_ = 1;
+  std::int64_t blocks_ = 1;  // > 1: rows are so few that threads share each
+};
+
+}  // namespace sorting
+
+SortSpec sort_spec(const SortParams& p, const Shape& shape, SmallVec<DType, 4> dtypes, SmallVec<char, 4> is_place) {
+  SortSpec s;
+  for (int a = 0; a < shape.rank(); ++a) {
+    const std::int64_t extent = shape[static_cast<std::size_t>(a)];
+    if (a == p.axis) s.length = extent;
+    else (a < p.axis ? s.outer : s.inner) *= extent;
+  }
+  s.start = p.start;
+  s.limit = p.limit;
+  s.keys = p.keys;
+  s.descending = p.descending;
+  s.dtypes = std::move(dtypes);
+  s.is_place = std::move(is_place);
+  return s;
+}
+
+void sort_rows(const SortSpec& spec, const void* const* operands, void* const* results) { sorting::Sorter(spec, operands, results).run(); }
+
+std::string describe(const SortSpec& s) {
+  std::string text = std::to_string(s.outer * s.inner) + " rows of " + std::to_string(s.length);
+  if (s.inner > 1) text += ", " + std::to_string(s.inner) + " beside each other";
+  if (s.limit - s.start < s.length) text += ", places " + std::to_string(s.start) + " to " + std::to_string(s.limit);
+  const bool one_group = sorting::key_groups(s, 64).size() == 1;
+  if (s.length <= static_cast<std::int64_t>(sorting::short_row)) return text + ", by insertion";
+  return text + (one_group && s.keys == 1 && sorting::keeps_candidates(s) ? ", by keeping the best" : ", digit by digit");
+}
+
+}  // namespace vt::detail
+
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC pop_options
+#endif

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "simplify_control.hpp"
+
 namespace vt::detail {
 
 namespace simplification {
@@ -15,7 +17,20 @@ constexpr int most_walks = 16;
 
 std::size_t at(Var v) { return static_cast<std::size_t>(v); }
 
-/// a op b = b op a, also in which of two NaNs or zeros comes out.
+/// How often each Var is used by equations that matter; 0: dead.
+std::vector<std::int32_t> count_uses(const GraphBody& g) {
+  std::vector<std::int32_t> uses(g.avals.size(), 0);
+  for (Var v : g.outputs) ++uses[at(v)];
+  for (auto e = g.equations.rbegin(); e != g.equations.rend(); ++e) {
+    const bool needed = has_effect(*e) || std::any_of(e->outputs.begin(), e->outputs.end(), [&](Var v) { return uses[at(v)] > 0; });
+    if (needed)
+      for (Var v : e->inputs) ++uses[at(v)];
+  }
+  return uses;
+}
+
+}  // namespace walk_details
+
 bool commutes(Op op) {
   switch (op) {
     case Op::add:
@@ -27,22 +42,6 @@ bool commutes(Op op) {
     case Op::ne: return true;
     default: return false;
   }
-}
-
-/// Equations that stay even if nobody uses their results. No op has an effect yet besides its results; those that will
-/// (print, check, variables) are named here and nowhere else.
-constexpr bool has_effect(Op) { return false; }
-
-/// How often each Var is used by equations that matter; 0: dead.
-std::vector<std::int32_t> count_uses(const GraphBody& g) {
-  std::vector<std::int32_t> uses(g.avals.size(), 0);
-  for (Var v : g.outputs) ++uses[at(v)];
-  for (auto e = g.equations.rbegin(); e != g.equations.rend(); ++e) {
-    const bool needed = has_effect(e->op) || std::any_of(e->outputs.begin(), e->outputs.end(), [&](Var v) { return uses[at(v)] > 0; });
-    if (needed)
-      for (Var v : e->inputs) ++uses[at(v)];
-  }
-  return uses;
 }
 
 std::size_t hash_equation(Op op, const ParamsRef& params, std::span<const Var> inputs) {
@@ -61,8 +60,6 @@ std::size_t hash_equation(Op op, const ParamsRef& params, std::span<const Var> i
   return h;
 }
 
-}  // namespace walk_details
-
 // --- adding equations ------------------------------------------------------------------------------------------------
 
 Var Pass::fresh(Aval a) {
@@ -80,8 +77,8 @@ std::int32_t Pass::find_equal(Op op, const ParamsRef& params, std::span<const Va
     if (hashes_[i] != hash) continue;
     const Equation& e = equations_[i];
     if (e.op != op || e.inputs.size() != inputs.size()) continue;
-    const bool same = std::equal(inputs.begin(), inputs.end(), e.inputs.begin()) ||
-                      (walk_details::commutes(op) && inputs[0] == e.inputs[1] && inputs[1] == e.inputs[0]);
+    const bool same =
+        std::equal(inputs.begin(), inputs.end(), e.inputs.begin()) || (commutes(op) && inputs[0] == e.inputs[1] && inputs[1] == e.inputs[0]);
     if (same && equal(e.params, params)) return table_[slot];
   }
   return -1;
@@ -103,8 +100,8 @@ void Pass::remember(std::int32_t equation, std::size_t hash) {
 }
 
 const Equation& Pass::place_all(Op op, const ParamsRef& params, std::span<const Var> inputs, std::span<const Aval* const> avals) {
-  const std::size_t hash = walk_details::hash_equation(op, params, inputs);
-  if (!walk_details::has_effect(op))
+  const std::size_t hash = hash_equation(op, params, inputs);
+  if (!has_effect(op, params))
     if (const std::int32_t same = find_equal(op, params, inputs, hash); same >= 0) return equations_[static_cast<std::size_t>(same)];
   const auto index = static_cast<std::int32_t>(equations_.size());
   Equation e;
@@ -195,15 +192,18 @@ Var Pass::slice(Var v, const Shape& start, const Shape& limit, const Shape& stri
 
 GraphRef Pass::simplified_body(const GraphRef& body) {
   if (!body) return body;
-  GraphRef& done = memo_[body.get()];
-  if (!done) {
-    GraphBody simple = simplify_body(*body, memo_, purpose_);
-    // References into the memo may have moved while the inner bodies were entered.
-    GraphRef result = equal(simple, *body) ? body : std::make_shared<const GraphBody>(std::move(simple));
-    memo_[result.get()] = result;
-    return memo_[body.get()] = result;
-  }
-  return done;
+  if (const auto done = memo_.bodies.find(body.get()); done != memo_.bodies.end()) return done->second.simple;
+  GraphBody simple = simplify_body(*body, memo_, purpose_);
+  GraphRef result = equal(simple, *body) ? body : std::make_shared<const GraphBody>(std::move(simple));
+  memo_.bodies[result.get()] = {result, result};
+  memo_.bodies[body.get()] = {body, result};
+  return result;
+}
+
+GraphRef Pass::simplified_body(GraphBody&& body) {
+  GraphRef result = std::make_shared<const GraphBody>(simplify_body(body, memo_, purpose_));
+  memo_.bodies[result.get()] = {result, result};
+  return result;
 }
 
 // One element is in order; and what is no key need not be carried along if nobody reads it.
@@ -255,6 +255,14 @@ void Pass::copy_equation(const GraphBody& g, const Equation& e, std::vector<Var>
     ++rewrites_;
     return;
   }
+  if (is_control(e.op)) {
+    std::vector<bool> wanted;
+    for (Var v : e.outputs) wanted.push_back(uses[at(v)] > 0);
+    const SmallVec<Var, 2> results = ControlRewrite(*this, e, view, std::move(wanted)).run();
+    for (std::size_t i = 0; i < e.outputs.size(); ++i)
+      if (results[i] != none) bind(e.outputs[i], results[i]);
+    return;
+  }
   ParamsRef params = e.params;
   std::vector<GraphRef> bodies = bodies_of(params);
   bool changed = false;
@@ -276,7 +284,7 @@ void Pass::walk(const GraphBody& g, std::vector<Var>& map, bool outermost) {
   if (outermost)
     for (Var v : g.inputs) uses_[at(map[at(v)])] += uses[at(v)];
   for (const Equation& e : g.equations) {
-    if (!walk_details::has_effect(e.op) && std::none_of(e.outputs.begin(), e.outputs.end(), [&](Var v) { return uses[at(v)] > 0; })) continue;
+    if (!has_effect(e) && std::none_of(e.outputs.begin(), e.outputs.end(), [&](Var v) { return uses[at(v)] > 0; })) continue;
     where_ = e.where;
     copy_equation(g, e, map, uses);
   }
@@ -307,7 +315,7 @@ GraphBody Pass::compacted(std::span<const Var> inputs, std::span<const Var> outp
   for (Var v : outputs) live[at(v)] = true;
   for (std::size_t i = equations_.size(); i-- > 0;) {
     const Equation& e = equations_[i];
-    if (!walk_details::has_effect(e.op) && std::none_of(e.outputs.begin(), e.outputs.end(), [&](Var v) { return live[at(v)]; })) continue;
+    if (!has_effect(e) && std::none_of(e.outputs.begin(), e.outputs.end(), [&](Var v) { return live[at(v)]; })) continue;
     for (Var v : e.inputs) live[at(v)] = true;
     kept.push_back(static_cast<std::int32_t>(i));
   }

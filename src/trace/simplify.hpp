@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "graph.hpp"
+#include "liveness.hpp"
 
 namespace vt::detail::simplification {
 
@@ -55,8 +56,19 @@ struct Candidate {
   }
 };
 
-/// Sub-graphs that were simplified already, so that shared ones are done once.
-using BodyMemo = std::unordered_map<const GraphBody*, GraphRef>;
+/// What is known of sub-graphs, so that shared ones are looked at once.
+struct BodyMemo {
+  struct Entry {
+    GraphRef graph;  ///< kept, as its address is the key
+    GraphRef simple;
+  };
+  std::unordered_map<const GraphBody*, Entry> bodies;
+  Liveness liveness;
+};
+
+/// a op b = b op a, also in which of two NaNs or zeros comes out.
+bool commutes(Op);
+std::size_t hash_equation(Op, const ParamsRef&, std::span<const Var> inputs);
 
 /// One walk over a Graph. Rules call emit(), which simplifies what it is given in turn; so after one walk everything is as
 /// simple as it gets, except where a rule waits for a value to lose its other uses.
@@ -119,6 +131,8 @@ class Pass {
   Var slice(Var, const Shape& start, const Shape& limit, const Shape& stride);
 
  private:
+  friend class ControlRewrite;
+
   void walk(const GraphBody&, std::vector<Var>& map, bool outermost);
   void copy_equation(const GraphBody&, const Equation&, std::vector<Var>& map, const std::vector<std::int32_t>& uses);
   SmallVec<Var, 2> copied_sort(const GraphBody&, const Equation&, std::span<const Var> inputs, const std::vector<std::int32_t>& uses);
@@ -129,6 +143,7 @@ class Pass {
   void remember(std::int32_t equation, std::size_t hash);
   Var fresh(Aval);
   GraphRef simplified_body(const GraphRef&);
+  GraphRef simplified_body(GraphBody&&);
   GraphBody compacted(std::span<const Var> inputs, std::span<const Var> outputs);
 
   BodyMemo& memo_;

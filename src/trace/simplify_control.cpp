@@ -1,0 +1,571 @@
+// Rewrites of cond, while and scan as equations: what nobody needs goes, what is known goes in or around, what is decided is run in place.
+// (What only loops have — carries that are alike, code that moves out — is in simplify_loops.cpp.)
+#include "simplify_control.hpp"
+
+#include <algorithm>
+
+namespace vt::detail::simplification {
+
+namespace control_parts {
+
+constexpr int most_rounds = 16;
+
+inline std::size_t at(Var v) { return static_cast<std::size_t>(v); }
+
+inline const Equation* maker(const GraphBody& g, Var v) {
+  for (const Equation& e : g.equations)
+    if (std::find(e.outputs.begin(), e.outputs.end(), v) != e.outputs.end()) return &e;
+  return nullptr;
+}
+/// What every element of a Var is, if it is a `full`.
+inline const Scalar* full_value(const GraphBody& g, Var v) {
+  const Equation* e = maker(g, v);
+  return e && e->op == Op::full ? &e->as<FullParams>().value : nullptr;
+}
+inline Aval with_axis(const Aval& a, std::int64_t count) {
+  Aval all(a.dtype, Shape{count});
+  all.shape.append(a.shape.begin(), a.shape.end());
+  return all;
+}
+inline Aval without_axis(const Aval& a) {
+  Aval one(a.dtype, a.shape);
+  one.shape.erase(one.shape.begin());
+  return one;
+}
+
+}  // namespace control_parts
+
+// --- apart and together ----------------------------------------------------------------------------------------------
+
+ControlRewrite::ControlRewrite(Pass& pass, const Equation& e, std::span<const Var> inputs, std::vector<bool> wanted)
+    : pass_(pass), equation_(e), op_(e.op), where_(e.where) {
+  for (GraphRef& body : bodies_of(e.params)) bodies_.push_back({std::move(body), nullptr, {}});
+  std::size_t sequences = 0;
+  Lanes lanes;
+  if (op_ == Op::cond) {
+    lanes = e.as<CondParams>().lanes;
+  } else if (op_ == Op::while_) {
+    lanes = e.as<WhileParams>().lanes;
+    carries_ = static_cast<std::size_t>(e.as<WhileParams>().carries);
+  } else {
+    const auto& p = e.as<ScanParams>();
+    carries_ = static_cast<std::size_t>(p.carries);
+    sequences = static_cast<std::size_t>(p.sequences);
+    length_ = p.length;
+  }
+  lanes_ = lanes.count;
+  const auto is_mapped = [&](std::size_t i) { return lanes && lanes.mapped[i]; };
+  std::size_t first = 0;
+  if (op_ == Op::cond) {
+    index_ = inputs[0];
+    index_mapped_ = is_mapped(0);
+    first = 1;
+  }
+  for (std::size_t i = first; i < inputs.size(); ++i) {
+    const std::size_t k = i - first;
+    const Role role = k < carries_ ? Role::carry : k < carries_ + sequences ? Role::sequence : Role::rest;
+    operands_.push_back({role, inputs[i], is_mapped(i), {}});
+  }
+  for (bool w : wanted) results_.push_back({w, {}});
+  read_interfaces();
+}
+
+/// Operands in the order in which they are given: carries, sequences, the rest.
+void ControlRewrite::read_interfaces() {
+  for (Operand& o : operands_) o.inner.clear();
+  for (Result& r : results_) r.inner.clear();
+  for (std::size_t b = 0; b < bodies_.size(); ++b) {
+    const GraphBody& g = bodies_[b].get();
+    std::size_t next = 0;
+    for (const Role role : {Role::carry, Role::sequence, Role::rest})
+      for (Operand& o : operands_)
+        if (o.role == role) o.inner.push_back(g.inputs[next++]);
+    if (is_loop() && b != step()) continue;
+    next = 0;
+    // All results count here until the first simplification has dropped the dead ones.
+    for (std::size_t i = 0; i < results_.size(); ++i)
+      if (!changed_ || is_given(i)) results_[i].inner.push_back(g.outputs[next++]);
+  }
+}
+
+void ControlRewrite::write_interfaces() {
+  using control_parts::at;
+  for (std::size_t b = 0; b < bodies_.size(); ++b) {
+    GraphBody& g = edit(b);
+    const std::vector<Var>& renamed = bodies_[b].renamed;
+    const auto now = [&](Var v) { return at(v) < renamed.size() ? renamed[at(v)] : v; };
+    if (!renamed.empty())
+      for (Equation& e : g.equations)
+        for (Var& v : e.inputs) v = now(v);
+    g.inputs.clear();
+    for (const Role role : {Role::carry, Role::sequence, Role::rest})
+      for (const Operand& o : operands_)
+        if (o.role == role) g.inputs.push_back(o.inner[b]);
+    if (is_loop() && b != step()) {
+      for (Var& v : g.outputs) v = now(v);
+    } else {
+      const std::size_t slot = is_loop() ? 0 : b;
+      g.outputs.clear();
+      for (std::size_t i = 0; i < results_.size(); ++i) {
+        if (!is_given(i)) continue;
+        results_[i].inner[slot] = now(results_[i].inner[slot]);
+        g.outputs.push_back(results_[i].inner[slot]);
+      }
+    }
+    bodies_[b].renamed.clear();
+  }
+}
+
+GraphBody& ControlRewrite::edit(std::size_t body) {
+  Body& b = bodies_[body];
+  if (!b.own) b.own = std::make_shared<GraphBody>(*b.found);
+  return *b.own;
+}
+
+void ControlRewrite::rename(std::size_t body, Var from, Var to) {
+  std::vector<Var>& renamed = bodies_[body].renamed;
+  const std::size_t before = renamed.size(), count = edit(body).avals.size();
+  renamed.resize(count);
+  for (std::size_t i = before; i < count; ++i) renamed[i] = static_cast<Var>(i);
+  renamed[control_parts::at(from)] = to;
+}
+
+void ControlRewrite::simplify_bodies() {
+  for (Body& b : bodies_) {
+    b.found = b.own ? pass_.simplified_body(std::move(*b.own)) : pass_.simplified_body(b.found);
+    b.own.reset();
+  }
+  read_interfaces();
+}
+
+bool ControlRewrite::apply(Rule rule) {
+  if (!(this->*rule)()) return false;
+  changed_ = true;
+  ++pass_.rewrites_;
+  write_interfaces();
+  return true;
+}
+
+SmallVec<Var, 2> ControlRewrite::run() {
+  using C = ControlRewrite;
+  apply(&C::drop_dead);
+  for (int round = 0; round < control_parts::most_rounds; ++round) {
+    simplify_bodies();
+    if (choose_branch() || unroll()) {
+      ++pass_.rewrites_;
+      break;
+    }
+    bool again = false;
+    for (const Rule rule : {&C::merge_operands, &C::share_operands, &C::drop_lanes, &C::settle_results, &C::merge_results, &C::merge_carries,
+                            &C::move_out, &C::drop_dead, &C::drop_operands})
+      again = apply(rule) || again;
+    if (!again) break;
+  }
+  place();
+  SmallVec<Var, 2> values;
+  for (std::size_t i = 0; i < results_.size(); ++i) {
+    const Result* r = &results_[i];
+    while (r->same_as >= 0) r = &results_[static_cast<std::size_t>(r->same_as)];
+    values.push_back(r->value);
+  }
+  return values;
+}
+
+void ControlRewrite::place() {
+  std::vector<std::size_t> given;
+  for (std::size_t i = 0; i < results_.size(); ++i)
+    if (is_given(i)) given.push_back(i);
+  if (given.empty() && !has_effect(equation_)) return;
+  for (Body& b : bodies_)
+    if (b.own) b.found = std::move(b.own);
+
+  std::vector<Var> inputs;
+  Lanes lanes;
+  lanes.count = lanes_;
+  const auto add = [&](Var v, bool mapped) {
+    inputs.push_back(v);
+    if (lanes) lanes.mapped.push_back(mapped);
+  };
+  if (op_ == Op::cond) add(index_, index_mapped_);
+  int carries = 0, sequences = 0;
+  for (const Role role : {Role::carry, Role::sequence, Role::rest}) {
+    for (const Operand& o : operands_) {
+      if (o.role != role) continue;
+      add(o.outer, o.mapped);
+      carries += role == Role::carry;
+      sequences += role == Role::sequence;
+    }
+  }
+  ParamsRef params;
+  if (op_ == Op::cond) {
+    CondParams p;
+    for (const Body& b : bodies_) p.branches.push_back(b.found);
+    p.lanes = std::move(lanes);
+    params = make_params(std::move(p));
+  } else if (op_ == Op::while_) {
+    WhileParams p = equation_.as<WhileParams>();
+    p.condition = bodies_[0].found;
+    p.body = bodies_[1].found;
+    p.carries = carries;
+    p.lanes = std::move(lanes);
+    params = make_params(std::move(p));
+  } else {
+    ScanParams p = equation_.as<ScanParams>();
+    p.body = bodies_[0].found;
+    p.carries = carries;
+    p.sequences = sequences;
+    params = make_params(std::move(p));
+  }
+  pass_.where_ = where_;
+  const SmallVec<Var, 1> placed = pass_.emit_all(op_, std::move(params), inputs);
+  for (std::size_t k = 0; k < given.size(); ++k) settle(results_[given[k]], placed[k]);
+}
+
+void ControlRewrite::settle(Result& r, Var value) {
+  if (r.is_open()) r.value = restacked_ < 0 ? value : with_first_axis(value, restacked_);
+}
+
+// --- what is decided -------------------------------------------------------------------------------------------------
+
+std::vector<Var> ControlRewrite::inlined(const GraphBody& body, std::span<const Var> inputs) {
+  using control_parts::at;
+  std::vector<Var> map(body.avals.size(), Pass::none), results;
+  for (std::size_t i = 0; i < inputs.size(); ++i) map[at(body.inputs[i])] = inputs[i];
+  pass_.walk(body, map, false);
+  pass_.where_ = where_;
+  for (Var v : body.outputs) results.push_back(map[at(v)]);
+  return results;
+}
+
+/// Runs a body in place of the equation: its results are the equation's.
+void ControlRewrite::finish_with(std::size_t body, std::span<const Var> inputs) {
+  const std::vector<Var> values = inlined(bodies_[body].get(), inputs);
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < results_.size(); ++i) {
+    if (!is_given(i)) continue;
+    const Var value = values[next++];
+    settle(results_[i], op_ == Op::scan && !is_carry(i) ? with_first_axis(value, 1) : value);
+  }
+  for (Operand& o : operands_) o.role = Role::gone;
+}
+
+/// The branch of a known index, of a choice among one, or of branches that are all the same. Lanes each run it by themselves: for
+/// those it becomes a choice among one.
+bool ControlRewrite::choose_branch() {
+  if (op_ != Op::cond) return false;
+  std::size_t chosen = 0;
+  bool known = std::all_of(bodies_.begin(), bodies_.end(), [&](const Body& b) { return equal(b.get(), bodies_[0].get()); });
+  if (!known && !index_mapped_) {
+    const auto clamped = [&](std::int64_t index) {
+      chosen = static_cast<std::size_t>(std::clamp<std::int64_t>(index, 0, static_cast<std::int64_t>(bodies_.size()) - 1));
+    };
+    if (const Scalar* s = pass_.full_value(index_)) {
+      known = true;
+      clamped(s->integer);
+    } else if (const Equation* e = pass_.def(index_, Op::constant)) {
+      known = true;
+      clamped(*e->as<ConstantParams>().buffer->as<const std::int32_t>());
+    }
+  }
+  if (!known) return false;
+  if (lanes_ < 0) {
+    std::vector<Var> inputs;
+    for (const Operand& o : operands_)
+      if (o.role != Role::gone) inputs.push_back(o.outer);
+    finish_with(chosen, inputs);
+    return true;
+  }
+  if (bodies_.size() > 1) {
+    bodies_ = {bodies_[chosen]};
+    changed_ = true;
+    ++pass_.rewrites_;
+    read_interfaces();
+  }
+  if (index_mapped_ || !pass_.is_full_of(index_, 0)) {
+    index_ = pass_.full_like(0, Aval(DType::i32, Shape{}));
+    index_mapped_ = false;
+    ++pass_.rewrites_;
+  }
+  return false;
+}
+
+/// Loops of no rounds, and scans of one.
+bool ControlRewrite::unroll() {
+  using namespace control_parts;
+  if (op_ == Op::cond || (op_ == Op::scan && length_ > 1)) return false;
+  if (op_ == Op::while_) {
+    if (!is_false_at_first()) return false;
+  } else if (length_ == 1) {
+    std::vector<Var> inputs;
+    for (const Role role : {Role::carry, Role::sequence, Role::rest})
+      for (const Operand& o : operands_)
+        if (o.role == role) inputs.push_back(role == Role::sequence ? pass_.reshape(o.outer, without_axis(pass_.aval(o.outer)).shape) : o.outer);
+    finish_with(0, inputs);
+    return true;
+  }
+  for (std::size_t i = 0; i < results_.size(); ++i) {
+    if (results_[i].is_open()) settle(results_[i], is_carry(i) ? operands_[i].outer : pass_.full_like(0, with_axis(inner_aval(results_[i]), 0)));
+  }
+  for (Operand& o : operands_) o.role = Role::gone;
+  return true;
+}
+
+/// Is a while's condition false before the first round? Asked only where all that it looks at is known.
+bool ControlRewrite::is_false_at_first() {
+  using control_parts::at;
+  const GraphBody& g = bodies_[0].get();
+  for (const Equation& e : g.equations)
+    if (family_of(e.op) == Family::structure) return false;
+  std::vector<bool> live(g.avals.size());
+  live[at(g.outputs[0])] = true;
+  pass_.memo_.liveness.spread(g, live);
+  std::vector<Var> inputs;
+  for (const Role role : {Role::carry, Role::rest}) {
+    for (const Operand& o : operands_) {
+      if (o.role != role) continue;
+      inputs.push_back(o.outer);  // whatever it is where the condition does not look
+      if (!live[at(o.inner[0])]) continue;
+      if (const Scalar* s = pass_.full_value(o.outer)) inputs.back() = pass_.full(*s, inner_aval(o));
+      else if (o.mapped || !pass_.def(o.outer, Op::constant)) return false;
+    }
+  }
+  const Var value = inlined(g, inputs)[0];
+  return pass_.is_full_of(value, 0);
+}
+
+// --- what nobody needs -----------------------------------------------------------------------------------------------
+
+/// Carries that no result, no other carry and no condition needs become operands of the rest, whose last use goes with the result.
+bool ControlRewrite::drop_dead() {
+  using control_parts::at;
+  bool dropped = false;
+  if (!is_loop()) {
+    // Results are dropped as they are read; only the first time there is something to say.
+    return !changed_ && std::any_of(results_.begin(), results_.end(), [](const Result& r) { return !r.wanted; });
+  }
+  std::vector<bool> live(results_.size());
+  for (std::size_t i = 0; i < results_.size(); ++i) live[i] = results_[i].is_open();
+  std::vector<bool> in_condition;
+  Liveness& liveness = pass_.memo_.liveness;
+  if (op_ == Op::while_) {
+    in_condition.resize(bodies_[0].get().avals.size());
+    in_condition[at(bodies_[0].get().outputs[0])] = true;
+    liveness.spread(bodies_[0].get(), in_condition);
+  }
+  const GraphBody& g = step_body();
+  for (bool grew = true; grew;) {
+    grew = false;
+    std::vector<bool> needed(g.avals.size());
+    for (std::size_t i = 0; i < results_.size(); ++i)
+      if (live[i]) needed[at(results_[i].inner[0])] = true;
+    liveness.spread(g, needed);
+    for (std::size_t i = 0; i < carries_; ++i) {
+      if (!is_carry(i) || live[i]) continue;
+      const Operand& o = operands_[i];
+      if (!needed[at(o.inner[step()])] && (in_condition.empty() || !in_condition[at(o.inner[0])])) continue;
+      live[i] = grew = true;
+    }
+  }
+  for (std::size_t i = 0; i < carries_; ++i) {
+    if (!is_carry(i) || live[i]) continue;
+    operands_[i].role = Role::rest;
+    dropped = true;
+  }
+  if (!changed_)
+    for (std::size_t i = carries_; i < results_.size(); ++i) dropped = dropped || !results_[i].wanted;
+  return dropped;
+}
+
+/// Operands that no body uses.
+bool ControlRewrite::drop_operands() {
+  using control_parts::at;
+  bool dropped = false;
+  std::vector<std::vector<bool>> used;
+  for (const Body& b : bodies_) {
+    const GraphBody& g = b.get();
+    std::vector<bool>& flags = used.emplace_back(g.avals.size());
+    for (const Equation& e : g.equations)
+      for (Var v : e.inputs) flags[at(v)] = true;
+    for (Var v : g.outputs) flags[at(v)] = true;
+  }
+  for (Operand& o : operands_) {
+    if (o.role != Role::sequence && o.role != Role::rest) continue;
+    bool any = false;
+    for (std::size_t b = 0; b < bodies_.size(); ++b) any = any || used[b][at(o.inner[b])];
+    if (any) continue;
+    o.role = Role::gone;
+    dropped = true;
+  }
+  return dropped;
+}
+
+// --- what is known of operands ---------------------------------------------------------------------------------------
+
+/// One operand given twice is one.
+bool ControlRewrite::merge_operands() {
+  bool merged = false;
+  for (std::size_t j = 0; j < operands_.size(); ++j) {
+    Operand& o = operands_[j];
+    if (o.role != Role::sequence && o.role != Role::rest) continue;
+    for (std::size_t i = 0; i < j; ++i) {
+      const Operand& first = operands_[i];
+      if (first.role != o.role || first.outer != o.outer || first.mapped != o.mapped) continue;
+      for (std::size_t b = 0; b < bodies_.size(); ++b) rename(b, o.inner[b], first.inner[b]);
+      o.role = Role::gone;
+      merged = true;
+      break;
+    }
+  }
+  return merged;
+}
+
+/// The value without axis 0 if it is the same along it.
+Var ControlRewrite::without_first_axis(Var v) {
+  using namespace control_parts;
+  const Aval one = without_axis(pass_.aval(v));
+  if (const Scalar* s = pass_.full_value(v)) return pass_.full(*s, one);
+  const Equation* e = pass_.def(v, Op::broadcast_in_dim);
+  if (!e) return Pass::none;
+  Axes axes = e->as<BroadcastParams>().axes;
+  Var source = e->inputs[0];
+  if (axes.contains(0)) {
+    if (pass_.shape(source)[0] != 1) return Pass::none;
+    source = pass_.reshape(source, without_axis(pass_.aval(source)).shape);
+    axes.erase(axes.begin());
+  }
+  for (int& axis : axes) --axis;
+  return pass_.broadcast(source, one.shape, axes);
+}
+
+Var ControlRewrite::with_first_axis(Var v, std::int64_t count) {
+  const Aval all = control_parts::with_axis(pass_.aval(v), count);
+  if (const Scalar* s = pass_.full_value(v)) return pass_.full(*s, all);
+  Axes axes;
+  for (int i = 1; i < static_cast<int>(all.shape.size()); ++i) axes.push_back(i);
+  return pass_.broadcast(v, all.shape, axes);
+}
+
+/// The operand is a number: the bodies may know it.
+void ControlRewrite::stand_in_with_full(Operand& o, const Scalar& value) {
+  for (std::size_t b = 0; b < bodies_.size(); ++b) {
+    GraphBody& g = edit(b);
+    Equation e;
+    e.op = Op::full;
+    e.where = where_;
+    e.params = make_params(FullParams{value, g.aval(o.inner[b])});
+    e.outputs.push_back(o.inner[b]);
+    g.equations.insert(g.equations.begin(), std::move(e));
+  }
+  o.role = Role::gone;
+}
+
+/// Numbers go into the bodies; what is the same for all lanes or all rounds becomes an operand that they share.
+bool ControlRewrite::share_operands() {
+  bool shared = false;
+  if (index_mapped_) {
+    if (const Var one = without_first_axis(index_); one != Pass::none) {
+      index_ = one;
+      index_mapped_ = false;
+      shared = true;
+    }
+  }
+  for (Operand& o : operands_) {
+    if (o.role != Role::sequence && o.role != Role::rest) continue;
+    if (const Scalar* s = pass_.full_value(o.outer)) {
+      stand_in_with_full(o, *s);
+      shared = true;
+    } else if (o.mapped || o.role == Role::sequence) {
+      const Var one = without_first_axis(o.outer);
+      if (one == Pass::none) continue;
+      o.outer = one;
+      o.role = Role::rest;
+      o.mapped = false;
+      shared = true;
+    }
+  }
+  return shared;
+}
+
+/// Lanes that all do the same are one.
+bool ControlRewrite::drop_lanes() {
+  if (lanes_ < 1 || index_mapped_) return false;
+  for (const Operand& o : operands_) {
+    if (o.role == Role::rest && o.mapped) return false;
+    if (o.role == Role::carry && !pass_.full_value(o.outer) && !pass_.def(o.outer, Op::broadcast_in_dim)) return false;
+  }
+  std::vector<Var> shared;
+  for (const Operand& o : operands_) {
+    shared.push_back(o.role == Role::carry ? without_first_axis(o.outer) : o.outer);
+    if (o.role != Role::gone && shared.back() == Pass::none) return false;
+  }
+  for (std::size_t i = 0; i < operands_.size(); ++i) {
+    operands_[i].outer = shared[i];
+    operands_[i].mapped = false;
+  }
+  restacked_ = lanes_;
+  lanes_ = -1;
+  return true;
+}
+
+// --- what is known of results ----------------------------------------------------------------------------------------
+
+/// Finds results that are an operand, or a number, whatever the bodies do.
+bool ControlRewrite::settle_results() {
+  using namespace control_parts;
+  bool settled = false;
+  for (std::size_t i = 0; i < results_.size(); ++i) {
+    Result& r = results_[i];
+    if (!is_given(i)) continue;
+    const auto maker_of = [&](std::size_t k) -> const Body& { return bodies_[is_loop() ? step() : k]; };
+    const Scalar* number = full_value(maker_of(0).get(), r.inner[0]);
+    if (is_carry(i)) {
+      Operand& o = operands_[i];
+      const Scalar* first = number ? pass_.full_value(o.outer) : nullptr;
+      if (r.inner[0] != o.inner[step()] && !(first && *first == *number)) continue;
+      settle(r, o.outer);
+      o.role = Role::rest;  // it never changes
+      settled = true;
+      continue;
+    }
+    for (std::size_t k = 1; number && k < r.inner.size(); ++k) {
+      const Scalar* other = full_value(maker_of(k).get(), r.inner[k]);
+      if (!other || !(*other == *number)) number = nullptr;
+    }
+    const std::int64_t count = is_loop() ? length_ : lanes_;
+    if (number) {
+      settle(r, pass_.full(*number, count < 0 ? inner_aval(r) : with_axis(inner_aval(r), count)));
+      settled = true;
+      continue;
+    }
+    for (const Operand& o : operands_) {
+      if (o.role != Role::sequence && o.role != Role::rest) continue;
+      bool passed = true;
+      for (std::size_t k = 0; k < r.inner.size(); ++k) passed = passed && r.inner[k] == o.inner[is_loop() ? step() : k];
+      if (!passed) continue;
+      settle(r, o.role == Role::sequence || o.mapped || count < 0 ? o.outer : with_first_axis(o.outer, count));
+      settled = true;
+      break;
+    }
+  }
+  return settled;
+}
+
+/// Results that all bodies make the same are one.
+bool ControlRewrite::merge_results() {
+  bool merged = false;
+  for (std::size_t j = 0; j < results_.size(); ++j) {
+    Result& r = results_[j];
+    if (!r.is_open() || (op_ == Op::while_)) continue;
+    for (std::size_t i = 0; i < j; ++i) {
+      Result& first = results_[i];
+      if (is_carry(i) != is_carry(j) || !is_given(i) || first.same_as >= 0 || first.value != Pass::none || first.inner != r.inner) continue;
+      first.wanted = true;
+      r.same_as = static_cast<int>(i);
+      merged = true;
+      break;
+    }
+  }
+  return merged;
+}
+
+}  // namespace vt::detail::simplification

@@ -81,22 +81,21 @@ enum class Which { sin, cos, tan };
 
 V finish(const Angle& a, Which which) { return which == Which::tan ? tangent(a) : sine_or_cosine(a, which == Which::cos ? 1 : 0); }
 
-// Rare, so out of line: the C library, lane by lane. Vector code for it was as long as all the rest of a kernel to compile.
+// Rare, so the C library, lane by lane. Vector code for it was as long as all the rest of a kernel to compile, and a loop of
+// calls an eighth of it.
 V large(V x, Which which) {
   IrBuilder& b = *x.b;
   const DType d = x.v.dtype;
-  const std::string name = std::string(which == Which::sin ? "sin" : which == Which::cos ? "cos" : "tan") + (d == DType::f32 ? "f" : "");
   const int lanes = x.v.lanes;
-  const std::string helper = "vt.large_" + name + "." + name_of(d) + "x" + std::to_string(lanes);
-  const auto body = [&](const std::vector<Value>& args) {
-    const Value in = b.stack_array(d, lanes), out = b.stack_array(d, lanes);
-    b.store(in, args[0]);
-    b.for_range(
-        b.index(0), b.index(lanes), 1,
-        [&](Value i) { b.store(b.offset(out, d, i), b.call_runtime(name.c_str(), d, {b.load(b.offset(in, d, i), d)})); }, true);
-    return b.load(out, d, lanes);
-  };
-  return {&b, b.call_helper(helper, d, lanes, {x.v}, body)};
+  const std::string name = std::string("vt_lanes_") +
+                           (which == Which::sin   ? "sin"
+                            : which == Which::cos ? "cos"
+                                                  : "tan") +
+                           (d == DType::f32 ? "f" : "");
+  const Value array = b.stack_array(d, lanes);
+  b.store(array, x.v);
+  b.call_runtime_void(name.c_str(), {array, b.index(lanes)});
+  return {&b, b.load(array, d, lanes)};
 }
 
 V angle_function(V x, Which which) {

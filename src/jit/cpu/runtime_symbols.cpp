@@ -8,9 +8,22 @@
 
 namespace vt::detail::cpu {
 
+namespace runtime_lanes {
+
+/// In place, on the lanes of a vector.
+template <class T, T (*f)(T)>
+void each(T* lanes, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) lanes[i] = f(lanes[i]);
+}
+template <class T, T (*f)(T)>
+void* each_of() {
+  return reinterpret_cast<void*>(&each<T, f>);
+}
+
+}  // namespace runtime_lanes
+
 std::span<const RuntimeSymbol> runtime_symbols() {
-  using F1 = float (*)(float);
-  using F2 = double (*)(double);
+  using runtime_lanes::each_of;
   using G1 = float (*)(float, float);
   using G2 = double (*)(double, double);
   using F3 = float (*)(float, float, float);
@@ -27,12 +40,12 @@ std::span<const RuntimeSymbol> runtime_symbols() {
       {"fmaxf", reinterpret_cast<void*>(static_cast<G1>(::fmaxf))},
       {"fmin", reinterpret_cast<void*>(static_cast<G2>(::fmin))},
       {"fmax", reinterpret_cast<void*>(static_cast<G2>(::fmax))},
-      {"sin", reinterpret_cast<void*>(static_cast<F2>(std::sin))},
-      {"cos", reinterpret_cast<void*>(static_cast<F2>(std::cos))},
-      {"tan", reinterpret_cast<void*>(static_cast<F2>(std::tan))},
-      {"sinf", reinterpret_cast<void*>(static_cast<F1>(std::sin))},
-      {"cosf", reinterpret_cast<void*>(static_cast<F1>(std::cos))},
-      {"tanf", reinterpret_cast<void*>(static_cast<F1>(std::tan))},
+      {"vt_lanes_sin", each_of<double, std::sin>()},
+      {"vt_lanes_cos", each_of<double, std::cos>()},
+      {"vt_lanes_tan", each_of<double, std::tan>()},
+      {"vt_lanes_sinf", each_of<float, std::sin>()},
+      {"vt_lanes_cosf", each_of<float, std::cos>()},
+      {"vt_lanes_tanf", each_of<float, std::tan>()},
   };
   return table;
 }

@@ -69,6 +69,7 @@
 #include "../../src/jit/register_loop.cpp"
 #include "../../src/jit/row_buffers.cpp"
 #include "../../src/jit/schedule.cpp"
+#include "../../src/jit/sum_products.cpp"
 #include "../../src/trace/checker.cpp"
 #include "../../src/trace/constant_folding.cpp"
 #include "../../src/trace/convert.cpp"

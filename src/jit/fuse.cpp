@@ -126,7 +126,7 @@ GraphBody order_product_operands(const GraphBody& graph) {
 Fusion fuse(GraphBody graph, const FuseOptions& options) {
   Fusion fusion;
   fusion.graph = inline_calls(graph);
-  if (options.matrix_products) fusion.graph = nest_assembly::order_product_operands(fusion.graph);
+  if (options.matrix_products) fusion.graph = nest_assembly::order_product_operands(sum_before_products(std::move(fusion.graph)));
   FusionPlanner planner(fusion.graph, options);
   planner.run();
   NestSource source = planner.source;

@@ -11,6 +11,8 @@ namespace vt::detail {
 
 /// Replaces equations that own a sub-graph they merely run (call, checkpoint, custom_*) by its equations.
 GraphBody inline_calls(const GraphBody&);
+/// Takes sums over rows or columns of matrix products before the products.
+GraphBody sum_before_products(GraphBody);
 
 /// A step of a program: a kernel, or one equation that is run by other means (a matrix product with or without a kernel on its
 /// rows, the interpreter).

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "../trace/axis_map.hpp"
+
 namespace vt::detail {
 
 namespace matmul_plan {
@@ -27,13 +29,6 @@ std::optional<Group> collapse(const Shape& shape, const Axes& axes) {
     first = false;
   }
   return g;
-}
-
-Axes free_axes(int rank, const Axes& contract, const Axes& batch) {
-  Axes free;
-  for (int i = 0; i < rank; ++i)
-    if (!contract.contains(i) && !batch.contains(i)) free.push_back(i);
-  return free;
 }
 
 Axes joined(const Axes& a, const Axes& b, const Axes& c) {

@@ -37,6 +37,14 @@ inline Shape picked(const Shape& shape, const Axes& axes) {
   return result;
 }
 
+/// The axes of a product's operand that are neither contracted nor batched.
+inline Axes free_axes(int rank, const Axes& contract, const Axes& batch) {
+  Axes free;
+  for (int i = 0; i < rank; ++i)
+    if (!contract.contains(i) && !batch.contains(i)) free.push_back(i);
+  return free;
+}
+
 inline bool is_increasing(const Axes& axes) {
   for (std::size_t i = 1; i < axes.size(); ++i)
     if (axes[i] <= axes[i - 1]) return false;

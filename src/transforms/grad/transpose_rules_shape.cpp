@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "../../trace/axis_map.hpp"
 #include "build.hpp"
 #include "jvp.hpp"
 #include "transpose.hpp"
@@ -149,11 +150,6 @@ void dot_general(const TransposeCall& c) {
   const std::size_t own = left ? 0 : 1, other = 1 - own;
   const Axes &own_contract = left ? p.lhs_contract : p.rhs_contract, &own_batch = left ? p.lhs_batch : p.rhs_batch;
   const Axes &other_contract = left ? p.rhs_contract : p.lhs_contract, &other_batch = left ? p.rhs_batch : p.lhs_batch;
-  auto free_axes = [](int rank, const Axes& contract, const Axes& batch) {
-    Axes taken = contract;
-    taken.append(batch.begin(), batch.end());
-    return other_axes(rank, taken);
-  };
   const Axes own_free = free_axes(c.shape(own).rank(), own_contract, own_batch);
   const Axes other_free = free_axes(c.shape(other).rank(), other_contract, other_batch);
   const int batches = static_cast<int>(own_batch.size());

@@ -115,6 +115,7 @@
 #include "../../src/trace/simplify_elementwise.cpp"
 #include "../../src/trace/simplify_gather.cpp"
 #include "../../src/trace/simplify_index.cpp"
+#include "../../src/trace/simplify_known.cpp"
 #include "../../src/trace/simplify_loops.cpp"
 #include "../../src/trace/simplify_reduction.cpp"
 #include "../../src/trace/simplify_shape.cpp"

@@ -74,7 +74,17 @@ struct Hasher {
   }
   void add(const BufferRef& b) { mix(reinterpret_cast<std::uintptr_t>(b.get())); }
   void add(const std::shared_ptr<const CustomRule>& rule) { mix(reinterpret_cast<std::uintptr_t>(rule.get())); }
-  void add(const GraphRef& g) { mix(g ? hash_of(*g) : 0); }
+  /// Not what its own sub-graphs hold: asked for at every level of nested loops, that would be done again for each one around.
+  void add(const GraphRef& g) {
+    if (!g) return mix(0);
+    mix(g->inputs.size());
+    for (const Equation& e : g->equations) {
+      add(e.op);
+      add(e.inputs);
+      if (family_of(e.op) != Family::structure) mix(hash_of(e.params));
+    }
+    for (Var v : g->outputs) add(v);
+  }
 
   void add(const NoParams&) {}
   void add(const ConstantParams& p) { all(p.buffer, p.aval); }

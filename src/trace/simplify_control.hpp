@@ -9,6 +9,19 @@
 
 namespace vt::detail::simplification {
 
+namespace control_parts {
+inline Aval with_axis(const Aval& a, std::int64_t count) {
+  Aval all(a.dtype, Shape{count});
+  all.shape.append(a.shape.begin(), a.shape.end());
+  return all;
+}
+inline Aval without_axis(const Aval& a) {
+  Aval one(a.dtype, a.shape);
+  one.shape.erase(one.shape.begin());
+  return one;
+}
+}  // namespace control_parts
+
 class ControlRewrite {
  public:
   /// `inputs`: the operands in the Graph being built; `wanted`: which results are used.

@@ -234,4 +234,76 @@ TEST(Random, Refusals) {
   says([] { rnd::categorical(rnd::key(1), vt::zeros({5, 3}), 2); }, "random::categorical");
 }
 
+// jax 0.10.2, jax.random.key(42), x64 enabled.
+TEST(Random, OrdersAndChoicesSameAsJax) {
+  const vt::Tensor k = rnd::key(42), x = vt::reshape(vt::arange(12, vt::f64), {4, 3});
+  EXPECT_EQ(rnd::permutation(k, 10).to_vector<int>(), (std::vector<int>{7, 4, 2, 5, 3, 6, 8, 9, 0, 1}));
+  EXPECT_EQ(vt::slice_in_dim(rnd::permutation(k, 2000), 0, 5).to_vector<int>(), (std::vector<int>{1474, 815, 539, 874, 1693}));  // two rounds
+  EXPECT_EQ(rnd::shuffle(k, x).to_vector<double>(), (std::vector<double>{3, 7, 2, 6, 4, 5, 9, 10, 11, 0, 1, 8}));
+  EXPECT_EQ(rnd::permutation(k, x, 1).to_vector<double>(), (std::vector<double>{2, 0, 1, 5, 3, 4, 8, 6, 7, 11, 9, 10}));
+  const vt::Tensor p = vt::tensor({.1, .2, .3, .1, .2, .1});
+  EXPECT_EQ(rnd::choice(k, 10, {4}, {.replace = false}).to_vector<int>(), (std::vector<int>{7, 4, 2, 5}));
+  EXPECT_EQ(rnd::choice(k, 6, {3}, {.replace = false, .p = p}).to_vector<int>(), (std::vector<int>{2, 4, 3}));
+  EXPECT_EQ(rnd::choice(k, 6, {5}, {.p = p}).to_vector<int>(), (std::vector<int>{2, 5, 2, 1, 2}));
+}
+
+/// Σ (observed − expected)² / expected.
+double chi_square(const std::vector<int>& counts, const std::vector<double>& expected) {
+  double sum = 0;
+  for (std::size_t i = 0; i < counts.size(); ++i) sum += (counts[i] - expected[i]) * (counts[i] - expected[i]) / expected[i];
+  return sum;
+}
+
+TEST(Random, EveryOrderIsAsLikely) {
+  constexpr int draws = 24000;
+  const auto orders = vt::vmap([](vt::Tensor k) { return rnd::permutation(k, 4); })(rnd::split(rnd::key(11), draws)).to_vector<int>();
+  std::vector<int> counts(256), seen;
+  for (int i = 0; i < draws; ++i) {
+    int code = 0;
+    for (int j = 0; j < 4; ++j) code = code * 4 + orders[static_cast<std::size_t>(4 * i + j)];
+    ++counts[static_cast<std::size_t>(code)];
+  }
+  for (int c : counts)
+    if (c) seen.push_back(c);
+  ASSERT_EQ(seen.size(), 24u);
+  EXPECT_LT(chi_square(seen, std::vector<double>(24, draws / 24.0)), 49.7);  // 23 degrees of freedom: beyond with probability 0.001
+}
+
+TEST(Random, ChoicesAreAsLikelyAsAsked) {
+  constexpr int draws = 60000;
+  const vt::Tensor p = vt::tensor({0.0, 3.0, 1.0, 0.0, 4.0, 2.0});
+  const auto drawn = rnd::choice(rnd::key(12), 6, {draws}, {.p = p}).to_vector<int>();
+  const auto first =
+      vt::vmap([&](vt::Tensor k) { return vt::Tensor(rnd::choice(k, 6, {3}, {.replace = false, .p = p})[0]); })(rnd::split(rnd::key(13), draws));
+  for (const auto& indices : {drawn, first.to_vector<int>()}) {
+    std::vector<int> counts(6);
+    for (int i : indices) ++counts[static_cast<std::size_t>(i)];
+    EXPECT_EQ(counts[0] + counts[3], 0);
+    EXPECT_LT(chi_square({counts[1], counts[2], counts[4], counts[5]}, {.3 * draws, .1 * draws, .4 * draws, .2 * draws}), 16.3);  // 3: 0.001
+  }
+  const auto even = rnd::choice(rnd::key(14), vt::arange(5) * 10, {draws}).to_vector<int>();
+  std::vector<int> counts(5);
+  for (int v : even) ++counts[static_cast<std::size_t>(v / 10)];
+  EXPECT_LT(chi_square(counts, std::vector<double>(5, draws / 5.0)), 18.5);  // 4: 0.001
+}
+
+TEST(Random, OrdersOfOtherShapes) {
+  const vt::Tensor k = rnd::key(15), x = vt::reshape(vt::arange(24), {2, 3, 4});
+  for (int axis : {0, 1, -1}) {
+    for (bool independent : {false, true}) {
+      const vt::Tensor y = rnd::permutation(k, x, axis, independent);
+      EXPECT_EQ(vt::sort(y, axis).to_vector<int>(), x.to_vector<int>());
+    }
+    EXPECT_EQ(rnd::choice(k, x, {2, 2}, {.axis = axis}).rank(), 4);
+  }
+  EXPECT_EQ(rnd::permutation(k, 0).shape(), vt::Shape{0});
+  EXPECT_EQ(rnd::permutation(k, 1).to_vector<int>(), std::vector<int>{0});
+  EXPECT_EQ(rnd::choice(k, vt::zeros({0, 2}), {0}).shape(), (vt::Shape{0, 2}));
+  EXPECT_NE(message([&] { rnd::choice(k, 3, {4}, {.replace = false}); }).find("vt::random::choice: cannot draw 4 of 3 without replacement"),
+            std::string::npos);
+  EXPECT_NE(message([&] { rnd::choice(k, 0, {4}); }).find("there is nothing to draw from"), std::string::npos);
+  EXPECT_NE(message([&] { rnd::choice(k, 3, {4}, {.p = vt::ones({4})}); }).find("must have shape [3]"), std::string::npos);
+  EXPECT_NE(message([&] { rnd::permutation(k, vt::tensor(1.0)); }).find("vt::random::permutation: axis 0 out of range"), std::string::npos);
+}
+
 }  // namespace

@@ -210,6 +210,75 @@ Tensor cumlogsumexp(Operand x, int axis = 0, bool reverse = false);
 /// x[i + 1] − x[i] along an axis, `n` times.
 Tensor diff(Operand x, int n = 1, int axis = -1);
 
+// --- order -----------------------------------------------------------------------------------------------------------
+// Ascending; NaN comes after all numbers, −0 equals +0 and every NaN every other. Equal elements keep their order.
+
+struct SortOptions {
+  bool descending = false;  ///< NaN first; equals keep their order all the same
+  bool stable = true;       ///< false allows any order of equals; the order is the stable one even then
+};
+/// Sorts along an axis, with std::nullopt the flattened Tensor.
+/// Shapes: any → the same; dtype kept.
+/// Throws: Error if the axis is out of range.
+/// Source: NumPy and JAX `sort`. Its derivative moves tangents as it moves elements.
+Tensor sort(Operand x, std::optional<int> axis = -1, const SortOptions& options = {});
+/// Sorts Tensors of one shape together, by the first `num_keys` of them: the second decides where the first is equal, and so on.
+/// Throws: Error if the shapes differ or there are fewer operands than keys.
+/// Source: JAX `lax.sort`.
+std::vector<Tensor> sort(const std::vector<Tensor>& operands, int axis = -1, int num_keys = 1, const SortOptions& options = {},
+                         Where where = Where::here());
+/// Where the sorted elements come from: `take_along_axis(x, argsort(x), -1)` is `sort(x)`.
+/// Shapes: any → the same, i32 (i64 on axes beyond 2^31).
+Tensor argsort(Operand x, std::optional<int> axis = -1, const SortOptions& options = {});
+/// argsort by several keys of one shape: the last is the first to decide.
+/// Source: NumPy `lexsort`.
+Tensor lexsort(const std::vector<Tensor>& keys, int axis = -1, Where where = Where::here());
+/// The k greatest elements along an axis, the greatest first, and their indices (i32); of equals the first ones.
+/// Shapes: [… n …] → [… k …] twice.
+/// Throws: Error if k is negative or greater than n.
+/// Source: JAX `lax.top_k`.
+std::pair<Tensor, Tensor> top_k(Operand x, std::int64_t k, int axis = -1);
+/// x with the element that belongs to place `kth` there, none that is greater before it and none that is less behind.
+/// Source: NumPy `partition`. (Both parts are in order as well.)
+Tensor partition(Operand x, std::int64_t kth, int axis = -1);
+Tensor argpartition(Operand x, std::int64_t kth, int axis = -1);
+
+/// Which value a quantile between two neighbours of the order has. `nearest` of the middle: the even place.
+enum class QuantileMethod : std::uint8_t { linear, lower, higher, nearest, midpoint };
+/// The value that the fraction q of the elements lies below. NaN if there is one among them.
+/// Shapes: x over axes (all unless given), q a scalar or [m] → [m,] kept axes. Integers become f32; dtype of x kept otherwise.
+/// q is clipped to 0 … 1 where its value is not known while recording.
+/// Throws: Error if a known q is not between 0 and 1, or if there are no elements.
+/// Source: NumPy and JAX `quantile`.
+Tensor quantile(Operand x, Operand q, const ReduceAxes& axes = {}, QuantileMethod method = QuantileMethod::linear, bool keepdims = false);
+/// q in percent.
+Tensor percentile(Operand x, Operand q, const ReduceAxes& axes = {}, QuantileMethod method = QuantileMethod::linear, bool keepdims = false);
+Tensor median(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
+/// These pass NaN by; of nothing but NaN they are NaN.
+Tensor nanquantile(Operand x, Operand q, const ReduceAxes& axes = {}, QuantileMethod method = QuantileMethod::linear, bool keepdims = false);
+Tensor nanpercentile(Operand x, Operand q, const ReduceAxes& axes = {}, QuantileMethod method = QuantileMethod::linear, bool keepdims = false);
+Tensor nanmedian(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
+
+struct UniqueOptions {
+  /// How many values to give; without it, as many as there are, which is known only outside jit and vmap.
+  std::optional<std::int64_t> size = std::nullopt;
+  std::optional<Operand> fill_value = std::nullopt;  ///< where there are fewer than `size`; the least value unless given
+  bool equal_nan = true;                             ///< all NaNs are one value
+};
+struct UniqueResult {
+  Tensor values;   ///< ascending
+  Tensor index;    ///< of the first element that has the value, in the flattened x; i32
+  Tensor inverse;  ///< of every element's value, in x's shape; i32
+  Tensor counts;   ///< elements that have the value; i32, 0 for filled ones
+};
+/// The distinct values of x, ascending. Values beyond `size` are left out.
+/// Shapes: any → [size].
+/// Throws: Error without `size` where values are not known.
+/// Source: NumPy and JAX `unique`.
+Tensor unique(Operand x, const UniqueOptions& options = {});
+/// The same with what NumPy gives for return_index, return_inverse and return_counts; what is not used is not computed.
+UniqueResult unique_all(Operand x, const UniqueOptions& options = {});
+
 // --- shape -----------------------------------------------------------------------------------------------------------
 
 Tensor reshape(Operand x, const Shape& shape);  ///< one extent may be −1
@@ -284,8 +353,9 @@ Tensor bucketize(Operand x, Operand boundaries, bool right = false);
 /// Where `values` would stand in the sorted vector: before its equals, or after them with `right`. i32.
 Tensor searchsorted(Operand sorted, Operand values, bool right = false);
 Tensor histogram(Operand x, std::int64_t bins, double low, double high);
-/// The indices of the first `size` elements that are not zero, one i32[size] per axis; `fill` where there are fewer.
-std::vector<Tensor> nonzero(Operand x, std::int64_t size, std::int64_t fill = 0);
+/// The indices of the first `size` elements that are not zero, one i32[size] per axis; `fill` where there are fewer. Without
+/// `size`, of all of them; then the shape depends on values, which are known only outside jit and vmap.
+std::vector<Tensor> nonzero(Operand x, std::optional<std::int64_t> size = std::nullopt, std::int64_t fill = 0);
 
 // --- contract --------------------------------------------------------------------------------------------------------
 

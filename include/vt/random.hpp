@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 
 #include <vt/ops.hpp>
 
@@ -56,5 +57,28 @@ Tensor rayleigh(Operand key, const Shape& shape = {}, Operand scale = 1.0, DType
 Tensor weibull(Operand key, const Shape& shape, Operand scale, Operand concentration, DType dtype = f32);
 Tensor pareto(Operand key, const Shape& shape, Operand b, DType dtype = f32);  ///< density b / x^(b+1) for x > 1
 Tensor triangular(Operand key, const Shape& shape, Operand left, Operand mode, Operand right, DType dtype = f32);
+
+/// 0 … n − 1 in random order, every order being as likely; i32 (i64 beyond 2^31).
+/// Sorted by random bits, as often as makes equal bits harmless; the bits are JAX's, and so is the order.
+/// Throws: Error if n is negative.
+/// Source: JAX `random.permutation`.
+Tensor permutation(Operand key, std::int64_t n);
+/// x with its slices along `axis` in random order; `independent`: every row along `axis` in an order of its own.
+Tensor permutation(Operand key, Operand x, int axis = 0, bool independent = false);
+/// permutation with `independent`.
+Tensor shuffle(Operand key, Operand x, int axis = 0);
+
+struct ChoiceOptions {
+  bool replace = true;                      ///< may an element be drawn more than once?
+  std::optional<Operand> p = std::nullopt;  ///< [n], how likely each one is, up to a factor; equally without it
+  int axis = 0;                             ///< of x
+};
+/// Elements drawn from 0 … n − 1.
+/// Shapes: the shape given; i32 (i64 beyond 2^31).
+/// Throws: Error if there is nothing to draw from, or too little without replacement, or if p has another shape than [n].
+/// Source: JAX `random.choice`; without replacement and with p the greatest of log p + Gumbel noise.
+Tensor choice(Operand key, std::int64_t n, const Shape& shape = {}, const ChoiceOptions& options = {});
+/// Slices of x along an axis, which becomes the axes of `shape`.
+Tensor choice(Operand key, Operand x, const Shape& shape = {}, const ChoiceOptions& options = {});
 
 }  // namespace vt::random

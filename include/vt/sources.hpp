@@ -98,6 +98,8 @@
 #include "../../src/trace/ops_index.cpp"
 #include "../../src/trace/ops_matrix.cpp"
 #include "../../src/trace/ops_nn.cpp"
+#include "../../src/trace/ops_order.cpp"
+#include "../../src/trace/ops_quantile.cpp"
 #include "../../src/trace/ops_random.cpp"
 #include "../../src/trace/ops_reduce.cpp"
 #include "../../src/trace/ops_segment.cpp"

@@ -1,4 +1,5 @@
 // vt::random: keys, random bits, and the distributions made of them.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numbers>
@@ -7,7 +8,7 @@
 #include <vt/fmt.hpp>
 #include <vt/random.hpp>
 
-#include "promote.hpp"
+#include "ordering.hpp"
 
 namespace vt::detail::randoms {
 
@@ -114,6 +115,46 @@ Tensor gumbel(const Draw& d, const Shape& shape, DType dtype) { return -log(-log
 Tensor normal(const Draw& d, const Shape& shape, DType dtype) {
   const double low = dtype == f64 ? std::nextafter(-1.0, 0.0) : static_cast<double>(std::nextafter(-1.0f, 0.0f));
   return erf_inv(between(d, shape, low, 1.0, dtype)) * std::numbers::sqrt2;
+}
+
+DType count_dtype(std::int64_t n) { return n > std::numeric_limits<std::int32_t>::max() ? i64 : i32; }
+
+/// x sorted along an axis by random bits, several times: each time, 32 bits may be equal for two elements, whose order then is that
+/// of the time before. With 3 log(size) / log(2^32) rounds all of them are equal for some pair with probability below 1 / size.
+Tensor shuffled(const Draw& d, Tensor x, int axis) {
+  constexpr double most_bits = 4294967295.0, exponent = 3;
+  const int rounds = static_cast<int>(std::ceil(exponent * std::log(static_cast<double>(std::max<std::int64_t>(x.size(), 1))) / std::log(most_bits)));
+  Tensor key = d.key;
+  for (int i = 0; i < rounds; ++i) {
+    const Tensor keys = words(Draw{"permutation", Operand(key)}, Shape{2});
+    key = keys[0];
+    const Tensor order = bits(Draw{"permutation", Operand(keys[1])}, x.shape(), u32);
+    x = ordering::sorted({order, x}, {axis, 1, false, 0, x.dim(axis)}, d.where)[1];
+  }
+  return x;
+}
+
+/// Indices of `shape` below n.
+Tensor chosen(const Draw& d, std::int64_t n, const Shape& shape, const random::ChoiceOptions& options) {
+  const std::int64_t draws = shape.elements();
+  if (draws > 0 && n <= 0) refuse(ErrorKind::value, d.name, "there is nothing to draw from", d.key, d.where);
+  if (!options.replace && draws > n)
+    refuse(ErrorKind::value, d.name, fmt::format("cannot draw {} of {} without replacement", draws, n), d.key, d.where);
+  const DType dtype = count_dtype(n);
+  if (!options.p) {
+    if (options.replace) return random::randint(Operand(d.key), shape, 0, n, dtype);
+    return reshaped(sliced(shuffled(d, counted(dtype, Shape{n}, 0, d.where), 0), 0, 0, draws, 1, d.where), shape, d.where);
+  }
+  need(d.name, options.p->tensor, d.where);
+  const Tensor p = widened(to_float(options.p->tensor, d.where), d.where);
+  if (p.shape() != Shape{n}) refuse(ErrorKind::shape, d.name, fmt::format("the probabilities must have shape [{}]", n), options.p->tensor, d.where);
+  if (options.replace) {
+    const Tensor total = cumsum(p);
+    const Tensor at = total[-1] * (1.0 - unit(d, shape, p.dtype()));  // in (0, total]: what has no share is never met
+    return cast(minimum(searchsorted(total, at), n - 1), dtype, d.where);
+  }
+  const Tensor noise = gumbel(d, Shape{n}, p.dtype());
+  return cast(reshaped(top_k(noise + log(p), draws).second, shape, d.where), dtype, d.where);
 }
 
 }  // namespace vt::detail::randoms
@@ -298,6 +339,37 @@ Tensor triangular(Operand key, const Shape& shape, Operand left, Operand mode, O
   const Tensor u = parts::unit(d, shape, w), split_at = (c - a) / (b - a);
   const Tensor rising = a + sqrt(u * (b - a) * (c - a)), falling = b - sqrt((1.0 - u) * (b - a) * (b - c));
   return detail::cast(where(less(u, split_at), rising, falling), dtype, d.where);
+}
+
+Tensor permutation(Operand key, std::int64_t n) {
+  const Draw d("permutation", key);
+  const detail::UserLine line(d.where);
+  if (n < 0) detail::refuse(ErrorKind::value, d.name, fmt::format("cannot order {} numbers", n), d.key, d.where);
+  return parts::shuffled(d, detail::counted(parts::count_dtype(n), Shape{n}, 0, d.where), 0);
+}
+Tensor permutation(Operand key, Operand x, int axis, bool independent) {
+  const Draw d("permutation", key);
+  const detail::UserLine line(d.where);
+  detail::need(d.name, x.tensor, d.where);
+  const int along = detail::normal_axis(d.name, axis, x.tensor, d.where);
+  if (independent || x.tensor.rank() == 1) return parts::shuffled(d, x.tensor, along);
+  const std::int64_t n = x.tensor.dim(along);
+  if (n == 0) return x.tensor;
+  return take(x.tensor, parts::shuffled(d, detail::counted(parts::count_dtype(n), Shape{n}, 0, d.where), 0), along);
+}
+Tensor shuffle(Operand key, Operand x, int axis) { return permutation(key, x, axis, true); }
+
+Tensor choice(Operand key, std::int64_t n, const Shape& shape, const ChoiceOptions& options) {
+  const Draw d("choice", key);
+  const detail::UserLine line(d.where);
+  return parts::chosen(d, n, shape, options);
+}
+Tensor choice(Operand key, Operand x, const Shape& shape, const ChoiceOptions& options) {
+  const Draw d("choice", key);
+  const detail::UserLine line(d.where);
+  detail::need(d.name, x.tensor, d.where);
+  const int along = detail::normal_axis(d.name, options.axis, x.tensor, d.where);
+  return take(x.tensor, parts::chosen(d, x.tensor.dim(along), shape, options), along);
 }
 
 }  // namespace vt::random

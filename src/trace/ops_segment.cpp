@@ -6,6 +6,7 @@
 #include <vt/fmt.hpp>
 
 #include "indexing.hpp"
+#include "ordering.hpp"
 
 namespace vt::detail::segments {
 
@@ -167,10 +168,11 @@ Tensor searchsorted(Operand sorted, Operand values, bool right) {
   return sg::rank_among(sorted.tensor, values.tensor, right, w);
 }
 
-std::vector<Tensor> nonzero(Operand x, std::int64_t size, std::int64_t fill) {
+std::vector<Tensor> nonzero(Operand x, std::optional<std::int64_t> wanted, std::int64_t fill) {
   const Where w = x.where;
   const detail::UserLine line(w);
   detail::need("nonzero", x.tensor, w);
+  const std::int64_t size = wanted ? *wanted : detail::ordering::known_count("nonzero", count_nonzero(x), w);
   if (size < 0) detail::refuse(ErrorKind::value, "nonzero", fmt::format("cannot give {} indices", size), x.tensor, w);
   const Shape& shape = x.tensor.shape();
   const std::int64_t n = shape.elements();

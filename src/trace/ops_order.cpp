@@ -1,0 +1,149 @@
+// Functions on the order of elements: sort, argsort, lexsort, top_k, partition, unique.
+#include <limits>
+#include <string>
+
+#include <vt/fmt.hpp>
+
+#include "ordering.hpp"
+
+namespace vt::detail::ordering {
+
+std::vector<Tensor> sorted(const std::vector<Tensor>& operands, SortParams p, Where where) {
+  const SmallVec<Tensor, 1> results = emit_all(Op::sort, make_params(p), operands, where);
+  return {results.begin(), results.end()};
+}
+
+Tensor places(const Shape& shape, int axis, Where where) {
+  return counted(extent(shape, axis) > std::numeric_limits<std::int32_t>::max() ? i64 : i32, shape, axis, where);
+}
+
+std::int64_t known_count(std::string_view name, const Tensor& count, Where where) {
+  try {
+    return count.item<std::int64_t>();
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::tracer) throw;
+    fail(ErrorKind::tracer, fmt::format("vt::{}: the shape of the result depends on values; give it a `size`. ({})", name, e.what()), where);
+  }
+}
+
+/// The operand and the axis to sort: the flattened Tensor's if none is given.
+struct Along {
+  Tensor x;
+  int axis;
+  std::int64_t n;
+
+  Along(std::string_view name, const Operand& operand, std::optional<int> wanted, Where where) {
+    need(name, operand.tensor, where);
+    x = wanted ? operand.tensor : reshaped(operand.tensor, Shape{operand.tensor.size()}, where);
+    axis = wanted ? normal_axis(name, *wanted, operand.tensor, where) : 0;
+    n = x.dim(axis);
+  }
+  SortParams params(bool descending) const { return {axis, 1, descending, 0, n}; }
+};
+
+inline Along part_at(std::string_view name, const Operand& x, std::int64_t kth, int axis, Where where) {
+  Along a(name, x, axis, where);
+  if (kth < -a.n || kth >= a.n) refuse(ErrorKind::value, name, fmt::format("there is no place {} on an axis of {}", kth, a.n), x.tensor, where);
+  return a;
+}
+
+}  // namespace vt::detail::ordering
+
+namespace vt {
+
+namespace od = detail::ordering;
+
+Tensor sort(Operand x, std::optional<int> axis, const SortOptions& options) {
+  const detail::UserLine line(x.where);
+  const od::Along a("sort", x, axis, x.where);
+  return od::sorted({a.x}, a.params(options.descending), x.where)[0];
+}
+
+std::vector<Tensor> sort(const std::vector<Tensor>& operands, int axis, int num_keys, const SortOptions& options, Where where) {
+  const detail::UserLine line(where);
+  if (operands.empty()) detail::refuse(ErrorKind::value, "sort", "needs at least one operand", operands, where);
+  for (const Tensor& t : operands) detail::need("sort", t, where);
+  const int along = detail::normal_axis("sort", axis, operands[0], where);
+  return od::sorted(operands, {along, num_keys, options.descending, 0, operands[0].dim(along)}, where);
+}
+
+Tensor argsort(Operand x, std::optional<int> axis, const SortOptions& options) {
+  const detail::UserLine line(x.where);
+  const od::Along a("argsort", x, axis, x.where);
+  return od::sorted({a.x, od::places(a.x.shape(), a.axis, x.where)}, a.params(options.descending), x.where)[1];
+}
+
+Tensor lexsort(const std::vector<Tensor>& keys, int axis, Where where) {
+  const detail::UserLine line(where);
+  if (keys.empty()) detail::refuse(ErrorKind::value, "lexsort", "needs at least one key", keys, where);
+  for (const Tensor& t : keys) {
+    detail::need("lexsort", t, where);
+    if (t.shape() != keys[0].shape()) detail::refuse(ErrorKind::shape, "lexsort", "the keys differ in shape", keys, where);
+  }
+  const int along = detail::normal_axis("lexsort", axis, keys[0], where);
+  std::vector<Tensor> operands(keys.rbegin(), keys.rend());
+  operands.push_back(od::places(keys[0].shape(), along, where));
+  return od::sorted(operands, {along, static_cast<int>(keys.size()), false, 0, keys[0].dim(along)}, where).back();
+}
+
+std::pair<Tensor, Tensor> top_k(Operand x, std::int64_t k, int axis) {
+  const detail::UserLine line(x.where);
+  const od::Along a("top_k", x, axis, x.where);
+  if (k < 0 || k > a.n) detail::refuse(ErrorKind::value, "top_k", fmt::format("cannot give {} elements of an axis of {}", k, a.n), x.tensor, x.where);
+  detail::SortParams p = a.params(true);
+  p.limit = k;
+  std::vector<Tensor> best = od::sorted({a.x, od::places(a.x.shape(), a.axis, x.where)}, p, x.where);
+  return {std::move(best[0]), std::move(best[1])};
+}
+
+Tensor partition(Operand x, std::int64_t kth, int axis) {
+  const detail::UserLine line(x.where);
+  const od::Along a = od::part_at("partition", x, kth, axis, x.where);
+  return od::sorted({a.x}, a.params(false), x.where)[0];
+}
+
+Tensor argpartition(Operand x, std::int64_t kth, int axis) {
+  const detail::UserLine line(x.where);
+  const od::Along a = od::part_at("argpartition", x, kth, axis, x.where);
+  return od::sorted({a.x, od::places(a.x.shape(), a.axis, x.where)}, a.params(false), x.where)[1];
+}
+
+UniqueResult unique_all(Operand x, const UniqueOptions& options) {
+  const Where w = x.where;
+  const detail::UserLine line(w);
+  const od::Along a("unique", x, std::nullopt, w);
+  if (options.size && *options.size < 0) detail::refuse(ErrorKind::value, "unique", fmt::format("cannot give {} values", *options.size), x.tensor, w);
+  const DType dtype = a.x.dtype();
+  const Tensor given = options.fill_value ? detail::cast(options.fill_value->tensor, dtype, w) : Tensor();
+  if (given.defined() && given.rank() != 0)
+    detail::refuse(ErrorKind::shape, "unique", "the fill value must be a scalar", x.tensor, options.fill_value->tensor, w);
+  const Tensor numbers = od::places(a.x.shape(), 0, w);
+  if (a.n == 0) {
+    const Shape shape{options.size.value_or(0)};
+    const Tensor none = detail::filled("unique", detail::Scalar(0), i32, shape, w);
+    return {given.defined() ? detail::broadcast(given, shape, w) : detail::filled("unique", detail::Scalar(0), dtype, shape, w), none,
+            detail::reshaped(numbers, x.tensor.shape(), w), none};
+  }
+  const std::vector<Tensor> sorted = od::sorted({a.x, numbers}, a.params(false), w);
+  const Tensor before = detail::sliced(sorted[0], 0, 0, a.n - 1, 1, w), after = detail::sliced(sorted[0], 0, 1, a.n, 1, w);
+  Tensor differs = not_equal(after, before);
+  if (is_float(dtype) && options.equal_nan) differs = differs & logical_not(isnan(after) & isnan(before));
+  const Tensor is_first = concatenate({full({1}, true), differs}, 0, w);
+  const Tensor rank = cumsum(detail::cast(is_first, numbers.dtype(), w)) - 1, count = rank[-1] + 1;
+  const std::int64_t size = options.size ? *options.size : od::known_count("unique", count, w);
+  // What there is too much of stands at the first place, as the least value does.
+  const Tensor first = nonzero(is_first, size)[0];
+  const Tensor is_there = detail::counted(numbers.dtype(), Shape{size}, 0, w) < count;
+  const Tensor next = nonzero(is_first, size + 1, a.n)[0];
+  UniqueResult result;
+  result.values = take(sorted[0], first, 0);
+  if (given.defined()) result.values = where(is_there, result.values, given);
+  result.index = take(sorted[1], first, 0);
+  result.inverse = detail::reshaped(index_update(zeros({a.n}, numbers.dtype()), sorted[1], rank), x.tensor.shape(), w);
+  result.counts = detail::sliced(next, 0, 1, size + 1, 1, w) - detail::sliced(next, 0, 0, size, 1, w);
+  return result;
+}
+
+Tensor unique(Operand x, const UniqueOptions& options) { return unique_all(x, options).values; }
+
+}  // namespace vt

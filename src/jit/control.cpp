@@ -28,6 +28,12 @@ void own(std::vector<BufferRef>& buffers) {
     if (b->capacity == 0 && b->bytes > 0) b = copied(b);
 }
 
+/// Makes the loop the only holder of what a body writes over.
+void make_sole(std::vector<BufferRef>& values, const Program& body) {
+  for (std::size_t i : body.overwritten())
+    if (values[i]->capacity == 0 || values[i]->references.load(std::memory_order_acquire) != 1) values[i] = copied(values[i]);
+}
+
 /// Rows of an array of lanes.
 struct Rows {
   std::byte* data;
@@ -57,13 +63,12 @@ ControlRunner::ControlRunner(const GraphBody& graph, const Equation& e, const Ba
     bodies_.push_back(std::make_unique<Body>());
     bodies_.back()->graph = body;
   }
+  if (e.op == Op::while_) carries_ = static_cast<std::size_t>(e.as<WhileParams>().carries);
+  if (e.op == Op::scan) carries_ = static_cast<std::size_t>(e.as<ScanParams>().carries);
   if (fits_registers(alone_)) {
     in_registers_ = backend.compile_register_loop(alone_);
-    const std::size_t carries = e.op == Op::while_ ? static_cast<std::size_t>(e.as<WhileParams>().carries)
-                                : e.op == Op::scan ? static_cast<std::size_t>(e.as<ScanParams>().carries)
-                                                   : 0;
     const GraphBody& body = *bodies_.back()->graph;
-    for (std::size_t i = 0; i < carries; ++i)
+    for (std::size_t i = 0; i < carries_; ++i)
       if (!in_registers(body.aval(body.inputs[i]))) in_place_.push_back(i);
     return;
   }
@@ -78,7 +83,9 @@ Program& ControlRunner::program(std::size_t body, std::int64_t lanes) const {
   std::shared_ptr<Program>& made = b.programs[lanes];
   if (!made) {
     const GraphBody graph = lanes ? batch_body(*b.graph, mapped_, lanes) : *b.graph;
-    made = std::make_shared<Program>(simplify(graph, SimplifyFor::running), backend_);
+    // The body of a loop may write its next state over the last.
+    const bool loops = !lanes_ && ((equation_.op == Op::while_ && body == 1) || equation_.op == Op::scan);
+    made = std::make_shared<Program>(simplify(graph, SimplifyFor::running), backend_, loops ? carries_ : 0);
   }
   return *made;
 }
@@ -118,20 +125,20 @@ ControlRunner::Buffers ControlRunner::run_cond(std::span<const BufferRef> operan
 }
 
 ControlRunner::Buffers ControlRunner::run_while(std::span<const BufferRef> operands) const {
-  const auto carries = static_cast<std::size_t>(equation_.as<WhileParams>().carries);
   Program &condition = program(0), &body = program(1);
   Buffers values(operands.begin(), operands.end());
   while (*condition.run(values)[0]->as<const std::uint8_t>()) {
+    control_memory::make_sole(values, body);
     Buffers next = body.run(values);
     std::move(next.begin(), next.end(), values.begin());
   }
-  values.resize(carries);
+  values.resize(carries_);
   return values;
 }
 
 ControlRunner::Buffers ControlRunner::run_scan(std::span<const BufferRef> operands) const {
   const auto& p = equation_.as<ScanParams>();
-  const auto carries = static_cast<std::size_t>(p.carries), looped = carries + static_cast<std::size_t>(p.sequences);
+  const std::size_t carries = carries_, looped = carries + static_cast<std::size_t>(p.sequences);
   Program& body = program(0);
   const GraphBody& graph = *bodies_[0]->graph;
   const auto length = static_cast<std::size_t>(p.length);
@@ -149,6 +156,7 @@ ControlRunner::Buffers ControlRunner::run_scan(std::span<const BufferRef> operan
       values[i] = borrow_memory(operands[i]->as<std::byte>() + at * bytes, bytes);
     }
     for (std::size_t i = carries; i < results.size(); ++i) into[i] = control_memory::bytes_of(results[i]) + at * row[i];
+    control_memory::make_sole(values, body);
     Buffers next = body.run(values, into);
     next.resize(carries);
     control_memory::own(next);  // an element handed on as a carry

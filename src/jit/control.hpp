@@ -50,6 +50,7 @@ class ControlRunner {
   std::vector<std::size_t> in_place_;  ///< carries that are updated in the result's memory
   const Backend& backend_;
   Lanes lanes_;
+  std::size_t carries_ = 0;
   std::vector<bool> mapped_;  ///< per input of the bodies
   std::vector<std::unique_ptr<Body>> bodies_;
 };

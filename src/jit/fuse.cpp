@@ -12,11 +12,9 @@ namespace vt::detail {
 
 namespace nest_assembly {
 
-bool is_scatter(Op op) { return op >= Op::scatter && op <= Op::scatter_max; }
-
-// A copy of the operand (which the buffer plan may place over the operand itself), then the updates in row-major order.
-// Sums and products of 16-bit floats are made in f32 and rounded at the end.
-void build_scatter(NestSource& source, GraphBody& graph, int equation, std::vector<FusedStep>& steps) {
+// scatter and dynamic_update_slice: a copy of the operand (which the buffer plan may place over the operand itself), then the updates in row-major
+// order. Sums and products of 16-bit floats are made in f32 and rounded at the end.
+void build_update(NestSource& source, GraphBody& graph, int equation, std::vector<FusedStep>& steps) {
   const Equation& e = graph.equations[static_cast<std::size_t>(equation)];
   const Var out = e.outputs[0];
   const DType dtype = graph.aval(out).dtype;
@@ -71,12 +69,14 @@ void build_scatter(NestSource& source, GraphBody& graph, int equation, std::vect
       default: return Op::select;
     }
   };
-  if (graph.aval(e.inputs[2]).elements() > 0) {
-    add_step(e.inputs[2], target, [&](NestBuilder& builder, const IndexVector& index, NestStore& store) {
-      store.value = builder.convert(builder.value_at(e.inputs[2], index), carried);
-      const IndexVector at = builder.scatter_index(e, index, &store.mask);
+  const bool window = e.op == Op::dynamic_update_slice;
+  const Var updates = e.inputs[window ? 1 : 2];
+  if (graph.aval(updates).elements() > 0) {
+    add_step(updates, target, [&](NestBuilder& builder, const IndexVector& index, NestStore& store) {
+      store.value = builder.convert(builder.value_at(updates, index), carried);
+      const IndexVector at = window ? builder.window_index(e, index) : builder.scatter_index(e, index, &store.mask);
       store.index = linear_index(builder.indices(), at, graph.aval(out).shape);
-      store.update = combination();
+      if (!window) store.update = combination();
     });
   }
   if (!wide) return;
@@ -132,8 +132,8 @@ Fusion fuse(GraphBody graph, const FuseOptions& options) {
   NestSource source = planner.source;
   for (int g : planner.order) {
     const FusionGroup& group = planner.groups[static_cast<std::size_t>(g)];
-    if (group.equation >= 0 && nest_assembly::is_scatter(fusion.graph.equations[static_cast<std::size_t>(group.equation)].op)) {
-      nest_assembly::build_scatter(source, fusion.graph, group.equation, fusion.steps);
+    if (group.equation >= 0 && writes_window(fusion.graph, fusion.graph.equations[static_cast<std::size_t>(group.equation)])) {
+      nest_assembly::build_update(source, fusion.graph, group.equation, fusion.steps);
     } else if (group.equation >= 0) {
       FusedStep step;
       step.equation = group.equation;

@@ -44,6 +44,9 @@ bool can_fuse(const GraphBody&, const Equation&);
 
 /// Is what equation `definition` makes (−1: an input) the place of each element in the rows that `sort` sorts? It is not laid out.
 bool is_sorted_place(const GraphBody&, const Equation& sort, int definition);
+/// Does the equation write a few elements over a copy of its operand? Such are steps of their own: where the operand is not needed any
+/// more, nothing is copied.
+bool writes_window(const GraphBody&, const Equation&);
 
 Fusion fuse(GraphBody graph, const FuseOptions& = {});
 

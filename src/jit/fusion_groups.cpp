@@ -54,6 +54,13 @@ bool runs_one_by_one(const GraphBody& graph, const Equation& e) {
 }
 
 // Loop nests hold these; everything else is a step of its own.
+bool writes_window(const GraphBody& graph, const Equation& e) {
+  if (e.op >= Op::scatter && e.op <= Op::scatter_max) return true;
+  constexpr std::int64_t few = 4;  // one in so many
+  return e.op == Op::dynamic_update_slice &&
+         graph.aval(e.inputs[0]).elements() >= few * std::max<std::int64_t>(graph.aval(e.inputs[1]).elements(), 1);
+}
+
 bool can_fuse(const GraphBody& graph, const Equation& e) {
   switch (family_of(e.op)) {
     case Family::unary:
@@ -64,7 +71,8 @@ bool can_fuse(const GraphBody& graph, const Equation& e) {
       return graph.aval(e.inputs[0]).shape.rank() <= most_reduced_rank && (e.op != Op::reduce || is_scalar_body(*e.as<ReduceParams>().body));
     case Family::cumulative: return graph.aval(e.inputs[0]).shape.rank() <= most_reduced_rank;
     case Family::shape: return true;
-    case Family::index: return e.op == Op::slice || e.op == Op::dynamic_slice || e.op == Op::dynamic_update_slice || e.op == Op::gather;
+    case Family::index:
+      return !writes_window(graph, e) && (e.op == Op::slice || e.op == Op::dynamic_slice || e.op == Op::dynamic_update_slice || e.op == Op::gather);
     case Family::contract: return true;
     default: return false;
   }

@@ -417,6 +417,15 @@ IndexVector NestBuilder::scatter_index(const Equation& e, const IndexVector& ind
   return at;
 }
 
+IndexVector NestBuilder::window_index(const Equation& e, const IndexVector& index) {
+  const GraphBody& g = *source_.graph;
+  const Shape &operand = g.aval(e.inputs[0]).shape, &sizes = g.aval(e.inputs[1]).shape;
+  IndexVector at;
+  for (std::size_t i = 0; i < index.size(); ++i)
+    at.push_back(indices().add(index[i], clipped(value_at(e.inputs[i + 2], {}), operand[i] - sizes[i], nullptr)));
+  return at;
+}
+
 int NestBuilder::dynamic_slice(const Equation& e, const IndexVector& index, int mask) {
   const GraphBody& g = *source_.graph;
   const Shape& operand = g.aval(e.inputs[0]).shape;

@@ -45,6 +45,8 @@ class NestBuilder {
   std::vector<int> apply(const GraphBody& body, const std::vector<int>& arguments);
   /// Where a scatter's update at `index` goes in the operand; `inside`: a bool value, −1 if it always counts.
   IndexVector scatter_index(const Equation& e, const IndexVector& index, int* inside);
+  /// Where dynamic_update_slice puts the element `index` of its update.
+  IndexVector window_index(const Equation& e, const IndexVector& index);
 
   Nest& nest() { return nest_; }
   IndexTable& indices() { return nest_.indices; }

@@ -19,7 +19,7 @@ class Planner {
  public:
   explicit Planner(const Fusion& fusion) : fusion_(fusion), lives_(fusion.graph.avals.size()) { plan_.slots.resize(fusion.graph.avals.size()); }
 
-  BufferPlan run() {
+  BufferPlan run(std::size_t carries) {
     const GraphBody& g = fusion_.graph;
     for (std::size_t i = 0; i < g.inputs.size(); ++i) slot(g.inputs[i]) = {Kind::input, static_cast<int>(i), 0, bytes(g.inputs[i])};
     for (std::size_t i = 0; i < g.equations.size(); ++i)
@@ -29,6 +29,7 @@ class Planner {
     for (const FusedStep& step : fusion_.steps)
       if (step.equation >= 0 && !step.writes_given_memory)
         for (Var v : g.equations[static_cast<std::size_t>(step.equation)].outputs) slot(v) = {Kind::produced, -1, 0, bytes(v)};
+    place_over_carries(carries);
     for (std::size_t i = 0; i < g.outputs.size(); ++i) {
       const Var v = fusion_.storage[static_cast<std::size_t>(g.outputs[i])];
       if (slot(v).kind == Kind::unused) slot(v) = {Kind::output, static_cast<int>(i), 0, bytes(v)};
@@ -80,6 +81,32 @@ class Planner {
       if (step.buffers[b] == r) ri = static_cast<int>(b);
     }
     return wi >= 0 && ri >= 0 && step.nest.buffers[static_cast<std::size_t>(wi)].alias == ri && bytes(w) == bytes(r);
+  }
+
+  // Outputs of a loop's body over the carries that end where they are written.
+  void place_over_carries(std::size_t carries) {
+    const GraphBody& g = fusion_.graph;
+    std::vector<bool> taken(carries);
+    const auto is_step_operand = [&](Var r) {  // of a loop or an interpreted equation, whose result may be the operand itself
+      for (const FusedStep& step : fusion_.steps)
+        if (step.equation >= 0)
+          for (Var v : g.equations[static_cast<std::size_t>(step.equation)].inputs)
+            if (fusion_.storage[static_cast<std::size_t>(v)] == r) return true;
+      return false;
+    };
+    for (std::size_t o = 0; o < carries; ++o) {
+      const Var v = fusion_.storage[static_cast<std::size_t>(g.outputs[o])];
+      if (slot(v).kind != Kind::unused || lives_[static_cast<std::size_t>(v)].first < 0) continue;
+      const int s = lives_[static_cast<std::size_t>(v)].first;
+      const FusedStep& step = fusion_.steps[static_cast<std::size_t>(s)];
+      for (std::size_t i = 0; i < carries; ++i) {
+        const Var r = g.inputs[i];
+        if (taken[i] || is_output(r) || lives_[static_cast<std::size_t>(r)].last != s || !updates(step, v, r) || is_step_operand(r)) continue;
+        taken[i] = true;
+        slot(v) = {Kind::input, static_cast<int>(i), 0, bytes(v)};
+        break;
+      }
+    }
   }
 
   void place_results(int s) {
@@ -167,6 +194,6 @@ class Planner {
 
 }  // namespace buffer_planning
 
-BufferPlan plan_buffers(const Fusion& fusion) { return buffer_planning::Planner(fusion).run(); }
+BufferPlan plan_buffers(const Fusion& fusion, std::size_t carries) { return buffer_planning::Planner(fusion).run(carries); }
 
 }  // namespace vt::detail

@@ -12,7 +12,7 @@ struct BufferPlan {
   struct Slot {
     enum class Kind : std::uint8_t {
       unused,     ///< shares storage with another, or nobody reads it
-      input,      ///< inputs[index]
+      input,      ///< inputs[index]; also a result that is written over it
       constant,   ///< the buffer of equation `index`
       output,     ///< a fresh buffer, the program's output `index`
       arena,      ///< the program's scratch memory at `offset`
@@ -29,6 +29,7 @@ struct BufferPlan {
   std::vector<std::vector<Var>> released;
 };
 
-BufferPlan plan_buffers(const Fusion&);
+/// `carries`: so many inputs may be overwritten by as many outputs (any of them by any): a loop that owns them hands them in.
+BufferPlan plan_buffers(const Fusion&, std::size_t carries = 0);
 
 }  // namespace vt::detail

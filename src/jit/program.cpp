@@ -30,15 +30,19 @@ std::uint64_t rounds_of(const Nest& nest, const SmallVec<int, 6>& loops) {
 
 }  // namespace program_cost
 
-Program::Program(const GraphBody& graph, const Backend& backend) {
+Program::Program(const GraphBody& graph, const Backend& backend, std::size_t carries) {
   fusion_ = fuse(graph, {.matrix_products = true, .vector_bytes = backend.vector_bytes()});
   compile_steps(backend);
-  plan_ = plan_buffers(fusion_);
+  plan_ = plan_buffers(fusion_, carries);
   const GraphBody& g = fusion_.graph;
   fixed_.assign(g.avals.size(), nullptr);
   for (std::size_t v = 0; v < plan_.slots.size(); ++v) {
     const BufferPlan::Slot& s = plan_.slots[v];
     if (s.kind == BufferPlan::Slot::Kind::constant) fixed_[v] = g.equations[static_cast<std::size_t>(s.index)].as<ConstantParams>().buffer->data;
+    if (s.kind == BufferPlan::Slot::Kind::input && g.inputs[static_cast<std::size_t>(s.index)] != static_cast<Var>(v)) {
+      over_inputs_.emplace_back(static_cast<Var>(v), static_cast<std::size_t>(s.index));
+      overwritten_.push_back(static_cast<std::size_t>(s.index));
+    }
     if (s.kind == BufferPlan::Slot::Kind::arena) placed_.push_back({static_cast<Var>(v), -1, s.offset});
     if (s.kind == BufferPlan::Slot::Kind::in_output) placed_.push_back({static_cast<Var>(v), s.index, s.offset});
   }
@@ -157,6 +161,15 @@ void Program::prepare_kernel(Step& step, const FusedStep& fused, const Schedule&
   step.fused = fused.fused;
   step.partial = fused.partial;
   for (Var v : fused.buffers) step.bytes += fusion_.graph.aval(v).bytes();
+  if (nest.stages.size() == 1 && nest.stores.size() == 1 && nest.reductions.empty()) {
+    const NestStore& s = nest.stores[0];
+    const NestValue& v = nest.values[static_cast<std::size_t>(s.value)];
+    if (v.kind == NestValue::Kind::load && v.index == s.index && s.mask < 0 && v.mask < 0 &&
+        v.dtype == nest.buffers[static_cast<std::size_t>(s.buffer)].dtype) {
+      step.copied_from = fused.buffers[static_cast<std::size_t>(v.buffer)];
+      step.copied_to = fused.buffers[static_cast<std::size_t>(s.buffer)];
+    }
+  }
   const std::uint64_t shared = rounds_of(nest, nest.shared);
   std::uint64_t most = 1;
   for (const NestStage& s : nest.stages) most = std::max(most, rounds_of(nest, s.loops));
@@ -199,6 +212,7 @@ std::vector<BufferRef> Program::run(std::span<const BufferRef> inputs, std::span
   std::vector<BufferRef> results(outputs_.size());
   const GraphBody& g = fusion_.graph;
   for (std::size_t i = 0; i < g.inputs.size(); ++i) pointers[static_cast<std::size_t>(g.inputs[i])] = inputs[i]->data;
+  for (const auto& [v, i] : over_inputs_) pointers[static_cast<std::size_t>(v)] = inputs[i]->data;
   BufferRef arena;
   try {
     for (std::size_t i = 0; i < outputs_.size(); ++i)
@@ -222,6 +236,7 @@ std::vector<BufferRef> Program::run(std::span<const BufferRef> inputs, std::span
   for (const Step& step : steps_) {
     switch (step.kind) {
       case Step::Kind::kernel:
+        if (step.copied_to >= 0 && pointers[static_cast<std::size_t>(step.copied_from)] == pointers[static_cast<std::size_t>(step.copied_to)]) break;
         if (step.parallel && thread_count() > 1) {
           ++parallel;
           parallel_ranges(

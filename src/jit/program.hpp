@@ -18,7 +18,10 @@ namespace vt::detail {
 class Program : public Executable {
  public:
   /// Fuses, plans and compiles. Throws: Error(backend).
-  Program(const GraphBody& graph, const Backend& backend);
+  /// `carries`: the first inputs, which the outputs may overwrite; see overwritten().
+  Program(const GraphBody& graph, const Backend& backend, std::size_t carries = 0);
+  /// The inputs that run() writes over: nobody else may hold them.
+  const std::vector<std::size_t>& overwritten() const { return overwritten_; }
   std::vector<BufferRef> run(std::span<const BufferRef> inputs) override { return run(inputs, {}); }
   /// `into`: memory for the results, or null where there is none to put one in; what is written there is left out of the list.
   std::vector<BufferRef> run(std::span<const BufferRef> inputs, std::span<void* const> into);
@@ -41,7 +44,8 @@ class Program : public Executable {
     int equation = -1;          // a product, a sort or an interpreted equation; `function` then runs on its rows, if there is one
     std::vector<Var> released;  // produced buffers that end here
     std::uint64_t bytes = 0, work = 0;
-    std::string nest_text;  // nest and schedule
+    Var copied_from = -1, copied_to = -1;  // a plain copy, which is not run where the two are the same memory
+    std::string nest_text;                 // nest and schedule
     std::vector<int> fused;
     bool partial = false;
   };
@@ -70,6 +74,8 @@ class Program : public Executable {
     std::size_t offset;
   };
   std::vector<Placed> placed_;
+  std::vector<std::pair<Var, std::size_t>> over_inputs_;  // results and the inputs that they are written over
+  std::vector<std::size_t> overwritten_;
   bool makes_buffers_ = false;  // has equations that are loops or interpreted
   std::uint64_t launches_ = 0, loops_ = 0, products_ = 0, epilogues_ = 0, bytes_ = 0, interpreted_ = 0;
 };

@@ -96,12 +96,13 @@ class FitCheck {
       if (operands[0].object < 0) return false;
       for (std::size_t i = 1; i < operands.size(); ++i)
         if (operands[i].object >= 0) return false;
-      if (e.op == Op::dynamic_update_slice) {
-        if (!object(operands[0]).writable) return false;
+      const bool scatters = e.op >= Op::scatter && e.op <= Op::scatter_max;
+      if (e.op == Op::dynamic_update_slice || scatters) {
+        if (!object(operands[0]).writable || (scatters && !plain_scatter(g, e))) return false;
         object(operands[0]).written = true;
         s.places[at(e.outputs[0])] = operands[0];
         s.latest[operands[0].object] = e.outputs[0];
-        cost_ += 4 * g.aval(e.inputs[1]).elements();
+        cost_ += 6 * g.aval(e.inputs[scatters ? 2 : 1]).elements();
         return true;
       }
       if (e.op != Op::dynamic_slice && e.op != Op::slice && e.op != Op::gather) return false;
@@ -109,6 +110,12 @@ class FitCheck {
       return in_registers(out);
     }
     return in_registers(out) && small(g, e);
+  }
+
+  // 16-bit sums and products are rounded once, at the end; not so here.
+  static bool plain_scatter(const GraphBody& g, const Equation& e) {
+    const DType d = g.aval(e.outputs[0]).dtype;
+    return !((d == DType::f16 || d == DType::bf16) && (e.op == Op::scatter_add || e.op == Op::scatter_mul));
   }
 
   bool small(const GraphBody& g, const Equation& e) {
@@ -132,6 +139,10 @@ class FitCheck {
       }
       case Family::index:
         if (e.op == Op::slice) return true;
+        if (e.op >= Op::scatter && e.op <= Op::scatter_max) {
+          cost_ += 4 * n * g.aval(e.inputs[2]).elements();
+          return plain_scatter(g, e);
+        }
         cost_ += 2 * n * g.aval(e.inputs[0]).elements();  // a choice among all elements
         return e.op == Op::dynamic_slice || e.op == Op::dynamic_update_slice || e.op == Op::gather;
       default: return false;

@@ -11,7 +11,7 @@
 namespace vt::detail {
 
 /// Values of at most so many elements are taken apart into registers. Larger ones stay in memory, where single elements are read
-/// (dynamic_slice, slice, gather) and, in what a loop carries, overwritten (dynamic_update_slice).
+/// (dynamic_slice, slice, gather) and, in what a loop carries, overwritten (dynamic_update_slice, scatter).
 constexpr std::int64_t most_in_registers = 32;
 inline bool in_registers(const Aval& a) { return a.elements() <= most_in_registers; }
 

@@ -426,6 +426,7 @@ class Emitter {
         if (e.op == Op::dynamic_slice) return dynamic_slice(g, e, in);
         if (e.op == Op::dynamic_update_slice) return dynamic_update_slice(g, e, in);
         if (e.op == Op::gather) return gathered(g, e, in);
+        if (e.op >= Op::scatter && e.op <= Op::scatter_max) return scattered(g, e, in);
         break;
       default: break;
     }
@@ -689,6 +690,67 @@ class Emitter {
       Value x = element_at(in[0], linear(shape, place));
       if (inside) x = either(inside, x, b_.integer(x.dtype, 0, x.lanes));
       v.e.push_back(x);
+    }
+    return v;
+  }
+  // One update after the other, in row-major order.
+  Val scattered(const GraphBody& g, const Equation& e, const std::vector<Val>& in) {
+    const auto& p = e.as<ScatterParams>();
+    const Shape &shape = g.aval(e.inputs[0]).shape, &indices = g.aval(e.inputs[1]).shape, &updates = g.aval(e.inputs[2]).shape;
+    const auto vector_length = static_cast<std::size_t>(indices.back());
+    const Op combination = e.op == Op::scatter_add ? Op::add : e.op == Op::scatter_mul ? Op::mul : e.op == Op::scatter_min ? Op::min : Op::max;
+    Val v = in[0];
+    std::vector<std::int64_t> index(updates.size(), 0);
+    for (std::int64_t n = 0; n < updates.elements(); ++n) {
+      std::int64_t left = n;
+      for (std::size_t d = updates.size(); d-- > 0;) {
+        index[d] = left % updates[d];
+        left /= updates[d];
+      }
+      std::vector<std::int64_t> leading;
+      for (std::size_t d = 0; d < updates.size(); ++d)
+        if (!p.update_window_dims.contains(static_cast<int>(d))) leading.push_back(index[d]);
+      std::int64_t row = 0;
+      for (std::size_t d = 0; d < leading.size(); ++d) row = row * indices[d] + leading[d];
+      std::vector<Value> place(shape.size());
+      Shape sizes = Shape::filled(shape.size(), 1);
+      std::size_t next = 0;
+      for (std::size_t d = 0; d < shape.size(); ++d) {
+        const int axis = static_cast<int>(d);
+        if (p.inserted_window_dims.contains(axis) || p.operand_batching_dims.contains(axis)) continue;
+        const auto from = static_cast<std::size_t>(p.update_window_dims[next++]);
+        place[d] = index_number(index[from]);
+        sizes[d] = updates[from];
+      }
+      for (std::size_t k = 0; k < p.operand_batching_dims.size(); ++k)
+        place[static_cast<std::size_t>(p.operand_batching_dims[k])] = index_number(leading[static_cast<std::size_t>(p.indices_batching_dims[k])]);
+      Value inside{};
+      for (std::size_t k = 0; k < p.scatter_dims_to_operand_dims.size(); ++k) {
+        const auto d = static_cast<std::size_t>(p.scatter_dims_to_operand_dims[k]);
+        const Value start = in[1].e[static_cast<std::size_t>(row) * vector_length + k];
+        const Value moved = clamped(start, shape[d] - sizes[d]);
+        if (p.mode == IndexMode::fill) {
+          const Value good = b_.compare(Compare::eq, b_.convert(moved, start.dtype), start);
+          inside = inside ? both_of(inside, good) : good;
+        }
+        place[d] = place[d] ? sum(place[d], moved) : moved;
+      }
+      const Value to = linear(shape, place);
+      const Value update = in[2].e[static_cast<std::size_t>(n)];
+      const DType dtype = g.aval(e.outputs[0]).dtype;
+      const auto combined = [&](Value old) { return e.op == Op::scatter ? update : apply(combination, dtype, {}, {old, update}); };
+      if (v.object < 0) {
+        for (std::size_t i = 0; i < v.e.size(); ++i) {
+          Value here = equals(to, static_cast<std::int64_t>(i));
+          if (inside) here = both_of(here, inside);
+          v.e[i] = either(here, combined(v.e[i]), v.e[i]);
+        }
+        continue;
+      }
+      // An update that is out of range writes back what is there.
+      const Value old = read(object(v), to);
+      const Value x = combined(old);
+      write(object(v), to, inside ? either(inside, x, old) : x);
     }
     return v;
   }

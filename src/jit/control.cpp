@@ -3,10 +3,13 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdlib>
 #include <cstring>
+#include <string_view>
 
 #include "../trace/batching.hpp"
 #include "../trace/node.hpp"
+#include "../trace/warnings.hpp"
 #include "program.hpp"
 #include "register_loop.hpp"
 #include "threads.hpp"
@@ -26,6 +29,17 @@ BufferRef copied(const BufferRef& b) {
 void own(std::vector<BufferRef>& buffers) {
   for (BufferRef& b : buffers)
     if (b->capacity == 0 && b->bytes > 0) b = copied(b);
+}
+
+/// VT_LANES=groups: lanes that go different ways are always grouped, never run side by side under masks.
+bool lanes_in_groups() {
+  static const bool groups = [] {
+    const char* text = std::getenv("VT_LANES");
+    const std::string_view name = text ? text : "";
+    if (!name.empty() && name != "groups" && name != "automatic") warn_once("VT_LANES=" + std::string(name) + " is not groups or automatic: ignored");
+    return name == "groups";
+  }();
+  return groups;
 }
 
 /// Makes the loop the only holder of what a body writes over.
@@ -65,7 +79,7 @@ ControlRunner::ControlRunner(const GraphBody& graph, const Equation& e, const Ba
   }
   if (e.op == Op::while_) carries_ = static_cast<std::size_t>(e.as<WhileParams>().carries);
   if (e.op == Op::scan) carries_ = static_cast<std::size_t>(e.as<ScanParams>().carries);
-  if (fits_registers(alone_)) {
+  if (fits_registers(alone_) && !(lanes_ && control_memory::lanes_in_groups())) {
     in_registers_ = backend.compile_register_loop(alone_);
     const GraphBody& body = *bodies_.back()->graph;
     for (std::size_t i = 0; i < carries_; ++i)
@@ -256,7 +270,9 @@ std::string ControlRunner::explain() const {
   for (std::size_t b = 0; b < bodies_.size(); ++b) {
     const std::lock_guard lock(bodies_[b]->mutex);
     for (const auto& [lanes, program] : bodies_[b]->programs)
-      text += "sub-graph " + std::to_string(b) + (lanes ? " for " + std::to_string(lanes) + " lanes" : "") + ", " + program->explain();
+      text += "sub-graph " + std::to_string(b) + (lanes ? " for " + std::to_string(lanes) + " lanes" : "") + ", " +
+              (program->overwritten().empty() ? "" : "carries written over the last state: " + std::to_string(program->overwritten().size()) + ", ") +
+              program->explain();
   }
   return text;
 }

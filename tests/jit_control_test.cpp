@@ -1,0 +1,327 @@
+// Compiled control flow against the interpreter: loops in registers, loops over programs, lanes in groups; in place; what runs where.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "support/compare_executors.hpp"
+
+namespace {
+
+using vt::Tensor;
+using Tensors = std::vector<Tensor>;
+using In = std::span<const Tensor>;
+using Flat = vt::detail::FlatFunction;
+
+/// A function of one lane, and what to call it with.
+struct Case {
+  std::string name;
+  Flat f;
+  Tensors arguments;
+};
+void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
+
+// The two round sums and functions differently; loops carry that on, and differences of what is about 1 are small numbers.
+const vt_test::Tolerance close{.relative = 1e-12, .absolute = 1e-13};
+
+Tensor number(double v) { return vt::tensor(v); }
+Tensor vector(int n, std::uint64_t seed) { return vt_test::random_tensor(vt::f64, {n}, -1, 1, seed); }
+
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  const auto add = [&](std::string name, Flat f, Tensors arguments) { all.push_back({std::move(name), std::move(f), std::move(arguments)}); };
+
+  add("rounds by value",
+      [](In a) -> Tensors {
+        auto [i, x] = vt::while_loop([&](Tensor i, Tensor) { return i < a[1]; },
+                                     [&](Tensor i, Tensor x) { return std::tuple(i + 1, vt::sin(x) + 0.5 * a[2]); }, std::tuple(0, a[0]));
+        return {x, i};
+      },
+      {number(0.3), vt::tensor(5), number(0.2)});
+
+  add("stops by its own value",
+      [](In a) -> Tensors {
+        auto [n, x] = vt::while_loop([](Tensor n, Tensor x) { return (x > 0.01) & (n < 60); },
+                                     [&](Tensor n, Tensor x) { return std::tuple(n + 1, x * (0.5 + 0.4 * vt::abs(a[1]))); },
+                                     std::tuple(0, vt::abs(a[0]) + 0.02));
+        return {x, n};
+      },
+      {number(0.8), number(0.7)});
+
+  add("branch of three",
+      [](In a) -> Tensors {
+        return {vt::switch_(
+            a[1], std::tuple([](Tensor x) { return vt::sqrt(vt::abs(x)); }, [](Tensor x) { return x * x; }, [](Tensor x) { return -x; }), a[0])};
+      },
+      {number(0.6), vt::tensor(1)});
+
+  add("branch inside a loop inside a branch",
+      [](In a) -> Tensors {
+        return {vt::cond(
+            a[0] > 0.0,
+            [&](Tensor x) {
+              return vt::fori_loop(
+                  0, 7,
+                  [&](Tensor i, Tensor s) {
+                    return vt::cond(s > 1.0, [&](Tensor s) { return s * 0.5; }, [&](Tensor s) { return s + x * i.astype(vt::f64); }, s);
+                  },
+                  x);
+            },
+            [](Tensor x) { return x - 1.0; }, a[0])};
+      },
+      {number(0.4)});
+
+  add("loop inside a loop, both by value",
+      [](In a) -> Tensors {
+        auto [i, x] = vt::while_loop([&](Tensor i, Tensor) { return i < a[1]; },
+                                     [&](Tensor i, Tensor x) {
+                                       auto [j, y] =
+                                           vt::while_loop([&](Tensor j, Tensor) { return j < i; },
+                                                          [&](Tensor j, Tensor y) { return std::tuple(j + 1, y * 0.9 + a[0]); }, std::tuple(0, x));
+                                       return std::tuple(i + 1, y);
+                                     },
+                                     std::tuple(0, a[0]));
+        return {x};
+      },
+      {number(0.3), vt::tensor(4)});
+
+  add("small vectors and matrices",
+      [](In a) -> Tensors {  // values that are taken apart into registers
+        auto [k, x, m] =
+            vt::while_loop([&](Tensor k, Tensor x, Tensor) { return (k < 6) & (vt::sum(x * x) < 50.0); },
+                           [&](Tensor k, Tensor x, Tensor m) {
+                             Tensor y = vt::matmul(m, x) + vt::flip(x);
+                             Tensor n = vt::transpose(m) * 0.5 + vt::outer(x, x) * 0.1;
+                             y = vt::concatenate({y[vt::slice(1, 3)], vt::expand_dims(vt::max(y), 0)});
+                             return std::tuple(k + 1, y, n - vt::eye(3, vt::f64) * vt::min(x) + vt::pad(vt::reshape(x, {3, 1}), {{0, 0}, {1, 1}}));
+                           },
+                           std::tuple(0, a[0], a[1]));
+        return {x, m, k};
+      },
+      {vector(3, 1), vt::reshape(vector(9, 2), {3, 3})});
+
+  add("places known at run time, few elements",
+      [](In a) -> Tensors {
+        return {vt::fori_loop(
+            0, 5, [&](Tensor i, Tensor x) { return vt::index_add(vt::index_update(x, i, x[(i + 1) % 4] * 0.5), 2, a[1] + x[i]); }, a[0])};
+      },
+      {vector(4, 3), number(0.25)});
+
+  add("places known at run time, many elements",
+      [](In a) -> Tensors {
+        return {vt::fori_loop(
+            2, 30, [&](Tensor i, Tensor x) { return vt::dynamic_update_slice(x, vt::reshape(x[i - 1] * 0.7 + x[i - 2] * 0.3 + a[1], {1}), {i}); },
+            a[0])};
+      },
+      {vector(50, 4), number(0.01)});
+
+  add("scatters into many elements",
+      [](In a) -> Tensors {
+        return {vt::fori_loop(
+            0, 12, [&](Tensor i, Tensor x) { return vt::index_add(x, vt::stack({i * 3, i + 100, i}), vt::stack({a[1], a[1], x[i]})); }, a[0])};
+      },
+      {vector(40, 5), number(0.5)});
+
+  add("scan with results",
+      [](In a) -> Tensors {
+        auto [last, ys] = vt::scan(
+            [&](Tensor c, std::pair<Tensor, Tensor> x) { return std::pair(vt::tanh(c * a[2] + x.first), std::pair(c * x.second[1], x.second)); },
+            number(0.1), std::pair(a[0], a[1]));
+        return {last, ys.first, ys.second};
+      },
+      {vector(9, 6), vt::reshape(vector(27, 7), {9, 3}), number(0.8)});
+
+  add("scan backwards over rows",
+      [](In a) -> Tensors {
+        auto [last, ys] =
+            vt::scan([](Tensor c, Tensor x) { return std::pair(c * 0.5 + x, vt::sum(c * x)); }, vt::zeros({40}, vt::f64), a[0], {.reverse = true});
+        return {last, ys};
+      },
+      {vt::reshape(vector(200, 8), {5, 40})});
+
+  add("large values",
+      [](In a) -> Tensors {  // too many for registers: bodies are programs
+        auto [k, x] =
+            vt::while_loop([&](Tensor k, Tensor x) { return (k < a[1]) & (vt::sum(x) < 1e3); },
+                           [&](Tensor k, Tensor x) { return std::tuple(k + 1, vt::cumsum(vt::sin(x)) * 0.1 + vt::flip(x)); }, std::tuple(0, a[0]));
+        return {x, k};
+      },
+      {vector(60, 9), vt::tensor(4)});
+
+  add("large values, branches",
+      [](In a) -> Tensors {
+        return {vt::fori_loop(
+            0, 4,
+            [&](Tensor i, Tensor x) {
+              return vt::cond(vt::sum(x) > a[1], [](Tensor x) { return x * 0.5 - 0.1; }, [&](Tensor x) { return vt::sin(x) + i.astype(vt::f64); }, x);
+            },
+            a[0])};
+      },
+      {vector(70, 10), number(0.2)});
+
+  add("carries that change places",
+      [](In a) -> Tensors {
+        auto [x, y, z] =
+            vt::fori_loop(0, 5, [](Tensor, Tensor x, Tensor y, Tensor z) { return std::tuple(y, z, x + y); }, std::tuple(a[0], a[0], a[1]));
+        return {x, y, z};
+      },
+      {vector(64, 11), vector(64, 12)});
+
+  add("an element handed on as the carry",
+      [](In a) -> Tensors {
+        auto [last, ys] = vt::scan([](Tensor c, Tensor x) { return std::pair(x, c); }, vt::zeros({40}, vt::f64), a[0]);
+        return {last, ys};
+      },
+      {vt::reshape(vector(160, 13), {4, 40})});
+  return all;
+}
+
+std::vector<vt::detail::MappedAxis> mapped(std::size_t n, unsigned mask) {
+  std::vector<vt::detail::MappedAxis> axes;
+  for (std::size_t i = 0; i < n; ++i) axes.push_back(mask >> i & 1 ? vt::detail::MappedAxis(0) : std::nullopt);
+  return axes;
+}
+Flat vmapped(Flat f, std::size_t n, unsigned mask) {
+  return [f, axes = mapped(n, mask)](In a) {
+    vt::detail::VmapCall call;
+    call.arguments = a;
+    call.in_axes = axes;
+    return vt::detail::vmap_flat(f, call);
+  };
+}
+/// Lanes that differ: floats are scaled, integers move by up to two.
+Tensors with_lanes(Tensors arguments, unsigned mask, int lanes, std::uint64_t seed) {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (!(mask >> i & 1)) continue;
+    const Tensor& x = arguments[i];
+    vt::Shape column{lanes};
+    for (int d = 0; d < x.rank(); ++d) column.push_back(1);
+    const bool real = vt::is_float(x.dtype());
+    const Tensor vary = vt::reshape(vt_test::random_tensor(x.dtype(), {lanes}, real ? -1.5 : -2, real ? 1.5 : 2, seed + i), column);
+    arguments[i] = (real ? vt::expand_dims(x, 0) * vary : vt::expand_dims(x, 0) + vary).eval();
+  }
+  return arguments;
+}
+Flat gradient(Flat f, const Tensors& arguments) {
+  std::vector<bool> wanted;
+  for (const Tensor& t : arguments) wanted.push_back(vt::is_float(t.dtype()));
+  return [f, wanted](In a) {
+    const Flat total = [&](In x) -> Tensors {
+      Tensor sum = vt::tensor(0.0);
+      for (const Tensor& y : f(x))
+        if (vt::is_float(y.dtype())) sum = sum + vt::sum(y * y);
+      return {sum};
+    };
+    const std::unique_ptr<bool[]> flags(new bool[wanted.size()]);
+    std::copy(wanted.begin(), wanted.end(), flags.get());
+    vt::detail::GradCall call;
+    call.arguments = a;
+    call.wanted = {flags.get(), wanted.size()};
+    return vt::detail::value_and_grad_flat(total, call).gradients;
+  };
+}
+
+class JitControl : public ::testing::TestWithParam<Case> {};
+
+TEST_P(JitControl, EqualsTheInterpreter) {
+  const Case& c = GetParam();
+  vt_test::expect_same(c.f, c.arguments, close, c.name);
+}
+
+TEST_P(JitControl, EqualsTheInterpreterUnderVmap) {
+  const Case& c = GetParam();
+  const std::size_t n = c.arguments.size();
+  for (unsigned mask = 1; mask < 1u << n; ++mask)
+    for (int lanes : {1, 5, 37})
+      vt_test::expect_same(vmapped(c.f, n, mask), with_lanes(c.arguments, mask, lanes, 20), close,
+                           c.name + ", " + std::to_string(lanes) + " lanes, mapped " + std::to_string(mask));
+}
+
+TEST_P(JitControl, EqualsTheInterpreterUnderTwoVmaps) {
+  const Case& c = GetParam();
+  const std::size_t n = c.arguments.size();
+  const unsigned all = (1u << n) - 1;
+  Tensors arguments = with_lanes(c.arguments, all, 6, 30);
+  arguments[0] = vt::stack({arguments[0], arguments[0] * 0.5, arguments[0] * -1.0}).eval();
+  vt_test::expect_same(vmapped(vmapped(c.f, n, all), n, 1), arguments, close, c.name);
+}
+
+TEST_P(JitControl, GradientsEqualTheInterpreters) {
+  const Case& c = GetParam();
+  const vt_test::Tolerance close{.relative = 1e-10, .absolute = 1e-12};  // sums of squares are large
+  const Flat g = gradient(c.f, c.arguments);
+  vt_test::expect_same(g, c.arguments, close, c.name);
+  const std::size_t n = c.arguments.size();
+  const unsigned all = (1u << n) - 1;
+  vt_test::expect_same(vmapped(g, n, all), with_lanes(c.arguments, all, 5, 40), close, c.name + ", 5 lanes");
+}
+
+INSTANTIATE_TEST_SUITE_P(All, JitControl, ::testing::ValuesIn(cases()), [](const auto& info) {
+  std::string name = info.param.name;
+  for (char& ch : name)
+    if (!std::isalnum(static_cast<unsigned char>(ch))) ch = '_';
+  return name;
+});
+
+// --- what runs where ------------------------------------------------------------------------------------------------------
+
+bool has_compiler() {
+  const auto f = vt::jit([](Tensor x) { return x + 1.0; });
+  f(number(1));
+  return vt::explain(f)(number(1)).rfind("interpreter", 0) != 0;
+}
+bool grouped() {
+  const char* text = std::getenv("VT_LANES");
+  return text && std::string(text) == "groups";
+}
+
+TEST(JitControlRuns, SmallLoopsAreOneFunction) {
+  if (!has_compiler()) GTEST_SKIP() << "no compiler here";
+  const auto f = vt::jit([](Tensor x) { return vt::while_loop([](Tensor x) { return x < 100.0; }, [](Tensor x) { return x * 1.5; }, x); });
+  EXPECT_EQ(f(number(1)).item<double>(), 129.746337890625);
+  vt::reset_stats();
+  f(number(1)).eval();
+  EXPECT_EQ(vt::stats().interpreter_steps, 0u);
+  EXPECT_EQ(vt::stats().programs_run, 1u);  // no body of its own
+  EXPECT_NE(vt::explain(f)(number(1)).find("one function, its values in registers"), std::string::npos) << vt::explain(f)(number(1));
+}
+
+TEST(JitControlRuns, LanesSideBySideOrInGroups) {
+  if (!has_compiler()) GTEST_SKIP() << "no compiler here";
+  const auto f = vt::jit(vt::vmap([](Tensor x) { return vt::while_loop([](Tensor x) { return x < 100.0; }, [](Tensor x) { return x * 1.5; }, x); }));
+  const Tensor xs = vt::tensor({1.0, 200.0, 50.0});
+  EXPECT_EQ(f(xs).to_vector<double>(), (std::vector<double>{129.746337890625, 200, 112.5}));
+  EXPECT_EQ(vt::explain(f)(xs).find("one function, its values in registers") == std::string::npos, grouped());
+}
+
+// The time of a step must not depend on the size of what it changes a little: nothing but the first state is copied.
+TEST(JitControlRuns, UpdatesInPlace) {
+  if (!has_compiler()) GTEST_SKIP() << "no compiler here";
+  constexpr int n = 5000;
+  const auto f = vt::jit([](Tensor a) {
+    return vt::fori_loop(
+        0, 50, [](Tensor i, Tensor a) { return vt::dynamic_update_slice(a, vt::sin(vt::arange(40).astype(vt::f64) + i), {i * 40}); }, a);
+  });
+  const Tensor a = vt::zeros({n}, vt::f64).eval();
+  f(a).eval();
+  const Tensor b = f(a);
+  EXPECT_EQ(a.to_vector<double>(), std::vector<double>(n, 0.0));  // the operand stays as it was
+  EXPECT_NEAR(b[41].item<double>(), std::sin(2.0), 1e-15);
+  const std::string text = vt::explain(f)(a);
+  EXPECT_NE(text.find("carries written over the last state"), std::string::npos) << text;
+}
+
+TEST(JitControlRuns, OneProgramForEachSizeOfGroup) {
+  if (!has_compiler() || !grouped()) GTEST_SKIP() << "only with VT_LANES=groups";
+  const auto f = vt::jit(vt::vmap([](Tensor n) { return vt::while_loop([&](Tensor i) { return i < n; }, [](Tensor i) { return i + 1; }, 0); }));
+  const Tensor n = vt::arange(100);
+  EXPECT_EQ(f(n).to_vector<int>(), n.to_vector<int>());
+  const std::string text = vt::explain(f)(n);
+  for (int size : {100, 64, 32, 16, 8, 4, 2, 1})
+    EXPECT_NE(text.find(" for " + std::to_string(size) + " lanes"), std::string::npos) << size << "\n" << text;
+  EXPECT_EQ(text.find(" for 63 lanes"), std::string::npos);
+}
+
+}  // namespace

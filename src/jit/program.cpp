@@ -361,7 +361,7 @@ std::string Program::kernel_text(const Step& s) const {
 std::string Program::explain() const {
   const GraphBody& g = fusion_.graph;
   std::string text = "program: " + std::to_string(launches_) + " kernels, " + std::to_string(products_) + " matrix products, " +
-                     std::to_string(loops_) + " loops or branches, " + std::to_string(interpreted_) + " interpreted equations, " +
+                     (loops_ ? std::to_string(loops_) + " loops or branches, " : "") + std::to_string(interpreted_) + " interpreted equations, " +
                      std::to_string(plan_.arena_bytes) + " bytes of scratch memory\n";
   for (std::size_t k = 0; k < steps_.size(); ++k) {
     const Step& s = steps_[k];

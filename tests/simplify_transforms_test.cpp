@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include <vt/vt.hpp>
@@ -63,6 +65,66 @@ TEST(SimplifyTransforms, IdentitiesOfTheUserGo) {
   EXPECT_EQ(left_of([](Tensor a) { return vt::concatenate(vt::split(a, 5, 0), 0); }, x), "");
   EXPECT_EQ(left_of([](Tensor a) { return vt::flip(vt::flip(a, 1), 1); }, x), "");
   EXPECT_EQ(left_of([](Tensor a) { return vt::where(vt::full({}, true), a, a * 2.0); }, x), "");
+}
+
+// --- what transforms leave of control flow ---------------------------------------------------------------------------
+
+/// The only equation of `op` in the simplified Graph of `f`.
+template <class F, class... Args>
+Equation only(Op op, F f, const Args&... arguments) {
+  const GraphBody g = simplify(vt::make_graph(f)(arguments...).body(), SimplifyFor::running);
+  Equation found;
+  int count = 0;
+  for (const Equation& e : g.equations) {
+    if (e.op != op) continue;
+    found = e;
+    ++count;
+  }
+  EXPECT_EQ(count, 1) << to_text(g);
+  return found;
+}
+
+TEST(SimplifyTransforms, OneGradientOfABranchIsLeft) {
+  const auto grad = vt::vmap(
+      vt::grad([](Tensor x) { return vt::cond(x > 0.0f, [](Tensor v) { return vt::sin(v) * v; }, [](Tensor v) { return vt::exp(v) * 2.0f; }, x); }));
+  const Equation e = only(Op::cond, grad, vt::sin(vt::arange(5) * 1.0f));
+  EXPECT_EQ(e.outputs.size(), 1u);  // the gradient; neither the value nor residuals
+  EXPECT_EQ(describe(e.op, e.params), "cond[lanes=5, mapped=11]");
+}
+
+TEST(SimplifyTransforms, WeightsOfACellStayOutsideOfItsScan) {
+  // The transposed and scaled weights are the same in all rounds, forward and backward.
+  const auto loss = [](Tensor w, Tensor x) {
+    const auto cell = [&](Tensor h, Tensor v) {
+      const Tensor next = vt::tanh(vt::matmul(h, vt::sin(w)) + v);
+      return std::pair(next, next * next);
+    };
+    const auto [last, ys] = vt::scan(cell, vt::zeros({3}), x);
+    return vt::sum(ys);
+  };
+  const vt::Graph graph = vt::make_graph(vt::grad(loss))(matrix(3, 3), matrix(4, 3));
+  const GraphBody simple = simplify(graph.body(), SimplifyFor::running);
+  int loops = 0;
+  for (const Equation& e : simple.equations) {
+    if (e.op != Op::scan) continue;
+    ++loops;
+    for (const Equation& inner : e.as<ScanParams>().body->equations) {
+      EXPECT_NE(inner.op, Op::sin) << to_text(simple);
+      EXPECT_NE(inner.op, Op::cos) << to_text(simple);
+    }
+  }
+  EXPECT_EQ(loops, 2) << to_text(simple);
+}
+
+TEST(SimplifyTransforms, TangentsThatNobodyAsksForAreNotCarried) {
+  // The value's tangent along a carry that the result does not come from.
+  const auto f = [](Tensor x) {
+    const auto step = [](Tensor a, Tensor b) { return std::tuple(vt::sin(a), a * b); };
+    return std::get<0>(vt::fori_loop(0, 3, [&](Tensor, Tensor a, Tensor b) { return step(a, b); }, std::tuple(x, x)));
+  };
+  const auto tangent = [&](Tensor x) { return std::get<1>(vt::jvp(f, std::tuple(x), std::tuple(x))); };
+  // a and its tangent; neither b, nor its tangent, nor the index.
+  EXPECT_EQ(only(Op::scan, tangent, vt::ones({3})).as<ScanParams>().carries, 2);
 }
 
 }  // namespace

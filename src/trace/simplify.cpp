@@ -255,7 +255,7 @@ void Pass::copy_equation(const GraphBody& g, const Equation& e, std::vector<Var>
     ++rewrites_;
     return;
   }
-  if (is_control(e.op)) {
+  if (is_control(e.op) || e.op == Op::checkpoint) {
     std::vector<bool> wanted;
     for (Var v : e.outputs) wanted.push_back(uses[at(v)] > 0);
     const SmallVec<Var, 2> results = ControlRewrite(*this, e, view, std::move(wanted)).run();

@@ -1,4 +1,4 @@
-// Rewrites of cond, while and scan: taking them apart and placing what is left; what nobody needs goes, what is decided runs in place.
+// Rewrites of cond, while, scan and checkpoint: taking them apart and placing what is left; what nobody needs goes, what is decided runs in place.
 #include "simplify_control.hpp"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ ControlRewrite::ControlRewrite(Pass& pass, const Equation& e, std::span<const Va
   } else if (op_ == Op::while_) {
     lanes = e.as<WhileParams>().lanes;
     carries_ = static_cast<std::size_t>(e.as<WhileParams>().carries);
-  } else {
+  } else if (op_ == Op::scan) {
     const auto& p = e.as<ScanParams>();
     carries_ = static_cast<std::size_t>(p.carries);
     sequences = static_cast<std::size_t>(p.sequences);
@@ -187,11 +187,16 @@ void ControlRewrite::place() {
     p.carries = carries;
     p.lanes = std::move(lanes);
     params = make_params(std::move(p));
-  } else {
+  } else if (op_ == Op::scan) {
     ScanParams p = equation_.as<ScanParams>();
     p.body = bodies_[0].found;
     p.carries = carries;
     p.sequences = sequences;
+    params = make_params(std::move(p));
+  } else {
+    CallParams p = equation_.as<CallParams>();
+    p.body = bodies_[0].found;
+    p.explicit_operands = static_cast<int>(inputs.size());
     params = make_params(std::move(p));
   }
   pass_.where_ = where_;
@@ -270,7 +275,7 @@ bool ControlRewrite::choose_branch() {
 /// Loops of no rounds, and scans of one.
 bool ControlRewrite::unroll() {
   using namespace control_parts;
-  if (op_ == Op::cond || (op_ == Op::scan && length_ > 1)) return false;
+  if (!is_loop() || (op_ == Op::scan && length_ > 1)) return false;
   if (op_ == Op::while_) {
     if (!is_false_at_first()) return false;
   } else if (length_ == 1) {

@@ -1,4 +1,4 @@
-// A cond, while or scan taken apart for the simplifier: operands, bodies and results as lists of their own, so that each can go or
+// A cond, while, scan or checkpoint taken apart for the simplifier: operands, bodies and results as lists of their own, so that each can go or
 // move without the others noticing.
 #pragma once
 
@@ -40,7 +40,7 @@ class ControlRewrite {
   /// Of a loop, result i is the last value of carry i, as long as operand i is one.
   struct Result {
     bool wanted;
-    SmallVec<Var, 2> inner;  ///< of a cond: the output of each branch; of a loop: that of its body
+    SmallVec<Var, 2> inner;  ///< of a cond: the output of each branch; else that of the body
     Var value = Pass::none;  ///< once it is known without the equation
     int same_as = -1;        ///< the result that it always equals
     bool is_open() const { return wanted && value == Pass::none && same_as < 0; }
@@ -53,7 +53,7 @@ class ControlRewrite {
     const GraphBody& get() const { return own ? *own : *found; }
   };
 
-  bool is_loop() const { return op_ != Op::cond; }
+  bool is_loop() const { return op_ == Op::while_ || op_ == Op::scan; }
   /// The body that makes a loop's results.
   std::size_t step() const { return bodies_.size() - 1; }
   const GraphBody& step_body() const { return bodies_.back().get(); }
@@ -102,7 +102,7 @@ class ControlRewrite {
   const Equation& equation_;
   Op op_;
   Where where_;
-  std::vector<Body> bodies_;  ///< cond: the branches; while: condition, body; scan: the body
+  std::vector<Body> bodies_;  ///< cond: the branches; while: condition, body; else the body
   std::vector<Operand> operands_;
   std::vector<Result> results_;
   std::size_t carries_ = 0;  ///< as found

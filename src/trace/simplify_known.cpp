@@ -1,4 +1,4 @@
-// Rewrites of cond, while and scan by what is known of operands and results: given twice, the same for all lanes or rounds, numbers,
+// Rewrites of cond, while, scan and checkpoint by what is known of operands and results: given twice, the same for all lanes or rounds, numbers,
 // handed through.
 #include <algorithm>
 

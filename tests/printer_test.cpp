@@ -7,6 +7,8 @@
 #include <sstream>
 #include <string>
 
+#include <vt/detail/message.hpp>
+
 #include "graph_builder.hpp"
 
 namespace {
@@ -53,6 +55,15 @@ TEST(Printer, NamesGoOnAfterZ) {
   EXPECT_NE(text.find("      aa:f32[] = sin z\n"), std::string::npos);
   EXPECT_NE(text.find("      ba:f32[] = sin az\n"), std::string::npos);
   EXPECT_NE(text.find("      aaa:f32[] = sin zz\n"), std::string::npos);
+}
+
+TEST(Messages, PartsFillTheHolesInOrder) {
+  EXPECT_EQ(worded("{} of {}, {}{}", std::string("one"), "two", 'x', true), "one of two, xtrue");
+  EXPECT_EQ(worded("{} {} {}", -1, std::uint64_t{0} - 1, std::int8_t{-128}), "-1 18446744073709551615 -128");
+  EXPECT_EQ(worded("{} {} {} {}", 0.1f, 0.1, 100000.0, 1e16), "0.1 0.1 100000 1e+16");
+  EXPECT_EQ(worded("{} {} {}", -0.0, 1e-5, std::numeric_limits<double>::infinity()), "-0 1e-05 inf");
+  EXPECT_EQ(worded("no hole"), "no hole");
+  EXPECT_EQ(worded("{} {", "a brace alone stays:"), "a brace alone stays: {");
 }
 
 TEST(Printer, EmptyGraph) {

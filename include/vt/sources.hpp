@@ -88,6 +88,7 @@
 #include "../../src/trace/interpreter.cpp"
 #include "../../src/trace/liveness.cpp"
 #include "../../src/trace/make_graph.cpp"
+#include "../../src/trace/message.cpp"
 #include "../../src/trace/npy.cpp"
 #include "../../src/trace/ops_control.cpp"
 #include "../../src/trace/ops_create.cpp"

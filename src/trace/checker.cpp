@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include <vt/fmt.hpp>
+#include <vt/detail/message.hpp>
 
 #include "printer.hpp"
 
@@ -20,7 +20,7 @@ class GraphChecker {
     for (Var v : graph_.inputs) define(v, -1);
     for (std::size_t i = 0; i < graph_.equations.size(); ++i) check_equation(static_cast<std::ptrdiff_t>(i));
     for (std::size_t i = 0; i < graph_.outputs.size(); ++i)
-      if (!is_defined(graph_.outputs[i])) fault(end(), fmt::format("result {} ({}) is never defined", i, name(graph_.outputs[i])));
+      if (!is_defined(graph_.outputs[i])) fault(end(), worded("result {} ({}) is never defined", i, name(graph_.outputs[i])));
   }
 
  private:
@@ -30,10 +30,10 @@ class GraphChecker {
   std::string name(Var v) const { return printer::Names(graph_)(v); }
 
   void define(Var v, std::ptrdiff_t i) {
-    if (!in_range(v)) fault(i, fmt::format("Var {} has no type", v));
-    if (is_defined(v)) fault(i, fmt::format("{} is defined twice", name(v)));
+    if (!in_range(v)) fault(i, worded("Var {} has no type", v));
+    if (is_defined(v)) fault(i, worded("{} is defined twice", name(v)));
     for (std::int64_t extent : graph_.aval(v).shape)
-      if (extent < 0) fault(i, fmt::format("{} has a negative extent: {}", name(v), graph_.aval(v).str()));
+      if (extent < 0) fault(i, worded("{} has a negative extent: {}", name(v), graph_.aval(v).str()));
     defined_[static_cast<std::size_t>(v)] = true;
   }
 
@@ -41,11 +41,11 @@ class GraphChecker {
     const Equation& e = graph_.equations[static_cast<std::size_t>(i)];
     SmallVec<const Aval*, 8> operands;
     for (Var v : e.inputs) {
-      if (!is_defined(v)) fault(i, fmt::format("{} is used before it is defined", name(v)));
+      if (!is_defined(v)) fault(i, worded("{} is used before it is defined", name(v)));
       operands.push_back(&graph_.aval(v));
     }
     for (const GraphRef& body : bodies_of(e.params))
-      GraphChecker(*body, after_, path_ + fmt::format(" in the body of equation {} ({})", i, name_of(e.op))).run();
+      GraphChecker(*body, after_, path_ + worded(" in the body of equation {} ({})", i, name_of(e.op))).run();
 
     SmallVec<Aval, 1> results;
     try {
@@ -53,31 +53,31 @@ class GraphChecker {
     } catch (const Error& error) {
       fault(i, error.what());
     }
-    if (results.size() != e.outputs.size()) fault(i, fmt::format("{} gives {} results, not {}", name_of(e.op), results.size(), e.outputs.size()));
+    if (results.size() != e.outputs.size()) fault(i, worded("{} gives {} results, not {}", name_of(e.op), results.size(), e.outputs.size()));
     for (std::size_t k = 0; k < e.outputs.size(); ++k) {
       define(e.outputs[k], i);
       const Aval& said = graph_.aval(e.outputs[k]);
       if (said.dtype != results[k].dtype || said.shape != results[k].shape)
-        fault(i, fmt::format("{} is said to be {}, but {} gives {}", name(e.outputs[k]), said.str(), name_of(e.op), results[k].str()));
+        fault(i, worded("{} is said to be {}, but {} gives {}", name(e.outputs[k]), said.str(), name_of(e.op), results[k].str()));
     }
   }
 
   /// `i`: the equation at fault; −1 the inputs, end() the results.
   [[noreturn]] void fault(std::ptrdiff_t i, const std::string& what) const {
     const bool in_equation = i >= 0 && i < end();
-    std::string text = fmt::format("{}: the Graph is broken{}", after_, path_);
-    if (in_equation) text += fmt::format(" at equation {}", i);
+    std::string text = worded("{}: the Graph is broken{}", after_, path_);
+    if (in_equation) text += worded(" at equation {}", i);
     text += ": " + what + "\n";
     const printer::Names names(graph_);
     text += "  lambda";
     for (Var v : graph_.inputs) text += " " + names.typed(v);
     const std::ptrdiff_t first = std::max<std::ptrdiff_t>(0, i - 6), last = std::min(end(), i + 5);
-    if (first > 0) text += fmt::format("\n    … {} equations", first);
+    if (first > 0) text += worded("\n    … {} equations", first);
     for (std::ptrdiff_t k = first; k < last; ++k) {
       const Equation& e = graph_.equations[static_cast<std::size_t>(k)];
-      text += fmt::format("\n  {} {}: {}{}", k == i ? ">" : " ", k, printer::equation_text(e, names), printer::line_text(e.where));
+      text += worded("\n  {} {}: {}{}", k == i ? ">" : " ", k, printer::equation_text(e, names), printer::line_text(e.where));
     }
-    if (last < end()) text += fmt::format("\n    … {} equations", end() - last);
+    if (last < end()) text += worded("\n    … {} equations", end() - last);
     text += "\n  in (";
     for (std::size_t k = 0; k < graph_.outputs.size(); ++k) text += (k ? ", " : "") + names(graph_.outputs[k]);
     fail(ErrorKind::transform, text + ")", in_equation ? graph_.equations[static_cast<std::size_t>(i)].where : Where{});

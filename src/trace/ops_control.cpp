@@ -5,7 +5,7 @@
 #include <limits>
 #include <string>
 
-#include <vt/fmt.hpp>
+#include <vt/detail/message.hpp>
 
 #include "promote.hpp"
 #include "scope.hpp"
@@ -71,14 +71,14 @@ void unify_results(std::span<Recorded> branches, const ControlCall& call) {
       const Aval& a = b.graph.aval(b.graph.outputs[i]);
       if (a.shape != first.shape)
         refuse(ErrorKind::shape, call,
-               fmt::format("the functions must give the same shapes: {} is {} in one and {} in another", leaf_name(call.result_name, i, "result"),
-                           first.str(), a.str()));
+               worded("the functions must give the same shapes: {} is {} in one and {} in another", leaf_name(call.result_name, i, "result"),
+                      first.str(), a.str()));
       const Common met = common_dtype(common, a);
       // Only weak numbers bend.
       if (common.dtype != a.dtype && !common.weak && !a.weak)
         refuse(ErrorKind::dtype, call,
-               fmt::format("the functions must give the same dtypes: {} is {} in one and {} in another", leaf_name(call.result_name, i, "result"),
-                           common.str(), a.str()));
+               worded("the functions must give the same dtypes: {} is {} in one and {} in another", leaf_name(call.result_name, i, "result"),
+                      common.str(), a.str()));
       alike = alike && a.dtype == first.dtype && a.weak == first.weak;
       common.dtype = met.dtype;
       common.weak = met.weak;
@@ -88,8 +88,8 @@ void unify_results(std::span<Recorded> branches, const ControlCall& call) {
       const Aval& a = b.graph.aval(b.graph.outputs[i]);
       if (!a.weak && a.dtype != common.dtype)
         refuse(ErrorKind::dtype, call,
-               fmt::format("the functions must give the same dtypes: {} is {} in one and {} in another", leaf_name(call.result_name, i, "result"),
-                           a.str(), common.str()));
+               worded("the functions must give the same dtypes: {} is {} in one and {} in another", leaf_name(call.result_name, i, "result"), a.str(),
+                      common.str()));
       if (a.dtype != common.dtype || a.weak != common.weak) convert_output(b.graph, i, common.dtype, common.weak);
     }
   }
@@ -110,7 +110,7 @@ Recorded record_loop(const FlatFunction& body, std::vector<Tensor>& init, std::s
       const Aval before = avals[i], after = g.aval(g.outputs[i]);
       if (before.shape != after.shape)
         refuse(ErrorKind::shape, call,
-               fmt::format("the body must keep the carry's shapes, but makes {} of {}, which is {}", after.str(), carry_name(call, i), before.str()));
+               worded("the body must keep the carry's shapes, but makes {} of {}, which is {}", after.str(), carry_name(call, i), before.str()));
       if (before.dtype == after.dtype && before.weak == after.weak) continue;
       if (before.weak && round <= init.size()) {
         const Common met = common_dtype(before, after);
@@ -122,8 +122,8 @@ Recorded record_loop(const FlatFunction& body, std::vector<Tensor>& init, std::s
       }
       if (!after.weak || category(after.dtype) > category(before.dtype))
         refuse(ErrorKind::dtype, call,
-               fmt::format("the body must keep the carry's dtypes, but makes {} of {}, which is {}; convert one of them with astype", after.str(),
-                           carry_name(call, i), before.str()));
+               worded("the body must keep the carry's dtypes, but makes {} of {}, which is {}; convert one of them with astype", after.str(),
+                      carry_name(call, i), before.str()));
       convert_output(g, i, before.dtype, before.weak);
     }
     if (!again) return r;
@@ -187,7 +187,7 @@ std::vector<Tensor> cond_flat(const Tensor& predicate, const FlatFunction& on_tr
 std::vector<Tensor> while_flat(const FlatFunction& condition, const FlatFunction& body, std::span<const Tensor> given, const WhileOptions& options,
                                const ControlCall& call) {
   using namespace control_ops;
-  if (options.checkpoint < 0) refuse(ErrorKind::value, call, fmt::format("checkpoint is {}; it is a number of states", options.checkpoint));
+  if (options.checkpoint < 0) refuse(ErrorKind::value, call, worded("checkpoint is {}; it is a number of states", options.checkpoint));
   need_all(call, given, call.carry_name, "carry");
   std::vector<Tensor> init(given.begin(), given.end());
   Recorded step = record_loop(body, init, {}, call);
@@ -216,15 +216,15 @@ namespace control_ops {
 /// The number of elements: of the sequences, or as given.
 std::int64_t scan_length(std::span<const Tensor> xs, const ScanOptions& options, const ControlCall& call) {
   std::optional<std::int64_t> length = options.length;
-  if (length && *length < 0) refuse(ErrorKind::value, call, fmt::format("length is {}", *length));
+  if (length && *length < 0) refuse(ErrorKind::value, call, worded("length is {}", *length));
   for (std::size_t i = 0; i < xs.size(); ++i) {
     const std::string name = leaf_name(call.sequence_name, i, "sequence");
-    if (xs[i].rank() == 0) refuse(ErrorKind::shape, call, fmt::format("{} is a scalar {}, and has no elements", name, aval_of(xs[i]).str()));
+    if (xs[i].rank() == 0) refuse(ErrorKind::shape, call, worded("{} is a scalar {}, and has no elements", name, aval_of(xs[i]).str()));
     const std::int64_t n = xs[i].shape()[0];
     if (!length) length = n;
     if (n != *length)
       refuse(ErrorKind::shape, call,
-             fmt::format("the sequences must have one length, but {} is {} where the length is {}", name, aval_of(xs[i]).str(), *length));
+             worded("the sequences must have one length, but {} is {} where the length is {}", name, aval_of(xs[i]).str(), *length));
   }
   if (!length) refuse(ErrorKind::shape, call, "there are no sequences, so the length is not known; give it in the options");
   return *length;
@@ -324,7 +324,7 @@ std::vector<Tensor> scan_flat(const FlatFunction& body, std::span<const Tensor> 
   need_all(call, given, call.carry_name, "carry");
   need_all(call, xs, call.sequence_name, "sequence");
   const std::int64_t length = scan_length(xs, options, call);
-  if (options.unroll < 1) refuse(ErrorKind::value, call, fmt::format("unroll is {}; it is a number of elements per round", options.unroll));
+  if (options.unroll < 1) refuse(ErrorKind::value, call, worded("unroll is {}; it is a number of elements per round", options.unroll));
   std::vector<Tensor> init(given.begin(), given.end());
   if (options.unroll > 1 && length > options.unroll) return scan_unrolled(body, init, xs, length, options, call);
   return scan_elements(body, init, xs, length, options.reverse, call);

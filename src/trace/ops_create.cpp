@@ -3,7 +3,7 @@
 #include <limits>
 #include <string>
 
-#include <vt/fmt.hpp>
+#include <vt/detail/message.hpp>
 
 #include "promote.hpp"
 
@@ -21,7 +21,7 @@ inline std::span<const Tensor> nothing() { return {}; }
 
 /// Throws unless 0 ≤ count and iota can hold the indices in a list in memory.
 inline void check_count(std::string_view name, std::int64_t count, Where where) {
-  if (count < 0) refuse(ErrorKind::value, name, fmt::format("cannot make {} elements", count), nothing(), where);
+  if (count < 0) refuse(ErrorKind::value, name, worded("cannot make {} elements", count), nothing(), where);
 }
 
 /// `i` (an iota) scaled: i · step + start, without the steps that do nothing.
@@ -42,7 +42,7 @@ Tensor full(const Shape& shape, Operand value, std::optional<DType> dtype) {
   if (v.node()->op == detail::Op::full && v.rank() == 0)
     return detail::filled("full", std::get<detail::FullParams>(v.node()->params->base()).value, v.dtype(), shape, value.where);
   if (!detail::stretches(v.shape(), shape))
-    detail::refuse(ErrorKind::shape, "full", fmt::format("the value does not broadcast to {}", shape.str()), v, value.where);
+    detail::refuse(ErrorKind::shape, "full", detail::worded("the value does not broadcast to {}", shape.str()), v, value.where);
   return detail::broadcast(v, shape, value.where);
 }
 
@@ -72,7 +72,7 @@ Tensor detail::integer_range(std::int64_t start, std::int64_t stop, std::int64_t
   else if (step < 0 && stop < start)
     count = (static_cast<std::uint64_t>(start) - static_cast<std::uint64_t>(stop) - 1) / (0 - static_cast<std::uint64_t>(step)) + 1;
   if (count > (std::uint64_t{1} << 60))
-    refuse(ErrorKind::shape, "arange", fmt::format("{} elements are too many to address", count), create::nothing(), where);
+    refuse(ErrorKind::shape, "arange", worded("{} elements are too many to address", count), create::nothing(), where);
   const std::int64_t last = count ? start + static_cast<std::int64_t>(count - 1) * step : start;
   constexpr std::int64_t low = std::numeric_limits<std::int32_t>::min(), high = std::numeric_limits<std::int32_t>::max();
   const bool narrow = std::min(start, last) >= low && std::max(start, last) <= high && step >= low && step <= high;
@@ -89,10 +89,10 @@ Tensor detail::integer_range(std::int64_t start, std::int64_t stop, std::int64_t
 Tensor detail::real_range(double start, double stop, double step, std::optional<DType> dtype, Where where) {
   const UserLine line(where);
   if (step == 0 || !std::isfinite(start) || !std::isfinite(stop) || !std::isfinite(step))
-    refuse(ErrorKind::value, "arange", fmt::format("needs finite ends and a step other than 0, not {} to {} by {}", start, stop, step),
-           create::nothing(), where);
+    refuse(ErrorKind::value, "arange", worded("needs finite ends and a step other than 0, not {} to {} by {}", start, stop, step), create::nothing(),
+           where);
   const double count = std::max(0.0, std::ceil((stop - start) / step));
-  if (count > 0x1p60) refuse(ErrorKind::shape, "arange", fmt::format("{} elements are too many to address", count), create::nothing(), where);
+  if (count > 0x1p60) refuse(ErrorKind::shape, "arange", worded("{} elements are too many to address", count), create::nothing(), where);
   const Tensor i = counted(f64, Shape{static_cast<std::int64_t>(count)}, 0, where);
   return cast(create::scaled(i, Scalar(start), Scalar(step)), dtype.value_or(f32), where);
 }

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <string>
 
-#include <vt/fmt.hpp>
+#include <vt/detail/message.hpp>
 
 #include "contract.hpp"
 
@@ -110,13 +110,13 @@ inline void meet_for_product(std::string_view name, Operand& a, Operand& b) {
 inline Tensor along(std::string_view name, Operand& a, Operand& b, const Axes& a_axes, const Axes& b_axes) {
   const Tensor &x = a.tensor, &y = b.tensor;
   if (a_axes.size() != b_axes.size())
-    refuse(ErrorKind::shape, name, fmt::format("axes {} and {} differ in length", a_axes.str(), b_axes.str()), x, y, a.where);
+    refuse(ErrorKind::shape, name, worded("axes {} and {} differ in length", a_axes.str(), b_axes.str()), x, y, a.where);
   Labels la, lb, out;
   for (int i = 0; i < x.rank(); ++i) la.push_back(i);
   for (int i = 0; i < y.rank(); ++i) lb.push_back(x.rank() + i);
   for (std::size_t k = 0; k < a_axes.size(); ++k) {
     if (x.dim(a_axes[k]) != y.dim(b_axes[k]))
-      refuse(ErrorKind::shape, name, fmt::format("inner sizes differ along axes {} and {}", a_axes[k], b_axes[k]), x, y, a.where);
+      refuse(ErrorKind::shape, name, worded("inner sizes differ along axes {} and {}", a_axes[k], b_axes[k]), x, y, a.where);
     lb[static_cast<std::size_t>(b_axes[k])] = a_axes[k];
   }
   for (int label : la)
@@ -226,7 +226,7 @@ Tensor tensordot(Operand a, Operand b, int axes) {
   ct::meet_for_product("tensordot", a, b);
   const int m = a.tensor.rank(), n = b.tensor.rank();
   if (axes < 0 || axes > m || axes > n)
-    detail::refuse(ErrorKind::shape, "tensordot", fmt::format("cannot sum over {} axes", axes), a.tensor, b.tensor, a.where);
+    detail::refuse(ErrorKind::shape, "tensordot", detail::worded("cannot sum over {} axes", axes), a.tensor, b.tensor, a.where);
   Axes last, first;
   for (int k = 0; k < axes; ++k) {
     last.push_back(m - axes + k);

@@ -5,7 +5,7 @@
 #include <map>
 #include <string>
 
-#include <vt/fmt.hpp>
+#include <vt/detail/message.hpp>
 
 #include "contract.hpp"
 
@@ -22,7 +22,7 @@ struct Problem {
   Where where;
 
   [[noreturn]] void refuse_einsum(ErrorKind kind, const std::string& what) const {
-    refuse(kind, "einsum", fmt::format("\"{}\": {}", text, what), std::span<const Tensor>(operands), where);
+    refuse(kind, "einsum", worded("\"{}\": {}", text, what), std::span<const Tensor>(operands), where);
   }
 };
 
@@ -45,7 +45,7 @@ inline Term term_of(const Problem& p, std::string_view text) {
     } else if (std::isalpha(static_cast<unsigned char>(c))) {
       term.letters.push_back(c);
     } else {
-      p.refuse_einsum(ErrorKind::value, fmt::format("'{}' is no label; labels are letters", c));
+      p.refuse_einsum(ErrorKind::value, worded("'{}' is no label; labels are letters", c));
     }
   }
   return term;
@@ -76,13 +76,13 @@ inline void parse(Problem& p) {
     if (comma == std::string_view::npos) break;
     start = comma + 1;
   }
-  if (terms.size() != p.operands.size()) p.refuse_einsum(ErrorKind::value, fmt::format("{} terms for {} operands", terms.size(), p.operands.size()));
+  if (terms.size() != p.operands.size()) p.refuse_einsum(ErrorKind::value, worded("{} terms for {} operands", terms.size(), p.operands.size()));
 
   int most = 0;
   for (std::size_t i = 0; i < terms.size(); ++i) {
     const int axes = p.operands[i].rank() - static_cast<int>(terms[i].letters.size());
     if (axes < 0 || (axes > 0 && terms[i].ellipsis < 0))
-      p.refuse_einsum(ErrorKind::shape, fmt::format("{} labels for operand {} of rank {}", terms[i].letters.size(), i, p.operands[i].rank()));
+      p.refuse_einsum(ErrorKind::shape, worded("{} labels for operand {} of rank {}", terms[i].letters.size(), i, p.operands[i].rank()));
     most = std::max(most, axes);
     p.labels.push_back(expanded(terms[i], axes));
   }
@@ -101,7 +101,7 @@ inline void parse(Problem& p) {
   }
   for (std::size_t i = 0; i < p.out.size(); ++i)
     for (std::size_t j = 0; j < i; ++j)
-      if (p.out[i] == p.out[j]) p.refuse_einsum(ErrorKind::value, fmt::format("output label '{}' occurs twice", label_text(p.out[i])));
+      if (p.out[i] == p.out[j]) p.refuse_einsum(ErrorKind::value, worded("output label '{}' occurs twice", label_text(p.out[i])));
 }
 
 /// A label that an operand has twice takes the diagonal.
@@ -113,8 +113,7 @@ inline void take_diagonals(Problem& p) {
         if (labels[a] != labels[b]) continue;
         const int label = labels[a];
         const Shape& s = p.operands[i].shape();
-        if (s[a] != s[b])
-          p.refuse_einsum(ErrorKind::shape, fmt::format("label '{}' of operand {} has sizes {} and {}", label_text(label), i, s[a], s[b]));
+        if (s[a] != s[b]) p.refuse_einsum(ErrorKind::shape, worded("label '{}' of operand {} has sizes {} and {}", label_text(label), i, s[a], s[b]));
         p.operands[i] = diagonal_of(p.operands[i], 0, static_cast<int>(a), static_cast<int>(b), p.where);
         labels.erase(labels.begin() + b);
         labels.erase(labels.begin() + a);
@@ -131,8 +130,7 @@ inline void agree_on_sizes(Problem& p) {
       const std::int64_t n = p.operands[i].shape()[k];
       auto [at, fresh] = p.sizes.emplace(p.labels[i][k], n);
       if (fresh || at->second == n || n == 1) continue;
-      if (at->second != 1)
-        p.refuse_einsum(ErrorKind::shape, fmt::format("label '{}' has sizes {} and {}", label_text(p.labels[i][k]), at->second, n));
+      if (at->second != 1) p.refuse_einsum(ErrorKind::shape, worded("label '{}' has sizes {} and {}", label_text(p.labels[i][k]), at->second, n));
       at->second = n;
     }
   for (std::size_t i = 0; i < p.operands.size(); ++i) {
@@ -149,7 +147,7 @@ inline void agree_on_sizes(Problem& p) {
   }
   for (int label : p.out)
     if (!p.sizes.contains(label) && label < first_ellipsis_label)
-      p.refuse_einsum(ErrorKind::value, fmt::format("output label '{}' is in no operand", label_text(label)));
+      p.refuse_einsum(ErrorKind::value, worded("output label '{}' is in no operand", label_text(label)));
 }
 
 /// Multiplications of contracting two operands: one per combination of their indices.

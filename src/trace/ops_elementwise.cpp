@@ -3,7 +3,7 @@
 #include <limits>
 #include <string>
 
-#include <vt/fmt.hpp>
+#include <vt/detail/message.hpp>
 
 #include "promote.hpp"
 

@@ -3,7 +3,7 @@
 #include <limits>
 #include <string>
 
-#include <vt/fmt.hpp>
+#include <vt/detail/message.hpp>
 
 #include "indexing.hpp"
 
@@ -101,7 +101,7 @@ inline Tensor ranged(const Tensor& x, const Slice& s, Where where) {
 inline Tensor element(const Tensor& x, std::int64_t i, Where where) {
   if (x.rank() == 0) refuse(ErrorKind::shape, "Tensor::operator[]", "a scalar has no axis to index", x, where);
   const std::int64_t n = x.dim(0), at = i < 0 ? i + n : i;
-  if (at < 0 || at >= n) refuse(ErrorKind::value, "Tensor::operator[]", fmt::format("index {} out of range for axis 0 of size {}", i, n), x, where);
+  if (at < 0 || at >= n) refuse(ErrorKind::value, "Tensor::operator[]", worded("index {} out of range for axis 0 of size {}", i, n), x, where);
   Shape rest = x.shape();
   rest.erase(rest.begin());
   return reshaped(sliced(x, 0, at, at + 1, 1, where), rest, where);
@@ -111,7 +111,7 @@ inline Tensor element(const Tensor& x, std::int64_t i, Where where) {
 inline Tensor fitting_values(std::string_view name, const Tensor& x, const Tensor& values, Where where) {
   const Aval &a = aval_of(x), &v = aval_of(values);
   if (category(v.dtype) > category(a.dtype))
-    refuse(ErrorKind::dtype, name, fmt::format("{} does not hold the values; convert them with astype first", name_of(a.dtype)), x, values, where);
+    refuse(ErrorKind::dtype, name, worded("{} does not hold the values; convert them with astype first", name_of(a.dtype)), x, values, where);
   return cast(values, a.dtype, where);
 }
 
@@ -128,7 +128,7 @@ inline Tensor written(Op op, std::string_view name, Operand& x, Operand& indices
   for (int i = 1; i < operand.rank(); ++i) shape.push_back(operand.dim(i));
   const Tensor update = fitting_values(name, operand, values.tensor, w);
   if (!stretches(update.shape(), shape))
-    refuse(ErrorKind::shape, name, fmt::format("the values do not broadcast to {}", shape.str()), x.tensor, values.tensor, w);
+    refuse(ErrorKind::shape, name, worded("the values do not broadcast to {}", shape.str()), x.tensor, values.tensor, w);
   ScatterParams p;
   for (int i = index.rank(); i < shape.rank(); ++i) p.update_window_dims.push_back(i);
   p.inserted_window_dims.push_back(0);
@@ -141,8 +141,7 @@ inline Tensor written(Op op, std::string_view name, Operand& x, Operand& indices
 inline Tensor wrapped_vectors(std::string_view name, const Tensor& indices, const Shape& shape, Where where) {
   if (indices.rank() == 0) refuse(ErrorKind::shape, name, "the indices need a last axis that holds index vectors", indices, where);
   const std::int64_t k = indices.dim(-1);
-  if (k > shape.rank())
-    refuse(ErrorKind::shape, name, fmt::format("index vectors of {} components address {} axes", k, shape.rank()), indices, where);
+  if (k > shape.rank()) refuse(ErrorKind::shape, name, worded("index vectors of {} components address {} axes", k, shape.rank()), indices, where);
   std::int64_t widest = 0;
   for (std::int64_t d : shape) widest = std::max(widest, d);
   const bool natural = is_unsigned(indices.dtype());
@@ -157,8 +156,7 @@ inline Tensor wrapped_vectors(std::string_view name, const Tensor& indices, cons
 
 /// One start per axis, all of one dtype.
 inline void append_starts(std::string_view name, SmallVec<Tensor, 8>& operands, const Tensor& x, const std::vector<Tensor>& start, Where where) {
-  if (static_cast<int>(start.size()) != x.rank())
-    refuse(ErrorKind::shape, name, fmt::format("{} starts for rank {}", start.size(), x.rank()), x, where);
+  if (static_cast<int>(start.size()) != x.rank()) refuse(ErrorKind::shape, name, worded("{} starts for rank {}", start.size(), x.rank()), x, where);
   std::int64_t widest = 0;
   for (std::int64_t d : x.shape()) widest = std::max(widest, d);
   bool wide = false;
@@ -209,7 +207,7 @@ Tensor slice_in_dim(Operand x, std::int64_t start, std::int64_t limit, std::int6
   const std::int64_t n = x.tensor.dim(along);
   const std::int64_t first = start < 0 ? start + n : start, end = limit < 0 ? limit + n : limit;
   if (first < 0 || first > end || end > n || stride < 1)
-    detail::refuse(ErrorKind::shape, "slice_in_dim", fmt::format("{} to {} by {} leaves axis {} of size {}", start, limit, stride, along, n),
+    detail::refuse(ErrorKind::shape, "slice_in_dim", detail::worded("{} to {} by {} leaves axis {} of size {}", start, limit, stride, along, n),
                    x.tensor, x.where);
   return detail::sliced(x.tensor, along, first, end, stride, x.where);
 }
@@ -279,7 +277,7 @@ Tensor take_along_axis(Operand x, Operand indices, int axis) {
     } else if (n == 1) {
       p.collapsed_slice_dims.push_back(i);  // read at 0 whatever the index, as if stretched
     } else {
-      detail::refuse(ErrorKind::shape, "take_along_axis", fmt::format("axis {} does not broadcast", i), x.tensor, indices.tensor, w);
+      detail::refuse(ErrorKind::shape, "take_along_axis", detail::worded("axis {} does not broadcast", i), x.tensor, indices.tensor, w);
     }
     p.slice_sizes.push_back(1);
   }
@@ -329,7 +327,7 @@ Tensor scatter_nd(Operand indices, Operand updates, const Shape& shape) {
   for (int i = 0; i < leading; ++i) wanted.push_back(index.dim(i));
   for (int i = k; i < shape.rank(); ++i) wanted.push_back(detail::extent(shape, i));
   if (updates.tensor.shape() != wanted)
-    detail::refuse(ErrorKind::shape, "scatter_nd", fmt::format("the updates must have shape {}", wanted.str()), indices.tensor, updates.tensor, w);
+    detail::refuse(ErrorKind::shape, "scatter_nd", detail::worded("the updates must have shape {}", wanted.str()), indices.tensor, updates.tensor, w);
   detail::ScatterParams p;
   for (int i = 0; i < k; ++i) {
     p.inserted_window_dims.push_back(i);

@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <string>
 
-#include <vt/fmt.hpp>
+#include <vt/detail/message.hpp>
 
 #include "contract.hpp"
 
@@ -106,7 +106,7 @@ namespace mx = detail::matrices;
 Tensor diagonal(Operand x, int offset, int axis1, int axis2) {
   mx::need_matrix("diagonal", x.tensor, x.where);
   const int a = detail::normal_axis("diagonal", axis1, x.tensor, x.where), b = detail::normal_axis("diagonal", axis2, x.tensor, x.where);
-  if (a == b) detail::refuse(ErrorKind::shape, "diagonal", fmt::format("axes {} and {} are the same", axis1, axis2), x.tensor, x.where);
+  if (a == b) detail::refuse(ErrorKind::shape, "diagonal", detail::worded("axes {} and {} are the same", axis1, axis2), x.tensor, x.where);
   return detail::diagonal_of(x.tensor, offset, a, b, x.where);
 }
 Tensor diag(Operand x, int k) {
@@ -160,9 +160,9 @@ Tensor matrix_set_diag(Operand x, Operand diagonal) {
   wanted.back() = std::min(rows, columns);
   const Tensor& d = diagonal.tensor;
   if (d.shape() != wanted)
-    detail::refuse(ErrorKind::shape, "matrix_set_diag", fmt::format("the diagonal must have shape {}", wanted.str()), x.tensor, d, w);
+    detail::refuse(ErrorKind::shape, "matrix_set_diag", detail::worded("the diagonal must have shape {}", wanted.str()), x.tensor, d, w);
   if (detail::category(d.dtype()) > detail::category(x.tensor.dtype()))
-    detail::refuse(ErrorKind::dtype, "matrix_set_diag", fmt::format("{} does not hold the diagonal", name_of(x.tensor.dtype())), x.tensor, d, w);
+    detail::refuse(ErrorKind::dtype, "matrix_set_diag", detail::worded("{} does not hold the diagonal", name_of(x.tensor.dtype())), x.tensor, d, w);
   const Tensor stretched = mx::along_diagonal(detail::cast(d, x.tensor.dtype(), w), rows, columns, rows <= columns, w);
   const Shape m = mx::last_two(x.tensor);
   return where(detail::broadcast(mx::row(m, w) == mx::column(m, w), x.tensor.shape(), w), stretched, x.tensor);
@@ -195,7 +195,7 @@ Tensor cross(Operand a, Operand b, int axis) {
   const int p = detail::normal_axis("cross", axis, a.tensor, w), q = detail::normal_axis("cross", axis, b.tensor, w);
   const std::int64_t m = a.tensor.dim(p), n = b.tensor.dim(q);
   if ((m != 2 && m != 3) || (n != 2 && n != 3))
-    detail::refuse(ErrorKind::shape, "cross", fmt::format("axis {} must have 2 or 3 elements", axis), a.tensor, b.tensor, w);
+    detail::refuse(ErrorKind::shape, "cross", detail::worded("axis {} must have 2 or 3 elements", axis), a.tensor, b.tensor, w);
   auto x = [&](int i) { return mx::component(a.tensor, p, i, w); };
   auto y = [&](int i) { return mx::component(b.tensor, q, i, w); };
   Tensor z = x(0) * y(1) - x(1) * y(0);
@@ -230,7 +230,7 @@ Tensor matrix_power(Operand x, int n) {
   mx::need_matrix("matrix_power", x.tensor, w);
   if (x.tensor.dim(-1) != x.tensor.dim(-2)) detail::refuse(ErrorKind::shape, "matrix_power", "needs square matrices", x.tensor, w);
   if (n < 0)
-    detail::refuse(ErrorKind::value, "matrix_power", fmt::format("a power of {} needs the inverse; invert the matrix first", n), x.tensor, w);
+    detail::refuse(ErrorKind::value, "matrix_power", detail::worded("a power of {} needs the inverse; invert the matrix first", n), x.tensor, w);
   Tensor base = detail::to_number(x.tensor, w), result;
   if (n == 0) return detail::broadcast(eye(base.dim(-1), base.dtype(), w), base.shape(), w);
   for (unsigned k = static_cast<unsigned>(n);; base = matmul(base, base)) {

@@ -1,7 +1,7 @@
 // Functions that networks are made of: softmax, activations, normalisations, losses. All take their statistics in at least f32.
 #include <string>
 
-#include <vt/fmt.hpp>
+#include <vt/detail/message.hpp>
 
 #include "promote.hpp"
 
@@ -40,7 +40,7 @@ inline Tensor along_axis(std::string_view name, const char* what, const Tensor& 
   need(name, t, where);
   if (t.rank() == 0) return t;
   if (t.rank() != 1 || t.dim(0) != x.dim(axis))
-    refuse(ErrorKind::shape, name, fmt::format("the {} must be a scalar or a vector of the size of axis {}", what, axis), x, t, where);
+    refuse(ErrorKind::shape, name, worded("the {} must be a scalar or a vector of the size of axis {}", what, axis), x, t, where);
   return spread(t, x.shape(), Axes(axis), where);
 }
 
@@ -185,7 +185,7 @@ Tensor group_norm(Operand x, int groups, Operand scale, Operand shift, double ep
   const int last = nw::last_axis("group_norm", x.tensor, w);
   const Shape& shape = t.x.shape();
   if (last < 1 || groups < 1 || shape.back() % groups != 0)
-    detail::refuse(ErrorKind::shape, "group_norm", fmt::format("needs [N,…,C] with C a multiple of the {} groups", groups), x.tensor, w);
+    detail::refuse(ErrorKind::shape, "group_norm", detail::worded("needs [N,…,C] with C a multiple of the {} groups", groups), x.tensor, w);
   const Tensor s = nw::along_axis("group_norm", "scale", scale.tensor, t.x, last, w),
                b = nw::along_axis("group_norm", "shift", shift.tensor, t.x, last, w);
   Shape grouped = shape;
@@ -254,7 +254,7 @@ Tensor sparse_cross_entropy(Operand logits, Operand labels) {
   const std::int64_t classes = shape.back();
   shape.pop_back();
   if (labels.tensor.shape() != shape || classes == 0)
-    detail::refuse(ErrorKind::shape, "sparse_cross_entropy", fmt::format("the labels must have shape {} and there must be classes", shape.str()),
+    detail::refuse(ErrorKind::shape, "sparse_cross_entropy", detail::worded("the labels must have shape {} and there must be classes", shape.str()),
                    logits.tensor, labels.tensor, w);
   if (!is_int(labels.tensor.dtype()))
     detail::refuse(ErrorKind::dtype, "sparse_cross_entropy", "labels must be integers; for probabilities use vt::cross_entropy", logits.tensor,

@@ -2,7 +2,7 @@
 #include <limits>
 #include <string>
 
-#include <vt/fmt.hpp>
+#include <vt/detail/message.hpp>
 
 #include "ordering.hpp"
 
@@ -22,7 +22,7 @@ std::int64_t known_count(std::string_view name, const Tensor& count, Where where
     return count.item<std::int64_t>();
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::tracer) throw;
-    fail(ErrorKind::tracer, fmt::format("vt::{}: the shape of the result depends on values; give it a `size`. ({})", name, e.what()), where);
+    fail(ErrorKind::tracer, worded("vt::{}: the shape of the result depends on values; give it a `size`. ({})", name, e.what()), where);
   }
 }
 
@@ -43,7 +43,7 @@ struct Along {
 
 inline Along part_at(std::string_view name, const Operand& x, std::int64_t kth, int axis, Where where) {
   Along a(name, x, axis, where);
-  if (kth < -a.n || kth >= a.n) refuse(ErrorKind::value, name, fmt::format("there is no place {} on an axis of {}", kth, a.n), x.tensor, where);
+  if (kth < -a.n || kth >= a.n) refuse(ErrorKind::value, name, worded("there is no place {} on an axis of {}", kth, a.n), x.tensor, where);
   return a;
 }
 
@@ -89,7 +89,8 @@ Tensor lexsort(const std::vector<Tensor>& keys, int axis, Where where) {
 std::pair<Tensor, Tensor> top_k(Operand x, std::int64_t k, int axis) {
   const detail::UserLine line(x.where);
   const od::Along a("top_k", x, axis, x.where);
-  if (k < 0 || k > a.n) detail::refuse(ErrorKind::value, "top_k", fmt::format("cannot give {} elements of an axis of {}", k, a.n), x.tensor, x.where);
+  if (k < 0 || k > a.n)
+    detail::refuse(ErrorKind::value, "top_k", detail::worded("cannot give {} elements of an axis of {}", k, a.n), x.tensor, x.where);
   detail::SortParams p = a.params(true);
   p.limit = k;
   std::vector<Tensor> best = od::sorted({a.x, od::places(a.x.shape(), a.axis, x.where)}, p, x.where);
@@ -112,7 +113,8 @@ UniqueResult unique_all(Operand x, const UniqueOptions& options) {
   const Where w = x.where;
   const detail::UserLine line(w);
   const od::Along a("unique", x, std::nullopt, w);
-  if (options.size && *options.size < 0) detail::refuse(ErrorKind::value, "unique", fmt::format("cannot give {} values", *options.size), x.tensor, w);
+  if (options.size && *options.size < 0)
+    detail::refuse(ErrorKind::value, "unique", detail::worded("cannot give {} values", *options.size), x.tensor, w);
   const DType dtype = a.x.dtype();
   const Tensor given = options.fill_value ? detail::cast(options.fill_value->tensor, dtype, w) : Tensor();
   if (given.defined() && given.rank() != 0)

@@ -3,7 +3,7 @@
 #include <limits>
 #include <string>
 
-#include <vt/fmt.hpp>
+#include <vt/detail/message.hpp>
 
 #include "ordering.hpp"
 
@@ -109,7 +109,7 @@ inline Tensor quantile(const Request& r) {
   const Rows rows(r.name, r.x.tensor, r.axes, r.keepdims, where);
   const std::optional<double> known = known_number(r.q.tensor);
   if (known && !(*known >= 0 && *known <= r.unit))
-    refuse(ErrorKind::value, r.name, fmt::format("{} is not between 0 and {}", *known, r.unit), r.x.tensor, where);
+    refuse(ErrorKind::value, r.name, worded("{} is not between 0 and {}", *known, r.unit), r.x.tensor, where);
 
   const bool is_vector = r.q.tensor.rank() == 1;
   Tensor result;

@@ -5,7 +5,7 @@
 #include <numbers>
 #include <string>
 
-#include <vt/fmt.hpp>
+#include <vt/detail/message.hpp>
 #include <vt/random.hpp>
 
 #include "ordering.hpp"
@@ -25,13 +25,13 @@ struct Draw {
   }
 
   void want_float(DType d) const {
-    if (!is_float(d)) refuse(ErrorKind::dtype, name, fmt::format("{} is no float dtype", name_of(d)), key, where);
+    if (!is_float(d)) refuse(ErrorKind::dtype, name, worded("{} is no float dtype", name_of(d)), key, where);
   }
   /// A parameter of the distribution in the shape and dtype of the draw.
   Tensor parameter(const Operand& p, const Shape& shape, DType d) const {
     need(name, p.tensor, where);
     if (!stretches(p.tensor.shape(), shape))
-      refuse(ErrorKind::shape, name, fmt::format("a parameter does not broadcast to {}", shape.str()), p.tensor, where);
+      refuse(ErrorKind::shape, name, worded("a parameter does not broadcast to {}", shape.str()), p.tensor, where);
     const Tensor t = cast(p.tensor, d, where);
     return t.rank() == 0 ? t : broadcast(t, shape, where);
   }
@@ -42,7 +42,7 @@ Tensor hashed(const Tensor& key, const Tensor& counter, Where where) { return em
 /// The hash of every element's number, u64.
 Tensor words(const Draw& d, const Shape& shape) {
   for (std::int64_t extent : shape)
-    if (extent < 0) refuse(ErrorKind::shape, d.name, fmt::format("shape {} has a negative extent", shape.str()), d.key, d.where);
+    if (extent < 0) refuse(ErrorKind::shape, d.name, worded("shape {} has a negative extent", shape.str()), d.key, d.where);
   const Tensor number = shape.rank() == 0 ? full_tensor(Scalar(std::uint64_t{0}), Aval(u64, Shape{}))
                                           : reshaped(counted(u64, Shape{shape.elements()}, 0, d.where), shape, d.where);
   return hashed(d.key, number, d.where);
@@ -138,8 +138,7 @@ Tensor shuffled(const Draw& d, Tensor x, int axis) {
 Tensor chosen(const Draw& d, std::int64_t n, const Shape& shape, const random::ChoiceOptions& options) {
   const std::int64_t draws = shape.elements();
   if (draws > 0 && n <= 0) refuse(ErrorKind::value, d.name, "there is nothing to draw from", d.key, d.where);
-  if (!options.replace && draws > n)
-    refuse(ErrorKind::value, d.name, fmt::format("cannot draw {} of {} without replacement", draws, n), d.key, d.where);
+  if (!options.replace && draws > n) refuse(ErrorKind::value, d.name, worded("cannot draw {} of {} without replacement", draws, n), d.key, d.where);
   const DType dtype = count_dtype(n);
   if (!options.p) {
     if (options.replace) return random::randint(Operand(d.key), shape, 0, n, dtype);
@@ -147,7 +146,7 @@ Tensor chosen(const Draw& d, std::int64_t n, const Shape& shape, const random::C
   }
   need(d.name, options.p->tensor, d.where);
   const Tensor p = widened(to_float(options.p->tensor, d.where), d.where);
-  if (p.shape() != Shape{n}) refuse(ErrorKind::shape, d.name, fmt::format("the probabilities must have shape [{}]", n), options.p->tensor, d.where);
+  if (p.shape() != Shape{n}) refuse(ErrorKind::shape, d.name, worded("the probabilities must have shape [{}]", n), options.p->tensor, d.where);
   if (options.replace) {
     const Tensor total = cumsum(p);
     const Tensor at = total[-1] * (1.0 - unit(d, shape, p.dtype()));  // in (0, total]: what has no share is never met
@@ -169,7 +168,7 @@ Tensor key(std::uint64_t seed, Where where) { return detail::filled("random::key
 Tensor split(Operand key, std::int64_t count) {
   const Draw d("split", key);
   const detail::UserLine line(d.where);
-  if (count < 0) detail::refuse(ErrorKind::value, d.name, fmt::format("cannot make {} keys", count), d.key, d.where);
+  if (count < 0) detail::refuse(ErrorKind::value, d.name, detail::worded("cannot make {} keys", count), d.key, d.where);
   return parts::words(d, Shape{count});
 }
 
@@ -185,7 +184,8 @@ Tensor fold_in(Operand key, Operand data) {
 Tensor bits(Operand key, const Shape& shape, DType dtype) {
   const Draw d("bits", key);
   const detail::UserLine line(d.where);
-  if (!is_unsigned(dtype)) detail::refuse(ErrorKind::dtype, d.name, fmt::format("{} is no unsigned integer dtype", name_of(dtype)), d.key, d.where);
+  if (!is_unsigned(dtype))
+    detail::refuse(ErrorKind::dtype, d.name, detail::worded("{} is no unsigned integer dtype", name_of(dtype)), d.key, d.where);
   return parts::bits(d, shape, dtype);
 }
 
@@ -205,7 +205,7 @@ Tensor uniform(Operand key, const Shape& shape, Operand low, Operand high, DType
 Tensor randint(Operand key, const Shape& shape, Operand low, Operand high, DType dtype) {
   const Draw d("randint", key);
   const detail::UserLine line(d.where);
-  if (!is_int(dtype)) detail::refuse(ErrorKind::dtype, d.name, fmt::format("{} is no integer dtype", name_of(dtype)), d.key, d.where);
+  if (!is_int(dtype)) detail::refuse(ErrorKind::dtype, d.name, detail::worded("{} is no integer dtype", name_of(dtype)), d.key, d.where);
   const Tensor from = d.parameter(low, shape, dtype), to = d.parameter(high, shape, dtype);
   const DType same_size = size_of(dtype) == 8 ? u64 : size_of(dtype) == 4 ? u32 : size_of(dtype) == 2 ? u16 : u8;
   // The difference wraps in the dtype, and is right as an unsigned number of the same size.
@@ -226,7 +226,7 @@ Tensor rademacher(Operand key, const Shape& shape, DType dtype) {
   const Draw d("rademacher", key);
   const detail::UserLine line(d.where);
   if (!is_float(dtype) && !is_signed_int(dtype))
-    detail::refuse(ErrorKind::dtype, d.name, fmt::format("{} cannot hold -1", name_of(dtype)), d.key, d.where);
+    detail::refuse(ErrorKind::dtype, d.name, detail::worded("{} cannot hold -1", name_of(dtype)), d.key, d.where);
   return where(equal(bitwise_and(parts::bits(d, shape, u32), 1), 0), detail::cast(Tensor(-1), dtype, d.where),
                detail::cast(Tensor(1), dtype, d.where));
 }
@@ -344,7 +344,7 @@ Tensor triangular(Operand key, const Shape& shape, Operand left, Operand mode, O
 Tensor permutation(Operand key, std::int64_t n) {
   const Draw d("permutation", key);
   const detail::UserLine line(d.where);
-  if (n < 0) detail::refuse(ErrorKind::value, d.name, fmt::format("cannot order {} numbers", n), d.key, d.where);
+  if (n < 0) detail::refuse(ErrorKind::value, d.name, detail::worded("cannot order {} numbers", n), d.key, d.where);
   return parts::shuffled(d, detail::counted(parts::count_dtype(n), Shape{n}, 0, d.where), 0);
 }
 Tensor permutation(Operand key, Operand x, int axis, bool independent) {

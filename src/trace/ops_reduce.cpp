@@ -3,7 +3,7 @@
 #include <limits>
 #include <string>
 
-#include <vt/fmt.hpp>
+#include <vt/detail/message.hpp>
 
 #include "promote.hpp"
 #include "scope.hpp"
@@ -244,7 +244,7 @@ Tensor detail::reduce_with(Operand x, Operand init, void* context, FlatBinary bo
     const bool narrows = !got.weak && promote(got.dtype, c.dtype) != c.dtype;
     if (!got.shape.empty() || narrows || (got.weak && category(got.dtype) > category(c.dtype)))
       fail(ErrorKind::shape,
-           fmt::format("vt::reduce: the function must map {} and {} to {}, not to {}", scalar.str(), scalar.str(), scalar.str(), got.str()), w);
+           worded("vt::reduce: the function must map {} and {} to {}, not to {}", scalar.str(), scalar.str(), scalar.str(), got.str()), w);
     out[0] = cast(out[0], c.dtype, w);
     return out;
   };
@@ -276,7 +276,7 @@ Tensor cumlogsumexp(Operand x, int axis, bool reverse) {
 Tensor diff(Operand x, int n, int axis) {
   const detail::UserLine line(x.where);
   detail::need("diff", x.tensor, x.where);
-  if (n < 0) detail::refuse(ErrorKind::value, "diff", fmt::format("cannot take {} differences", n), x.tensor, x.where);
+  if (n < 0) detail::refuse(ErrorKind::value, "diff", detail::worded("cannot take {} differences", n), x.tensor, x.where);
   const int along = detail::normal_axis("diff", axis, x.tensor, x.where);
   Tensor t = x.tensor;
   for (int i = 0; i < n && t.dim(along) > 0; ++i) {

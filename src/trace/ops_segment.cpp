@@ -3,7 +3,7 @@
 #include <limits>
 #include <string>
 
-#include <vt/fmt.hpp>
+#include <vt/detail/message.hpp>
 
 #include "indexing.hpp"
 #include "ordering.hpp"
@@ -23,7 +23,7 @@ inline Scalar extreme(DType d, bool least) {
 
 /// Combines the rows of x that share an id into `segments` rows. An id that is none of them is dropped, negative ones too.
 inline Tensor combined(Op op, std::string_view name, const Tensor& x, const Tensor& ids, std::int64_t segments, Scalar start, Where where) {
-  if (segments < 0) refuse(ErrorKind::value, name, fmt::format("cannot make {} segments", segments), x, ids, where);
+  if (segments < 0) refuse(ErrorKind::value, name, worded("cannot make {} segments", segments), x, ids, where);
   const int leading = ids.rank();
   bool prefix = leading >= 1 && leading <= x.rank();
   for (int i = 0; prefix && i < leading; ++i) prefix = x.dim(i) == ids.dim(i);
@@ -85,7 +85,7 @@ Tensor one_hot(Operand indices, std::int64_t classes, DType dtype, int axis) {
   const Where w = indices.where;
   const detail::UserLine line(w);
   detail::need("one_hot", indices.tensor, w);
-  if (classes < 0) detail::refuse(ErrorKind::value, "one_hot", fmt::format("cannot make {} classes", classes), indices.tensor, w);
+  if (classes < 0) detail::refuse(ErrorKind::value, "one_hot", detail::worded("cannot make {} classes", classes), indices.tensor, w);
   const Tensor index = detail::index_dtype("one_hot", indices.tensor, classes, w);
   const int rank = index.rank() + 1, at = detail::normal_axis("one_hot", axis, rank, indices.tensor, w);
   Shape shape = index.shape();
@@ -141,7 +141,7 @@ Tensor histogram(Operand x, std::int64_t bins, double low, double high) {
   const detail::UserLine line(w);
   detail::need("histogram", x.tensor, w);
   if (bins < 1 || !(low < high) || !std::isfinite(low) || !std::isfinite(high))
-    detail::refuse(ErrorKind::value, "histogram", fmt::format("needs at least one bin and low < high, not {} from {} to {}", bins, low, high),
+    detail::refuse(ErrorKind::value, "histogram", detail::worded("needs at least one bin and low < high, not {} from {} to {}", bins, low, high),
                    x.tensor, w);
   const Tensor t = is_float(x.tensor.dtype()) ? detail::widened(x.tensor, w) : detail::cast(x.tensor, f64, w);
   const Tensor inside = (t >= low) & (t <= high);
@@ -173,7 +173,7 @@ std::vector<Tensor> nonzero(Operand x, std::optional<std::int64_t> wanted, std::
   const detail::UserLine line(w);
   detail::need("nonzero", x.tensor, w);
   const std::int64_t size = wanted ? *wanted : detail::ordering::known_count("nonzero", count_nonzero(x), w);
-  if (size < 0) detail::refuse(ErrorKind::value, "nonzero", fmt::format("cannot give {} indices", size), x.tensor, w);
+  if (size < 0) detail::refuse(ErrorKind::value, "nonzero", detail::worded("cannot give {} indices", size), x.tensor, w);
   const Shape& shape = x.tensor.shape();
   const std::int64_t n = shape.elements();
   const DType d = std::max(n, size) > std::numeric_limits<std::int32_t>::max() ? i64 : i32;

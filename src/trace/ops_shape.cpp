@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <string>
 
-#include <vt/fmt.hpp>
+#include <vt/detail/message.hpp>
 
 #include "promote.hpp"
 
@@ -16,16 +16,16 @@ inline Shape resolved(const Tensor& x, const Shape& wanted, Where where) {
   for (int i = 0; i < shape.rank(); ++i) {
     const std::int64_t d = extent(shape, i);
     if (d == -1) {
-      if (open >= 0) refuse(ErrorKind::shape, "reshape", fmt::format("only one extent of {} may be −1", wanted.str()), x, where);
+      if (open >= 0) refuse(ErrorKind::shape, "reshape", worded("only one extent of {} may be −1", wanted.str()), x, where);
       open = i;
     } else if (d < 0 || __builtin_mul_overflow(others, d, &others)) {
-      refuse(ErrorKind::shape, "reshape", fmt::format("shape {} has a bad extent", wanted.str()), x, where);
+      refuse(ErrorKind::shape, "reshape", worded("shape {} has a bad extent", wanted.str()), x, where);
     }
   }
   const std::int64_t n = x.size();
   if (open >= 0 && others > 0 && n % others == 0) shape[static_cast<std::size_t>(open)] = n / others;
   if (shape.elements() != n || (open >= 0 && others == 0))
-    refuse(ErrorKind::shape, "reshape", fmt::format("{} elements do not fill shape {}", n, wanted.str()), x, where);
+    refuse(ErrorKind::shape, "reshape", worded("{} elements do not fill shape {}", n, wanted.str()), x, where);
   return shape;
 }
 
@@ -47,7 +47,7 @@ inline Tensor joined(std::string_view name, const std::vector<Tensor>& parts, in
     const Shape& s = aval_of(t).shape;
     bool fits = s.rank() == first.rank();
     for (int i = 0; fits && i < s.rank(); ++i) fits = i == axis || extent(s, i) == extent(first, i);
-    if (!fits) refuse(ErrorKind::shape, name, fmt::format("shapes differ outside axis {}", axis), std::span<const Tensor>(parts), where);
+    if (!fits) refuse(ErrorKind::shape, name, worded("shapes differ outside axis {}", axis), std::span<const Tensor>(parts), where);
   }
   return emit(Op::concatenate, make_params(AxisParams{axis}), std::span<const Tensor>(parts), where);
 }
@@ -87,7 +87,7 @@ Tensor transpose(Operand x, const Axes& permutation) {
   } else {
     p = detail::normal_axes("transpose", permutation, rank, x.tensor, x.where);
     if (static_cast<int>(p.size()) != rank)
-      detail::refuse(ErrorKind::shape, "transpose", fmt::format("permutation {} does not have one entry per axis", permutation.str()), x.tensor,
+      detail::refuse(ErrorKind::shape, "transpose", detail::worded("permutation {} does not have one entry per axis", permutation.str()), x.tensor,
                      x.where);
   }
   return detail::permuted(x.tensor, p, x.where);
@@ -104,7 +104,7 @@ Tensor moveaxis(Operand x, const Axes& from, const Axes& to) {
   const int rank = x.tensor.rank();
   const Axes f = detail::normal_axes("moveaxis", from, rank, x.tensor, x.where), t = detail::normal_axes("moveaxis", to, rank, x.tensor, x.where);
   if (f.size() != t.size())
-    detail::refuse(ErrorKind::shape, "moveaxis", fmt::format("{} and {} differ in length", from.str(), to.str()), x.tensor, x.where);
+    detail::refuse(ErrorKind::shape, "moveaxis", detail::worded("{} and {} differ in length", from.str(), to.str()), x.tensor, x.where);
   Axes p;
   p.resize(static_cast<std::size_t>(rank), -1);
   for (std::size_t i = 0; i < f.size(); ++i) p[static_cast<std::size_t>(t[i])] = f[i];
@@ -123,14 +123,14 @@ Tensor matrix_transpose(Operand x) {
 Tensor broadcast_to(Operand x, const Shape& shape) {
   detail::need("broadcast_to", x.tensor, x.where);
   if (!detail::stretches(x.tensor.shape(), shape))
-    detail::refuse(ErrorKind::shape, "broadcast_to", fmt::format("does not stretch to {}", shape.str()), x.tensor, x.where);
+    detail::refuse(ErrorKind::shape, "broadcast_to", detail::worded("does not stretch to {}", shape.str()), x.tensor, x.where);
   return detail::broadcast(x.tensor, shape, x.where);
 }
 Tensor broadcast_in_dim(Operand x, const Shape& shape, const Axes& axes) {
   detail::need("broadcast_in_dim", x.tensor, x.where);
   const Axes to = detail::normal_axes("broadcast_in_dim", axes, shape.rank(), x.tensor, x.where);
   if (to.size() != x.tensor.shape().size())
-    detail::refuse(ErrorKind::shape, "broadcast_in_dim", fmt::format("axes {} do not name one result axis per operand axis", axes.str()), x.tensor,
+    detail::refuse(ErrorKind::shape, "broadcast_in_dim", detail::worded("axes {} do not name one result axis per operand axis", axes.str()), x.tensor,
                    x.where);
   // The primitive keeps the order of the axes; another order is a transpose first.
   Axes order = Axes::first(x.tensor.rank()), sorted = to;
@@ -160,7 +160,7 @@ Tensor squeeze(Operand x, const ReduceAxes& axes) {
     gone = detail::normal_axes("squeeze", axes.axes(), from.rank(), x.tensor, x.where);
     for (int i : gone)
       if (detail::extent(from, i) != 1)
-        detail::refuse(ErrorKind::shape, "squeeze", fmt::format("axis {} has size {}, not 1", i, detail::extent(from, i)), x.tensor, x.where);
+        detail::refuse(ErrorKind::shape, "squeeze", detail::worded("axis {} has size {}, not 1", i, detail::extent(from, i)), x.tensor, x.where);
   }
   Shape shape;
   for (int i : detail::other_axes(gone, from.rank())) shape.push_back(detail::extent(from, i));
@@ -196,7 +196,7 @@ std::vector<Tensor> split(Operand x, int sections, int axis) {
   const int along = detail::normal_axis("split", axis, x.tensor, x.where);
   const std::int64_t n = x.tensor.dim(along);
   if (sections < 1 || n % sections != 0)
-    detail::refuse(ErrorKind::shape, "split", fmt::format("axis {} of size {} does not divide into {} equal parts", along, n, sections), x.tensor,
+    detail::refuse(ErrorKind::shape, "split", detail::worded("axis {} of size {} does not divide into {} equal parts", along, n, sections), x.tensor,
                    x.where);
   std::vector<Tensor> parts;
   for (int i = 0; i < sections; ++i) parts.push_back(detail::sliced(x.tensor, along, i * (n / sections), (i + 1) * (n / sections), 1, x.where));
@@ -223,7 +223,7 @@ Tensor pad(Operand x, const std::vector<std::pair<std::int64_t, std::int64_t>>& 
   detail::need("pad", x.tensor, x.where);
   const auto rank = static_cast<std::size_t>(x.tensor.rank());
   if (edges.size() != rank && edges.size() != 1)
-    detail::refuse(ErrorKind::shape, "pad", fmt::format("{} pairs of edges for rank {}", edges.size(), rank), x.tensor, x.where);
+    detail::refuse(ErrorKind::shape, "pad", detail::worded("{} pairs of edges for rank {}", edges.size(), rank), x.tensor, x.where);
   Shape low, high;
   for (std::size_t i = 0; i < rank; ++i) {
     const auto& [before, after] = edges[edges.size() == 1 ? 0 : i];
@@ -237,7 +237,7 @@ Tensor pad(Operand x, Operand value, const Shape& low, const Shape& high, const 
   detail::need("pad", value.tensor, x.where);
   const detail::Aval &a = detail::aval_of(x.tensor), &v = detail::aval_of(value.tensor);
   if (detail::category(v.dtype) > detail::category(a.dtype))
-    detail::refuse(ErrorKind::dtype, "pad", fmt::format("{} does not hold the padding value", name_of(a.dtype)), x.tensor, value.tensor, x.where);
+    detail::refuse(ErrorKind::dtype, "pad", detail::worded("{} does not hold the padding value", name_of(a.dtype)), x.tensor, value.tensor, x.where);
   return detail::emit(detail::Op::pad, detail::make_params(detail::PadParams{low, high, interior}),
                       {x.tensor, detail::cast(value.tensor, a.dtype, a.weak, x.where)}, x.where);
 }
@@ -282,7 +282,7 @@ Tensor tile(Operand x, const Shape& repetitions) {
   for (int i = 0; i < rank; ++i) {
     const int r = i - (rank - repetitions.rank()), d = i - (rank - from.rank());
     const std::int64_t copies = r < 0 ? 1 : detail::extent(repetitions, r), n = d < 0 ? 1 : detail::extent(from, d);
-    if (copies < 0) detail::refuse(ErrorKind::value, "tile", fmt::format("negative repetitions {}", repetitions.str()), x.tensor, x.where);
+    if (copies < 0) detail::refuse(ErrorKind::value, "tile", detail::worded("negative repetitions {}", repetitions.str()), x.tensor, x.where);
     if (copies != 1) apart.push_back(copies);
     if (d >= 0) {
       axes.push_back(apart.rank());
@@ -294,7 +294,7 @@ Tensor tile(Operand x, const Shape& repetitions) {
 }
 Tensor repeat(Operand x, std::int64_t count, std::optional<int> axis) {
   detail::need("repeat", x.tensor, x.where);
-  if (count < 0) detail::refuse(ErrorKind::value, "repeat", fmt::format("negative count {}", count), x.tensor, x.where);
+  if (count < 0) detail::refuse(ErrorKind::value, "repeat", detail::worded("negative count {}", count), x.tensor, x.where);
   const Tensor t = axis ? x.tensor : sh::flattened(x.tensor, x.where);
   const int along = axis ? detail::normal_axis("repeat", *axis, x.tensor, x.where) : 0;
   Shape apart, whole;
@@ -328,7 +328,7 @@ Tensor space_to_depth(Operand x, int block) {
   detail::need("space_to_depth", x.tensor, x.where);
   const Shape& s = x.tensor.shape();
   if (s.rank() != 4 || block < 1 || s[1] % block != 0 || s[2] % block != 0)
-    detail::refuse(ErrorKind::shape, "space_to_depth", fmt::format("needs [N,H,W,C] with H and W multiples of the block {}", block), x.tensor,
+    detail::refuse(ErrorKind::shape, "space_to_depth", detail::worded("needs [N,H,W,C] with H and W multiples of the block {}", block), x.tensor,
                    x.where);
   const Tensor cut = detail::reshaped(x.tensor, Shape{s[0], s[1] / block, block, s[2] / block, block, s[3]}, x.where);
   return detail::reshaped(detail::permuted(cut, {0, 1, 3, 2, 4, 5}, x.where), Shape{s[0], s[1] / block, s[2] / block, s[3] * block * block}, x.where);
@@ -337,7 +337,7 @@ Tensor depth_to_space(Operand x, int block) {
   detail::need("depth_to_space", x.tensor, x.where);
   const Shape& s = x.tensor.shape();
   if (s.rank() != 4 || block < 1 || s[3] % (block * block) != 0)
-    detail::refuse(ErrorKind::shape, "depth_to_space", fmt::format("needs [N,H,W,C] with C a multiple of the block {} squared", block), x.tensor,
+    detail::refuse(ErrorKind::shape, "depth_to_space", detail::worded("needs [N,H,W,C] with C a multiple of the block {} squared", block), x.tensor,
                    x.where);
   const std::int64_t c = s[3] / (block * block);
   const Tensor cut = detail::reshaped(x.tensor, Shape{s[0], s[1], s[2], block, block, c}, x.where);

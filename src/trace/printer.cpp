@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include <vt/fmt.hpp>
+#include <vt/detail/message.hpp>
 
 #include "printer.hpp"
 
@@ -21,7 +21,7 @@ template <class T>
 std::string float_text(T v) {
   if (std::isnan(v)) return "nan";
   if (std::isinf(v)) return v < 0 ? "-inf" : "inf";
-  std::string text = fmt::format("{}", v);
+  std::string text = worded("{}", v);
   if (text.find_first_of(".e") == std::string::npos) text += ".0";
   return text;
 }
@@ -30,7 +30,7 @@ inline std::string scalar_text(const Scalar& s) {
   if (is_bool(s.dtype)) return s.integer ? "true" : "false";
   // Every 16-bit float is exact in binary32, whose decimals are the shorter.
   if (is_float(s.dtype)) return s.dtype == DType::f64 ? float_text(s.real) : float_text(static_cast<float>(s.real));
-  return is_unsigned(s.dtype) ? fmt::format("{}", s.natural) : fmt::format("{}", s.integer);
+  return is_unsigned(s.dtype) ? worded("{}", s.natural) : worded("{}", s.integer);
 }
 
 inline std::string constant_text(const ConstantParams& p) {
@@ -65,14 +65,14 @@ inline std::string axes_fields(std::initializer_list<std::pair<const char*, cons
   for (const auto& [name, axes] : fields) {
     if (axes->empty()) continue;
     if (!text.empty()) text += ", ";
-    text += fmt::format("{}={}", name, axes->str());
+    text += worded("{}={}", name, axes->str());
   }
   return text;
 }
 
 inline std::string lanes_text(const Lanes& lanes) {
   if (!lanes) return {};
-  std::string text = fmt::format("lanes={}, mapped=", lanes.count);
+  std::string text = worded("lanes={}, mapped=", lanes.count);
   for (bool m : lanes.mapped) text += m ? '1' : '0';
   return text;
 }
@@ -82,30 +82,28 @@ struct ParamsText {
   std::string operator()(const NoParams&) const { return {}; }
   std::string operator()(const ConstantParams& p) const { return constant_text(p); }
   std::string operator()(const FullParams& p) const { return "value=" + scalar_text(p.value); }
-  std::string operator()(const IotaParams& p) const { return fmt::format("axis={}", p.axis); }
-  std::string operator()(const ConvertParams& p) const { return fmt::format("dtype={}{}", name_of(p.dtype), p.weak ? ", weak" : ""); }
-  std::string operator()(const PrecisionParams& p) const {
-    return fmt::format("exponent_bits={}, mantissa_bits={}", p.exponent_bits, p.mantissa_bits);
-  }
-  std::string operator()(const IntegerPowParams& p) const { return fmt::format("exponent={}", p.exponent); }
+  std::string operator()(const IotaParams& p) const { return worded("axis={}", p.axis); }
+  std::string operator()(const ConvertParams& p) const { return worded("dtype={}{}", name_of(p.dtype), p.weak ? ", weak" : ""); }
+  std::string operator()(const PrecisionParams& p) const { return worded("exponent_bits={}, mantissa_bits={}", p.exponent_bits, p.mantissa_bits); }
+  std::string operator()(const IntegerPowParams& p) const { return worded("exponent={}", p.exponent); }
   std::string operator()(const AxesParams& p) const { return "axes=" + p.axes.str(); }
-  std::string operator()(const ArgParams& p) const { return fmt::format("axis={}, dtype={}", p.axis, name_of(p.dtype)); }
+  std::string operator()(const ArgParams& p) const { return worded("axis={}, dtype={}", p.axis, name_of(p.dtype)); }
   std::string operator()(const ReduceParams& p) const { return "axes=" + p.axes.str(); }
-  std::string operator()(const CumulativeParams& p) const { return fmt::format("axis={}{}", p.axis, p.reverse ? ", reverse" : ""); }
+  std::string operator()(const CumulativeParams& p) const { return worded("axis={}{}", p.axis, p.reverse ? ", reverse" : ""); }
   std::string operator()(const SortParams& p) const {
-    return fmt::format("axis={}, keys={}{}, places={}:{}", p.axis, p.keys, p.descending ? ", descending" : "", p.start, p.limit);
+    return worded("axis={}, keys={}{}, places={}:{}", p.axis, p.keys, p.descending ? ", descending" : "", p.start, p.limit);
   }
   std::string operator()(const ShapeParams& p) const { return (op == Op::dynamic_slice ? "sizes=" : "shape=") + p.shape.str(); }
   std::string operator()(const PermutationParams& p) const { return "permutation=" + p.permutation.str(); }
-  std::string operator()(const BroadcastParams& p) const { return fmt::format("shape={}, axes={}", p.shape.str(), p.axes.str()); }
-  std::string operator()(const AxisParams& p) const { return fmt::format("axis={}", p.axis); }
+  std::string operator()(const BroadcastParams& p) const { return worded("shape={}, axes={}", p.shape.str(), p.axes.str()); }
+  std::string operator()(const AxisParams& p) const { return worded("axis={}", p.axis); }
   std::string operator()(const PadParams& p) const {
-    std::string text = fmt::format("low={}, high={}", p.low.str(), p.high.str());
+    std::string text = worded("low={}, high={}", p.low.str(), p.high.str());
     if (!all_are(p.interior, 0)) text += ", interior=" + p.interior.str();
     return text;
   }
   std::string operator()(const SliceParams& p) const {
-    std::string text = fmt::format("start={}, limit={}", p.start.str(), p.limit.str());
+    std::string text = worded("start={}, limit={}", p.start.str(), p.limit.str());
     if (!all_are(p.stride, 1)) text += ", stride=" + p.stride.str();
     return text;
   }
@@ -129,19 +127,19 @@ struct ParamsText {
     return text.compare(0, 2, ", ") == 0 ? text.substr(2) : text;
   }
   std::string operator()(const DotParams& p) const {
-    std::string text = fmt::format("contract={}·{}", p.lhs_contract.str(), p.rhs_contract.str());
-    if (!p.lhs_batch.empty()) text += fmt::format(", batch={}·{}", p.lhs_batch.str(), p.rhs_batch.str());
+    std::string text = worded("contract={}·{}", p.lhs_contract.str(), p.rhs_contract.str());
+    if (!p.lhs_batch.empty()) text += worded(", batch={}·{}", p.lhs_batch.str(), p.rhs_batch.str());
     return text;
   }
   std::string operator()(const CallParams& p) const { return p.rule && !p.rule->name.empty() ? "name=" + p.rule->name : std::string(); }
   std::string operator()(const CondParams& p) const { return lanes_text(p.lanes); }
   std::string operator()(const WhileParams& p) const {
-    std::string text = fmt::format("carries={}", p.carries);
-    if (p.checkpoints) text += fmt::format(", checkpoints={}", p.checkpoints);
+    std::string text = worded("carries={}", p.carries);
+    if (p.checkpoints) text += worded(", checkpoints={}", p.checkpoints);
     return text + (p.lanes ? ", " : "") + lanes_text(p.lanes);
   }
   std::string operator()(const ScanParams& p) const {
-    return fmt::format("carries={}, sequences={}, length={}{}", p.carries, p.sequences, p.length, p.reverse ? ", reverse" : "");
+    return worded("carries={}, sequences={}, length={}{}", p.carries, p.sequences, p.length, p.reverse ? ", reverse" : "");
   }
 };
 
@@ -163,9 +161,9 @@ void Names::add(Var v) {
 }
 std::string Names::operator()(Var v) const {
   // Broken Graphs are printed too, by the checker.
-  if (v < 0 || static_cast<std::size_t>(v) >= index_.size()) return fmt::format("?{}", v);
+  if (v < 0 || static_cast<std::size_t>(v) >= index_.size()) return worded("?{}", v);
   const int i = index_[static_cast<std::size_t>(v)];
-  return i < 0 ? fmt::format("?{}", v) : letters(static_cast<std::size_t>(i));
+  return i < 0 ? worded("?{}", v) : letters(static_cast<std::size_t>(i));
 }
 std::string Names::typed(Var v) const {
   if (v < 0 || static_cast<std::size_t>(v) >= index_.size()) return (*this)(v);
@@ -230,41 +228,41 @@ class DotWriter {
     for (Var v : g.inputs) {
       const std::string id = prefix + "in_" + names(v);
       maker[static_cast<std::size_t>(v)] = id;
-      out_ += fmt::format("{}{} [shape=ellipse, label={}];\n", indent, id, quoted(names.typed(v)));
+      out_ += worded("{}{} [shape=ellipse, label={}];\n", indent, id, quoted(names.typed(v)));
     }
     for (std::size_t i = 0; i < g.equations.size(); ++i) {
       const Equation& e = g.equations[i];
-      const std::string id = fmt::format("{}eq{}", prefix, i);
+      const std::string id = worded("{}eq{}", prefix, i);
       std::string tip = at(e.where);
       if (!tip.empty()) tip = tip.substr(std::string_view("; at ").size());
-      out_ += fmt::format("{}{} [shape=box, label={}, tooltip={}];\n", indent, id, quoted(describe(e.op, e.params)), quoted(tip));
+      out_ += worded("{}{} [shape=box, label={}, tooltip={}];\n", indent, id, quoted(describe(e.op, e.params)), quoted(tip));
       for (Var v : e.inputs) edge(g, names, maker[static_cast<std::size_t>(v)], id, v, indent);
       for (Var v : e.outputs) maker[static_cast<std::size_t>(v)] = id;
       const std::vector<GraphRef> bodies = bodies_of(e.params);
       for (std::size_t k = 0; k < bodies.size(); ++k) {
-        const std::string part = bodies.size() > 1 ? fmt::format("_{}", k) : std::string();
-        const std::string inner = fmt::format("{}eq{}{}_", prefix, i, part);
-        out_ += fmt::format("{}subgraph cluster_{}{} {{\n{}  label={};\n", indent, id, part, indent, quoted(name_of(e.op)));
+        const std::string part = bodies.size() > 1 ? worded("_{}", k) : std::string();
+        const std::string inner = worded("{}eq{}{}_", prefix, i, part);
+        out_ += worded("{}subgraph cluster_{}{} {\n{}  label={};\n", indent, id, part, indent, quoted(name_of(e.op)));
         write(*bodies[k], inner, indent + "  ");
         out_ += indent + "}\n";
         // Ties the cluster to its equation, in case it has no operands of its own.
         if (!bodies[k]->inputs.empty()) {
           const Names inner_names(*bodies[k]);
-          out_ += fmt::format("{}{} -> {}in_{} [style=dotted, arrowhead=none];\n", indent, id, inner, inner_names(bodies[k]->inputs[0]));
+          out_ += worded("{}{} -> {}in_{} [style=dotted, arrowhead=none];\n", indent, id, inner, inner_names(bodies[k]->inputs[0]));
         }
       }
     }
     for (std::size_t i = 0; i < g.outputs.size(); ++i) {
       const Var v = g.outputs[i];
-      const std::string id = fmt::format("{}out{}", prefix, i);
-      out_ += fmt::format("{}{} [shape=ellipse, style=bold, label={}];\n", indent, id, quoted("result " + std::to_string(i)));
+      const std::string id = worded("{}out{}", prefix, i);
+      out_ += worded("{}{} [shape=ellipse, style=bold, label={}];\n", indent, id, quoted("result " + std::to_string(i)));
       edge(g, names, maker[static_cast<std::size_t>(v)], id, v, indent);
     }
   }
 
  private:
   void edge(const GraphBody& g, const Names& names, const std::string& from, const std::string& to, Var v, const std::string& indent) {
-    out_ += fmt::format("{}{} -> {} [label={}];\n", indent, from, to, quoted(names(v) + ":" + g.aval(v).str()));
+    out_ += worded("{}{} -> {} [label={}];\n", indent, from, to, quoted(names(v) + ":" + g.aval(v).str()));
   }
   std::string& out_;
 };

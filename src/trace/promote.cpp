@@ -4,18 +4,18 @@
 #include <algorithm>
 #include <string>
 
-#include <vt/fmt.hpp>
+#include <vt/detail/message.hpp>
 
 namespace vt::detail {
 
 // --- messages --------------------------------------------------------------------------------------------------------
 
 void refuse(ErrorKind kind, std::string_view name, const std::string& what, std::span<const Tensor> operands, Where where) {
-  std::string message = fmt::format("vt::{}: {}", fmt::string_view(name.data(), name.size()), what);
+  std::string message = worded("vt::{}: {}", name, what);
   for (std::size_t i = 0; i < operands.size(); ++i) {
     message += i ? " · " : ": ";
     if (i == 8 && operands.size() > 9) {
-      message += fmt::format("… ({} operands)", operands.size());
+      message += worded("… ({} operands)", operands.size());
       break;
     }
     message += operands[i].defined() ? aval_of(operands[i]).str() : std::string("(empty)");
@@ -99,8 +99,8 @@ void check_literals(std::string_view name, std::span<const Tensor> operands, DTy
                                : value.natural >> (full_range ? bits - 1 : bits - 2) <= 1;
     if (fits) continue;
     refuse(ErrorKind::dtype, name,
-           fmt::format("{} does not fit the {} of the other operand; convert that one first, as with .astype(vt::i64)",
-                       negative ? fmt::format("{}", value.integer) : fmt::format("{}", value.natural), name_of(dtype)),
+           worded("{} does not fit the {} of the other operand; convert that one first, as with .astype(vt::i64)",
+                  negative ? worded("{}", value.integer) : worded("{}", value.natural), name_of(dtype)),
            operands, where);
   }
 }
@@ -194,9 +194,9 @@ Tensor permuted(const Tensor& t, const Axes& permutation, Where where) {
 Tensor filled(std::string_view name, Scalar value, DType dtype, const Shape& shape, Where where) {
   std::int64_t bytes = static_cast<std::int64_t>(size_of(dtype));
   for (std::int64_t d : shape) {
-    if (d < 0) refuse(ErrorKind::shape, name, fmt::format("negative extent in shape {}", shape.str()), std::span<const Tensor>(), where);
+    if (d < 0) refuse(ErrorKind::shape, name, worded("negative extent in shape {}", shape.str()), std::span<const Tensor>(), where);
     if (d > 0 && (__builtin_mul_overflow(bytes, d, &bytes) || bytes > (std::int64_t{1} << 62)))
-      refuse(ErrorKind::shape, name, fmt::format("{}{} is too large to address", name_of(dtype), shape.str()), std::span<const Tensor>(), where);
+      refuse(ErrorKind::shape, name, worded("{}{} is too large to address", name_of(dtype), shape.str()), std::span<const Tensor>(), where);
   }
   return full_tensor(value.converted(dtype), Aval(dtype, shape));
 }
@@ -221,7 +221,7 @@ Tensor sliced(const Tensor& t, int axis, std::int64_t start, std::int64_t limit,
 
 int normal_axis(std::string_view name, int axis, int rank, const Tensor& operand, Where where) {
   const int normal = axis < 0 ? axis + rank : axis;
-  if (normal < 0 || normal >= rank) refuse(ErrorKind::shape, name, fmt::format("axis {} out of range for rank {}", axis, rank), operand, where);
+  if (normal < 0 || normal >= rank) refuse(ErrorKind::shape, name, worded("axis {} out of range for rank {}", axis, rank), operand, where);
   return normal;
 }
 int normal_axis(std::string_view name, int axis, const Tensor& operand, Where where) {
@@ -232,7 +232,7 @@ Axes normal_axes(std::string_view name, const Axes& axes, int rank, const Tensor
   Axes result;
   for (int axis : axes) {
     const int normal = normal_axis(name, axis, rank, operand, where);
-    if (result.contains(normal)) refuse(ErrorKind::shape, name, fmt::format("axes {} name axis {} twice", axes.str(), normal), operand, where);
+    if (result.contains(normal)) refuse(ErrorKind::shape, name, worded("axes {} name axis {} twice", axes.str(), normal), operand, where);
     result.push_back(normal);
   }
   return result;

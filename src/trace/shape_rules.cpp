@@ -4,7 +4,7 @@
 #include <limits>
 #include <string>
 
-#include <vt/fmt.hpp>
+#include <vt/detail/message.hpp>
 
 namespace vt::detail::shape_rules {
 
@@ -47,7 +47,7 @@ inline std::string operand_list(std::span<const Aval* const> operands) {
   std::string text;
   for (std::size_t i = 0; i < operands.size(); ++i) {
     if (i) text += " · ";
-    if (i == 8 && operands.size() > 9) return text + fmt::format("… ({} operands)", operands.size());
+    if (i == 8 && operands.size() > 9) return text + worded("… ({} operands)", operands.size());
     text += operands[i]->str();
   }
   return text;
@@ -60,7 +60,7 @@ void Call::refuse(ErrorKind kind, const std::string& what) const {
 }
 
 void Call::wrong_params() const {
-  refuse(ErrorKind::value, fmt::format("internal: parameters of another op (kind {})", params ? static_cast<int>(params->index()) : -1));
+  refuse(ErrorKind::value, worded("internal: parameters of another op (kind {})", params ? static_cast<int>(params->index()) : -1));
 }
 
 void Call::bad_dtype(std::size_t i) const {
@@ -70,7 +70,7 @@ void Call::bad_dtype(std::size_t i) const {
   else if (!(dtypes & float_bits) && !(dtypes & 1u)) wanted = "an integer dtype";
   else if (!(dtypes & float_bits)) wanted = dtypes == 1u ? "bool" : "bool or an integer dtype";
   else wanted = "an integer or float dtype";
-  refuse_dtype(fmt::format("needs {}, not {}", wanted, name_of(operand(i).dtype)));
+  refuse_dtype(worded("needs {}, not {}", wanted, name_of(operand(i).dtype)));
 }
 
 // --- checks ----------------------------------------------------------------------------------------------------------
@@ -78,29 +78,29 @@ void Call::bad_dtype(std::size_t i) const {
 void check_size(const Call& c, DType dtype, const Shape& shape) {
   std::int64_t bytes = static_cast<std::int64_t>(size_of(dtype));
   for (std::int64_t extent : shape) {
-    if (extent < 0) c.refuse_shape(fmt::format("negative extent in shape {}", shape.str()));
+    if (extent < 0) c.refuse_shape(worded("negative extent in shape {}", shape.str()));
     // Zeros do not hide the others: strides are products of extents too.
     if (extent > 0 && (__builtin_mul_overflow(bytes, extent, &bytes) || bytes > (std::int64_t{1} << 62)))
-      c.refuse_shape(fmt::format("result {}{} is too large to address", name_of(dtype), shape.str()));
+      c.refuse_shape(worded("result {}{} is too large to address", name_of(dtype), shape.str()));
   }
 }
 
 void check_axis(const Call& c, int axis, int rank, const char* what) {
-  if (axis < 0 || axis >= rank) c.refuse_shape(fmt::format("{} {} out of range for rank {}", what, axis, rank));
+  if (axis < 0 || axis >= rank) c.refuse_shape(worded("{} {} out of range for rank {}", what, axis, rank));
 }
 
 void check_axes(const Call& c, const Axes& axes, int rank, const char* what, bool sorted) {
   for (std::size_t i = 0; i < axes.size(); ++i) {
     check_axis(c, axes[i], rank, what);
     for (std::size_t j = 0; j < i; ++j)
-      if (axes[j] == axes[i]) c.refuse_shape(fmt::format("{} {} names axis {} twice", what, axes.str(), axes[i]));
-    if (sorted && i && axes[i] < axes[i - 1]) c.refuse_shape(fmt::format("{} {} must be in increasing order", what, axes.str()));
+      if (axes[j] == axes[i]) c.refuse_shape(worded("{} {} names axis {} twice", what, axes.str(), axes[i]));
+    if (sorted && i && axes[i] < axes[i - 1]) c.refuse_shape(worded("{} {} must be in increasing order", what, axes.str()));
   }
 }
 
 void check_disjoint(const Call& c, const Axes& a, const Axes& b, const char* what_a, const char* what_b) {
   for (int axis : a)
-    if (b.contains(axis)) c.refuse_shape(fmt::format("axis {} is in both {} {} and {} {}", axis, what_a, a.str(), what_b, b.str()));
+    if (b.contains(axis)) c.refuse_shape(worded("axis {} is in both {} {} and {} {}", axis, what_a, a.str(), what_b, b.str()));
 }
 
 // --- leaves ----------------------------------------------------------------------------------------------------------
@@ -110,8 +110,7 @@ inline Avals input(const Call& c) { c.refuse(ErrorKind::value, "internal: an inp
 inline Avals constant(const Call& c) {
   const auto& p = c.as<ConstantParams>();
   check_size(c, p.aval.dtype, p.aval.shape);
-  if (!p.buffer || p.buffer->bytes < p.aval.bytes())
-    c.refuse_shape(fmt::format("{} bytes do not hold {}", p.buffer ? p.buffer->bytes : 0, p.aval.str()));
+  if (!p.buffer || p.buffer->bytes < p.aval.bytes()) c.refuse_shape(worded("{} bytes do not hold {}", p.buffer ? p.buffer->bytes : 0, p.aval.str()));
   return {p.aval};
 }
 
@@ -119,14 +118,14 @@ inline Avals full(const Call& c) {
   const auto& p = c.as<FullParams>();
   check_size(c, p.aval.dtype, p.aval.shape);
   if (p.value.dtype != p.aval.dtype)
-    c.refuse_dtype(fmt::format("a value of dtype {} cannot fill {}; convert it first", name_of(p.value.dtype), p.aval.str()));
+    c.refuse_dtype(worded("a value of dtype {} cannot fill {}; convert it first", name_of(p.value.dtype), p.aval.str()));
   return {p.aval};
 }
 
 inline Avals iota(const Call& c) {
   const auto& p = c.as<IotaParams>();
   check_size(c, p.aval.dtype, p.aval.shape);
-  if (!c.takes(p.aval.dtype)) c.refuse_dtype(fmt::format("needs an integer or float dtype, not {}", name_of(p.aval.dtype)));
+  if (!c.takes(p.aval.dtype)) c.refuse_dtype(worded("needs an integer or float dtype, not {}", name_of(p.aval.dtype)));
   check_axis(c, p.axis, p.aval.shape.rank(), "axis");
   return {p.aval};
 }
@@ -158,15 +157,15 @@ inline Avals convert(const Call& c) {
 inline Avals bitcast(const Call& c) {
   const auto& p = c.as<ConvertParams>();
   if (size_of(p.dtype) != size_of(c.operand(0).dtype))
-    c.refuse_dtype(fmt::format("to {}: element sizes differ ({} and {} bytes)", name_of(p.dtype), size_of(c.operand(0).dtype), size_of(p.dtype)));
+    c.refuse_dtype(worded("to {}: element sizes differ ({} and {} bytes)", name_of(p.dtype), size_of(c.operand(0).dtype), size_of(p.dtype)));
   if (is_bool(p.dtype) && !is_bool(c.operand(0).dtype)) c.refuse_dtype("to bool: only 0 and 1 are bools; compare with 0 instead");
   return result(p.dtype, c.operand(0).shape, p.weak);
 }
 
 inline Avals reduce_precision(const Call& c) {
   const auto& p = c.as<PrecisionParams>();
-  if (p.exponent_bits < 1) c.refuse(ErrorKind::value, fmt::format("exponent_bits must be at least 1, not {}", p.exponent_bits));
-  if (p.mantissa_bits < 0) c.refuse(ErrorKind::value, fmt::format("mantissa_bits must not be negative, is {}", p.mantissa_bits));
+  if (p.exponent_bits < 1) c.refuse(ErrorKind::value, worded("exponent_bits must be at least 1, not {}", p.exponent_bits));
+  if (p.mantissa_bits < 0) c.refuse(ErrorKind::value, worded("mantissa_bits must not be negative, is {}", p.mantissa_bits));
   return same(c);
 }
 
@@ -203,7 +202,7 @@ inline Avals compare(const Call& c) {
 }
 
 inline Avals select(const Call& c) {
-  if (!is_bool(c.operand(0).dtype)) c.refuse_dtype(fmt::format("the condition must be bool, not {}", name_of(c.operand(0).dtype)));
+  if (!is_bool(c.operand(0).dtype)) c.refuse_dtype(worded("the condition must be bool, not {}", name_of(c.operand(0).dtype)));
   need_equal_dtypes(c, 1);
   return result(c.operand(1).dtype, common_shape(c), c.operand(1).weak && c.operand(2).weak);
 }
@@ -241,11 +240,11 @@ inline Avals arg_extremum(const Call& c) {
   const auto& p = c.as<ArgParams>();
   const Aval& x = c.operand(0);
   check_axis(c, p.axis, x.shape.rank(), "axis");
-  if (!is_int(p.dtype)) c.refuse_dtype(fmt::format("indices need an integer dtype, not {}", name_of(p.dtype)));
+  if (!is_int(p.dtype)) c.refuse_dtype(worded("indices need an integer dtype, not {}", name_of(p.dtype)));
   const std::int64_t extent = x.shape[static_cast<std::size_t>(p.axis)];
   const int bits = static_cast<int>(8 * size_of(p.dtype)) - (is_signed_int(p.dtype) ? 1 : 0);
   if (bits < 62 && extent > (std::int64_t{1} << bits))
-    c.refuse_dtype(fmt::format("{} does not hold the indices of an axis of {}", name_of(p.dtype), extent));
+    c.refuse_dtype(worded("{} does not hold the indices of an axis of {}", name_of(p.dtype), extent));
   Shape shape = without_axes(x.shape, Axes(p.axis));
   need_elements(c, shape);
   return result(p.dtype, std::move(shape));
@@ -409,7 +408,7 @@ SmallVec<Aval, 1> infer(Op op, const ParamsRef& params, std::span<const Aval* co
   const shape_rules::Call call{op, params, operands, where, row.dtypes};
   const int arity = op_table[op].arity;
   if (arity >= 0 && static_cast<std::size_t>(arity) != operands.size())
-    call.refuse_shape(fmt::format("takes {} operand{}, not {}", arity, arity == 1 ? "" : "s", operands.size()));
+    call.refuse_shape(worded("takes {} operand{}, not {}", arity, arity == 1 ? "" : "s", operands.size()));
   return row.rule(call);
 }
 

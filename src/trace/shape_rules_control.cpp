@@ -1,7 +1,7 @@
 // Shape rules of cond, while and scan: that the sub-graphs fit the operands, each other and, where they loop, themselves.
 #include <string>
 
-#include <vt/fmt.hpp>
+#include <vt/detail/message.hpp>
 
 #include "shape_rules.hpp"
 
@@ -22,7 +22,7 @@ inline const GraphBody& body_of(const Call& c, const GraphRef& body) {
 inline Aval lane_operand(const Call& c, const Lanes& lanes, std::size_t i) {
   const Aval& a = c.operand(i);
   if (!lanes || !lanes.mapped[i]) return a;
-  if (a.shape.empty() || a.shape[0] != lanes.count) c.refuse_shape(fmt::format("operand {} must hold {} lanes along axis 0", i, lanes.count));
+  if (a.shape.empty() || a.shape[0] != lanes.count) c.refuse_shape(worded("operand {} must hold {} lanes along axis 0", i, lanes.count));
   Aval lane(a.dtype, a.shape);
   lane.shape.erase(lane.shape.begin());
   return lane;
@@ -35,15 +35,15 @@ inline Aval with_lanes(const Lanes& lanes, const Aval& lane, bool weak) {
 }
 inline void check_lanes(const Call& c, const Lanes& lanes) {
   if (lanes && lanes.mapped.size() != c.operands.size())
-    c.refuse(ErrorKind::value, fmt::format("internal: {} lane flags for {} operands", lanes.mapped.size(), c.operands.size()));
+    c.refuse(ErrorKind::value, worded("internal: {} lane flags for {} operands", lanes.mapped.size(), c.operands.size()));
 }
 
 inline void check_input(const Call& c, const char* what, const GraphBody& body, std::size_t input, const Aval& given) {
   const Aval& wanted = body.aval(body.inputs[input]);
-  if (!same_type(given, wanted)) c.refuse_shape(fmt::format("input {} of the {} is {}, but gets {}", input, what, wanted.str(), given.str()));
+  if (!same_type(given, wanted)) c.refuse_shape(worded("input {} of the {} is {}, but gets {}", input, what, wanted.str(), given.str()));
 }
 inline void check_count(const Call& c, const char* what, std::size_t got, std::size_t wanted) {
-  if (got != wanted) c.refuse(ErrorKind::tree, fmt::format("{}: {}, not {}", what, got, wanted));
+  if (got != wanted) c.refuse(ErrorKind::tree, worded("{}: {}, not {}", what, got, wanted));
 }
 inline bool is_predicate(const Aval& a) { return a.dtype == DType::bool_ && a.shape.empty(); }
 
@@ -65,7 +65,7 @@ Avals cond(const Call& c) {
     for (std::size_t i = 0; i < branch.outputs.size(); ++i)
       if (!same_type(branch.aval(branch.outputs[i]), first.aval(first.outputs[i])))
         c.refuse_shape(
-            fmt::format("branches differ: result {} is {} and {}", i, first.aval(first.outputs[i]).str(), branch.aval(branch.outputs[i]).str()));
+            worded("branches differ: result {} is {} and {}", i, first.aval(first.outputs[i]).str(), branch.aval(branch.outputs[i]).str()));
   }
   Avals avals;
   for (std::size_t i = 0; i < first.outputs.size(); ++i) {
@@ -82,20 +82,20 @@ Avals while_loop(const Call& c) {
   const GraphBody &condition = body_of(c, p.condition), &body = body_of(c, p.body);
   check_lanes(c, p.lanes);
   const auto carries = static_cast<std::size_t>(p.carries);
-  if (p.carries < 0 || carries > c.operands.size()) c.refuse(ErrorKind::value, fmt::format("internal: {} carries", p.carries));
+  if (p.carries < 0 || carries > c.operands.size()) c.refuse(ErrorKind::value, worded("internal: {} carries", p.carries));
   check_count(c, "operands of the condition", condition.inputs.size(), c.operands.size());
   check_count(c, "operands of the body", body.inputs.size(), c.operands.size());
   check_count(c, "results of the body", body.outputs.size(), carries);
   if (condition.outputs.size() != 1 || !is_predicate(condition.aval(condition.outputs[0]))) c.refuse_dtype("the condition must give bool[]");
   Avals avals;
   for (std::size_t i = 0; i < c.operands.size(); ++i) {
-    if (p.lanes && i < carries && !p.lanes.mapped[i]) c.refuse(ErrorKind::value, fmt::format("internal: carry {} has no lanes", i));
+    if (p.lanes && i < carries && !p.lanes.mapped[i]) c.refuse(ErrorKind::value, worded("internal: carry {} has no lanes", i));
     const Aval lane = lane_operand(c, p.lanes, i);
     check_input(c, "condition", condition, i, lane);
     check_input(c, "body", body, i, lane);
     if (i >= carries) continue;
     const Aval& next = body.aval(body.outputs[i]);
-    if (!same_type(next, lane)) c.refuse_shape(fmt::format("the body makes carry {}, which is {}, {}", i, lane.str(), next.str()));
+    if (!same_type(next, lane)) c.refuse_shape(worded("the body makes carry {}, which is {}, {}", i, lane.str(), next.str()));
     avals.push_back(with_lanes(p.lanes, lane, lane.weak && next.weak));
   }
   return avals;
@@ -107,20 +107,20 @@ Avals scan(const Call& c) {
   const GraphBody& body = body_of(c, p.body);
   const auto carries = static_cast<std::size_t>(p.carries), looped = carries + static_cast<std::size_t>(p.sequences);
   if (p.carries < 0 || p.sequences < 0 || looped > c.operands.size() || p.length < 0)
-    c.refuse(ErrorKind::value, fmt::format("internal: {} carries and {} sequences of length {}", p.carries, p.sequences, p.length));
+    c.refuse(ErrorKind::value, worded("internal: {} carries and {} sequences of length {}", p.carries, p.sequences, p.length));
   check_count(c, "operands of the body", body.inputs.size(), c.operands.size());
-  if (body.outputs.size() < carries) c.refuse(ErrorKind::tree, fmt::format("the body gives {} results for {} carries", body.outputs.size(), carries));
+  if (body.outputs.size() < carries) c.refuse(ErrorKind::tree, worded("the body gives {} results for {} carries", body.outputs.size(), carries));
   Avals avals;
   for (std::size_t i = 0; i < c.operands.size(); ++i) {
     Aval one = c.operand(i);
     if (i >= carries && i < looped) {
-      if (one.shape.empty() || one.shape[0] != p.length) c.refuse_shape(fmt::format("operand {} must have length {} along axis 0", i, p.length));
+      if (one.shape.empty() || one.shape[0] != p.length) c.refuse_shape(worded("operand {} must have length {} along axis 0", i, p.length));
       one.shape.erase(one.shape.begin());
     }
     check_input(c, "body", body, i, one);
     if (i >= carries) continue;
     const Aval& next = body.aval(body.outputs[i]);
-    if (!same_type(next, one)) c.refuse_shape(fmt::format("the body makes carry {}, which is {}, {}", i, one.str(), next.str()));
+    if (!same_type(next, one)) c.refuse_shape(worded("the body makes carry {}, which is {}, {}", i, one.str(), next.str()));
     one.weak = one.weak && next.weak;
     avals.push_back(one);
   }

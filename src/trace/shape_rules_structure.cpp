@@ -1,7 +1,7 @@
 // Shape rules of dot_general, of sort and of the equations that own a sub-graph.
 #include <string>
 
-#include <vt/fmt.hpp>
+#include <vt/detail/message.hpp>
 
 #include "shape_rules.hpp"
 
@@ -14,7 +14,7 @@ Avals dot_general(const Call& c) {
   c.need_dtype();
   const bool widens = is_float(p.dtype) == is_float(a.dtype) && is_unsigned(p.dtype) == is_unsigned(a.dtype) && !is_bool(p.dtype) &&
                       size_of(p.dtype) > size_of(a.dtype);
-  if (p.dtype != a.dtype && !widens) c.refuse_dtype(fmt::format("{} cannot hold the products of {}", name_of(p.dtype), name_of(a.dtype)));
+  if (p.dtype != a.dtype && !widens) c.refuse_dtype(worded("{} cannot hold the products of {}", name_of(p.dtype), name_of(a.dtype)));
 
   check_axes(c, p.lhs_contract, a.shape.rank(), "lhs_contract", false);
   check_axes(c, p.rhs_contract, b.shape.rank(), "rhs_contract", false);
@@ -23,10 +23,10 @@ Avals dot_general(const Call& c) {
   check_disjoint(c, p.lhs_batch, p.lhs_contract, "lhs_batch", "lhs_contract");
   check_disjoint(c, p.rhs_batch, p.rhs_contract, "rhs_batch", "rhs_contract");
   auto match = [&](const Axes& l, const Axes& r, const char* what) {
-    if (l.size() != r.size()) c.refuse_shape(fmt::format("numbers of {} axes differ, {} and {}", what, l.str(), r.str()));
+    if (l.size() != r.size()) c.refuse_shape(worded("numbers of {} axes differ, {} and {}", what, l.str(), r.str()));
     for (std::size_t i = 0; i < l.size(); ++i) {
       const std::int64_t m = a.shape[static_cast<std::size_t>(l[i])], n = b.shape[static_cast<std::size_t>(r[i])];
-      if (m != n) c.refuse_shape(fmt::format("{} axes {} and {} differ in size ({} and {})", what, l[i], r[i], m, n));
+      if (m != n) c.refuse_shape(worded("{} axes {} and {} differ in size ({} and {})", what, l[i], r[i], m, n));
     }
   };
   match(p.lhs_contract, p.rhs_contract, "contracting");
@@ -54,8 +54,8 @@ Avals reduce(const Call& c) {
   if (n == 0 || c.operands.size() != 2 * n) c.refuse_shape("needs as many initial values as operands, and at least one");
   const GraphBody& body = *p.body;
   if (body.inputs.size() != 2 * n || body.outputs.size() != n)
-    c.refuse(ErrorKind::tree, fmt::format("the function must take {} scalars and give {}; it takes {} and gives {}", 2 * n, n, body.inputs.size(),
-                                          body.outputs.size()));
+    c.refuse(ErrorKind::tree,
+             worded("the function must take {} scalars and give {}; it takes {} and gives {}", 2 * n, n, body.inputs.size(), body.outputs.size()));
   const Shape& shape = c.operand(0).shape;
   check_axes(c, p.axes, shape.rank(), "axes", true);
   Shape left;
@@ -70,9 +70,8 @@ Avals reduce(const Call& c) {
     const Aval scalar(x.dtype, Shape{});
     if (!structure_rules::fits(body.aval(body.inputs[i]), scalar) || !structure_rules::fits(body.aval(body.inputs[n + i]), scalar) ||
         !structure_rules::fits(body.aval(body.outputs[i]), scalar))
-      c.refuse(ErrorKind::shape,
-               fmt::format("the function must map {} and {} to {}; it maps {} and {} to {}", scalar.str(), scalar.str(), scalar.str(),
-                           body.aval(body.inputs[i]).str(), body.aval(body.inputs[n + i]).str(), body.aval(body.outputs[i]).str()));
+      c.refuse(ErrorKind::shape, worded("the function must map {} and {} to {}; it maps {} and {} to {}", scalar.str(), scalar.str(), scalar.str(),
+                                        body.aval(body.inputs[i]).str(), body.aval(body.inputs[n + i]).str(), body.aval(body.outputs[i]).str()));
     avals.emplace_back(x.dtype, left);
   }
   return avals;
@@ -86,10 +85,10 @@ Avals sort(const Call& c) {
     if (c.operand(i).shape != shape) c.refuse_shape("operands differ in shape");
   check_axis(c, p.axis, shape.rank(), "axis");
   if (p.keys < 1 || static_cast<std::size_t>(p.keys) > c.operands.size())
-    c.refuse(ErrorKind::value, fmt::format("the number of keys must be between 1 and {}, not {}", c.operands.size(), p.keys));
+    c.refuse(ErrorKind::value, worded("the number of keys must be between 1 and {}, not {}", c.operands.size(), p.keys));
   const std::int64_t n = shape[static_cast<std::size_t>(p.axis)];
   if (p.start < 0 || p.start > p.limit || p.limit > n)
-    c.refuse_shape(fmt::format("places {} to {} are no part of axis {} of size {}", p.start, p.limit, p.axis, n));
+    c.refuse_shape(worded("places {} to {} are no part of axis {} of size {}", p.start, p.limit, p.axis, n));
   Avals avals;
   for (const Aval* operand : c.operands) {
     avals.push_back(*operand);
@@ -103,12 +102,12 @@ Avals structure(const Call& c) {
   if (!p.body) c.refuse(ErrorKind::value, "internal: no body");
   const GraphBody& body = *p.body;
   if (body.inputs.size() != c.operands.size())
-    c.refuse(ErrorKind::tree, fmt::format("the body takes {} operands, not {}", body.inputs.size(), c.operands.size()));
+    c.refuse(ErrorKind::tree, worded("the body takes {} operands, not {}", body.inputs.size(), c.operands.size()));
   for (std::size_t i = 0; i < c.operands.size(); ++i)
     if (!structure_rules::fits(c.operand(i), body.aval(body.inputs[i])))
-      c.refuse(ErrorKind::shape, fmt::format("operand {} must be {}", i, body.aval(body.inputs[i]).str()));
+      c.refuse(ErrorKind::shape, worded("operand {} must be {}", i, body.aval(body.inputs[i]).str()));
   if (p.explicit_operands < 0 || static_cast<std::size_t>(p.explicit_operands) > c.operands.size())
-    c.refuse(ErrorKind::value, fmt::format("internal: {} explicit operands of {}", p.explicit_operands, c.operands.size()));
+    c.refuse(ErrorKind::value, worded("internal: {} explicit operands of {}", p.explicit_operands, c.operands.size()));
   const bool has_rule = c.op == Op::custom_jvp    ? p.rule && p.rule->jvp
                         : c.op == Op::custom_vjp  ? p.rule && p.rule->forward && p.rule->backward
                         : c.op == Op::custom_vmap ? p.rule && p.rule->batch

@@ -298,7 +298,7 @@ bool ControlRewrite::is_false_at_first() {
   using control_parts::at;
   const GraphBody& g = bodies_[0].get();
   for (const Equation& e : g.equations)
-    if (family_of(e.op) == Family::structure) return false;
+    if (family_of(e.op) == Family::structure || has_effect(e)) return false;
   std::vector<bool> live(g.avals.size());
   live[at(g.outputs[0])] = true;
   pass_.memo_.liveness.spread(g, live);

@@ -2,8 +2,11 @@
 #include "native_peer.hpp"
 
 #include <Eigen/Core>
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
+#include <numeric>
 #include <thread>
 #include <vector>
 
@@ -125,6 +128,22 @@ void sin(const float* x, float* y, std::size_t n) {
 }
 void tanh(const float* x, float* y, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) y[i] = std::tanh(x[i]);
+}
+
+template <class T>
+static void sorted_copy(const T* x, T* y, std::size_t n) {
+  std::copy(x, x + n, y);
+  std::sort(y, y + n);
+}
+void sort(const float* x, float* y, std::size_t n) { sorted_copy(x, y, n); }
+void sort(const double* x, double* y, std::size_t n) { sorted_copy(x, y, n); }
+void argsort(const float* x, int* order, std::size_t n) {
+  std::iota(order, order + n, 0);
+  std::stable_sort(order, order + n, [x](int i, int j) { return x[i] < x[j]; });
+}
+void greatest(const float* x, float* y, std::size_t n, std::size_t k) {
+  std::copy(x, x + n, y);
+  std::partial_sort(y, y + k, y + n, std::greater<>());
 }
 
 }  // namespace native

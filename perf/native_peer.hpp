@@ -25,4 +25,10 @@ void log(const float* x, float* y, std::size_t n);
 void sin(const float* x, float* y, std::size_t n);
 void tanh(const float* x, float* y, std::size_t n);
 
+/// std::sort of a copy; the stable order by std::stable_sort of indices; the k greatest by std::partial_sort of a copy.
+void sort(const float* x, float* y, std::size_t n);
+void sort(const double* x, double* y, std::size_t n);
+void argsort(const float* x, int* order, std::size_t n);
+void greatest(const float* x, float* y, std::size_t n, std::size_t k);
+
 }  // namespace native

@@ -54,6 +54,22 @@ def rows():
     for name in ("exp", "log", "sin", "tanh"):
         out.append(Row(f"{name}, 1e6 f32, 2 threads, against JAX", f"function/{name}/f32/threads:2/vt", f"function/{name}/f32/jax", 1.0))
         out.append(Row(f"{name}, 1 thread, against libm", f"function/{name}/f32/threads:1/vt", f"function/{name}/f32/threads:1/libm", None))
+    for dtype in ("f32", "f64"):
+        for t in (1, 2):
+            out.append(Row(f"sort 1e6 {dtype}, {t} threads, against std::sort", f"sort/{dtype}/1000000/threads:{t}/vt", f"sort/{dtype}/1000000/std", 1.0))
+        out.append(Row("… 2 threads, against JAX", f"sort/{dtype}/1000000/threads:2/vt", f"sort/{dtype}/1000000/jax", 4.0))
+    out.append(Row("… f32, 2 threads, against NumPy", "sort/f32/1000000/threads:2/vt", "sort/f32/1000000/numpy", None))
+    for t in (1, 2):
+        out.append(Row(f"argsort 16 x 1e5 f32, {t} threads, against std::stable_sort", f"argsort/f32/16x100000/threads:{t}/vt",
+                       "argsort/f32/16x100000/std", 1.0))
+        out.append(Row("… along columns", f"argsort/f32/100000x16/axis0/threads:{t}/vt", "argsort/f32/16x100000/std", 1.0))
+    out.append(Row("… 2 threads, against JAX", "argsort/f32/16x100000/threads:2/vt", "argsort/f32/16x100000/jax", 4.0))
+    out.append(Row("100 greatest of 1e6 f32, 1 thread, against std::partial_sort", "top_k/100/f32/1000000/threads:1/vt",
+                   "top_k/100/f32/1000000/std", None))
+    out.append(Row("… 2 threads, against JAX", "top_k/100/f32/1000000/threads:2/vt", "top_k/100/f32/1000000/jax", None))
+    out.append(Row("median of 1e6 f32, 2 threads, against JAX", "median/f32/1000000/threads:2/vt", "median/f32/1000000/jax", None))
+    out.append(Row("sort 1e5 rows of 10 f32, 1 thread, against std::sort", "sort/f32/100000x10/threads:1/vt", "sort/f32/100000x10/std", None))
+    out.append(Row("… 2 threads, against JAX", "sort/f32/100000x10/threads:2/vt", "sort/f32/100000x10/jax", None))
     out += [
         Row("per-example gradients, 256 digits, against the loop", "per_example_gradients/256/vt", "per_example_gradients/256/loop", 30.0),
         Row("… against a loop of compiled calls", "per_example_gradients/256/vt", "per_example_gradients/256/compiled_loop", None),

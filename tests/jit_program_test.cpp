@@ -185,7 +185,7 @@ TEST(JitCounters, ExplainNamesKernelsAndProducts) {
   if (!has_compiler()) GTEST_SKIP() << "no LLVM";
   const std::string text =
       compile_graph(graph_of([](S t) -> Tensors { return {exp(matmul(t[0], t[0]) + 1), sum(t[0])}; }, {Aval(f32, {20, 20})}))->explain();
-  EXPECT_NE(text.find("1 kernels, 1 matrix products, 0 loops or branches, 0 interpreted"), std::string::npos) << text;
+  EXPECT_NE(text.find("1 kernels, 1 matrix products, 0 interpreted"), std::string::npos) << text;
   EXPECT_NE(text.find("on its rows as they are done: kernel"), std::string::npos) << text;
   EXPECT_NE(text.find("matrix product"), std::string::npos);
   EXPECT_NE(text.find("schedule lanes"), std::string::npos);

@@ -116,23 +116,30 @@ struct ControlCall {
   const char* name;
   Where where;
   LeafName carry_name = {}, result_name = {}, sequence_name = {};
+  LeafName branch_name = {};  ///< of function i
 };
+/// `alone`: the name of a tree that is one Tensor.
 template <class T>
-LeafName leaf_names(const char* what, const T& tree) {
-  return [what, &tree](std::size_t leaf) {
+LeafName leaf_names(const char* what, const char* alone, const T& tree) {
+  return [=, &tree](std::size_t leaf) {
     const std::string path = leaf_path(tree, leaf);
-    return path.empty() ? std::string(what) : what + (" " + path);
+    return path.empty() ? std::string(alone) : what + (" " + path);
   };
 }
+template <class T>
+LeafName carry_names(const T& carry) {
+  return leaf_names("carry", "the carry", carry);
+}
 
-/// Throws: `what`, "the body" or so, changes at `path` what must stay the same.
-[[noreturn]] void refuse_structure(const ControlCall&, const std::string& what, const std::string& path);
+/// Throws: `what`, a tree, must not differ from the one before it, but does at `path`.
+[[noreturn]] void refuse_structure(const ControlCall&, const char* must, const char* what, const std::string& path);
 
 /// What a function gave, as a Tree.
 template <class Tree, class T>
 Tree tree_of(const T& given) {
   static_assert(std::is_convertible_v<LiftedTree<T>, Tree>,
-                "vt: the body of a loop must return the type of its carry, and the functions of cond and switch_ must return one type");
+                "vt: the body of a loop must return the type of its carry, and the functions of cond and switch_ must return one type, op of "
+                "associative_scan that of an element");
   return lifted(given);
 }
 
@@ -162,7 +169,7 @@ FlatFunction branch_function(F& f, const Operands& operands, std::optional<Resul
     const Result out = tree_of<Result>(std::apply(f, now));
     if (!result) result.emplace(out);
     else if (const auto path = first_difference(*result, out))
-      refuse_structure(call, "the functions must give the same structure, but differ", *path);
+      refuse_structure(call, "the functions must give trees of one structure", "result", *path);
     return tree_leaves(out);
   };
 }
@@ -172,12 +179,16 @@ LeafName branch_names(const std::optional<Result>& result) {
   return [&result](std::size_t leaf) { return result ? result_name(leaf, *result) : "result " + std::to_string(leaf); };
 }
 
-/// The leaves of what a loop's body made of the carry.
+/// The leaves of what a function made of a tree, whose structure it must keep.
+template <class Tree, class T>
+std::vector<Tensor> kept_structure(const Tree& tree, const T& given, const char* must, const char* what, const ControlCall& call) {
+  const Tree next = tree_of<Tree>(given);
+  if (const auto path = first_difference(tree, next)) refuse_structure(call, must, what, *path);
+  return tree_leaves(next);
+}
 template <class Carry, class T>
 std::vector<Tensor> next_carry(const Carry& carry, const T& given, const ControlCall& call) {
-  const Carry next = tree_of<Carry>(given);
-  if (const auto path = first_difference(carry, next)) refuse_structure(call, "the body must keep the carry's structure, but changes it", *path);
-  return tree_leaves(next);
+  return kept_structure(carry, given, "the body must keep the carry's structure", "carry", call);
 }
 
 }  // namespace detail
@@ -221,14 +232,14 @@ auto switch_(Operand index, std::tuple<Branches...> branches, const A&... operan
 /// become Tensors, which adopt the dtype that the body gives them. Functions may take the parts of a tuple as parameters.
 /// Reverse-differentiable whatever the number of rounds: some states on the way are kept, see WhileOptions.
 /// Under vmap each lane stops by its own condition and keeps its value from then on.
-/// Shapes: condition(carry) → bool[].
+/// Shapes: condition(carry) → bool[] (a number counts as true unless it is 0).
 /// Throws: Error if the condition is no scalar, or the body changes the structure, a shape or a dtype.
 /// Source: JAX `lax.while_loop`, which has no reverse mode.
 template <class Condition, class Body, class T>
 auto while_loop(Condition condition, Body body, const T& init, WhileOptions options = {}, Where where = Where::here()) {
   using Carry = detail::LiftedTree<T>;
   const Carry carry = detail::lifted(init);
-  const detail::ControlCall call{.name = "vt::while_loop", .where = where, .carry_name = detail::leaf_names("carry", carry)};
+  const detail::ControlCall call{.name = "vt::while_loop", .where = where, .carry_name = detail::carry_names(carry)};
   const detail::FlatFunction flat_condition = [&](std::span<const Tensor> leaves) {
     const Carry now = detail::with_leaves(carry, leaves);
     return std::vector<Tensor>{Tensor(detail::call_on_carry(condition, now))};
@@ -247,7 +258,7 @@ template <class Lower, class Upper, class Body, class T>
 auto fori_loop(const Lower& lower, const Upper& upper, Body body, const T& init, WhileOptions options = {}, Where where = Where::here()) {
   using Carry = detail::LiftedTree<T>;
   const Carry carry = detail::lifted(init);
-  const detail::ControlCall call{.name = "vt::fori_loop", .where = where, .carry_name = detail::leaf_names("carry", carry)};
+  const detail::ControlCall call{.name = "vt::fori_loop", .where = where, .carry_name = detail::carry_names(carry)};
   const detail::FlatFunction flat = [&](std::span<const Tensor> leaves) {
     const Carry now = detail::with_leaves(carry, leaves.subspan(1));
     const auto round = [&](const auto&... own) -> decltype(body(leaves[0], own...)) { return body(leaves[0], own...); };
@@ -285,7 +296,7 @@ auto scan(Body body, const T& init, const Xs& xs, ScanOptions options = {}, Wher
   using Ys = detail::LiftedTree<std::tuple_element_t<1, Pair>>;
   std::optional<std::pair<Carry, Ys>> result;
   const detail::ControlCall call{
-      .name = "vt::scan", .where = where, .carry_name = detail::leaf_names("carry", carry), .sequence_name = detail::leaf_names("xs", xs)};
+      .name = "vt::scan", .where = where, .carry_name = detail::carry_names(carry), .sequence_name = detail::leaf_names("xs", "xs", xs)};
   const detail::FlatFunction flat = [&](std::span<const Tensor> leaves) {
     const Pair both = run(leaves);
     std::vector<Tensor> out = detail::next_carry(carry, std::get<0>(both), call);
@@ -308,7 +319,7 @@ auto map(F f, const Xs& xs, MapOptions options = {}, Where where = Where::here()
     return tree_leaves(*result);
   };
   const auto out =
-      detail::map_flat(flat, tree_leaves(xs), options, {.name = "vt::map", .where = where, .sequence_name = detail::leaf_names("xs", xs)});
+      detail::map_flat(flat, tree_leaves(xs), options, {.name = "vt::map", .where = where, .sequence_name = detail::leaf_names("xs", "xs", xs)});
   return detail::with_leaves(std::move(*result), out);
 }
 
@@ -317,16 +328,17 @@ auto map(F f, const Xs& xs, MapOptions options = {}, Where where = Where::here()
 /// Throws: Error if the elements differ in length along the axis, or op does not give an element.
 /// Source: JAX `lax.associative_scan`, after Blelloch 1990, Prefix Sums and Their Applications; `op` is written for one element here.
 template <class F, class T>
-T associative_scan(F op, const T& elements, AssociativeScanOptions options = {}, Where where = Where::here()) {
+auto associative_scan(F op, const T& elements, AssociativeScanOptions options = {}, Where where = Where::here()) {
+  using Tree = detail::LiftedTree<T>;
+  const Tree own = detail::lifted(elements);
+  const detail::ControlCall call{
+      .name = "vt::associative_scan", .where = where, .sequence_name = detail::leaf_names("elements", "the elements", own)};
   const detail::FlatFunction flat = [&](std::span<const Tensor> leaves) {
     const std::size_t n = leaves.size() / 2;
-    const T a = detail::with_leaves(elements, leaves.first(n)), b = detail::with_leaves(elements, leaves.subspan(n));
-    return tree_leaves(detail::lifted(op(a, b)));
+    const Tree a = detail::with_leaves(own, leaves.first(n)), b = detail::with_leaves(own, leaves.subspan(n));
+    return detail::kept_structure(own, op(a, b), "the function must give an element of the same structure", "element", call);
   };
-  const auto out =
-      detail::associative_scan_flat(flat, tree_leaves(elements), options,
-                                    {.name = "vt::associative_scan", .where = where, .sequence_name = detail::leaf_names("elements", elements)});
-  return detail::with_leaves(elements, out);
+  return detail::with_leaves(own, detail::associative_scan_flat(flat, tree_leaves(own), options, call));
 }
 
 }  // namespace vt

@@ -33,7 +33,14 @@ std::vector<Aval> avals_of(std::span<const Tensor> tensors) {
 }
 
 Recorded record_body(const FlatFunction& f, std::span<const Aval> avals, const ControlCall& call) {
-  return record(f, avals, {.kind = ScopeKind::branch, .transform = call.name});
+  const FlatFunction checked = [&](std::span<const Tensor> leaves) {
+    std::vector<Tensor> out = f(leaves);
+    for (std::size_t i = 0; i < out.size(); ++i)
+      if (!out[i].defined())
+        refuse(ErrorKind::tree, call, (call.result_name ? call.result_name(i) : worded("result {} of the body", i)) + " is an empty Tensor");
+    return out;
+  };
+  return record(checked, avals, {.kind = ScopeKind::branch, .transform = call.name});
 }
 
 /// Output `i` as another dtype, or no longer weak.
@@ -62,34 +69,30 @@ std::vector<Tensor> joined(std::initializer_list<std::span<const Tensor>> lists)
 
 /// Results that differ only in that some are weak numbers meet in one dtype.
 void unify_results(std::span<Recorded> branches, const ControlCall& call) {
-  const std::size_t count = branches[0].graph.outputs.size();
-  for (std::size_t i = 0; i < count; ++i) {
-    const Aval first = branches[0].graph.aval(branches[0].graph.outputs[i]);
-    Aval common = first;
-    bool alike = true;
-    for (const Recorded& b : branches) {
-      const Aval& a = b.graph.aval(b.graph.outputs[i]);
-      if (a.shape != first.shape)
-        refuse(ErrorKind::shape, call,
-               worded("the functions must give the same shapes: {} is {} in one and {} in another", leaf_name(call.result_name, i, "result"),
-                      first.str(), a.str()));
-      const Common met = common_dtype(common, a);
-      // Only weak numbers bend.
-      if (common.dtype != a.dtype && !common.weak && !a.weak)
-        refuse(ErrorKind::dtype, call,
-               worded("the functions must give the same dtypes: {} is {} in one and {} in another", leaf_name(call.result_name, i, "result"),
-                      common.str(), a.str()));
-      alike = alike && a.dtype == first.dtype && a.weak == first.weak;
+  const auto refuse_pair = [&](ErrorKind kind, const char* what, std::size_t result, std::size_t a, std::size_t b) {
+    const auto type = [&](std::size_t k) { return branches[k].graph.aval(branches[k].graph.outputs[result]).str(); };
+    const auto name = [&](std::size_t k) { return leaf_name(call.branch_name, k, "function"); };
+    refuse(kind, call,
+           worded("the functions must give the same {}: {} is {} in {} and {} in {}", what, leaf_name(call.result_name, result, "result"), type(a),
+                  name(a), type(b), name(b)));
+  };
+  for (std::size_t i = 0; i < branches[0].graph.outputs.size(); ++i) {
+    const auto aval = [&](std::size_t k) -> const Aval& { return branches[k].graph.aval(branches[k].graph.outputs[i]); };
+    std::size_t strong = 0;  // the first that is not weak, which the weak ones join
+    while (strong + 1 < branches.size() && aval(strong).weak) ++strong;
+    Aval common = aval(0);
+    for (std::size_t k = 1; k < branches.size(); ++k) {
+      if (aval(k).shape != aval(0).shape) refuse_pair(ErrorKind::shape, "shapes", i, 0, k);
+      if (!aval(k).weak && aval(k).dtype != aval(strong).dtype) refuse_pair(ErrorKind::dtype, "dtypes", i, strong, k);
+      const Common met = common_dtype(common, aval(k));
       common.dtype = met.dtype;
       common.weak = met.weak;
     }
-    if (alike) continue;
+    if (!common.weak && common.dtype != aval(strong).dtype)  // a number that the dtype cannot hold
+      for (std::size_t k = 0; k < branches.size(); ++k)
+        if (category(aval(k).dtype) > category(aval(strong).dtype)) refuse_pair(ErrorKind::dtype, "dtypes", i, strong, k);
     for (Recorded& b : branches) {
       const Aval& a = b.graph.aval(b.graph.outputs[i]);
-      if (!a.weak && a.dtype != common.dtype)
-        refuse(ErrorKind::dtype, call,
-               worded("the functions must give the same dtypes: {} is {} in one and {} in another", leaf_name(call.result_name, i, "result"), a.str(),
-                      common.str()));
       if (a.dtype != common.dtype || a.weak != common.weak) convert_output(b.graph, i, common.dtype, common.weak);
     }
   }
@@ -134,10 +137,10 @@ Tensor scalar_of(DType dtype, std::int64_t value) { return full_tensor(Scalar(va
 
 }  // namespace control_ops
 
-void refuse_structure(const ControlCall& call, const std::string& what, const std::string& path) {
-  control_ops::refuse(
-      ErrorKind::tree, call,
-      what + (path.empty() ? "" : " at " + path) + ": containers keep their sizes and keys, and numbers in structs their values; only Tensors vary");
+void refuse_structure(const ControlCall& call, const char* must, const char* what, const std::string& path) {
+  control_ops::refuse(ErrorKind::tree, call,
+                      worded("{}, but {}{} differs in its size, its keys or a value that is no Tensor", must, path.empty() ? "the " : "",
+                             path.empty() ? std::string(what) : what + (" " + path)));
 }
 
 std::vector<Tensor> switch_flat(const Tensor& index, std::span<const FlatFunction> functions, std::span<const Tensor> operands,
@@ -181,7 +184,9 @@ std::vector<Tensor> cond_flat(const Tensor& predicate, const FlatFunction& on_tr
            "the predicate must be a scalar, not " + aval_of(predicate).str() +
                "; write the function for one element and use vt::vmap, or choose element by element with vt::where");
   const FlatFunction both[2] = {on_false, on_true};
-  return switch_flat(to_bool(predicate, user_line(call.where)), both, operands, call);
+  ControlCall named = call;
+  named.branch_name = [](std::size_t k) { return k == 0 ? "the function for false" : "the function for true"; };
+  return switch_flat(to_bool(predicate, user_line(call.where)), both, operands, named);
 }
 
 std::vector<Tensor> while_flat(const FlatFunction& condition, const FlatFunction& body, std::span<const Tensor> given, const WhileOptions& options,
@@ -193,9 +198,10 @@ std::vector<Tensor> while_flat(const FlatFunction& condition, const FlatFunction
   Recorded step = record_loop(body, init, {}, call);
   const FlatFunction test = [&](std::span<const Tensor> carry) {
     std::vector<Tensor> out = condition(carry);
-    if (out.size() != 1 || !out[0].defined() || out[0].rank() != 0)
+    if (!out[0].defined() || out[0].rank() != 0)
       refuse(ErrorKind::shape, call,
-             "the condition must give a bool scalar, not " + (out.size() == 1 && out[0].defined() ? aval_of(out[0]).str() : std::string("nothing")));
+             "the condition must give a bool scalar, not " +
+                 (out[0].defined() ? aval_of(out[0]).str() + "; take vt::all or vt::any of it" : std::string("an empty Tensor")));
     out[0] = to_bool(out[0], user_line(call.where));
     return out;
   };
@@ -216,7 +222,7 @@ namespace control_ops {
 /// The number of elements: of the sequences, or as given.
 std::int64_t scan_length(std::span<const Tensor> xs, const ScanOptions& options, const ControlCall& call) {
   std::optional<std::int64_t> length = options.length;
-  if (length && *length < 0) refuse(ErrorKind::value, call, worded("length is {}", *length));
+  if (length && *length < 0) refuse(ErrorKind::value, call, worded("length is {}; it is a number of elements", *length));
   for (std::size_t i = 0; i < xs.size(); ++i) {
     const std::string name = leaf_name(call.sequence_name, i, "sequence");
     if (xs[i].rank() == 0) refuse(ErrorKind::shape, call, worded("{} is a scalar {}, and has no elements", name, aval_of(xs[i]).str()));
@@ -226,7 +232,7 @@ std::int64_t scan_length(std::span<const Tensor> xs, const ScanOptions& options,
       refuse(ErrorKind::shape, call,
              worded("the sequences must have one length, but {} is {} where the length is {}", name, aval_of(xs[i]).str(), *length));
   }
-  if (!length) refuse(ErrorKind::shape, call, "there are no sequences, so the length is not known; give it in the options");
+  if (!length) refuse(ErrorKind::shape, call, "there are no sequences, so the length is not known; give {.length = …}");
   return *length;
 }
 

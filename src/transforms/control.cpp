@@ -14,12 +14,19 @@ namespace control_compositions {
   fail(kind, std::string(call.name) + ": " + what, user_line(call.where));
 }
 
-std::vector<Tensor> vectorized(const FlatFunction& f, std::span<const Tensor> arguments, const ControlCall& call) {
+std::string sequence_name(const ControlCall& call, std::size_t i) {
+  return call.sequence_name ? call.sequence_name(i) : "sequence " + std::to_string(i);
+}
+
+std::vector<Tensor> vectorized(const FlatFunction& f, std::span<const Tensor> arguments, std::size_t sequences, const ControlCall& call) {
   const std::vector<MappedAxis> axes(arguments.size(), 0);
   VmapCall v;
   v.arguments = arguments;
   v.in_axes = axes;
   v.transform = call.name;
+  v.argument_name = [&](std::size_t i) {  // an operator's arguments are two elements
+    return sequence_name(call, i % sequences);
+  };
   v.where = user_line(call.where);
   return vmap_flat(f, v);
 }
@@ -29,10 +36,11 @@ std::int64_t common_length(std::span<const Tensor> xs, int axis, const ControlCa
   if (xs.empty()) refuse(ErrorKind::tree, call, "there are no sequences");
   std::int64_t length = -1;
   for (std::size_t i = 0; i < xs.size(); ++i) {
-    const std::string name = call.sequence_name ? call.sequence_name(i) : "sequence " + std::to_string(i);
+    const std::string name = sequence_name(call, i);
     if (!xs[i].defined()) refuse(ErrorKind::value, call, name + " is an empty Tensor");
     const int rank = xs[i].rank();
-    if (axis < -rank || axis >= rank) refuse(ErrorKind::shape, call, name + ", " + aval_of(xs[i]).str() + ", has no axis " + std::to_string(axis));
+    if (axis < -rank || axis >= rank)
+      refuse(ErrorKind::shape, call, "there is no axis " + std::to_string(axis) + " in " + name + ", " + aval_of(xs[i]).str());
     const std::int64_t n = extent(xs[i].shape(), axis < 0 ? axis + rank : axis);
     if (length < 0) length = n;
     if (n != length)
@@ -54,16 +62,19 @@ std::vector<Tensor> prefixes(const FlatFunction& op, const std::vector<Tensor>& 
     for (const Tensor& t : all) parts.push_back(sliced(t, 0, start, limit, stride, line));
     return parts;
   };
+  const auto element = [](const Tensor& all) {
+    Aval a = aval_of(all);
+    a.shape.erase(a.shape.begin());
+    return a;
+  };
   const auto combined = [&](std::vector<Tensor> a, const std::vector<Tensor>& b) {
     a.insert(a.end(), b.begin(), b.end());
-    std::vector<Tensor> out = vectorized(op, a, call);
-    if (out.size() != b.size())
-      refuse(ErrorKind::tree, call, "the function gives " + std::to_string(out.size()) + " Tensors for elements of " + std::to_string(b.size()));
+    std::vector<Tensor> out = vectorized(op, a, b.size(), call);
     for (std::size_t i = 0; i < out.size(); ++i) {
-      if (out[i].shape() != b[i].shape() || (out[i].dtype() != b[i].dtype() && !aval_of(out[i]).weak))
-        refuse(ErrorKind::shape, call,
-               "the function must give an element; of " + std::to_string(b[i].shape()[0]) + " elements " + aval_of(b[i]).str() + " it makes " +
-                   aval_of(out[i]).str());
+      const Aval wanted = element(b[i]), given = element(out[i]);
+      if (given.shape != wanted.shape || (given.dtype != wanted.dtype && !given.weak))
+        refuse(given.shape != wanted.shape ? ErrorKind::shape : ErrorKind::dtype, call,
+               "the function must give an element, but makes " + given.str() + " of two " + wanted.str() + " of " + sequence_name(call, i));
       out[i] = cast(out[i], b[i].dtype(), aval_of(b[i]).weak, line);
     }
     return out;
@@ -98,7 +109,7 @@ std::vector<Tensor> map_flat(const FlatFunction& f, std::span<const Tensor> xs, 
   const std::int64_t n = common_length(xs, 0, call), block = options.batch_size;
   if (block < 0) refuse(ErrorKind::value, call, "batch_size is " + std::to_string(block) + "; it is a number of elements, or 0");
   if (block == 0) return scan_flat(f, {}, xs, {}, call);
-  if (block >= n) return vectorized(f, xs, call);
+  if (block >= n) return vectorized(f, xs, xs.size(), call);
   const std::int64_t whole = n / block * block;
   std::vector<Tensor> blocks, rest;
   for (const Tensor& x : xs) {
@@ -107,8 +118,8 @@ std::vector<Tensor> map_flat(const FlatFunction& f, std::span<const Tensor> xs, 
     blocks.push_back(reshaped(sliced(x, 0, 0, whole, 1, line), shape, line));
     if (whole < n) rest.push_back(sliced(x, 0, whole, n, 1, line));
   }
-  std::vector<Tensor> out = scan_flat([&](std::span<const Tensor> x) { return vectorized(f, x, call); }, {}, blocks, {}, call);
-  const std::vector<Tensor> last = whole < n ? vectorized(f, rest, call) : std::vector<Tensor>();
+  std::vector<Tensor> out = scan_flat([&](std::span<const Tensor> x) { return vectorized(f, x, xs.size(), call); }, {}, blocks, {}, call);
+  const std::vector<Tensor> last = whole < n ? vectorized(f, rest, xs.size(), call) : std::vector<Tensor>();
   for (std::size_t i = 0; i < out.size(); ++i) {
     Shape shape{whole};
     shape.append(out[i].shape().begin() + 2, out[i].shape().end());

@@ -10,8 +10,7 @@
 template <class F>
 vt::Tensor smallest(F f, vt::Tensor start) {
   const auto slope = vt::grad(f);
-  return vt::while_loop([&](vt::Tensor v) { return vt::abs(slope(v)) > 1e-9; }, [&](vt::Tensor v) { return v - 0.2 * slope(v); }, start,
-                        {.checkpoint = 16});
+  return vt::while_loop([&](vt::Tensor v) { return vt::abs(slope(v)) > 1e-9; }, [&](vt::Tensor v) { return v - 0.2 * slope(v); }, start);
 }
 
 /// The x that minimizes (x − 1)² + y², where y in its turn minimizes (y − p·x)². So y = p·x and x = 1 / (1 + p²).

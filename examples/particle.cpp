@@ -21,7 +21,7 @@ vt::Tensor landing(vt::Tensor w, const Derivative& derivative) {
   const double dt = 0.1;
   const auto [at, speed] = vt::while_loop([&](vt::Tensor x, vt::Tensor v) { return x[1] + dt * v[1] > 0.0; },
                                           [&](vt::Tensor x, vt::Tensor v) { return std::pair(x + dt * v, v - dt * force(x)); },
-                                          std::pair(vt::tensor({0.0, 8.0}), vt::tensor({0.75, 0.0})), {.checkpoint = 16});
+                                          std::pair(vt::tensor({0.0, 8.0}), vt::tensor({0.75, 0.0})));
   return vt::square(at[0] - speed[0] * at[1] / speed[1]);
 }
 

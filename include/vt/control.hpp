@@ -10,7 +10,7 @@
 namespace vt {
 
 struct WhileOptions {
-  /// States of the loop that reverse mode keeps, to start again from; 0: as many as fit in 16 MB, but 16 to 1024. A loop of more
+  /// States of the loop that reverse mode keeps, to start again from; 0: as many as fit in 4 MB, but 16 to 256. A loop of more
   /// rounds is run a second time, from one kept state to the next.
   std::int64_t checkpoint = 0;
 };

@@ -206,8 +206,8 @@ std::vector<Tensor> Loop::backward(std::span<const Tensor> given, std::span<cons
   return out;
 }
 
-constexpr std::int64_t fewest_slots = 16, most_slots = 1024;
-constexpr std::size_t slot_budget = std::size_t{16} << 20;  // bytes
+constexpr std::int64_t fewest_slots = 16, most_slots = 256;  // more would make short loops inside loops dear
+constexpr std::size_t slot_budget = std::size_t{4} << 20;    // bytes
 
 std::int64_t slots_for(const WhileParams& p, std::span<const Tensor> x) {
   std::int64_t slots = p.checkpoints;

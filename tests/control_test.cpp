@@ -1,6 +1,7 @@
 // Values of cond, switch_, while_loop, fori_loop, scan, map and associative_scan against C++ loops: trees of every kind as carries,
 // numbers that become Tensors, captured Tensors, loops of no rounds, and all of it under jit.
 #include <array>
+#include <functional>
 #include <map>
 #include <optional>
 #include <tuple>
@@ -285,6 +286,36 @@ TEST(Scan, ElementsHandedOnAndZeroSizes) {
   const auto [none, rows] = vt::scan([](Tensor c, Tensor x) { return std::pair(c + vt::sum(x), x); }, 1, vt::zeros({3, 0}));
   expect_close(none, vt::tensor(1.0f));
   EXPECT_EQ(rows.shape(), (vt::Shape{3, 0}));
+}
+
+TEST(Scan, NumbersInNestedCarriesCostOneRecordingPerLevel) {
+  // Every level adds up in a number that its body makes an f64, and so records it again.
+  int recordings = 0;
+  const std::function<Tensor(int, Tensor)> nest = [&](int depth, Tensor x) -> Tensor {
+    if (depth == 0) {
+      ++recordings;
+      return vt::sin(x);
+    }
+    const auto [sum, last] = vt::scan([&](Tensor s, Tensor c, Tensor e) { return std::pair(std::pair(s + c, nest(depth - 1, c * e)), std::nullopt); },
+                                      std::pair(0, x), vt::tensor({1.0, 2.0}))
+                                 .first;
+    return sum + last;
+  };
+  vt::make_graph([&](Tensor x) { return nest(8, x); })(vt::tensor(1.0));
+  EXPECT_LE(recordings, 9);
+  // What an inner loop found no longer fits where the outer carry is another number: it finds it anew.
+  const auto f = [](Tensor x) {
+    return vt::fori_loop(
+        0, 2,
+        [&](Tensor, Tensor s, Tensor t) {
+          const Tensor inner = vt::fori_loop(0, 2, [&](Tensor, Tensor v) { return v + s * vt::ones({}, vt::f32); }, 0);
+          return std::pair(s + x, t + inner);
+        },
+        std::pair(0, vt::zeros({}, vt::f64)));
+  };
+  const auto [s, t] = f(vt::tensor(1.5));
+  expect_close(s, vt::tensor(3.0));
+  expect_close(t, vt::tensor(3.0));
 }
 
 // --- map and associative_scan -----------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 #include <string>
+#include <utility>
 
 #include <vt/detail/message.hpp>
 
@@ -98,15 +99,55 @@ void unify_results(std::span<Recorded> branches, const ControlCall& call) {
   }
 }
 
+/// What the numbers in a loop's carry became, and in those of the loops inside it. A body that is recorded again begins its loops with
+/// the types that they found before; else each level of nesting would double the number of recordings.
+struct LoopTypes {
+  std::vector<Aval> given, found;
+  std::vector<LoopTypes> inner, before;  ///< of this recording of the body and of the last one, in their order
+};
+LoopTypes*& open_loop() {
+  thread_local LoopTypes* loop = nullptr;
+  return loop;
+}
+class InsideLoop {
+ public:
+  explicit InsideLoop(LoopTypes& loop) : outer_(std::exchange(open_loop(), &loop)) { loop.inner.clear(); }
+  ~InsideLoop() { open_loop() = outer_; }
+  InsideLoop(const InsideLoop&) = delete;
+  InsideLoop& operator=(const InsideLoop&) = delete;
+
+ private:
+  LoopTypes* outer_;
+};
+
+/// Types of the inputs of a loop's body.
+std::vector<Aval> input_types(std::span<const Tensor> init, std::span<const Aval> more) {
+  std::vector<Aval> avals = avals_of(init);
+  avals.insert(avals.end(), more.begin(), more.end());
+  return avals;
+}
+
 /// Records a loop's body until the carries that it gives are of the types that it takes: weak numbers among `init` adopt what
 /// they become. `more`: types of the inputs behind the carries. Converts `init`.
 Recorded record_loop(const FlatFunction& body, std::vector<Tensor>& init, std::span<const Aval> more, const ControlCall& call) {
   const Where line = user_line(call.where);
+  LoopTypes* const outer = open_loop();
+  LoopTypes own;
+  own.given = input_types(init, more);
+  const std::vector<Tensor> as_given = init;
+  bool foreseen = outer && outer->inner.size() < outer->before.size() && outer->before[outer->inner.size()].given == own.given;
+  if (foreseen) {
+    LoopTypes& before = outer->before[outer->inner.size()];
+    for (std::size_t i = 0; i < init.size(); ++i) init[i] = cast(init[i], before.found[i].dtype, before.found[i].weak, line);
+    own.before = std::move(before.inner);
+  }
   // Each round makes one carry strong at least.
   for (std::size_t round = 0;; ++round) {
-    std::vector<Aval> avals = avals_of(init);
-    avals.insert(avals.end(), more.begin(), more.end());
-    Recorded r = record_body(body, avals, call);
+    const std::vector<Aval> avals = input_types(init, more);
+    Recorded r = [&] {
+      const InsideLoop inside(own);
+      return record_body(body, avals, call);
+    }();
     GraphBody& g = r.graph;
     bool again = false;
     for (std::size_t i = 0; i < init.size(); ++i) {
@@ -115,7 +156,13 @@ Recorded record_loop(const FlatFunction& body, std::vector<Tensor>& init, std::s
         refuse(ErrorKind::shape, call,
                worded("the body must keep the carry's shapes, but makes {} of {}, which is {}", after.str(), carry_name(call, i), before.str()));
       if (before.dtype == after.dtype && before.weak == after.weak) continue;
-      if (before.weak && round <= init.size()) {
+      if (foreseen) {  // what the body captures has changed: once more from the start
+        foreseen = false;
+        again = true;
+        init = as_given;
+        break;
+      }
+      if (before.weak && round <= init.size() + 1) {
         const Common met = common_dtype(before, after);
         if (met.dtype != before.dtype || met.weak != before.weak) {
           init[i] = cast(init[i], met.dtype, met.weak, line);
@@ -129,7 +176,13 @@ Recorded record_loop(const FlatFunction& body, std::vector<Tensor>& init, std::s
                       carry_name(call, i), before.str()));
       convert_output(g, i, before.dtype, before.weak);
     }
-    if (!again) return r;
+    if (again) {
+      own.before = std::move(own.inner);
+      continue;
+    }
+    own.found = avals;
+    if (outer) outer->inner.push_back(std::move(own));
+    return r;
   }
 }
 

@@ -68,6 +68,7 @@
 #include "../../src/jit/plan.cpp"
 #include "../../src/jit/register_loop.cpp"
 #include "../../src/jit/row_buffers.cpp"
+#include "../../src/jit/scan_motion.cpp"
 #include "../../src/jit/schedule.cpp"
 #include "../../src/jit/sum_products.cpp"
 #include "../../src/trace/checker.cpp"

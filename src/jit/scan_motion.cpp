@@ -1,0 +1,302 @@
+// Work that need not be done round by round: products of a scan's sequences move in front of it, as one product for all rounds;
+// sums over the rounds of products move behind it. For a recurrent cell the first is the product of its input with the weights, the
+// second the gradient of the weights: few large matrix products instead of many small ones, and no sum of matrices per round.
+#include "scan_motion.hpp"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+
+#include "../trace/batching.hpp"
+#include "register_loop.hpp"
+
+namespace vt::detail {
+
+namespace scan_motion {
+
+// A product of fewer multiply-adds is not worth a sequence of its own.
+constexpr std::int64_t worth_moving = 4096;
+constexpr std::size_t largest_sequence = std::size_t{1} << 30;  // bytes
+
+std::size_t at(Var v) { return static_cast<std::size_t>(v); }
+
+std::int64_t multiply_adds(const GraphBody& g, const Equation& e) {
+  std::int64_t n = g.aval(e.outputs[0]).elements();
+  for (int axis : e.as<DotParams>().lhs_contract) n *= g.aval(e.inputs[0]).shape[static_cast<std::size_t>(axis)];
+  return n;
+}
+
+Aval stacked(const Aval& a, std::int64_t length) {
+  Aval all(a.dtype, Shape{length});
+  all.shape.append(a.shape.begin(), a.shape.end());
+  return all;
+}
+
+/// One scan being taken apart, and the Graph around it being written.
+class Mover {
+ public:
+  Mover(GraphBody& outer, const Equation& e) : outer_(outer), e_(e), p_(e.as<ScanParams>()), body_(*p_.body) {
+    const auto carries = static_cast<std::size_t>(p_.carries), looped = carries + static_cast<std::size_t>(p_.sequences);
+    for (std::size_t i = 0; i < e.inputs.size(); ++i)
+      (i < carries ? carried_ : i < looped ? sequences_ : rest_).push_back({body_.inputs[i], e.inputs[i]});
+  }
+
+  /// Writes the scan and what goes in front and behind.
+  void run() {
+    move_products_in_front();
+    std::vector<Behind> behind = find_sums();
+    write(behind);
+  }
+
+ private:
+  struct Pair {
+    Var inner, outer;
+  };
+  /// carry + Σ over rounds: the last carry is init + the product (or the sum) over all rounds.
+  struct Behind {
+    std::size_t carry;
+    Equation product;  ///< of the body
+    ParamsRef turned;  ///< a transposition of its result, or null
+    Where where;
+  };
+
+  int maker(Var v) const {
+    for (std::size_t i = 0; i < body_.equations.size(); ++i)
+      for (Var o : body_.equations[i].outputs)
+        if (o == v) return static_cast<int>(i);
+    return -1;
+  }
+  int uses(Var v) const {
+    int n = 0;
+    for (const Equation& e : body_.equations)
+      for (Var i : e.inputs) n += i == v;
+    for (Var o : body_.outputs) n += o == v;
+    return n;
+  }
+
+  // ---- in front ------------------------------------------------------------------------------------------------------------
+  void move_products_in_front() {
+    std::vector<bool> from_carry(body_.avals.size()), from_sequence(body_.avals.size());
+    for (const Pair& c : carried_) from_carry[at(c.inner)] = true;
+    for (const Pair& s : sequences_) from_sequence[at(s.inner)] = true;
+    std::vector<Var> moved;
+    for (const Equation& e : body_.equations) {
+      bool carry = is_control(e.op), sequence = false;
+      for (Var v : e.inputs) {
+        carry = carry || from_carry[at(v)];
+        sequence = sequence || from_sequence[at(v)];
+      }
+      for (Var v : e.outputs) {
+        from_carry[at(v)] = carry;
+        from_sequence[at(v)] = sequence;
+      }
+      if (e.op != Op::dot_general || carry || !sequence || multiply_adds(body_, e) < worth_moving) continue;
+      if (stacked(body_.aval(e.outputs[0]), p_.length).bytes() <= largest_sequence) moved.push_back(e.outputs[0]);
+    }
+    if (moved.empty()) return;
+    // What they are made of, as a function of the sequences' elements and the rest.
+    GraphBody front;
+    front.avals = body_.avals;
+    std::vector<bool> mapped, needed(body_.avals.size());
+    std::vector<Var> operands;
+    for (const Pair& s : sequences_) {
+      front.inputs.push_back(s.inner);
+      operands.push_back(s.outer);
+      mapped.push_back(true);
+    }
+    for (const Pair& r : rest_) {
+      front.inputs.push_back(r.inner);
+      operands.push_back(r.outer);
+      mapped.push_back(false);
+    }
+    for (Var v : moved) needed[at(v)] = true;
+    for (auto e = body_.equations.rbegin(); e != body_.equations.rend(); ++e)
+      if (std::any_of(e->outputs.begin(), e->outputs.end(), [&](Var v) { return needed[at(v)]; })) {
+        front.equations.push_back(*e);
+        for (Var v : e->inputs) needed[at(v)] = true;
+      }
+    std::vector<Equation> ordered(front.equations.rbegin(), front.equations.rend());
+    front.equations.clear();
+    for (Equation& e : ordered) front.equations.push_back(std::move(e));
+    front.outputs = moved;
+    const std::vector<Var> made = inlined(simplify(batch_body(front, mapped, p_.length), SimplifyFor::running), operands);
+    // In the loop they are elements of sequences.
+    std::vector<Equation> left;
+    for (const Equation& e : body_.equations)
+      if (std::find(moved.begin(), moved.end(), e.outputs[0]) == moved.end()) left.push_back(e);
+    body_.equations.clear();
+    for (Equation& e : left) body_.equations.push_back(std::move(e));
+    for (std::size_t k = 0; k < moved.size(); ++k) sequences_.push_back({moved[k], made[k]});
+  }
+
+  std::vector<Var> inlined(const GraphBody& g, const std::vector<Var>& operands) {
+    std::vector<Var> names(g.avals.size(), -1);
+    for (std::size_t i = 0; i < g.inputs.size(); ++i) names[at(g.inputs[i])] = operands[i];
+    for (const Equation& e : g.equations) {
+      Equation copy = e;
+      for (Var& v : copy.inputs) v = names[at(v)];
+      for (Var& v : copy.outputs) {
+        names[at(v)] = outer_.fresh(g.aval(v));
+        v = names[at(v)];
+      }
+      outer_.equations.push_back(std::move(copy));
+    }
+    std::vector<Var> results;
+    for (Var v : g.outputs) results.push_back(names[at(v)]);
+    return results;
+  }
+
+  // ---- behind --------------------------------------------------------------------------------------------------------------
+  std::vector<Behind> find_sums() {
+    std::vector<Behind> found;
+    for (std::size_t k = 0; k < carried_.size(); ++k) {
+      const Var in = carried_[k].inner, out = body_.outputs[k];
+      const int sum = maker(out);
+      if (sum < 0 || uses(in) != 1 || uses(out) != 1) continue;
+      const Equation& add = body_.equations[static_cast<std::size_t>(sum)];
+      if (add.op != Op::add || (add.inputs[0] != in && add.inputs[1] != in) || !is_float(body_.aval(out).dtype)) continue;
+      Var term = add.inputs[add.inputs[0] == in ? 1 : 0];
+      if (body_.aval(term).shape != body_.aval(out).shape) continue;
+      Behind b{k, {}, {}, add.where};
+      int made = maker(term);
+      if (made >= 0 && uses(term) == 1 && body_.equations[static_cast<std::size_t>(made)].op == Op::transpose) {
+        b.turned = body_.equations[static_cast<std::size_t>(made)].params;
+        term = body_.equations[static_cast<std::size_t>(made)].inputs[0];
+        made = maker(term);
+      }
+      if (made < 0 || uses(term) != 1) continue;
+      b.product = body_.equations[static_cast<std::size_t>(made)];
+      const DType d = body_.aval(out).dtype;
+      // 16-bit sums are rounded round by round; sums behind would not be.
+      if (d == DType::f16 || d == DType::bf16) continue;
+      if (b.product.op == Op::dot_general ? worth_it(b.product) : is_cheap_sum(b.product)) found.push_back(std::move(b));
+    }
+    return found;
+  }
+  bool is_rest(Var v) const {
+    return std::any_of(rest_.begin(), rest_.end(), [&](const Pair& r) { return r.inner == v; });
+  }
+  bool worth_it(const Equation& e) const {
+    if (is_rest(e.inputs[0]) || is_rest(e.inputs[1])) return false;
+    const std::int64_t operands = body_.aval(e.inputs[0]).elements() + body_.aval(e.inputs[1]).elements();
+    const std::size_t bytes = body_.aval(e.inputs[0]).bytes() + body_.aval(e.inputs[1]).bytes();
+    return operands <= 2 * body_.aval(e.outputs[0]).elements() && bytes * static_cast<std::size_t>(p_.length) <= largest_sequence &&
+           multiply_adds(body_, e) >= worth_moving;
+  }
+  // A sum of what another product behind needs as a sequence anyway costs nothing more in the loop.
+  bool is_cheap_sum(const Equation& e) const {
+    if (e.op != Op::reduce_sum) return false;
+    for (const Equation& other : body_.equations)
+      if (other.op == Op::dot_general && (other.inputs[0] == e.inputs[0] || other.inputs[1] == e.inputs[0]) && worth_it(other) &&
+          uses(other.outputs[0]) == 1)
+        return true;
+    return false;
+  }
+
+  void write(const std::vector<Behind>& behind) {
+    const auto moves = [&](std::size_t k) { return std::any_of(behind.begin(), behind.end(), [&](const Behind& b) { return b.carry == k; }); };
+    const std::size_t carries = carried_.size();
+    ScanParams q = p_;
+    auto body = std::make_shared<GraphBody>(body_);
+    Equation scan = e_;
+    body->inputs.clear();
+    body->outputs.clear();
+    scan.inputs.clear();
+    scan.outputs.clear();
+    const auto add_inputs = [&](const std::vector<Pair>& pairs, bool all) {
+      for (std::size_t k = 0; k < pairs.size(); ++k) {
+        if (!all && moves(k)) continue;
+        body->inputs.push_back(pairs[k].inner);
+        scan.inputs.push_back(pairs[k].outer);
+      }
+    };
+    add_inputs(carried_, false);
+    q.carries = static_cast<int>(body->inputs.size());
+    add_inputs(sequences_, true);
+    q.sequences = static_cast<int>(sequences_.size());
+    add_inputs(rest_, true);
+    for (std::size_t i = 0; i < body_.outputs.size(); ++i) {
+      if (i < carries && moves(i)) continue;
+      body->outputs.push_back(body_.outputs[i]);
+      scan.outputs.push_back(e_.outputs[i]);
+    }
+    // The operands of what moves behind, as sequences.
+    std::map<Var, Var> sequence_of;
+    for (const Pair& s : sequences_) sequence_of.emplace(s.inner, s.outer);
+    for (std::size_t i = carries; i < body_.outputs.size(); ++i) sequence_of.emplace(body_.outputs[i], e_.outputs[i]);
+    for (const Behind& b : behind)
+      for (Var v : b.product.inputs) {
+        if (sequence_of.contains(v)) continue;
+        const Var all = outer_.fresh(stacked(body_.aval(v), p_.length));
+        sequence_of.emplace(v, all);
+        body->outputs.push_back(v);
+        scan.outputs.push_back(all);
+      }
+    q.body = std::make_shared<const GraphBody>(simplify(*body, SimplifyFor::running));
+    scan.params = make_params(std::move(q));
+    outer_.equations.push_back(std::move(scan));
+    for (const Behind& b : behind) write_behind(b, sequence_of);
+  }
+
+  void write_behind(const Behind& b, const std::map<Var, Var>& sequence_of) {
+    Equation all = b.product;
+    all.where = b.where;
+    for (Var& v : all.inputs) v = sequence_of.at(v);
+    if (all.op == Op::dot_general) {
+      DotParams d = b.product.as<DotParams>();
+      for (Axes* axes : {&d.lhs_contract, &d.rhs_contract, &d.lhs_batch, &d.rhs_batch})
+        for (int& a : *axes) ++a;
+      d.lhs_contract.insert(d.lhs_contract.begin(), 0);
+      d.rhs_contract.insert(d.rhs_contract.begin(), 0);
+      all.params = make_params(std::move(d));
+    } else {
+      Axes axes{0};
+      for (int a : b.product.as<AxesParams>().axes) axes.push_back(a + 1);
+      all.params = make_params(AxesParams{axes});
+    }
+    Var sum = outer_.fresh(body_.aval(b.product.outputs[0]));
+    all.outputs[0] = sum;
+    outer_.equations.push_back(std::move(all));
+    const Aval& result = body_.aval(body_.outputs[b.carry]);
+    if (b.turned) {
+      Equation t;
+      t.op = Op::transpose;
+      t.params = b.turned;
+      t.where = b.where;
+      t.inputs.push_back(sum);
+      t.outputs.push_back(sum = outer_.fresh(Aval(result.dtype, result.shape)));
+      outer_.equations.push_back(std::move(t));
+    }
+    Equation add;
+    add.op = Op::add;
+    add.where = b.where;
+    add.inputs.push_back(carried_[b.carry].outer);
+    add.inputs.push_back(sum);
+    add.outputs.push_back(e_.outputs[b.carry]);
+    outer_.equations.push_back(std::move(add));
+  }
+
+  GraphBody& outer_;
+  const Equation& e_;
+  const ScanParams& p_;
+  GraphBody body_;
+  std::vector<Pair> carried_, sequences_, rest_;
+};
+
+}  // namespace scan_motion
+
+GraphBody move_out_of_scans(const GraphBody& graph) {
+  const auto movable = [&](const Equation& e) { return e.op == Op::scan && e.as<ScanParams>().length > 1 && !fits_registers(alone(graph, e)); };
+  if (std::none_of(graph.equations.begin(), graph.equations.end(), movable)) return graph;
+  GraphBody moved;
+  moved.avals = graph.avals;
+  moved.inputs = graph.inputs;
+  moved.outputs = graph.outputs;
+  for (const Equation& e : graph.equations) {
+    if (movable(e)) scan_motion::Mover(moved, e).run();
+    else moved.equations.push_back(e);
+  }
+  return simplify(moved, SimplifyFor::running);
+}
+
+}  // namespace vt::detail

@@ -18,6 +18,7 @@ namespace program_cost {
 
 // Below this much work, in vector operations, waking another thread costs more than it saves.
 constexpr std::uint64_t worth_threads = 32768;
+constexpr std::uint64_t worth_waking = 4 * worth_threads;
 constexpr std::uint64_t worth_a_range = 4096;
 
 std::uint64_t rounds_of(const Nest& nest, const SmallVec<int, 6>& loops) {
@@ -190,6 +191,7 @@ void Program::prepare_kernel(Step& step, const FusedStep& fused, const Schedule&
   }
   step.rounds = nest.loops[static_cast<std::size_t>(schedule.parallel_loop)].extent;
   step.parallel = vectors >= worth_threads;
+  step.wakes = vectors >= worth_waking;
   const std::uint64_t per_round = std::max<std::uint64_t>(vectors / static_cast<std::uint64_t>(std::max<std::int64_t>(step.rounds, 1)), 1);
   std::int64_t grain = std::max<std::int64_t>(static_cast<std::int64_t>(worth_a_range / per_round), 1);
   for (const StageSchedule& s : schedule.stages)
@@ -238,7 +240,7 @@ std::vector<BufferRef> Program::run(std::span<const BufferRef> inputs, std::span
     switch (step.kind) {
       case Step::Kind::kernel:
         if (step.copied_to >= 0 && pointers[static_cast<std::size_t>(step.copied_from)] == pointers[static_cast<std::size_t>(step.copied_to)]) break;
-        if (step.parallel && thread_count() > 1) {
+        if (step.parallel && thread_count() > 1 && (step.wakes || others_ready())) {
           ++parallel;
           parallel_ranges(
               step.rounds, step.grain, [&](std::int64_t begin, std::int64_t end) { run_kernel(step, pointers.data(), begin, end); }, step.ranges);

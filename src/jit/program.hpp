@@ -30,7 +30,8 @@ class Program : public Executable {
  private:
   struct Step {
     enum class Kind : std::uint8_t { kernel, product, sort, control, equation } kind = Kind::kernel;
-    bool parallel = false;
+    bool parallel = false;  // on several threads, if one is awake
+    bool wakes = false;     // work enough to wake one
     Kernel::Function* function = nullptr;
     SmallVec<std::int32_t, 8> slots;     // the kernel's buffers
     SmallVec<std::int32_t, 3> operands;  // product: a, b, c; sort: operands, then results

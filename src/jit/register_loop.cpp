@@ -29,6 +29,7 @@ class FitCheck {
     for (Var v : e.inputs) operands.push_back(place_for(g.aval(v), operands.size() < carries_of(e)));
     return control(g, e, operands, results, true) && cost_ <= largest_function;
   }
+  std::int64_t cost() const { return cost_; }
 
  private:
   struct Object {
@@ -268,7 +269,10 @@ GraphBody alone(const GraphBody& g, const Equation& e) {
   return one;
 }
 
-bool fits_registers(const GraphBody& graph) {
+namespace register_loops {
+
+// As one lane sees it.
+GraphBody lane_of(const GraphBody& graph) {
   // With lanes what is carried by one of them counts; lane_aval of the operands is what the bodies take.
   const Equation& e = graph.equations[0];
   GraphBody lane = graph;
@@ -277,7 +281,16 @@ bool fits_registers(const GraphBody& graph) {
     Shape& shape = lane.avals[static_cast<std::size_t>(e.inputs[i])].shape;
     if (lanes.mapped[i]) shape.erase(shape.begin());
   }
-  return register_loops::FitCheck().run(lane);
+  return lane;
+}
+
+}  // namespace register_loops
+
+bool fits_registers(const GraphBody& graph) { return register_loops::FitCheck().run(register_loops::lane_of(graph)); }
+std::int64_t register_cost(const GraphBody& graph) {
+  register_loops::FitCheck check;
+  check.run(register_loops::lane_of(graph));
+  return check.cost();
 }
 
 std::vector<std::int64_t> source_elements(const GraphBody& g, const Equation& e) {

@@ -20,6 +20,8 @@ GraphBody alone(const GraphBody&, const Equation&);
 
 /// Can the (only) equation of `graph` be compiled so? The emitter counts on what is checked here.
 bool fits_registers(const GraphBody& graph);
+/// About how many instructions its function has, each for a vector of lanes.
+std::int64_t register_cost(const GraphBody& graph);
 
 /// Elements that `f(result index, operand index)` relates: what reshape, transpose, broadcast, slice, pad, rev … do with places.
 /// Calls f for every element of the result in row-major order; −1 stands for no element (padding).

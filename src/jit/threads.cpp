@@ -150,6 +150,12 @@ Team team_of(int count) {
 
 int thread_count() { return kernel_threads::state().wanted.load(std::memory_order_relaxed); }
 
+bool others_ready() {
+  kernel_threads::State& s = kernel_threads::state();
+  std::lock_guard lock(s.mutex);
+  return s.board && s.board->lookers.load() > 0;
+}
+
 void parallel_ranges(std::int64_t total, std::int64_t grain, RangeBody body, void* context, int ranges) {
   using namespace kernel_threads;
   grain = std::max<std::int64_t>(grain, 1);

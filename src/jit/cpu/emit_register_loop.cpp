@@ -43,7 +43,10 @@ class Emitter {
     if (!lanes_) return;
     std::size_t widest = 1;
     for (const Aval& a : graph.avals) widest = std::max(widest, size_of(a.dtype));
-    width_ = std::max(2, b.target().lanes(std::max<std::size_t>(widest, 4)));
+    // Several vectors at once hide how long each instruction takes, as long as they all fit.
+    const std::int64_t cost = register_cost(graph);
+    const int vectors = cost <= 60 ? 4 : cost <= 200 ? 2 : 1;
+    width_ = std::max(2, vectors * b.target().lanes(std::max<std::size_t>(widest, 4)));
   }
 
   void emit(const std::string& name) {

@@ -29,6 +29,8 @@ constexpr std::int64_t chunk_bytes = 16 << 20;
 constexpr std::int64_t blocks_each = 8;
 // A piece of work should be a few microseconds long.
 constexpr std::int64_t piece_work = 1 << 20;
+// Multiply-adds (some 80 µs) from which on a sleeping thread is woken.
+constexpr std::int64_t worth_waking = 8 << 20;
 
 std::int64_t pieces(std::int64_t n, std::int64_t size) { return (n + size - 1) / size; }
 std::int64_t even(std::int64_t n, std::int64_t most) { return pieces(n, pieces(n, most)); }  // size of equal pieces ≤ most
@@ -130,7 +132,8 @@ class PackedMatmul : public Matmul {
   // Bits of c depend neither on how rows and columns are cut nor on the threads: each element is summed over k in the same order.
   void one(const void* a, const void* b, void* c, std::int64_t i, const RowsDone& done) const {
     using namespace matmul_packed;
-    const int threads = thread_count();
+    const bool small = s_.m * s_.n * (s_.k + s_.work_after) < worth_waking;
+    const int threads = small && !others_ready() ? 1 : thread_count();
     const std::int64_t width = shape_.columns();
     const std::int64_t pass_of_b = panels_ * width * depth_ * size_;
     // Sums of 16-bit results are kept per block, which must then see all of k at once.

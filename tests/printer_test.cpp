@@ -63,7 +63,7 @@ TEST(Messages, PartsFillTheHolesInOrder) {
   EXPECT_EQ(worded("{} {} {} {}", 0.1f, 0.1, 100000.0, 1e16), "0.1 0.1 100000 1e+16");
   EXPECT_EQ(worded("{} {} {}", -0.0, 1e-5, std::numeric_limits<double>::infinity()), "-0 1e-05 inf");
   EXPECT_EQ(worded("no hole"), "no hole");
-  EXPECT_EQ(worded("{} {", "a brace alone stays:"), "a brace alone stays: {");
+  EXPECT_EQ(worded("{} {{}}", "braces:"), "braces: {}");
 }
 
 TEST(Printer, EmptyGraph) {

@@ -242,7 +242,7 @@ class DotWriter {
       for (std::size_t k = 0; k < bodies.size(); ++k) {
         const std::string part = bodies.size() > 1 ? worded("_{}", k) : std::string();
         const std::string inner = worded("{}eq{}{}_", prefix, i, part);
-        out_ += worded("{}subgraph cluster_{}{} {\n{}  label={};\n", indent, id, part, indent, quoted(name_of(e.op)));
+        out_ += worded("{}subgraph cluster_{}{} {{\n{}  label={};\n", indent, id, part, indent, quoted(name_of(e.op)));
         write(*bodies[k], inner, indent + "  ");
         out_ += indent + "}\n";
         // Ties the cluster to its equation, in case it has no operands of its own.

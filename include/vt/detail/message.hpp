@@ -1,5 +1,5 @@
-// Messages: a pattern whose `{}` are filled with texts and numbers. Nothing but the list of arguments is a template: the sources
-// make some two hundred messages, and a formatting library's templates were a tenth of what a header-only program takes to compile.
+// Messages: fmt behind a function that is no template. The sources word some two hundred messages, and fmt's templates for each
+// list of arguments were a tenth of what a header-only program takes to compile.
 #pragma once
 
 #include <concepts>
@@ -8,35 +8,27 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <variant>
 
 namespace vt::detail {
 
-class MessagePart {
- public:
-  MessagePart(std::string_view text) : kind_(Kind::text), text_(text) {}
-  MessagePart(const std::string& text) : kind_(Kind::text), text_(text) {}
-  MessagePart(const char* text) : kind_(Kind::text), text_(text) {}
-  MessagePart(char letter) : kind_(Kind::letter), letter_(letter) {}
-  MessagePart(double number) : kind_(Kind::real), real_(number) {}
-  MessagePart(float number) : kind_(Kind::single), real_(number) {}
+/// An argument of a message: a text or a number.
+struct MessagePart {
+  std::variant<std::string_view, char, bool, float, double, std::int64_t, std::uint64_t> value;
+
+  MessagePart(std::string_view text) : value(text) {}
+  MessagePart(const std::string& text) : value(std::string_view(text)) {}
+  MessagePart(const char* text) : value(std::string_view(text)) {}
+  MessagePart(char letter) : value(letter) {}
+  MessagePart(bool truth) : value(truth) {}
+  MessagePart(float number) : value(number) {}
+  MessagePart(double number) : value(number) {}
   template <std::integral T>
-    requires(!std::same_as<T, char>)
-  MessagePart(T number) : kind_(std::is_signed_v<T> ? Kind::integer : Kind::natural), integer_(static_cast<std::int64_t>(number)) {}
-  MessagePart(bool value) : kind_(Kind::text), text_(value ? "true" : "false") {}
-
-  void append_to(std::string&) const;
-
- private:
-  enum class Kind : std::uint8_t { text, letter, single, real, integer, natural } kind_;
-  union {
-    std::string_view text_;
-    char letter_;
-    double real_;           // also of a float, which needs fewer digits
-    std::int64_t integer_;  // a natural by its bits
-  };
+    requires(!std::same_as<T, char> && !std::same_as<T, bool>)
+  MessagePart(T number) : value(static_cast<std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>>(number)) {}
 };
 
-/// `pattern` with its k-th `{}` replaced by the k-th part.
+/// fmt::format(pattern, parts…).
 std::string worded(std::string_view pattern, std::initializer_list<MessagePart> parts);
 template <class... Parts>
 std::string worded(std::string_view pattern, const Parts&... parts) {

@@ -175,6 +175,34 @@ std::vector<Case> cases() {
         return {last, ys};
       },
       {vt::reshape(vector(160, 13), {4, 40})});
+
+  // Its products with xs move in front of the loop, the sums that are its weights' gradients behind it.
+  add("recurrent cell",
+      [](In a) -> Tensors {
+        auto [last, ys] = vt::scan(
+            [&](Tensor h, Tensor x) {
+              h = vt::tanh(vt::matmul(x, a[1]) + vt::matmul(h, a[2]) + a[3]);
+              return std::pair(h, vt::sum(h, 1));
+            },
+            vt::zeros({8, 40}, vt::f64), a[0]);
+        return {last, ys};
+      },
+      {vt::reshape(vector(5 * 8 * 16, 14), {5, 8, 16}), vt::reshape(vector(16 * 40, 15), {16, 40}), vt::reshape(vector(40 * 40, 16) * 0.2, {40, 40}),
+       vector(40, 17)});
+  add("recurrent cell backwards, some of it invariant",
+      [](In a) -> Tensors {
+        auto [last, sums, ys] = [&] {
+          auto [carry, ys] = vt::scan(
+              [&](std::pair<Tensor, Tensor> c, Tensor x) {
+                const Tensor y = vt::matmul(vt::sin(x), a[1]);
+                return std::pair(std::pair(vt::tanh(c.first + y), c.second + vt::matmul(vt::transpose(x), y)), y);
+              },
+              std::pair(vt::zeros({8, 40}, vt::f64), vt::ones({16, 40}, vt::f64)), a[0], {.reverse = true});
+          return std::tuple(carry.first, carry.second, ys);
+        }();
+        return {last, sums, ys};
+      },
+      {vt::reshape(vector(5 * 8 * 16, 18), {5, 8, 16}), vt::reshape(vector(16 * 40, 19), {16, 40})});
   return all;
 }
 
@@ -311,6 +339,30 @@ TEST(JitControlRuns, UpdatesInPlace) {
   EXPECT_NEAR(b[41].item<double>(), std::sin(2.0), 1e-15);
   const std::string text = vt::explain(f)(a);
   EXPECT_NE(text.find("carries written over the last state"), std::string::npos) << text;
+}
+
+TEST(JitControlRuns, ProductsOfSequencesMoveOutOfScans) {
+  if (!has_compiler()) GTEST_SKIP() << "no compiler here";
+  const auto cell = [](Tensor w, Tensor u, Tensor xs) {
+    auto [last, none] =
+        vt::scan([&](Tensor h, Tensor x) { return std::pair(vt::tanh(vt::matmul(x, w) + vt::matmul(h, u)), std::nullopt); }, vt::zeros({8, 40}), xs);
+    return vt::sum(last * last);
+  };
+  const Tensor xs = vt::ones({5, 8, 16}), w = vt::full({16, 40}, 0.01f), u = vt::full({40, 40}, 0.01f);
+  const auto loops = [](std::string text) {  // what each loop's body multiplies
+    std::vector<std::string> products;
+    for (std::size_t at = 0; (at = text.find("sub-graph 0", at)) != std::string::npos; ++at) {
+      const std::size_t end = text.find(" matrix products", at);
+      products.push_back(text.substr(text.rfind(' ', end - 1) + 1, end - text.rfind(' ', end - 1) - 1));
+    }
+    return products;
+  };
+  const auto forward = vt::jit(cell);
+  forward(w, u, xs).eval();
+  EXPECT_EQ(loops(vt::explain(forward)(w, u, xs)), std::vector<std::string>{"1"}) << vt::explain(forward)(w, u, xs);  // h · u
+  const auto gradient = vt::jit(vt::grad<0, 1>(cell));
+  std::get<0>(gradient(w, u, xs)).eval();
+  EXPECT_EQ(loops(vt::explain(gradient)(w, u, xs)), (std::vector<std::string>{"1", "1"})) << vt::explain(gradient)(w, u, xs);  // and dh · uᵀ
 }
 
 TEST(JitControlRuns, OneProgramForEachSizeOfGroup) {

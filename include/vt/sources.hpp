@@ -31,6 +31,7 @@
 #include "../../src/jit/cpu/emit_ops.cpp"
 #include "../../src/jit/cpu/emit_reduce.cpp"
 #include "../../src/jit/cpu/emit_register_loop.cpp"
+#include "../../src/jit/cpu/emit_register_values.cpp"
 #include "../../src/jit/cpu/emit_tiles.cpp"
 #include "../../src/jit/cpu/emit_values.cpp"
 #include "../../src/jit/cpu/ir_arith.cpp"

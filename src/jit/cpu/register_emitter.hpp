@@ -1,0 +1,118 @@
+// Owns the emission of one register loop: its branches, loops and values. Internal to the files that implement it.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "../../trace/dependence.hpp"
+#include "emit_register_loop.hpp"
+
+#if VT_HAS_LLVM_HEADERS
+
+namespace vt::detail::cpu::register_emission {
+
+using Elements = std::vector<Value>;
+
+/// A value: its elements in row-major order, or where it lies in memory.
+struct Val {
+  Elements e;
+  int object = -1;
+};
+
+/// A value in memory. `start`: where an element of it begins, in elements (scan's element of a sequence).
+struct Object {
+  Value pointer;
+  DType dtype = DType::f32;
+  Shape shape;
+  std::int64_t row = 0;  ///< elements from lane to lane; 0: shared
+  Value start;           ///< or none
+};
+
+class Emitter {
+ public:
+  Emitter(IrBuilder& b, const GraphBody& graph);
+  void emit(const std::string& name);
+
+ private:
+  using Env = std::vector<Val>;
+  using Flags = Dependence::Flags;
+  static std::size_t at(Var v) { return static_cast<std::size_t>(v); }
+
+  // ---- branches and loops (emit_register_loop.cpp) -----------------------------------------------------------------------
+  void whole();
+  std::vector<Val> run(const GraphBody& g, const std::vector<Val>& inputs);
+  bool is_wide(const Val& v) const;
+  Flags wide_flags(const std::vector<Val>& values) const;
+  /// All registers of some values as one list, and back. Values in memory have none.
+  Elements flat(const std::vector<Val>& values, std::size_t count) const;
+  static std::vector<Val> unflat(const Elements& all, const std::vector<Val>& like, std::size_t count);
+  Elements selected(Value mask, const Elements& on_true, const Elements& on_false);
+  Value both(Value mask, Value also) { return mask ? b_.bit_and(mask, also) : also; }
+  std::vector<Val> control(const GraphBody& g, const Equation& e, const std::vector<Val>& operands, bool outermost);
+  std::vector<Val> branch(const Equation& e, const std::vector<Val>& operands);
+  std::vector<Val> loop_while(const Equation& e, const std::vector<Val>& operands, bool outermost);
+  std::vector<Val> loop_scan(const GraphBody& g, const Equation& e, const std::vector<Val>& operands, bool outermost);
+  /// One element of a sequence.
+  Val element(const Aval& whole, const Val& sequence, const Aval& one, Value row);
+
+  // ---- memory (emit_register_loop.cpp) -----------------------------------------------------------------------------------
+  Value index_number(std::int64_t i) { return b_.index(i); }
+  /// Elements of an object at `linear` (i64 scalar or lanes).
+  Value read(const Object& o, Value linear);
+  void write(const Object& o, Value linear, Value x);
+  Value placed(const Object& o, Value linear);
+  Value lane_numbers() { return b_.add(b_.splat(lane_, width_), b_.iota(DType::i64, width_)); }
+  Value sum(Value a, Value b) { return a.lanes == b.lanes ? b_.add(a, b) : b_.add(wide(a), wide(b)); }
+  Value wide(Value x) { return x.lanes == width_ ? x : b_.splat(x, width_); }
+  Val wide(Val v);
+  Val elements_of(const Object& o);
+  void store_elements(const Object& o, const Val& v);
+  Object object_for(int buffer, const Aval& aval, bool mapped);
+  const Object& object(const Val& v) const { return objects_[static_cast<std::size_t>(v.object)]; }
+
+  // ---- values (emit_register_values.cpp) ---------------------------------------------------------------------------------
+  /// all[index], the index in range.
+  Value chosen(const Elements& all, Value index);
+  Value equals(Value index, std::int64_t i) { return b_.compare(Compare::eq, index, b_.integer(index.dtype, i, index.lanes)); }
+  Value either(Value mask, Value a, Value b);
+  Value apply(Op op, DType dtype, const ParamsRef& params, Elements operands);
+  Value number(const Scalar& s, DType d);
+  Val value(const GraphBody& g, const Equation& e, const std::vector<Val>& in);
+  Val leaf(const Equation& e, const Aval& out);
+  Val reduced(const GraphBody& g, const Equation& e, const Val& x);
+  Val product(const GraphBody& g, const Equation& e, const std::vector<Val>& in);
+  Val concatenated(const GraphBody& g, const Equation& e, const std::vector<Val>& in);
+
+  // ---- places that are known at run time (emit_register_values.cpp) ------------------------------------------------------
+  /// The start along an axis, moved inside as the interpreter does.
+  Value clamped(Value start, std::int64_t most);
+  static std::int64_t largest(DType d, std::int64_t most);
+  Value linear(const Shape& shape, const std::vector<Value>& index);
+  /// Distances of a window's elements from its first.
+  static std::vector<std::int64_t> window(const Shape& shape, const Shape& sizes);
+  Value element_at(const Val& x, Value place) { return x.object >= 0 ? read(object(x), place) : chosen(x.e, place); }
+  Value further(Value place, std::int64_t by) { return by == 0 ? place : sum(place, index_number(by)); }
+  Value start_of(const Shape& shape, const Shape& sizes, std::span<const Val> starts);
+  Val dynamic_slice(const GraphBody& g, const Equation& e, const std::vector<Val>& in);
+  Val dynamic_update_slice(const GraphBody& g, const Equation& e, const std::vector<Val>& in);
+  /// As the definition in graph.hpp reads.
+  Val gathered(const GraphBody& g, const Equation& e, const std::vector<Val>& in);
+  /// One update after the other, in row-major order.
+  Val scattered(const GraphBody& g, const Equation& e, const std::vector<Val>& in);
+  Value both_of(Value a, Value b) { return a.lanes == b.lanes ? b_.bit_and(a, b) : b_.bit_and(wide(a), wide(b)); }
+
+  IrBuilder& b_;
+  const GraphBody& graph_;
+  const Equation& equation_;
+  Lanes lanes_;
+  std::size_t carries_ = 0;
+  int width_ = 1;
+  std::vector<Value> pointers_;
+  std::vector<Object> objects_;
+  Value lane_, mask_;
+};
+
+}  // namespace vt::detail::cpu::register_emission
+
+#endif  // VT_HAS_LLVM_HEADERS

@@ -2,10 +2,11 @@
 
 
 class Row:
-    """The figure is peer time / our time. `peer`: a row name, seconds, or ("flops", count, row name of the peak)."""
+    """The figure is peer time / our time. `peer`: a row name, seconds, or ("flops", count, row name of the peak). `rate`: the counter that is shown
+    in place of times."""
 
-    def __init__(self, title, ours, peer, target):
-        self.title, self.ours, self.peer, self.target = title, ours, peer, target
+    def __init__(self, title, ours, peer, target, rate=None):
+        self.title, self.ours, self.peer, self.target, self.rate = title, ours, peer, target, rate
 
 
 def rows():
@@ -70,6 +71,7 @@ def rows():
     out.append(Row("median of 1e6 f32, 2 threads, against JAX", "median/f32/1000000/threads:2/vt", "median/f32/1000000/jax", None))
     out.append(Row("sort 1e5 rows of 10 f32, 1 thread, against std::sort", "sort/f32/100000x10/threads:1/vt", "sort/f32/100000x10/std", None))
     out.append(Row("… 2 threads, against JAX", "sort/f32/100000x10/threads:2/vt", "sort/f32/100000x10/jax", None))
+    out += control()
     out += [
         Row("per-example gradients, 256 digits, against the loop", "per_example_gradients/256/vt", "per_example_gradients/256/loop", 30.0),
         Row("… against a loop of compiled calls", "per_example_gradients/256/vt", "per_example_gradients/256/compiled_loop", None),
@@ -83,11 +85,45 @@ def rows():
     return out
 
 
+def control():
+    out = []
+    for what in ("value", "gradient"):
+        for t in (1, 2):
+            out.append(Row(f"scan of an LSTM cell, {what}, {t} threads, against JAX", f"scan/lstm/{what}/threads:{t}/vt", f"scan/lstm/{what}/jax",
+                           3.0 if t == 2 else None))
+    for loop in ("while", "fori"):
+        name = f"{loop}/value/vt"
+        out.append(Row(f"{loop}, 1e6 rounds of 10 ops f64, at most 1.5 times g++ -O2", name, "while/value/plain", 1 / 1.5))
+        out.append(Row("… against JAX", name, f"{loop}/value/jax", 10.0))
+        out.append(Row("… its gradient, against g++ -O2 carrying the derivative along", f"{loop}/gradient/vt", "while/gradient/plain", None))
+    out.append(Row("… its gradient, against JAX", "fori/gradient/vt", "fori/gradient/jax", None))
+    for t in (1, 2):
+        name = f"while/lanes/value/threads:{t}/vt"
+        out.append(Row(f"vmap of a while of 1 to 1,000 rounds, 4,096 lanes, {t} threads, against a g++ -O2 loop", name, "while/lanes/value/plain", None))
+        out.append(Row("… against JAX", name, "while/lanes/value/jax", 3.0 if t == 2 else None))
+        out.append(Row("… its gradient, against a g++ -O2 loop carrying the derivative along", f"while/lanes/gradient/threads:{t}/vt",
+                       "while/lanes/gradient/plain", None))
+    for what, title in (("one", "1e6 updates in a loop"), ("lanes", "… in a loop of 4 lanes, each to its own end")):
+        for size in (100_000, 1_000_000):
+            out.append(Row(f"{title}, array of {size:,} f64, against one of 1,000", f"update/{what}/{size}/vt", f"update/{what}/1000/vt", 0.9))
+    for n in (1, 16, 256):
+        name = f"ragged/lstm/{n}"
+        out.append(Row(f"vmap of an LSTM by while, {n} sequences of 1 to 100, against the loop over them", name + "/vt", name + "/loop",
+                       10.0 if n == 256 else 1.0, "Gtoken/s"))
+        out.append(Row("… against JAX", name + "/vt", name + "/jax", None))
+    return out
+
+
 def duration(seconds):
     for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
         if seconds >= scale:
             return f"{seconds / scale:.3g} {unit}"
     return f"{seconds * 1e9:.3g} ns"
+
+
+def speed(per_second, unit):
+    """A counter, which is in thousand millions of its unit, as a person reads it."""
+    return f"{per_second * 1e6:,.0f} k {unit.removeprefix('G')}"
 
 
 def text(times, counters, markdown=False):
@@ -105,7 +141,10 @@ def text(times, counters, markdown=False):
             continue
         ratio = peer / ours
         verdict = "" if row.target is None else "yes" if ratio >= row.target else "NO"
-        lines.append((row.title, duration(ours), duration(peer), f"{ratio:.2f}", "" if row.target is None else f"{row.target:.2f}", verdict))
+        shown = [duration(ours), duration(peer)]
+        if row.rate:
+            shown = [speed(counters[name][row.rate], row.rate) for name in (row.ours, row.peer)]
+        lines.append((row.title, *shown, f"{ratio:.2f}", "" if row.target is None else f"{row.target:.2f}", verdict))
     memory = counters.get("memory/chain50/f32/4000000", {}).get("extra_KB")
     if memory is not None:
         lines.append(("memory of a 50-op chain beyond inputs and outputs", f"{memory:.0f} KB", "128 KB", "", "", "yes" if memory <= 128 else "NO"))

@@ -68,6 +68,7 @@ std::vector<Row> rows() {
       {"flip", [](Given a) { return flip(a[0]); }, {m}},
       {"roll", [](Given a) { return roll(a[0], 5); }, {m}},
       {"roll axis", [](Given a) { return roll(a[0], -1, -1); }, {m}},
+      {"roll axes", [](Given a) { return roll(a[0], {2, -1}, {1, 0}) - roll(roll(a[0], 2, 1), -1, 0) + a[0]; }, {m}},
       {"tile", [](Given a) { return tile(a[0], {2, 1, 3}); }, {m}},
       {"repeat", [](Given a) { return repeat(a[0], 2, 0); }, {m}},
       {"meshgrid", [](Given a) { return meshgrid({a[0], a[1]})[0] - meshgrid({a[0], a[1]})[1]; }, {v, {{3}}}},

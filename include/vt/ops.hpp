@@ -303,6 +303,8 @@ Tensor pad(Operand x, Operand value, const Shape& low, const Shape& high, const 
 Tensor rev(Operand x, const Axes& axes);
 Tensor flip(Operand x, const ReduceAxes& axes = {});
 Tensor roll(Operand x, std::int64_t shift, std::optional<int> axis = std::nullopt);
+/// Several axes, each by its own shift. Throws: Error if there are not as many shifts as axes.
+Tensor roll(Operand x, const std::vector<std::int64_t>& shifts, const Axes& axes);
 /// The zero frequency to the middle, and back: half a roll along each axis.
 Tensor fftshift(Operand x, const ReduceAxes& axes = {});
 Tensor ifftshift(Operand x, const ReduceAxes& axes = {});

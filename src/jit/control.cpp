@@ -42,10 +42,12 @@ bool lanes_in_groups() {
   return groups;
 }
 
-/// Makes the loop the only holder of what a body writes over.
+/// Makes the loop the only holder of what is going to be written over.
+void make_sole(BufferRef& value) {
+  if (value->capacity == 0 || value->references.load(std::memory_order_acquire) != 1) value = copied(value);
+}
 void make_sole(std::vector<BufferRef>& values, const Program& body) {
-  for (std::size_t i : body.overwritten())
-    if (values[i]->capacity == 0 || values[i]->references.load(std::memory_order_acquire) != 1) values[i] = copied(values[i]);
+  for (std::size_t i : body.overwritten()) make_sole(values[i]);
 }
 
 /// Rows of an array of lanes.
@@ -98,7 +100,7 @@ Program& ControlRunner::program(std::size_t body, std::int64_t lanes) const {
   if (!made) {
     const GraphBody graph = lanes ? batch_body(*b.graph, mapped_, lanes) : *b.graph;
     // The body of a loop may write its next state over the last.
-    const bool loops = !lanes_ && ((equation_.op == Op::while_ && body == 1) || equation_.op == Op::scan);
+    const bool loops = (equation_.op == Op::while_ && body == 1) || equation_.op == Op::scan;
     made = std::make_shared<Program>(simplify(graph, SimplifyFor::running), backend_, loops ? carries_ : 0);
   }
   return *made;
@@ -218,47 +220,55 @@ ControlRunner::Buffers ControlRunner::run_lane_cond(std::span<const BufferRef> o
 // The group of running lanes shrinks as they finish. A place that is left over holds a copy of a lane that still runs: no body ever
 // sees a state that its condition refused.
 ControlRunner::Buffers ControlRunner::run_lane_while(std::span<const BufferRef> operands) const {
-  const auto carries = static_cast<std::size_t>(equation_.as<WhileParams>().carries);
   const auto lanes = lanes_.count;
   Buffers results, values(operands.begin(), operands.end());
   std::vector<std::size_t> row(operands.size(), 0);  // bytes of a mapped operand's lane
   for (std::size_t i = 0; i < operands.size(); ++i)
     if (mapped_[i] && lanes > 0) row[i] = operands[i]->bytes / static_cast<std::size_t>(lanes);
-  for (std::size_t i = 0; i < carries; ++i) results.push_back(allocate(operands[i]->bytes, "the results of vt::while_loop"));
+  for (std::size_t i = 0; i < carries_; ++i) results.push_back(allocate(operands[i]->bytes, "the results of vt::while_loop"));
   std::vector<std::int64_t> lane_of(static_cast<std::size_t>(lanes));  // per place; −1: a copy
   for (std::size_t r = 0; r < lane_of.size(); ++r) lane_of[r] = static_cast<std::int64_t>(r);
   std::int64_t size = lanes;
-  std::vector<std::int64_t> keep;
+  std::vector<std::int64_t> running, stopped;  // places
   while (size > 0) {
     const BufferRef answer = program(0, size).run(values)[0];
     const auto* goes_on = answer->as<const std::uint8_t>();
-    keep.clear();
-    bool stopped = false;
+    running.clear();
+    stopped.clear();
     for (std::int64_t r = 0; r < size; ++r) {
-      const std::int64_t lane = lane_of[static_cast<std::size_t>(r)];
+      std::int64_t& lane = lane_of[static_cast<std::size_t>(r)];
       if (goes_on[r]) {
-        if (lane >= 0) keep.push_back(r);
+        if (lane >= 0) running.push_back(r);
         continue;
       }
-      stopped = true;
-      if (lane < 0) continue;
-      for (std::size_t i = 0; i < carries; ++i) copy_row(Rows(results[i], row[i]), lane, Rows(values[i], row[i]), r);
+      stopped.push_back(r);
+      for (std::size_t i = 0; i < carries_ && lane >= 0; ++i) copy_row(Rows(results[i], row[i]), lane, Rows(values[i], row[i]), r);
+      lane = -1;
     }
-    if (keep.empty()) break;
-    if (stopped) {
-      const auto live = static_cast<std::int64_t>(keep.size()), smaller = control_memory::group_size(live, lanes);
+    if (running.empty()) break;
+    const auto live = static_cast<std::int64_t>(running.size()), smaller = control_memory::group_size(live, lanes);
+    if (smaller == size) {
+      // The places of those that stopped are few: only they are written.
+      for (std::size_t i = 0; i < values.size() && !stopped.empty(); ++i) {
+        if (!mapped_[i]) continue;
+        control_memory::make_sole(values[i]);
+        for (const std::int64_t r : stopped) copy_row(Rows(values[i], row[i]), r, Rows(values[i], row[i]), running[0]);
+      }
+    } else {
       for (std::size_t i = 0; i < values.size(); ++i) {
         if (!mapped_[i]) continue;
         BufferRef group = allocate(row[i] * static_cast<std::size_t>(smaller), "lanes of vt::while_loop");
         const Rows to(group, row[i]), from(values[i], row[i]);
-        for (std::int64_t r = 0; r < smaller; ++r) copy_row(to, r, from, keep[static_cast<std::size_t>(r < live ? r : 0)]);
+        for (std::int64_t r = 0; r < smaller; ++r) copy_row(to, r, from, running[static_cast<std::size_t>(r < live ? r : 0)]);
         values[i] = std::move(group);
       }
       for (std::int64_t r = 0; r < smaller; ++r)
-        lane_of[static_cast<std::size_t>(r)] = r < live ? lane_of[static_cast<std::size_t>(keep[static_cast<std::size_t>(r)])] : -1;
+        lane_of[static_cast<std::size_t>(r)] = r < live ? lane_of[static_cast<std::size_t>(running[static_cast<std::size_t>(r)])] : -1;
       size = smaller;
     }
-    Buffers next = program(1, size).run(values);
+    Program& body = program(1, size);
+    control_memory::make_sole(values, body);
+    Buffers next = body.run(values);
     std::move(next.begin(), next.end(), values.begin());
   }
   return results;

@@ -259,6 +259,14 @@ Tensor roll(Operand x, std::int64_t shift, std::optional<int> axis) {
   if (axis) return sh::rolled(x.tensor, shift, detail::normal_axis("roll", *axis, x.tensor, x.where), x.where);
   return detail::reshaped(sh::rolled(sh::flattened(x.tensor, x.where), shift, 0, x.where), x.tensor.shape(), x.where);
 }
+Tensor roll(Operand x, const std::vector<std::int64_t>& shifts, const Axes& axes) {
+  detail::need("roll", x.tensor, x.where);
+  if (shifts.size() != axes.size())
+    detail::refuse(ErrorKind::shape, "roll", detail::worded("{} shifts for {} axes", shifts.size(), axes.size()), x.tensor, x.where);
+  Tensor t = x.tensor;
+  for (std::size_t i = 0; i < axes.size(); ++i) t = sh::rolled(t, shifts[i], detail::normal_axis("roll", axes[i], x.tensor, x.where), x.where);
+  return t;
+}
 
 Tensor fftshift(Operand x, const ReduceAxes& axes) {
   detail::need("fftshift", x.tensor, x.where);

@@ -324,6 +324,38 @@ TEST(JitControlRuns, LanesSideBySideOrInGroups) {
   EXPECT_EQ(vt::explain(f)(xs).find("one function, its values in registers") == std::string::npos, grouped());
 }
 
+// The place of a window is moved inside by a limit that hangs on the array's length: two lengths are two kernels.
+TEST(JitControlRuns, WindowsOfDifferentArrays) {
+  for (int n : {12, 50, 13, 400}) {
+    const auto f = vt::jit([](Tensor a, Tensor i) { return vt::dynamic_update_slice(a, vt::arange(3).astype(vt::f64) + 1.0, {i}); });
+    for (int i : {0, 5, n - 3, n + 7}) {
+      std::vector<double> want(static_cast<std::size_t>(n), 0.0);
+      for (int k = 0; k < 3; ++k) want[static_cast<std::size_t>(std::min(i, n - 3) + k)] = k + 1;
+      EXPECT_EQ(f(vt::zeros({n}, vt::f64), vt::tensor(i)).to_vector<double>(), want) << n << " elements at " << i;
+    }
+  }
+}
+
+// Kept states, segments and slots of wide values, whose bodies are programs.
+TEST(JitControlRuns, GradientsOfLongLoopsOfWideValues) {
+  constexpr int width = 50;
+  const Tensor x = vt::linspace(0.2, 1, width, vt::f64).eval();
+  for (int rounds : {3, 20, 70})
+    for (int slots : {2, 16, 64, 256}) {
+      const auto f = [&](Tensor x) {
+        return vt::sum(std::get<1>(vt::while_loop([&](Tensor i, Tensor) { return i < rounds; },
+                                                  [](Tensor i, Tensor y) { return std::tuple(i + 1, vt::sin(y) * 1.01); }, std::tuple(0, x),
+                                                  {.checkpoint = slots})));
+      };
+      const std::vector<double> g = vt::jit(vt::grad(f))(x).to_vector<double>(), at = x.to_vector<double>();
+      for (std::size_t j = 0; j < at.size(); ++j) {
+        double y = at[j], slope = 1;
+        for (int i = 0; i < rounds; ++i) slope *= 1.01 * std::cos(y), y = 1.01 * std::sin(y);
+        ASSERT_NEAR(g[j], slope, 1e-13) << rounds << " rounds, " << slots << " slots, element " << j;
+      }
+    }
+}
+
 // The time of a step must not depend on the size of what it changes a little: nothing but the first state is copied.
 TEST(JitControlRuns, UpdatesInPlace) {
   if (!has_compiler()) GTEST_SKIP() << "no compiler here";

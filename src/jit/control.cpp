@@ -106,20 +106,23 @@ Program& ControlRunner::program(std::size_t body, std::int64_t lanes) const {
   return *made;
 }
 
-std::vector<BufferRef> ControlRunner::run(std::span<const BufferRef> operands) const {
-  if (in_registers_.function) return run_in_registers(operands);
+std::vector<BufferRef> ControlRunner::run(std::vector<BufferRef> operands) const {
+  if (in_registers_.function) return run_in_registers(std::move(operands));
   switch (equation_.op) {
     case Op::cond: return lanes_ ? run_lane_cond(operands) : run_cond(operands);
-    case Op::while_: return lanes_ ? run_lane_while(operands) : run_while(operands);
-    default: return run_scan(operands);
+    case Op::while_: return lanes_ ? run_lane_while(std::move(operands)) : run_while(std::move(operands));
+    default: return run_scan(std::move(operands));
   }
 }
 
-ControlRunner::Buffers ControlRunner::run_in_registers(std::span<const BufferRef> operands) const {
-  Buffers results;
-  for (Var v : alone_.outputs) results.push_back(allocate(alone_.aval(v).bytes(), "the results of a loop"));
-  for (std::size_t i : in_place_)
-    if (results[i]->bytes) std::memcpy(results[i]->data, operands[i]->data, results[i]->bytes);
+ControlRunner::Buffers ControlRunner::run_in_registers(Buffers operands) const {
+  Buffers results(alone_.outputs.size());
+  for (std::size_t i : in_place_) {
+    control_memory::make_sole(operands[i]);
+    results[i] = operands[i];
+  }
+  for (std::size_t i = 0; i < results.size(); ++i)
+    if (!results[i]) results[i] = allocate(alone_.aval(alone_.outputs[i]).bytes(), "the results of a loop");
   SmallVec<void*, 32> buffers;
   for (const BufferRef& b : operands) buffers.push_back(b->data);
   for (const BufferRef& b : results) buffers.push_back(b->data);
@@ -140,25 +143,25 @@ ControlRunner::Buffers ControlRunner::run_cond(std::span<const BufferRef> operan
   return program(static_cast<std::size_t>(index)).run(operands.subspan(1));
 }
 
-ControlRunner::Buffers ControlRunner::run_while(std::span<const BufferRef> operands) const {
+ControlRunner::Buffers ControlRunner::run_while(Buffers values) const {
   Program &condition = program(0), &body = program(1);
-  Buffers values(operands.begin(), operands.end());
   while (*condition.run(values)[0]->as<const std::uint8_t>()) {
     control_memory::make_sole(values, body);
-    Buffers next = body.run(values);
+    Buffers next = body.run(values, {}, values);
     std::move(next.begin(), next.end(), values.begin());
   }
   values.resize(carries_);
   return values;
 }
 
-ControlRunner::Buffers ControlRunner::run_scan(std::span<const BufferRef> operands) const {
+ControlRunner::Buffers ControlRunner::run_scan(Buffers values) const {
   const auto& p = equation_.as<ScanParams>();
   const std::size_t carries = carries_, looped = carries + static_cast<std::size_t>(p.sequences);
   Program& body = program(0);
   const GraphBody& graph = *bodies_[0]->graph;
   const auto length = static_cast<std::size_t>(p.length);
-  Buffers values(operands.begin(), operands.end()), results(graph.outputs.size());
+  const Buffers sequences(values.begin() + static_cast<std::ptrdiff_t>(carries), values.begin() + static_cast<std::ptrdiff_t>(looped));
+  Buffers results(graph.outputs.size());
   std::vector<void*> into(graph.outputs.size(), nullptr);
   std::vector<std::size_t> row(graph.outputs.size());
   for (std::size_t i = carries; i < results.size(); ++i) {
@@ -168,12 +171,13 @@ ControlRunner::Buffers ControlRunner::run_scan(std::span<const BufferRef> operan
   for (std::size_t round = 0; round < length; ++round) {
     const std::size_t at = p.reverse ? length - 1 - round : round;
     for (std::size_t i = carries; i < looped; ++i) {
-      const std::size_t bytes = operands[i]->bytes / length;
-      values[i] = borrow_memory(operands[i]->as<std::byte>() + at * bytes, bytes);
+      const BufferRef& whole = sequences[i - carries];
+      const std::size_t bytes = whole->bytes / length;
+      values[i] = borrow_memory(whole->as<std::byte>() + at * bytes, bytes);
     }
     for (std::size_t i = carries; i < results.size(); ++i) into[i] = control_memory::bytes_of(results[i]) + at * row[i];
     control_memory::make_sole(values, body);
-    Buffers next = body.run(values, into);
+    Buffers next = body.run(values, into, values);
     next.resize(carries);
     control_memory::own(next);  // an element handed on as a carry
     std::move(next.begin(), next.end(), values.begin());
@@ -219,13 +223,13 @@ ControlRunner::Buffers ControlRunner::run_lane_cond(std::span<const BufferRef> o
 
 // The group of running lanes shrinks as they finish. A place that is left over holds a copy of a lane that still runs: no body ever
 // sees a state that its condition refused.
-ControlRunner::Buffers ControlRunner::run_lane_while(std::span<const BufferRef> operands) const {
+ControlRunner::Buffers ControlRunner::run_lane_while(Buffers values) const {
   const auto lanes = lanes_.count;
-  Buffers results, values(operands.begin(), operands.end());
-  std::vector<std::size_t> row(operands.size(), 0);  // bytes of a mapped operand's lane
-  for (std::size_t i = 0; i < operands.size(); ++i)
-    if (mapped_[i] && lanes > 0) row[i] = operands[i]->bytes / static_cast<std::size_t>(lanes);
-  for (std::size_t i = 0; i < carries_; ++i) results.push_back(allocate(operands[i]->bytes, "the results of vt::while_loop"));
+  Buffers results;
+  std::vector<std::size_t> row(values.size(), 0);  // bytes of a mapped operand's lane
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (mapped_[i] && lanes > 0) row[i] = values[i]->bytes / static_cast<std::size_t>(lanes);
+  for (std::size_t i = 0; i < carries_; ++i) results.push_back(allocate(values[i]->bytes, "the results of vt::while_loop"));
   std::vector<std::int64_t> lane_of(static_cast<std::size_t>(lanes));  // per place; −1: a copy
   for (std::size_t r = 0; r < lane_of.size(); ++r) lane_of[r] = static_cast<std::int64_t>(r);
   std::int64_t size = lanes;
@@ -268,7 +272,7 @@ ControlRunner::Buffers ControlRunner::run_lane_while(std::span<const BufferRef> 
     }
     Program& body = program(1, size);
     control_memory::make_sole(values, body);
-    Buffers next = body.run(values);
+    Buffers next = body.run(values, {}, values);
     std::move(next.begin(), next.end(), values.begin());
   }
   return results;

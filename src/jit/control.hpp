@@ -23,7 +23,8 @@ class ControlRunner {
   ControlRunner(const GraphBody&, const Equation&, const Backend&);
   ~ControlRunner();
   /// The equation's results. They own their memory, or are operands.
-  std::vector<BufferRef> run(std::span<const BufferRef> operands) const;
+  /// Operands that nobody else holds may be written over.
+  std::vector<BufferRef> run(std::vector<BufferRef> operands) const;
   /// The bodies' programs.
   std::string explain() const;
 
@@ -37,12 +38,12 @@ class ControlRunner {
   };
   Program& program(std::size_t body, std::int64_t lanes = 0) const;
 
-  Buffers run_in_registers(std::span<const BufferRef> operands) const;
+  Buffers run_in_registers(Buffers operands) const;
   Buffers run_cond(std::span<const BufferRef> operands) const;
-  Buffers run_while(std::span<const BufferRef> operands) const;
-  Buffers run_scan(std::span<const BufferRef> operands) const;
+  Buffers run_while(Buffers values) const;
+  Buffers run_scan(Buffers values) const;
   Buffers run_lane_cond(std::span<const BufferRef> operands) const;
-  Buffers run_lane_while(std::span<const BufferRef> operands) const;
+  Buffers run_lane_while(Buffers values) const;
 
   Equation equation_;
   GraphBody alone_;                    ///< the equation by itself

@@ -67,7 +67,6 @@ std::string describe_value(const Nest& nest, int value) {
 
 void add_roots(const Nest& nest, const NestStore& s, std::vector<int>& roots) {
   roots.push_back(s.value);
-  if (s.update == Op::input) return;
   roots.push_back(s.mask);
   nest.indices.each_value(s.index, [&](int v) { roots.push_back(v); });
 }

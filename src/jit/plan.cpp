@@ -20,6 +20,7 @@ class Planner {
   explicit Planner(const Fusion& fusion) : fusion_(fusion), lives_(fusion.graph.avals.size()) { plan_.slots.resize(fusion.graph.avals.size()); }
 
   BufferPlan run(std::size_t carries) {
+    taken_.assign(carries, false);
     const GraphBody& g = fusion_.graph;
     for (std::size_t i = 0; i < g.inputs.size(); ++i) slot(g.inputs[i]) = {Kind::input, static_cast<int>(i), 0, bytes(g.inputs[i])};
     for (std::size_t i = 0; i < g.equations.size(); ++i)
@@ -35,6 +36,7 @@ class Planner {
       if (slot(v).kind == Kind::unused) slot(v) = {Kind::output, static_cast<int>(i), 0, bytes(v)};
     }
     for (std::size_t s = 0; s < fusion_.steps.size(); ++s) place_results(static_cast<int>(s));
+    hand_over();
     plan_.released.resize(fusion_.steps.size());
     for (std::size_t v = 0; v < lives_.size(); ++v)
       if (plan_.slots[v].kind == Kind::produced && lives_[v].last >= 0 && !is_output(static_cast<Var>(v)))
@@ -86,25 +88,53 @@ class Planner {
   // Outputs of a loop's body over the carries that end where they are written.
   void place_over_carries(std::size_t carries) {
     const GraphBody& g = fusion_.graph;
-    std::vector<bool> taken(carries);
-    const auto is_step_operand = [&](Var r) {  // of a loop or an interpreted equation, whose result may be the operand itself
-      for (const FusedStep& step : fusion_.steps)
-        if (step.equation >= 0)
-          for (Var v : g.equations[static_cast<std::size_t>(step.equation)].inputs)
-            if (fusion_.storage[static_cast<std::size_t>(v)] == r) return true;
-      return false;
-    };
     for (std::size_t o = 0; o < carries; ++o) {
       const Var v = fusion_.storage[static_cast<std::size_t>(g.outputs[o])];
       if (slot(v).kind != Kind::unused || lives_[static_cast<std::size_t>(v)].first < 0) continue;
       const int s = lives_[static_cast<std::size_t>(v)].first;
       const FusedStep& step = fusion_.steps[static_cast<std::size_t>(s)];
-      for (std::size_t i = 0; i < carries; ++i) {
-        const Var r = g.inputs[i];
-        if (taken[i] || is_output(r) || lives_[static_cast<std::size_t>(r)].last != s || !updates(step, v, r) || is_step_operand(r)) continue;
-        taken[i] = true;
-        slot(v) = {Kind::input, static_cast<int>(i), 0, bytes(v)};
-        break;
+      for (std::size_t i = 0; i < carries && slot(v).kind == Kind::unused; ++i) place_over_carry(v, s, step, i);
+    }
+  }
+
+  bool place_over_carry(Var v, int s, const FusedStep& step, std::size_t i) {
+    const Var r = fusion_.graph.inputs[i];
+    if (taken_[i] || is_output(r) || lives_[static_cast<std::size_t>(r)].last != s || !updates(step, v, r) || is_step_operand(r)) return false;
+    taken_[i] = true;
+    slot(v) = {Kind::input, static_cast<int>(i), 0, bytes(v)};
+    return true;
+  }
+
+  // Of a loop or an interpreted equation, whose result may be the operand itself.
+  bool is_step_operand(Var r) const {
+    for (const FusedStep& step : fusion_.steps)
+      if (step.equation >= 0)
+        for (Var v : fusion_.graph.equations[static_cast<std::size_t>(step.equation)].inputs)
+          if (fusion_.storage[static_cast<std::size_t>(v)] == r) return true;
+    return false;
+  }
+
+  // A carry that ends in one loop or branch, as one of its operands.
+  void hand_over() {
+    const GraphBody& g = fusion_.graph;
+    plan_.handed_over.resize(fusion_.steps.size());
+    for (std::size_t s = 0; s < fusion_.steps.size(); ++s) {
+      const FusedStep& step = fusion_.steps[s];
+      if (step.equation < 0 || !is_control(g.equations[static_cast<std::size_t>(step.equation)].op)) continue;
+      const Equation& e = g.equations[static_cast<std::size_t>(step.equation)];
+      for (Var o : e.inputs) {
+        const Var v = fusion_.storage[static_cast<std::size_t>(o)];
+        if (slot(v).kind != Kind::input || static_cast<std::size_t>(slot(v).index) >= taken_.size() || is_output(v)) continue;
+        const Var carry = g.inputs[static_cast<std::size_t>(slot(v).index)];
+        int uses = 0, last = -1;
+        for (Var other : e.inputs)
+          uses += fusion_.storage[static_cast<std::size_t>(other)] == v || fusion_.storage[static_cast<std::size_t>(other)] == carry;
+        for (std::size_t w = 0; w < plan_.slots.size(); ++w)
+          if (plan_.slots[w].kind == Kind::input && plan_.slots[w].index == slot(v).index) last = std::max(last, lives_[w].last);
+        bool returned = is_output(carry);
+        for (std::size_t w = 0; w < plan_.slots.size(); ++w)
+          returned = returned || (plan_.slots[w].kind == Kind::input && plan_.slots[w].index == slot(v).index && is_output(static_cast<Var>(w)));
+        if (uses == 1 && last == static_cast<int>(s) && !returned) plan_.handed_over[s].push_back(v);
       }
     }
   }
@@ -128,6 +158,9 @@ class Planner {
     // Over an operand of this step that ends here.
     for (Var r : step.buffers) {
       const BufferPlan::Slot& old = slot(r);
+      if (old.kind == Kind::input && static_cast<std::size_t>(old.index) < taken_.size() &&
+          fusion_.graph.inputs[static_cast<std::size_t>(old.index)] == r && place_over_carry(v, s, step, static_cast<std::size_t>(old.index)))
+        return;
       if ((old.kind != Kind::arena && old.kind != Kind::in_output) || lives_[static_cast<std::size_t>(r)].last != s || !updates(step, v, r)) continue;
       if (old.kind == Kind::in_output && !free_until(old.index, life, v, r)) continue;
       if (old.kind == Kind::arena && !free_in_arena(old.offset, size, life, r)) continue;
@@ -190,6 +223,7 @@ class Planner {
   BufferPlan plan_;
   std::vector<Life> lives_;
   std::vector<Var> placed_;
+  std::vector<bool> taken_;  // per carry: a result lies over it
 };
 
 }  // namespace buffer_planning

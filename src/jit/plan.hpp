@@ -27,6 +27,8 @@ struct BufferPlan {
   std::size_t arena_bytes = 0;
   /// Per step: the produced buffers that nobody needs after it.
   std::vector<std::vector<Var>> released;
+  /// Per step that is a loop or branch: the carries (inputs, or what lies over them) that end there, so that it may have their memory.
+  std::vector<std::vector<Var>> handed_over;
 };
 
 /// `carries`: so many inputs may be overwritten by as many outputs (any of them by any): a loop that owns them hands them in.

@@ -55,6 +55,7 @@ Program::Program(const GraphBody& graph, const Backend& backend, std::size_t car
   }
   for (std::size_t k = 0; k < steps_.size(); ++k) {
     steps_[k].released = plan_.released[k];
+    steps_[k].handed_over = plan_.handed_over[k];
     launches_ += steps_[k].kind == Step::Kind::kernel;
     products_ += steps_[k].kind == Step::Kind::product;
     epilogues_ += steps_[k].kind != Step::Kind::kernel && steps_[k].function;
@@ -210,7 +211,7 @@ void Program::prepare_kernel(Step& step, const FusedStep& fused, const Schedule&
   step.grain = grain;
 }
 
-std::vector<BufferRef> Program::run(std::span<const BufferRef> inputs, std::span<void* const> into) {
+std::vector<BufferRef> Program::run(std::span<const BufferRef> inputs, std::span<void* const> into, std::span<BufferRef> own) {
   SmallVec<void*, 96> pointers(fixed_.begin(), fixed_.end());
   std::vector<BufferRef> results(outputs_.size());
   const GraphBody& g = fusion_.graph;
@@ -262,7 +263,7 @@ std::vector<BufferRef> Program::run(std::span<const BufferRef> inputs, std::span
       }
       case Step::Kind::control:
       case Step::Kind::equation:
-        run_equation(step, pointers.data(), produced, inputs);
+        run_equation(step, pointers.data(), produced, inputs, own);
         if (step.function) run_kernel(step, pointers.data(), 0, step.rounds);
         break;
     }
@@ -318,33 +319,45 @@ void Program::run_kernel(const Step& step, void* const* pointers, std::int64_t b
   step.function(buffers.data(), step.arguments.data(), begin, end);
 }
 
-void Program::run_equation(const Step& step, void** pointers, std::vector<BufferRef>& produced, std::span<const BufferRef> inputs) const {
+namespace program_cost {
+// Is `v` an operand of `e` in one place only?
+bool once(const Equation& e, Var v) { return std::count(e.inputs.begin(), e.inputs.end(), v) == 1; }
+}  // namespace program_cost
+
+void Program::run_equation(const Step& step, void** pointers, std::vector<BufferRef>& produced, std::span<const BufferRef> inputs,
+                           std::span<BufferRef> own) const {
   const GraphBody& g = fusion_.graph;
   const Equation& e = g.equations[static_cast<std::size_t>(step.equation)];
   std::vector<BufferRef> operands;
   for (Var o : e.inputs) {
     const auto v = static_cast<std::size_t>(fusion_.storage[static_cast<std::size_t>(o)]);
     const BufferPlan::Slot& s = plan_.slots[v];
-    if (s.kind == BufferPlan::Slot::Kind::input) operands.push_back(inputs[static_cast<std::size_t>(s.index)]);
-    else if (s.kind == BufferPlan::Slot::Kind::produced) operands.push_back(produced[v]);
+    const auto among = [&](const std::vector<Var>& list) { return std::find(list.begin(), list.end(), static_cast<Var>(v)) != list.end(); };
+    const auto index = static_cast<std::size_t>(s.index);
+    // What ends here becomes the loop's own, which may write over it.
+    if (s.kind == BufferPlan::Slot::Kind::input) operands.push_back(!own.empty() && among(step.handed_over) ? std::move(own[index]) : inputs[index]);
+    else if (s.kind == BufferPlan::Slot::Kind::produced)
+      operands.push_back(among(step.released) && program_cost::once(e, o) ? std::move(produced[v]) : produced[v]);
     else operands.push_back(borrow_memory(pointers[v], g.aval(o).bytes()));
   }
   std::vector<BufferRef> made;
+  std::vector<const Buffer*> planned(operands.size(), nullptr);  // operands in memory that is written again
+  for (std::size_t k = 0; k < operands.size(); ++k) {
+    const BufferPlan::Slot::Kind kind = plan_.slots[static_cast<std::size_t>(fusion_.storage[static_cast<std::size_t>(e.inputs[k])])].kind;
+    if (kind != BufferPlan::Slot::Kind::input && kind != BufferPlan::Slot::Kind::produced) planned[k] = operands[k].get();
+  }
   if (step.control) {
-    made = step.control->run(operands);
+    made = step.control->run(std::move(operands));
   } else {
     for (BufferRef& b : interpret_equation(e, g, operands)) made.push_back(std::move(b));
   }
   for (std::size_t i = 0; i < made.size(); ++i) {
     const auto v = static_cast<std::size_t>(e.outputs[i]);
-    // A loop of no rounds hands on its operand; planned memory is written again.
-    for (std::size_t k = 0; k < operands.size(); ++k) {
-      const BufferPlan::Slot::Kind kind = plan_.slots[static_cast<std::size_t>(fusion_.storage[static_cast<std::size_t>(e.inputs[k])])].kind;
-      if (made[i].get() != operands[k].get() || kind == BufferPlan::Slot::Kind::input || kind == BufferPlan::Slot::Kind::produced) continue;
-      BufferRef own = allocate(made[i]->bytes, name_of(e.op).data());
-      if (own->bytes) std::memcpy(own->data, made[i]->data, own->bytes);
-      made[i] = std::move(own);
-      break;
+    // A loop of no rounds hands on its operand.
+    if (std::find(planned.begin(), planned.end(), made[i].get()) != planned.end()) {
+      BufferRef copy = allocate(made[i]->bytes, name_of(e.op).data());
+      if (copy->bytes) std::memcpy(copy->data, made[i]->data, copy->bytes);
+      made[i] = std::move(copy);
     }
     pointers[v] = made[i]->data;
     produced[v] = std::move(made[i]);

@@ -22,9 +22,10 @@ class Program : public Executable {
   Program(const GraphBody& graph, const Backend& backend, std::size_t carries = 0);
   /// The inputs that run() writes over: nobody else may hold them.
   const std::vector<std::size_t>& overwritten() const { return overwritten_; }
-  std::vector<BufferRef> run(std::span<const BufferRef> inputs) override { return run(inputs, {}); }
+  std::vector<BufferRef> run(std::span<const BufferRef> inputs) override { return run(inputs, {}, {}); }
   /// `into`: memory for the results, or null where there is none to put one in; what is written there is left out of the list.
-  std::vector<BufferRef> run(std::span<const BufferRef> inputs, std::span<void* const> into);
+  /// `own`: the inputs once more, if the caller gives its hold on carries away to loops inside: those come back null.
+  std::vector<BufferRef> run(std::span<const BufferRef> inputs, std::span<void* const> into, std::span<BufferRef> own);
   std::string explain() const override;
 
  private:
@@ -42,8 +43,9 @@ class Program : public Executable {
     std::shared_ptr<const ProductKernel> product;
     std::shared_ptr<const ControlRunner> control;
     SortSpec sort;
-    int equation = -1;          // a product, a sort or an interpreted equation; `function` then runs on its rows, if there is one
-    std::vector<Var> released;  // produced buffers that end here
+    int equation = -1;             // a product, a sort or an interpreted equation; `function` then runs on its rows, if there is one
+    std::vector<Var> released;     // produced buffers that end here
+    std::vector<Var> handed_over;  // carries that end here
     std::uint64_t bytes = 0, work = 0;
     Var copied_from = -1, copied_to = -1;  // a plain copy, which is not run where the two are the same memory
     std::string nest_text;                 // nest and schedule
@@ -57,7 +59,8 @@ class Program : public Executable {
   Where line_of_largest() const;
   static void run_kernel(const Step& step, void* const* pointers, std::int64_t begin, std::int64_t end);
   std::string kernel_text(const Step& step) const;
-  void run_equation(const Step& step, void** pointers, std::vector<BufferRef>& produced, std::span<const BufferRef> inputs) const;
+  void run_equation(const Step& step, void** pointers, std::vector<BufferRef>& produced, std::span<const BufferRef> inputs,
+                    std::span<BufferRef> own) const;
 
   Fusion fusion_;
   BufferPlan plan_;

@@ -1,0 +1,89 @@
+// Compiled control flow reads nothing beyond its operands, whatever the number of lanes: the operands begin or end where the memory
+// does. Sanitizers do not see into compiled code.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include <sys/mman.h>
+#include <unistd.h>
+#include <vt/vt.hpp>
+
+namespace {
+
+using vt::Tensor;
+
+/// `count` numbers between two pages that must not be touched, next to the first or to the second.
+class Fenced {
+ public:
+  Fenced(std::int64_t count, bool at_end) : page_(static_cast<std::size_t>(::sysconf(_SC_PAGESIZE))) {
+    const std::size_t bytes = static_cast<std::size_t>(count) * sizeof(double), inner = (bytes + page_ - 1) / page_ * page_;
+    size_ = inner + 2 * page_;
+    memory_ = static_cast<char*>(::mmap(nullptr, size_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    if (memory_ == MAP_FAILED || ::mprotect(memory_ + page_, inner, PROT_READ | PROT_WRITE) != 0) throw std::bad_alloc();
+    char* first = memory_ + page_ + (at_end ? inner - bytes : 0);
+    values_ = {reinterpret_cast<double*>(first), static_cast<std::size_t>(count)};
+    for (std::size_t i = 0; i < values_.size(); ++i) values_[i] = 0.25 + 0.01 * static_cast<double>(i % 60);
+  }
+  ~Fenced() { ::munmap(memory_, size_); }
+  Fenced(const Fenced&) = delete;
+  Fenced& operator=(const Fenced&) = delete;
+  Tensor tensor(const vt::Shape& shape) const { return vt::borrow(values_, shape); }
+
+ private:
+  std::size_t page_, size_ = 0;
+  char* memory_ = nullptr;
+  std::span<double> values_;
+};
+
+// A function of a lane's number, its row of 5 and a table of 70 that all lanes share.
+using Function = std::function<Tensor(Tensor, Tensor, Tensor)>;
+
+void expect_within(const Function& one_lane) {
+  const auto lanes_of = [&](Tensor x, Tensor rows, Tensor table) { return vt::vmap(one_lane, {.in_axes = {0, 0, vt::unmapped}})(x, rows, table); };
+  const auto compiled = vt::jit(lanes_of);
+  for (const bool at_end : {true, false})
+    for (const std::int64_t lanes : {1, 2, 3, 5, 7, 8, 9, 15, 17, 31, 33, 67}) {
+      const Fenced x(lanes, at_end), rows(lanes * 5, at_end), table(70, at_end);
+      const Tensor a = x.tensor({lanes}), b = rows.tensor({lanes, 5}), c = table.tensor({70});
+      std::vector<double> expected;
+      for (std::int64_t i = 0; i < lanes; ++i) expected.push_back(one_lane(a[i], b[i], c).item<double>());
+      for (int run = 0; run < 2; ++run) {  // seen for the first time a Graph may be interpreted
+        const std::vector<double> actual = compiled(a, b, c).to_vector<double>();
+        ASSERT_EQ(actual.size(), expected.size());
+        for (std::size_t i = 0; i < actual.size(); ++i) ASSERT_NEAR(actual[i], expected[i], 1e-12) << lanes << " lanes, lane " << i;
+      }
+    }
+}
+
+TEST(JitBounds, LoopsOfLanes) {
+  expect_within([](Tensor x, Tensor row, Tensor) {
+    return vt::while_loop([](Tensor y) { return y < 3.0; }, [&](Tensor y) { return y * 1.3 + 0.1 * vt::sum(row); }, x);
+  });
+}
+
+TEST(JitBounds, PlacesInATable) {
+  expect_within([](Tensor x, Tensor row, Tensor table) {
+    const auto place = [](Tensor y) { return (y * 1000.0).astype(vt::i32); };  // mostly beyond the end
+    return vt::while_loop([](Tensor y) { return y < 3.0; },
+                          [&](Tensor y) { return y + table[place(y)] + 0.01 * vt::sum(vt::dynamic_slice(table, {place(y - 1.0)}, {4})) + row[4]; },
+                          x);
+  });
+}
+
+TEST(JitBounds, Branches) {
+  expect_within([](Tensor x, Tensor row, Tensor table) {
+    return vt::cond(x < 0.4, [&](Tensor y) { return y * row[0]; }, [&](Tensor y) { return y + table[69] + row[4]; }, x);
+  });
+}
+
+TEST(JitBounds, Sequences) {
+  expect_within([](Tensor x, Tensor row, Tensor table) {
+    const auto [last, all] = vt::scan([](Tensor c, Tensor v) { return std::pair(0.9 * c + v, c * v); }, x, table);
+    return last + vt::while_loop([](Tensor y) { return y < 2.0; }, [&](Tensor y) { return y + vt::max(row); }, vt::sum(all));
+  });
+}
+
+}  // namespace

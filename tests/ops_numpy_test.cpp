@@ -30,4 +30,17 @@ void check(const char* call, const Tensor& actual, const Tensor& expected, doubl
 
 #include "ops_numpy_cases.inc"
 
+TEST(OpsNumpy, RollAlongSeveralAxes) {
+  constexpr int rows = 3, columns = 4;
+  const std::vector<int> rolled = vt::roll(vt::reshape(vt::arange(rows * columns), {rows, columns}), {2, -1}, {1, 0}).to_vector<int>();
+  for (int r = 0; r < rows; ++r)
+    for (int c = 0; c < columns; ++c) EXPECT_EQ(rolled[static_cast<std::size_t>(r * columns + c)], (r + 1) % rows * columns + (c + 2) % columns);
+  try {
+    vt::roll(vt::arange(4), {1, 2}, {0});
+    FAIL() << "took two shifts for one axis";
+  } catch (const vt::Error& e) {
+    EXPECT_NE(std::string(e.what()).find("vt::roll: 2 shifts for 1 axes: i32[4]; at "), std::string::npos) << e.what();
+  }
+}
+
 }  // namespace

@@ -293,17 +293,22 @@ std::int64_t register_cost(const GraphBody& graph) {
   return check.cost();
 }
 
+std::vector<std::int64_t> index_of_element(const Shape& shape, std::int64_t n) {
+  std::vector<std::int64_t> index(shape.size());
+  for (std::size_t d = shape.size(); d-- > 0;) {
+    index[d] = n % shape[d];
+    n /= shape[d];
+  }
+  return index;
+}
+
 std::vector<std::int64_t> source_elements(const GraphBody& g, const Equation& e) {
   using register_loops::position;
   const Shape &to = g.aval(e.outputs[0]).shape, &from = g.aval(e.inputs[0]).shape;
   const std::int64_t count = to.elements();
-  std::vector<std::int64_t> sources, index(to.size(), 0), source(from.size());
+  std::vector<std::int64_t> sources, source(from.size());
   for (std::int64_t n = 0; n < count; ++n) {
-    std::int64_t left = n;
-    for (std::size_t d = to.size(); d-- > 0;) {
-      index[d] = left % to[d];
-      left /= to[d];
-    }
+    const std::vector<std::int64_t> index = index_of_element(to, n);
     bool inside = true;
     switch (e.op) {
       case Op::transpose:

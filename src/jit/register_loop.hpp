@@ -23,8 +23,11 @@ bool fits_registers(const GraphBody& graph);
 /// About how many instructions its function has, each for a vector of lanes.
 std::int64_t register_cost(const GraphBody& graph);
 
-/// Elements that `f(result index, operand index)` relates: what reshape, transpose, broadcast, slice, pad, rev … do with places.
-/// Calls f for every element of the result in row-major order; −1 stands for no element (padding).
+/// The index of element `n` in row-major order.
+std::vector<std::int64_t> index_of_element(const Shape&, std::int64_t n);
+
+/// For every element of the result, in row-major order, the element of the operand that comes there: what reshape, transpose,
+/// broadcast_in_dim, slice, pad and rev do with places. −1: none (padding).
 std::vector<std::int64_t> source_elements(const GraphBody&, const Equation&);
 
 }  // namespace vt::detail

@@ -107,13 +107,9 @@ Val Emitter::reduced(const GraphBody& g, const Equation& e, const Val& x) {
   const DType carried = through_f32 ? DType::f32 : to.dtype;
   Val v;
   v.e.resize(static_cast<std::size_t>(to.elements()));
-  std::vector<std::int64_t> index(from.shape.size(), 0);
   for (std::int64_t k = 0; k < from.elements(); ++k) {
-    std::int64_t left = k, place = 0;
-    for (std::size_t d = from.shape.size(); d-- > 0;) {
-      index[d] = left % from.shape[d];
-      left /= from.shape[d];
-    }
+    const std::vector<std::int64_t> index = index_of_element(from.shape, k);
+    std::int64_t place = 0;
     for (std::size_t d = 0; d < from.shape.size(); ++d)
       if (!axes.contains(static_cast<int>(d))) place = place * from.shape[d] + index[d];
     Value& sum = v.e[static_cast<std::size_t>(place)];
@@ -282,13 +278,8 @@ Val Emitter::gathered(const GraphBody& g, const Equation& e, const std::vector<V
   const Shape &shape = g.aval(e.inputs[0]).shape, &indices = g.aval(e.inputs[1]).shape, &out = g.aval(e.outputs[0]).shape;
   const auto vector_length = static_cast<std::size_t>(indices.back());
   Val v;
-  std::vector<std::int64_t> index(out.size(), 0);
   for (std::int64_t n = 0; n < out.elements(); ++n) {
-    std::int64_t left = n;
-    for (std::size_t d = out.size(); d-- > 0;) {
-      index[d] = left % out[d];
-      left /= out[d];
-    }
+    const std::vector<std::int64_t> index = index_of_element(out, n);
     // The index vector's place among the indices' leading axes, and the element of the window.
     std::vector<std::int64_t> leading, in_window;
     for (std::size_t d = 0; d < out.size(); ++d) (p.offset_dims.contains(static_cast<int>(d)) ? in_window : leading).push_back(index[d]);
@@ -329,13 +320,8 @@ Val Emitter::scattered(const GraphBody& g, const Equation& e, const std::vector<
   const auto vector_length = static_cast<std::size_t>(indices.back());
   const Op combination = e.op == Op::scatter_add ? Op::add : e.op == Op::scatter_mul ? Op::mul : e.op == Op::scatter_min ? Op::min : Op::max;
   Val v = in[0];
-  std::vector<std::int64_t> index(updates.size(), 0);
   for (std::int64_t n = 0; n < updates.elements(); ++n) {
-    std::int64_t left = n;
-    for (std::size_t d = updates.size(); d-- > 0;) {
-      index[d] = left % updates[d];
-      left /= updates[d];
-    }
+    const std::vector<std::int64_t> index = index_of_element(updates, n);
     std::vector<std::int64_t> leading;
     for (std::size_t d = 0; d < updates.size(); ++d)
       if (!p.update_window_dims.contains(static_cast<int>(d))) leading.push_back(index[d]);

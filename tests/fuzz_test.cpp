@@ -15,12 +15,8 @@ using vt::Tensor;
 using vt_test::random_tensor;
 using vt_test::RandomProgram;
 
-std::uint64_t environment(const char* name, std::uint64_t otherwise) {
-  const char* text = std::getenv(name);
-  return text ? std::strtoull(text, nullptr, 10) : otherwise;
-}
-const std::uint64_t first_seed = environment("VT_FUZZ_SEED", 1);
-const std::uint64_t programs = environment("VT_FUZZ_COUNT", 2000);
+const std::uint64_t first_seed = vt_test::environment("VT_FUZZ_SEED", 1);
+const std::uint64_t programs = vt_test::environment("VT_FUZZ_COUNT", 2000);
 
 /// Everything here is f64; formulations differ by rounding, which a few dozen moderate ops amplify a little.
 constexpr vt_test::Tolerance rounding{.relative = 1e-9, .absolute = 1e-10};

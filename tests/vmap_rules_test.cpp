@@ -33,7 +33,10 @@ vt::detail::FlatFunction function_of(const PrimitiveCase& c) {
   return [&c](std::span<const Tensor> a) { return c.run(a); };
 }
 
-// Every way to give the mapped operands an axis, or a few of them; some counted from the end.
+// How many ways to lay lanes along axes are tried for each op; compiled, each is a kernel of its own.
+const std::size_t most_patterns = environment("VT_AXIS_PATTERNS", 50);
+
+// Every way to give the mapped operands an axis, or some of them; some counted from the end.
 std::vector<std::vector<MappedAxis>> axis_patterns(const PrimitiveCase& c, unsigned mask, bool every) {
   std::vector<std::vector<MappedAxis>> patterns{{}};
   for (std::size_t i = 0; i < c.operands.size(); ++i) {
@@ -48,7 +51,7 @@ std::vector<std::vector<MappedAxis>> axis_patterns(const PrimitiveCase& c, unsig
     }
     patterns = std::move(longer);
   }
-  const std::size_t most = every ? 40 : 3;
+  const std::size_t most = every ? most_patterns : 3;
   if (patterns.size() <= most) return patterns;
   std::vector<std::vector<MappedAxis>> picked;
   for (std::size_t k = 0; k < most; ++k) picked.push_back(patterns[k * (patterns.size() - 1) / (most - 1)]);
@@ -184,7 +187,7 @@ TEST_P(FamilyTest, TwoMapsEqualTwoLoops) {
   for (const PrimitiveCase& c : primitive_cases()) {
     if (!family_is(c, {GetParam()})) continue;
     const unsigned combinations = 1u << (2 * c.operands.size());
-    const unsigned step = combinations > 64 ? combinations / 50 + 1 : 1;
+    const unsigned step = (combinations - 2) / static_cast<unsigned>(most_patterns) + 1;
     for (unsigned states = 1; states < combinations; states += step) {
       std::vector<Tensor> arguments;
       std::vector<MappedAxis> inner_axes, outer_axes;

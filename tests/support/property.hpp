@@ -37,6 +37,12 @@ inline std::string_view forced_backend() {
   return backend ? backend : "";
 }
 
+/// The number in an environment variable: how much of something a mode tries (tests/CMakeLists.txt says how much).
+inline std::uint64_t environment(const char* name, std::uint64_t otherwise) {
+  const char* text = std::getenv(name);
+  return text ? std::strtoull(text, nullptr, 10) : otherwise;
+}
+
 // --- making ----------------------------------------------------------------------------------------------------------
 
 /// A Tensor of any dtype from numbers, each of which the dtype must be able to hold.

@@ -489,6 +489,8 @@ const std::vector<Op> without_derivative = {Op::input,
                                             Op::reduce_all,
                                             Op::argmax,
                                             Op::argmin};
+// complex_test
+const std::vector<Op> of_complex = {Op::real, Op::imag, Op::conj, Op::complex};
 // custom_rules_test, control_grad_test
 const std::vector<Op> with_sub_graphs = {Op::call, Op::custom_jvp, Op::custom_vjp, Op::custom_vmap, Op::checkpoint, Op::cond, Op::while_, Op::scan};
 
@@ -521,7 +523,7 @@ TEST(GradRules, EveryOpHasARow) {
   for (int i = 0; i < op_count; ++i) {
     const Op op = static_cast<Op>(i);
     auto in = [&](const std::vector<Op>& list) { return std::find(list.begin(), list.end(), op) != list.end(); };
-    const int rows = static_cast<int>(table().contains(op)) + in(piecewise_constant) + in(without_derivative) + in(with_sub_graphs);
+    const int rows = static_cast<int>(table().contains(op)) + in(piecewise_constant) + in(without_derivative) + in(of_complex) + in(with_sub_graphs);
     EXPECT_EQ(rows, 1) << name_of(op) << " needs a row in exactly one of the test tables";
   }
 }

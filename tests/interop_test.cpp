@@ -75,7 +75,7 @@ TEST_F(Interop, NpyRefusals) {
   EXPECT_NE(load(file("none.npy")).find("interop_test.cpp:"), std::string::npos);
   std::ofstream(file("text.npy")) << "1,2,3\n";
   EXPECT_NE(load(file("text.npy")).find("not a .npy file"), std::string::npos);
-  EXPECT_NE(load(written("c.npy", "{'descr': '<c8', 'fortran_order': False, 'shape': (1,), }", std::string(8, '\0'))).find("dtype <c8"),
+  EXPECT_NE(load(written("c.npy", "{'descr': '<c32', 'fortran_order': False, 'shape': (1,), }", std::string(32, '\0'))).find("dtype <c32"),
             std::string::npos);
   EXPECT_NE(load(written("s.npy", "{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }", std::string(8, '\0')))
                 .find("8 bytes of data, 12 wanted for f32[3]"),

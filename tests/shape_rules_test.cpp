@@ -50,34 +50,41 @@ TEST(ShapeRules, WeakOnlyIfAllOperandsAre) {
 
 TEST(ShapeRules, EveryElementWiseOpTakesOrRefusesEveryDtype) {
   // Against the classes written down here once more, not against the table.
-  const std::vector<Op> float_only = {Op::floor,  Op::ceil,    Op::round, Op::trunc,    Op::exp,     Op::exp2,   Op::expm1,   Op::log,
-                                      Op::log1p,  Op::log2,    Op::sqrt,  Op::rsqrt,    Op::cbrt,    Op::sin,    Op::cos,     Op::tan,
-                                      Op::asin,   Op::acos,    Op::atan,  Op::sinh,     Op::cosh,    Op::tanh,   Op::asinh,   Op::acosh,
-                                      Op::atanh,  Op::sigmoid, Op::erf,   Op::erfc,     Op::erf_inv, Op::lgamma, Op::digamma, Op::is_finite,
-                                      Op::is_nan, Op::is_inf,  Op::atan2, Op::nextafter};
-  const std::vector<Op> no_bool = {Op::neg, Op::abs, Op::sign, Op::add, Op::sub, Op::mul, Op::div, Op::rem, Op::pow};
+  const std::vector<Op> inexact = {Op::exp,  Op::exp2,  Op::expm1, Op::log,   Op::log1p,   Op::log2,      Op::sqrt,   Op::rsqrt,
+                                   Op::sin,  Op::cos,   Op::tan,   Op::asin,  Op::acos,    Op::atan,      Op::sinh,   Op::cosh,
+                                   Op::tanh, Op::asinh, Op::acosh, Op::atanh, Op::sigmoid, Op::is_finite, Op::is_nan, Op::is_inf};
+  const std::vector<Op> float_only = {Op::floor, Op::ceil,    Op::round,  Op::trunc,   Op::cbrt,  Op::erf,
+                                      Op::erfc,  Op::erf_inv, Op::lgamma, Op::digamma, Op::atan2, Op::nextafter};
+  const std::vector<Op> complex_only = {Op::real, Op::imag, Op::conj};
+  const std::vector<Op> numbers = {Op::neg, Op::abs, Op::sign, Op::add, Op::sub, Op::mul, Op::div, Op::pow};
   const std::vector<Op> int_only = {Op::popcount, Op::clz, Op::shift_left, Op::shift_right_logical, Op::shift_right_arithmetic};
   const std::vector<Op> no_float = {Op::not_, Op::and_, Op::or_, Op::xor_};
-  const std::vector<Op> all = {Op::max, Op::min, Op::eq, Op::ne, Op::lt, Op::le, Op::gt, Op::ge, Op::stop_gradient};
-  auto check = [](const std::vector<Op>& ops, bool takes_bool, bool takes_int, bool takes_float) {
+  const std::vector<Op> ordered = {Op::max, Op::min, Op::lt, Op::le, Op::gt, Op::ge};
+  const std::vector<Op> all = {Op::eq, Op::ne, Op::stop_gradient};
+  auto check = [](const std::vector<Op>& ops, bool takes_bool, bool takes_int, bool takes_float, bool takes_complex) {
     for (Op op : ops)
       for (int k = 0; k < vt::dtype_count; ++k) {
         const auto d = static_cast<DType>(k);
-        const bool takes = vt::is_bool(d) ? takes_bool : vt::is_int(d) ? takes_int : takes_float;
+        const bool takes = vt::is_bool(d) ? takes_bool : vt::is_int(d) ? takes_int : vt::is_float(d) ? takes_float : takes_complex;
         const std::vector<Aval> operands(static_cast<std::size_t>(op_table[op].arity), Aval(d, {3}));
         EXPECT_EQ(error(op, {}, operands).empty(), takes) << name_of(op) << " of " << vt::name_of(d);
       }
   };
-  check(float_only, false, false, true);
-  check(no_bool, false, true, true);
-  check(int_only, false, true, false);
-  check(no_float, true, true, false);
-  check(all, true, true, true);
+  check(inexact, false, false, true, true);
+  check(float_only, false, false, true, false);
+  check(complex_only, false, false, false, true);
+  check({Op::rem}, false, true, true, false);
+  check(numbers, false, true, true, true);
+  check(int_only, false, true, false, false);
+  check(no_float, true, true, false, false);
+  check(ordered, true, true, true, false);
+  check(all, true, true, true, true);
   for (int k = 0; k < vt::dtype_count; ++k) {
     const auto d = static_cast<DType>(k);
     EXPECT_EQ(error(Op::threefry, {}, {Aval(d, {3}), Aval(d, {3})}).empty(), d == vt::u64) << vt::name_of(d);
+    EXPECT_EQ(error(Op::complex, {}, {Aval(d, {3}), Aval(d, {3})}).empty(), d == vt::f32 || d == vt::f64) << vt::name_of(d);
   }
-  EXPECT_EQ(error(Op::sin, {}, {i({3})}), "vt::sin: needs a float dtype, not i32: i32[3]; at user.cpp:7");
+  EXPECT_EQ(error(Op::sin, {}, {i({3})}), "vt::sin: needs a float or complex dtype, not i32: i32[3]; at user.cpp:7");
   EXPECT_EQ(error(Op::clz, {}, {a32({3})}), "vt::clz: needs an integer dtype, not f32: f32[3]; at user.cpp:7");
   EXPECT_EQ(error(Op::and_, {}, {a32({}), a32({})}), "vt::bitwise_and: needs bool or an integer dtype, not f32: f32[] · f32[]; at user.cpp:7");
 }

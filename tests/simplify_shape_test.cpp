@@ -434,7 +434,7 @@ class RandomGraph {
         return b_.add(ops[pick(14)], {x, any()});
       }
       case 6: return b_.add(Op::select, {any(), x, any()});
-      case 7: return b_.convert(x, static_cast<DType>(pick(vt::dtype_count)));
+      case 7: return b_.convert(x, static_cast<DType>(pick(vt::real_dtype_count)));
       case 8: {
         Axes p = Axes::first(rank);
         std::shuffle(p.begin(), p.end(), random_);

@@ -174,7 +174,7 @@ TEST_P(FamilyTest, NoLanesGiveEmptyResults) {
         shape.push_back(0);
         EXPECT_EQ(results[k].shape(), shape) << c.name();
         EXPECT_EQ(results[k].dtype(), like[k].dtype()) << c.name();
-        EXPECT_TRUE(results[k].to_vector<double>().empty());
+        EXPECT_EQ(results[k].eval().size(), 0);
       }
     }
   }

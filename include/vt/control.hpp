@@ -32,7 +32,7 @@ namespace detail {
 /// The tree type with numbers as Tensors: what is carried by a loop must be able to change.
 template <class T>
 struct Lifted {
-  using type = std::conditional_t<std::is_arithmetic_v<T>, Tensor, T>;
+  using type = std::conditional_t<Number<T>, Tensor, T>;
 };
 template <class... T>
 struct Lifted<std::tuple<T...>> {
@@ -66,7 +66,7 @@ LiftedTree<T> lifted(const T& tree) {
   using Result = LiftedTree<T>;
   if constexpr (std::is_same_v<Result, T>) {
     return tree;
-  } else if constexpr (std::is_arithmetic_v<T>) {
+  } else if constexpr (Number<T>) {
     return Tensor(tree);
   } else if constexpr (is_vector<T>) {
     Result r;

@@ -1,33 +1,44 @@
-// Element types: the DType enum, its names and properties, and the 16-bit float storage types.
+// Element types: the DType enum, its names and properties, and how 16-bit floats and complex numbers are stored.
 #pragma once
 
 #include <bit>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
 
 namespace vt {
 
-/// Element type of a Tensor. `bool_` is one byte holding 0 or 1.
-enum class DType : std::uint8_t { bool_, i8, u8, i16, u16, i32, u32, i64, u64, f16, bf16, f32, f64 };
+/// Element type of a Tensor. `bool_` is one byte holding 0 or 1; c64 and c128 are two floats, real part first.
+enum class DType : std::uint8_t { bool_, i8, u8, i16, u16, i32, u32, i64, u64, f16, bf16, f32, f64, c64, c128 };
 
 inline constexpr DType bool_ = DType::bool_, i8 = DType::i8, u8 = DType::u8, i16 = DType::i16, u16 = DType::u16, i32 = DType::i32, u32 = DType::u32,
-                       i64 = DType::i64, u64 = DType::u64, f16 = DType::f16, bf16 = DType::bf16, f32 = DType::f32, f64 = DType::f64;
-inline constexpr int dtype_count = 13;
+                       i64 = DType::i64, u64 = DType::u64, f16 = DType::f16, bf16 = DType::bf16, f32 = DType::f32, f64 = DType::f64, c64 = DType::c64,
+                       c128 = DType::c128;
+inline constexpr int dtype_count = 15, real_dtype_count = 13;  // complex ones are the last
 
 /// "f32", "bool", … as printed in messages and Graphs.
 constexpr const char* name_of(DType d) {
-  constexpr const char* names[dtype_count] = {"bool", "i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64", "f16", "bf16", "f32", "f64"};
+  constexpr const char* names[dtype_count] = {"bool", "i8",  "u8",   "i16", "u16", "i32", "u32", "i64",
+                                              "u64",  "f16", "bf16", "f32", "f64", "c64", "c128"};
   return names[static_cast<int>(d)];
 }
 
 /// Bytes per element.
 constexpr std::size_t size_of(DType d) {
-  constexpr std::uint8_t sizes[dtype_count] = {1, 1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8};
+  constexpr std::uint8_t sizes[dtype_count] = {1, 1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8, 8, 16};
   return sizes[static_cast<int>(d)];
 }
 
-constexpr bool is_float(DType d) { return d >= DType::f16; }
+/// A real float dtype.
+constexpr bool is_float(DType d) { return d >= DType::f16 && d <= DType::f64; }
+constexpr bool is_complex(DType d) { return d >= DType::c64; }
+/// A float or complex dtype: what has derivatives.
+constexpr bool is_inexact(DType d) { return d >= DType::f16; }
+/// The dtype of the parts of a complex one; any other itself.
+constexpr DType real_dtype(DType d) { return d == DType::c64 ? DType::f32 : d == DType::c128 ? DType::f64 : d; }
+/// The complex dtype that a float one goes with: c128 for f64, c64 for narrower ones; any other itself.
+constexpr DType complex_dtype(DType d) { return d == DType::f64 ? DType::c128 : is_float(d) ? DType::c64 : d; }
 constexpr bool is_bool(DType d) { return d == DType::bool_; }
 constexpr bool is_int(DType d) { return d > DType::bool_ && d < DType::f16; }
 constexpr bool is_unsigned(DType d) { return d == u8 || d == u16 || d == u32 || d == u64; }
@@ -85,6 +96,16 @@ struct BFloat16 {
   constexpr operator float() const { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
 };
 
+namespace detail {
+/// std::complex<float> and std::complex<double>, known by what they offer, so that <complex> need not be included here.
+template <class T>
+concept ComplexElement = requires(const T& z) {
+  typename T::value_type;
+  { z.real() } -> std::same_as<typename T::value_type>;
+  { z.imag() } -> std::same_as<typename T::value_type>;
+} && (std::same_as<typename T::value_type, float> || std::same_as<typename T::value_type, double>) && sizeof(T) == 2 * sizeof(typename T::value_type);
+}  // namespace detail
+
 /// C++ type → DType. `long long` and `long` of 8 bytes are both i64.
 template <class T>
 constexpr DType dtype_of() {
@@ -93,6 +114,7 @@ constexpr DType dtype_of() {
   else if constexpr (std::is_same_v<T, BFloat16>) return DType::bf16;
   else if constexpr (std::is_same_v<T, float>) return DType::f32;
   else if constexpr (std::is_same_v<T, double>) return DType::f64;
+  else if constexpr (detail::ComplexElement<T>) return sizeof(T) == 8 ? DType::c64 : DType::c128;
   else {
     static_assert(std::is_integral_v<T>, "vt: no dtype for this C++ type");
     constexpr bool is_signed = std::is_signed_v<T>;
@@ -104,7 +126,7 @@ constexpr DType dtype_of() {
 }
 
 namespace detail {
-/// Calls `f(T{})` with the C++ storage type of `d`; bool_ is `bool`.
+/// Calls `f(T{})` with the C++ storage type of `d`, which is not complex; bool_ is `bool`.
 template <class F>
 decltype(auto) with_type(DType d, F&& f) {
   switch (d) {

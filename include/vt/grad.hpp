@@ -259,7 +259,7 @@ auto vjp(F f, const A&... arguments) {
   auto value = g.rebuild(flat.outputs);
   auto pull = [map = std::move(flat.map), like = g.arguments()](const auto& cotangent, Where line = Where::here()) {
     std::vector<Tensor> leaves;
-    if constexpr (std::is_arithmetic_v<std::decay_t<decltype(cotangent)>>) leaves.push_back(Tensor(cotangent));
+    if constexpr (Number<std::decay_t<decltype(cotangent)>>) leaves.push_back(Tensor(cotangent));
     else detail::append_leaves(cotangent, leaves);
     return detail::rebuild_all(like, map.pull(leaves, line));
   };

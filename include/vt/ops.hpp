@@ -90,9 +90,26 @@ Tensor nan_to_num(Operand x, double nan = 0.0, std::optional<double> posinf = st
 Tensor deg2rad(Operand x);
 Tensor rad2deg(Operand x);
 
+// --- complex numbers -------------------------------------------------------------------------------------------------
+// c64 and c128. exp … atanh, sqrt, log and pow have the branch cuts and special values of C99's Annex G, where the sign of a zero
+// tells the side of a cut; products are (ac − bd, ad + bc) and nothing more, quotients are scaled. What needs an order (<, maximum,
+// sort, floor …) is refused, and so is conversion to a real dtype. `abs` is real and does not overflow.
+
+/// The real part of complex numbers; real ones themselves.
+Tensor real(Operand x);
+/// The imaginary part, in the dtype of `real(x)`; of real numbers zeros.
+Tensor imag(Operand x);
+Tensor conj(Operand x);
+/// re + i·im: c128 of f64, c64 of narrower floats, integers and bools. Broadcasts.
+Tensor complex(Operand re, Operand im);
+/// atan2(imag, real), in −π … π.
+Tensor angle(Operand x);
+Tensor iscomplex(Operand x);  ///< imag(x) != 0, element by element
+Tensor isreal(Operand x);     ///< imag(x) == 0
+
 // --- element-wise, two operands --------------------------------------------------------------------------------------
-// Dtypes are promoted: bool < integers < floats; weak scalars adopt the other side's dtype. `/` and `%` on integers are
-// C's (truncating); division by zero gives 0 and remainder 0; integer arithmetic wraps.
+// Dtypes are promoted: bool < integers < floats < complex (f64 and c64 meet in c128); weak scalars adopt the other side's dtype. `/` and `%` on
+// integers are C's (truncating); division by zero gives 0 and remainder 0; integer arithmetic wraps.
 
 Tensor add(Operand a, Operand b);
 Tensor subtract(Operand a, Operand b);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <bit>
 #include <concepts>
 #include <cstdint>
 #include <iosfwd>
@@ -24,7 +25,10 @@ struct Index;
 
 /// C++ types that are elements of Tensors.
 template <class T>
-concept Element = std::is_arithmetic_v<T> || std::same_as<T, Float16> || std::same_as<T, BFloat16>;
+concept Element = std::is_arithmetic_v<T> || std::same_as<T, Float16> || std::same_as<T, BFloat16> || detail::ComplexElement<T>;
+/// C++ numbers that stand for weak scalars.
+template <class T>
+concept Number = std::is_arithmetic_v<T> || detail::ComplexElement<T>;
 
 /// Where a Tensor lives. `cpu()` is the host.
 struct Device {
@@ -63,23 +67,30 @@ inline void release(NodeCount* n) noexcept {
 struct Scalar {
   DType dtype = DType::f64;
   union {
-    double real;            // float dtypes
+    double real;            // float and complex dtypes
     std::int64_t integer;   // signed, bool
     std::uint64_t natural;  // unsigned
   };
+  double imaginary = 0;  // complex dtypes
   Scalar() : real(0) {}
   template <Element T>
   Scalar(T v) : dtype(dtype_of<T>()) {
-    if constexpr (std::is_floating_point_v<T> || !std::is_arithmetic_v<T>)
+    if constexpr (ComplexElement<T>) {
+      real = v.real();
+      imaginary = v.imag();
+    } else if constexpr (std::is_floating_point_v<T> || !std::is_arithmetic_v<T>)
       real = static_cast<double>(static_cast<std::conditional_t<std::is_arithmetic_v<T>, T, float>>(v));
     else if constexpr (std::is_unsigned_v<T> && !std::is_same_v<T, bool>) natural = v;
     else integer = v;
   }
-  /// The nearest value of `to`, as `convert` would give (float → integer truncates and saturates, NaN → 0).
+  /// The nearest value of `to`, as `convert` would give (float → integer truncates and saturates, NaN → 0; of a complex number the real
+  /// part).
   Scalar converted(DType to) const;
-  double to_double() const { return is_float(dtype) ? real : is_unsigned(dtype) ? static_cast<double>(natural) : static_cast<double>(integer); }
-  bool is_value(double v) const { return to_double() == v; }
-  friend bool operator==(const Scalar& a, const Scalar& b) { return a.dtype == b.dtype && a.natural == b.natural; }
+  double to_double() const { return is_inexact(dtype) ? real : is_unsigned(dtype) ? static_cast<double>(natural) : static_cast<double>(integer); }
+  bool is_value(double v) const { return to_double() == v && imaginary == 0; }
+  friend bool operator==(const Scalar& a, const Scalar& b) {
+    return a.dtype == b.dtype && a.natural == b.natural && std::bit_cast<std::uint64_t>(a.imaginary) == std::bit_cast<std::uint64_t>(b.imaginary);
+  }
 };
 
 Tensor make_weak(Scalar);
@@ -91,8 +102,7 @@ class Tensor {
   /// An empty handle; every op on it is an error. `defined()` tells.
   Tensor() = default;
   /// A weak scalar: in an operation it takes the other operand's dtype.
-  template <class T>
-    requires std::is_arithmetic_v<T>
+  template <Number T>
   Tensor(T value) : Tensor(detail::make_weak(detail::Scalar(value))) {}
 
   Tensor(const Tensor& other) noexcept : node_(other.node_), output_(other.output_) {
@@ -161,8 +171,7 @@ struct Operand {
   Where where;
   Operand(const Tensor& t, const char* file = __builtin_FILE(), int line = __builtin_LINE()) : tensor(t), where{file, line} {}
   Operand(Tensor&& t, const char* file = __builtin_FILE(), int line = __builtin_LINE()) : tensor(std::move(t)), where{file, line} {}
-  template <class T>
-    requires std::is_arithmetic_v<T>
+  template <Number T>
   Operand(T value, const char* file = __builtin_FILE(), int line = __builtin_LINE()) : tensor(value), where{file, line} {}
 };
 

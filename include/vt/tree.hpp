@@ -51,10 +51,9 @@ inline constexpr bool is_optional<std::optional<T>> = true;
 
 /// Values that pass through a transform unchanged and key the cache of compiled programs.
 template <class T>
-inline constexpr bool is_static =
-    std::is_arithmetic_v<T> || std::is_enum_v<T> || std::is_same_v<T, std::string> || std::is_same_v<T, std::string_view> ||
-    std::is_same_v<T, const char*> || std::is_same_v<T, Shape> || std::is_same_v<T, Axes> || std::is_same_v<T, Device> ||
-    std::is_same_v<T, std::monostate> || std::is_same_v<T, std::nullopt_t>;
+inline constexpr bool is_static = Number<T> || std::is_enum_v<T> || std::is_same_v<T, std::string> || std::is_same_v<T, std::string_view> ||
+                                  std::is_same_v<T, const char*> || std::is_same_v<T, Shape> || std::is_same_v<T, Axes> ||
+                                  std::is_same_v<T, Device> || std::is_same_v<T, std::monostate> || std::is_same_v<T, std::nullopt_t>;
 
 template <class T>
 inline constexpr bool is_product = is_tuple<T> || is_pair<T> || is_array<T>;
@@ -189,7 +188,7 @@ inline void append_text(std::string& key, std::string_view text) {
 template <class T>
 void append_static(std::string& key, const T& tree) {
   if constexpr (std::is_same_v<T, Tensor>) {
-  } else if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T>) {
+  } else if constexpr (Number<T> || std::is_enum_v<T>) {
     append_bytes(key, tree);
   } else if constexpr (std::is_same_v<T, Shape> || std::is_same_v<T, Axes>) {
     append_text(key, tree.str());

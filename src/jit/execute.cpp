@@ -1,5 +1,6 @@
 // run_graph and compile_graph: what the rest of vt calls to have a Graph run. Chooses between compiled programs and the
 // interpreter, and keeps programs by the structure of their Graph.
+#include <algorithm>
 #include <cstdlib>
 #include <memory>
 #include <mutex>
@@ -56,7 +57,13 @@ const Backend* backend() {
   return chosen;
 }
 
+// Loop nests know real numbers only; Graphs with complex ones are interpreted.
+bool has_complex(const GraphBody& graph) {
+  return std::any_of(graph.avals.begin(), graph.avals.end(), [](const Aval& a) { return is_complex(a.dtype); });
+}
+
 std::shared_ptr<Executable> compile(const GraphBody& graph, const Backend& b) {
+  if (has_complex(graph)) return std::make_shared<InterpretedGraph>(graph);
   try {
     return std::make_shared<Program>(graph, b);
   } catch (const Error& e) {

@@ -47,7 +47,7 @@ Var fold_numbers(Pass& pass, const Candidate& c) {
   Alone alone(c.op, c.params);
   for (Var v : c.inputs) {
     const Scalar& value = *pass.full_value(v);
-    BufferRef buffer = allocate(sizeof(std::uint64_t));
+    BufferRef buffer = allocate(size_of(value.dtype));
     store_scalar(value, buffer->data);
     alone.operand(std::move(buffer), Aval(value.dtype, Shape{}));
   }

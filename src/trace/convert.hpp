@@ -1,4 +1,5 @@
-// Conversion of numbers among all dtypes: rounds once, saturates float → integer, wraps integer → integer.
+// Conversion of numbers among all dtypes: rounds once, saturates float → integer, wraps integer → integer; real numbers become
+// complex ones with a zero imaginary part, complex ones lose theirs.
 #pragma once
 
 #include <bit>
@@ -77,10 +78,12 @@ To convert_value(From x) {
   }
 }
 
-/// The widest dtype of its kind, which holds every number of `dtype`: f64, i64, or u64 (bool too). Reductions and products work in
-/// it, so that their code exists three times and not thirteen.
-constexpr DType wide_of(DType dtype) { return is_float(dtype) ? DType::f64 : is_signed_int(dtype) ? DType::i64 : DType::u64; }
-/// Calls `f` with the C++ type of wide_of(dtype).
+/// The widest dtype of its kind, which holds every number of `dtype`: c128, f64, i64, or u64 (bool too). Reductions and products
+/// work in it, so that their code exists four times and not fifteen.
+constexpr DType wide_of(DType dtype) {
+  return is_complex(dtype) ? DType::c128 : is_float(dtype) ? DType::f64 : is_signed_int(dtype) ? DType::i64 : DType::u64;
+}
+/// Calls `f` with the C++ type of wide_of(dtype), which is not complex.
 template <class F>
 decltype(auto) with_wide_type(DType dtype, F&& f) {
   switch (wide_of(dtype)) {
@@ -89,6 +92,11 @@ decltype(auto) with_wide_type(DType dtype, F&& f) {
     default: return f(std::uint64_t{});
   }
 }
+
+/// What an element of 16 bytes is where elements are only moved.
+struct Word128 {
+  std::uint64_t words[2];
+};
 
 /// Converts `n` elements; `from` and `to` may be the same.
 void convert_elements(const void* source, DType from, void* target, DType to, std::size_t n);

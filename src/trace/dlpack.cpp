@@ -33,16 +33,16 @@ struct Managed {
 };
 
 constexpr std::int32_t host = 1, pinned_host = 3;
-constexpr std::uint8_t code_int = 0, code_uint = 1, code_float = 2, code_bfloat = 4, code_bool = 6;
+constexpr std::uint8_t code_int = 0, code_uint = 1, code_float = 2, code_bfloat = 4, code_complex = 5, code_bool = 6;
 
 struct Kind {
   std::uint8_t code;
   DType dtype;
 };
-constexpr Kind kinds[] = {{code_bool, DType::bool_}, {code_int, DType::i8},    {code_int, DType::i16},   {code_int, DType::i32},
-                          {code_int, DType::i64},    {code_uint, DType::u8},   {code_uint, DType::u16},  {code_uint, DType::u32},
-                          {code_uint, DType::u64},   {code_float, DType::f16}, {code_float, DType::f32}, {code_float, DType::f64},
-                          {code_bfloat, DType::bf16}};
+constexpr Kind kinds[] = {{code_bool, DType::bool_},  {code_int, DType::i8},      {code_int, DType::i16},     {code_int, DType::i32},
+                          {code_int, DType::i64},     {code_uint, DType::u8},     {code_uint, DType::u16},    {code_uint, DType::u32},
+                          {code_uint, DType::u64},    {code_float, DType::f16},   {code_float, DType::f32},   {code_float, DType::f64},
+                          {code_bfloat, DType::bf16}, {code_complex, DType::c64}, {code_complex, DType::c128}};
 
 void free_managed(void* p) {
   auto* m = static_cast<Managed*>(p);
@@ -104,7 +104,7 @@ Tensor from_dlpack(DLManagedTensor* managed, Where where) {
   const auto* data = static_cast<const std::byte*>(a.data) + a.byte_offset;
   Aval aval(kind->dtype, shape);
   // Kernels read elements at their own alignment.
-  if (dlpack::is_compact(a) && reinterpret_cast<std::uintptr_t>(data) % size == 0 && bytes > 0) {
+  if (dlpack::is_compact(a) && reinterpret_cast<std::uintptr_t>(data) % size_of(real_dtype(kind->dtype)) == 0 && bytes > 0) {
     BufferRef buffer = borrow_memory(data, bytes);
     buffer->owner = owner.release();
     buffer->let_go = dlpack::free_managed;

@@ -32,7 +32,7 @@ void on_floats_and_words(Frame& frame, F f) {
     case DType::bf16: return each<BFloat16, BFloat16>(frame, f);
     case DType::f32: return each<float, float>(frame, f);
     case DType::f64: return each<double, double>(frame, f);
-    default: with_size(frame.in().dtype, [&](auto word) { each<decltype(word), decltype(word)>(frame, f); });
+    default: with_word(frame.in().dtype, [&](auto word) { each<decltype(word), decltype(word)>(frame, f); });
   }
 }
 
@@ -40,7 +40,7 @@ void on_floats_and_words(Frame& frame, F f) {
 template <class F>
 void on_words(Frame& frame, bool bools, F f) {
   if (is_float(frame.in().dtype) || (is_bool(frame.in().dtype) && !bools)) refuse_dtype(frame);
-  with_size(frame.in().dtype, [&](auto word) { each<decltype(word), decltype(word)>(frame, f); });
+  with_word(frame.in().dtype, [&](auto word) { each<decltype(word), decltype(word)>(frame, f); });
 }
 
 /// f for the integers and the floats.

@@ -5,16 +5,6 @@
 
 namespace vt::detail::interp_dot {
 
-/// An operand's elements in the wide dtype, row-major over the batch axes, then the free ones, then the contracted ones.
-struct Packed {
-  BufferRef buffer;
-  std::int64_t batch = 1, free = 1, contracted = 1;
-  template <class W>
-  const W* row(std::int64_t b, std::int64_t i) const {
-    return buffer->as<const W>() + (b * free + i) * contracted;
-  }
-};
-
 Packed pack(const Frame& frame, std::size_t operand, const Axes& batch, const Axes& contracted) {
   const Shape& shape = frame.in(operand).shape;
   const Shape own = row_major_strides(shape);
@@ -30,7 +20,7 @@ Packed pack(const Frame& frame, std::size_t operand, const Axes& batch, const Ax
     if (!batch.contains(axis) && !contracted.contains(axis)) take(axis, packed.free);
   for (int axis : contracted) take(axis, packed.contracted);
   const BufferRef wide = frame.widened(operand);
-  packed.buffer = frame.scratch(static_cast<std::size_t>(shape.elements()) * 8);
+  packed.buffer = frame.scratch(static_cast<std::size_t>(shape.elements()) * size_of(wide_of(frame.in(operand).dtype)));
   copy_region(wide_of(frame.in(operand).dtype), dims, wide->data, 0, strides, packed.buffer->data, 0, row_major_strides(dims));
   return packed;
 }

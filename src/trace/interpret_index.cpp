@@ -131,11 +131,10 @@ void gather(Frame& frame) {
     using T = decltype(tag);
     const T* in = frame.read<T>();
     T* out = frame.make<T>();
-    for (const std::int64_t from : positions) *out++ = from == Windows::dropped ? T{0} : in[from];
+    for (const std::int64_t from : positions) *out++ = from == Windows::dropped ? T{} : in[from];
   });
 }
 
-/// Where each update goes in the operand.
 std::vector<std::int64_t> update_positions(const Frame& frame) {
   const auto& params = frame.params<ScatterParams>();
   const Shape &operand = frame.in(0).shape, &updates = frame.in(2).shape;

@@ -10,16 +10,6 @@ namespace vt::detail {
 
 namespace interp_reduce {
 
-/// An operand with the reduced axes last, so that each result's elements lie side by side, in row-major order.
-struct Lanes {
-  BufferRef buffer;
-  std::int64_t count = 1, length = 1;
-  template <class T>
-  const T* lane(std::int64_t i) const {
-    return buffer->as<const T>() + i * length;
-  }
-};
-
 Lanes gather_lanes(const Frame& frame, BufferRef elements, DType dtype, const Shape& shape, const Axes& axes) {
   const Shape own = row_major_strides(shape);
   Lanes lanes;

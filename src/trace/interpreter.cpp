@@ -12,6 +12,9 @@ namespace interp {
 
 using interp_unary::real;
 
+/// Ops of complex numbers alone.
+void refuse_rule(Frame& frame) { refuse_dtype(frame); }
+
 inline constexpr auto rules = rule_table<InterpretRule>({
     {Op::input, interp_leaf::input},
     {Op::constant, interp_leaf::constant},
@@ -51,6 +54,9 @@ inline constexpr auto rules = rule_table<InterpretRule>({
     {Op::erf_inv, real<special::erf_inv>},
     {Op::lgamma, real<special::lgamma>},
     {Op::digamma, real<special::digamma>},
+    {Op::real, refuse_rule},
+    {Op::imag, refuse_rule},
+    {Op::conj, refuse_rule},
     {Op::is_finite, interp_unary::is_finite},
     {Op::is_nan, interp_unary::is_nan},
     {Op::is_inf, interp_unary::is_inf},
@@ -85,6 +91,7 @@ inline constexpr auto rules = rule_table<InterpretRule>({
     {Op::shift_right_logical, interp_binary::shift_right_logical},
     {Op::shift_right_arithmetic, interp_binary::shift_right_arithmetic},
     {Op::threefry, interp_binary::threefry},
+    {Op::complex, refuse_rule},
     {Op::select, interp_binary::select},
     {Op::reduce_sum, interp_reduce::sum},
     {Op::reduce_prod, interp_reduce::prod},
@@ -127,6 +134,18 @@ inline constexpr auto rules = rule_table<InterpretRule>({
     {Op::scan, interp_control::scan},
 });
 static_assert(RuleMissingFor<first_without_rule(rules)>::ok);
+
+/// The rule that the dtypes of an equation ask for.
+void run(Frame& frame) {
+  const Equation& e = frame.equation;
+  bool any_complex = false;
+  for (Var v : e.inputs) any_complex = any_complex || is_complex(frame.graph.aval(v).dtype);
+  for (Var v : e.outputs) any_complex = any_complex || is_complex(frame.graph.aval(v).dtype);
+  if (!any_complex) return rules[e.op](frame);
+  const InterpretRule rule = interp_complex::rule_of(e.op);
+  if (!rule) refuse_dtype(frame);
+  rule(frame);
+}
 
 /// Of the user's call; of what asked for the value, where the equation knows none.
 inline Where line_of(const Equation& e) { return e.where.file ? e.where : thread_state().where; }
@@ -178,7 +197,7 @@ void refuse_dtype(const Frame& frame) {
 
 SmallVec<BufferRef, 1> interpret_equation(const Equation& equation, const GraphBody& graph, std::span<const BufferRef> inputs) {
   Frame frame(equation, graph, inputs);
-  interp::rules[equation.op](frame);
+  interp::run(frame);
   return std::move(frame.outputs);
 }
 
@@ -195,7 +214,7 @@ std::vector<BufferRef> interpret(const GraphBody& graph, std::span<const BufferR
     operands.clear();
     for (Var v : equation.inputs) operands.push_back(values[static_cast<std::size_t>(v)]);
     Frame frame(equation, graph, {operands.data(), operands.size()});
-    interp::rules[equation.op](frame);
+    interp::run(frame);
     for (Var v : equation.inputs)
       if (--uses[static_cast<std::size_t>(v)] == 0) values[static_cast<std::size_t>(v)] = {};
     for (std::size_t i = 0; i < equation.outputs.size(); ++i) {

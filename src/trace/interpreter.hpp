@@ -83,15 +83,22 @@ void walk(const Shape& dims, std::int64_t a, const Shape& a_strides, std::int64_
   }
 }
 
-/// Calls f with an unsigned type as wide as the dtype, for ops that only move elements.
+/// Calls f with an unsigned type as wide as the dtype, which is not complex.
 template <class F>
-void with_size(DType dtype, F&& f) {
+void with_word(DType dtype, F&& f) {
   switch (size_of(dtype)) {
     case 1: return f(std::uint8_t{});
     case 2: return f(std::uint16_t{});
     case 4: return f(std::uint32_t{});
     default: return f(std::uint64_t{});
   }
+}
+
+/// Calls f with a type as wide as the dtype, for ops that only move elements.
+template <class F>
+void with_size(DType dtype, F&& f) {
+  if (size_of(dtype) == 16) return f(Word128{});
+  with_word(dtype, f);
 }
 
 /// Copies elements between two strided regions of the same extents.
@@ -119,9 +126,23 @@ void and_(Frame&), or_(Frame&), xor_(Frame&), shift_left(Frame&), shift_right_lo
 void threefry(Frame&);
 void select(Frame&);
 }  // namespace interp_binary
+namespace interp_complex {
+/// The rule of an op that has complex operands or results; null where it is not defined for them.
+InterpretRule rule_of(Op);
+}  // namespace interp_complex
 namespace interp_reduce {
+/// An operand with the reduced axes last, so that each result's elements lie side by side, in row-major order.
+struct Lanes {
+  BufferRef buffer;
+  std::int64_t count = 1, length = 1;
+  template <class T>
+  const T* lane(std::int64_t i) const {
+    return buffer->as<const T>() + i * length;
+  }
+};
+Lanes gather_lanes(const Frame&, BufferRef elements, DType, const Shape&, const Axes&);
 void sum(Frame&), prod(Frame&), max(Frame&), min(Frame&), any(Frame&), all(Frame&), argmax(Frame&), argmin(Frame&), reduce(Frame&);
-}
+}  // namespace interp_reduce
 namespace interp_cumulative {
 void sum(Frame&), prod(Frame&), max(Frame&), min(Frame&), logsumexp(Frame&);
 }
@@ -133,11 +154,23 @@ void transpose(Frame&), broadcast_in_dim(Frame&), concatenate(Frame&), pad(Frame
 }
 namespace interp_index {
 void slice(Frame&), dynamic_slice(Frame&), dynamic_update_slice(Frame&), gather(Frame&);
+/// Where each update goes in the operand; −1: nowhere.
+std::vector<std::int64_t> update_positions(const Frame&);
 void scatter(Frame&), scatter_add(Frame&), scatter_mul(Frame&), scatter_min(Frame&), scatter_max(Frame&);
 }  // namespace interp_index
 namespace interp_dot {
+/// An operand's elements in the wide dtype, row-major over the batch axes, then the free ones, then the contracted ones.
+struct Packed {
+  BufferRef buffer;
+  std::int64_t batch = 1, free = 1, contracted = 1;
+  template <class W>
+  const W* row(std::int64_t b, std::int64_t i) const {
+    return buffer->as<const W>() + (b * free + i) * contracted;
+  }
+};
+Packed pack(const Frame&, std::size_t operand, const Axes& batch, const Axes& contracted);
 void dot_general(Frame&);
-}
+}  // namespace interp_dot
 namespace interp_structure {
 void call(Frame&);
 }

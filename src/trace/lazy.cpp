@@ -219,10 +219,12 @@ Tensor from_host(const void* data, DType dtype, const Shape& shape, bool copy, W
   return from_buffer(std::move(buffer), Aval(dtype, shape));
 }
 
-Tensor from_numbers(std::span<const Scalar> values, const Shape& shape, std::optional<DType> dtype, Where) {
+Tensor from_numbers(std::span<const Scalar> values, const Shape& shape, std::optional<DType> dtype, Where where) {
   DType common = values.empty() ? f32 : values.front().dtype;
   for (const Scalar& v : values) common = promote(common, v.dtype);
   const Aval aval(dtype.value_or(common), shape);
+  if (is_complex(common) && !is_complex(aval.dtype) && !is_bool(aval.dtype))
+    fail(ErrorKind::dtype, std::string("vt::tensor: complex numbers do not become ") + name_of(aval.dtype), where);
   BufferRef buffer = allocate(values.size() * size_of(aval.dtype), "vt::tensor");
   auto* out = static_cast<std::byte*>(buffer->data);
   for (std::size_t i = 0; i < values.size(); ++i) store_scalar(values[i].converted(aval.dtype), out + i * size_of(aval.dtype));
@@ -231,6 +233,11 @@ Tensor from_numbers(std::span<const Scalar> values, const Shape& shape, std::opt
 
 void copy_out(const Tensor& t, DType dtype, void* out, Where where) {
   if (!t.defined()) fail(ErrorKind::value, "the value of an empty Tensor was asked for", where);
+  if (is_complex(t.dtype()) && !is_complex(dtype) && !is_bool(dtype))
+    fail(ErrorKind::dtype,
+         std::string("vt::Tensor: asked for ") + name_of(dtype) + " numbers of a " + aval_of(t).str() +
+             ", which would drop the imaginary part; take vt::real, vt::imag or vt::abs",
+         where);
   if (t.node()->op == Op::full && t.rank() == 0) {  // a scalar literal: no need to run anything
     const Scalar value = std::get<FullParams>(t.node()->params->base()).value;
     store_scalar(value.converted(dtype), out);

@@ -29,8 +29,9 @@ struct Kind {
   char letter;
   DType dtype;
 };
-constexpr Kind kinds[] = {{'b', DType::bool_}, {'i', DType::i8},  {'i', DType::i16}, {'i', DType::i32}, {'i', DType::i64}, {'u', DType::u8},
-                          {'u', DType::u16},   {'u', DType::u32}, {'u', DType::u64}, {'f', DType::f16}, {'f', DType::f32}, {'f', DType::f64}};
+constexpr Kind kinds[] = {{'b', DType::bool_}, {'i', DType::i8},  {'i', DType::i16}, {'i', DType::i32}, {'i', DType::i64},
+                          {'u', DType::u8},    {'u', DType::u16}, {'u', DType::u32}, {'u', DType::u64}, {'f', DType::f16},
+                          {'f', DType::f32},   {'f', DType::f64}, {'c', DType::c64}, {'c', DType::c128}};
 
 // The header is a Python dict literal in one line: {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }.
 struct Header {
@@ -117,6 +118,7 @@ class Parser {
   std::string_view left_;
 };
 
+/// Of elements of real dtypes, or parts of complex ones.
 void swap_bytes(std::byte* data, std::size_t count, std::size_t size) {
   for (std::size_t i = 0; i < count; ++i) std::reverse(data + i * size, data + (i + 1) * size);
 }
@@ -170,7 +172,10 @@ Tensor load_npy(const std::string& path, Where where) {
   file.read(buffer->as<char>(), static_cast<std::streamsize>(bytes));
   if (!file) refuse_it("reading failed");
   const bool little = descr[0] != '>';
-  if (size > 1 && little != (std::endian::native == std::endian::little)) swap_bytes(buffer->as<std::byte>(), static_cast<std::size_t>(count), size);
+  if (size > 1 && little != (std::endian::native == std::endian::little)) {
+    const std::size_t part = size_of(real_dtype(kind->dtype));
+    swap_bytes(buffer->as<std::byte>(), bytes / part, part);
+  }
   if (kind->dtype == DType::bool_)
     for (std::size_t i = 0; i < bytes; ++i) buffer->as<std::uint8_t>()[i] = buffer->as<std::uint8_t>()[i] != 0;
 

@@ -16,11 +16,11 @@ enum class Op : std::uint8_t {
   // element-wise, one operand
   neg, abs, sign, floor, ceil, round, trunc, exp, exp2, expm1, log, log1p, log2, sqrt, rsqrt, cbrt,
   sin, cos, tan, asin, acos, atan, sinh, cosh, tanh, asinh, acosh, atanh, sigmoid, erf, erfc, erf_inv, lgamma, digamma,
-  is_finite, is_nan, is_inf, integer_pow, not_, popcount, clz, convert, bitcast, reduce_precision, stop_gradient,
+  real, imag, conj, is_finite, is_nan, is_inf, integer_pow, not_, popcount, clz, convert, bitcast, reduce_precision, stop_gradient,
   // element-wise, two operands
   add, sub, mul, div, rem, pow, max, min, atan2, nextafter, eq, ne, lt, le, gt, ge,
   and_, or_, xor_, shift_left, shift_right_logical, shift_right_arithmetic,
-  threefry,
+  threefry, complex,
   // choose
   select,
   // reduce
@@ -47,7 +47,7 @@ enum class Family : std::uint8_t { leaf, unary, binary, select, reduce, cumulati
 /// In which operands an op is linear (its derivative is itself applied to the tangents).
 enum class Linearity : std::uint8_t {
   none,
-  linear,    ///< in all operands jointly (add, concatenate, pad …)
+  linear,    ///< in all operands jointly (add, concatenate, pad …), over the reals: real, imag and conj are linear too
   bilinear,  ///< in each of two operands alone (mul, dot_general)
   first,     ///< in the first operand only (div, gather …)
 };
@@ -138,6 +138,9 @@ consteval RuleTable<OpInfo> op_infos() {
   row(Op::erf_inv, "erf_inv", 1, unary);
   row(Op::lgamma, "lgamma", 1, unary);
   row(Op::digamma, "digamma", 1, unary);
+  row(Op::real, "real", 1, unary, linear);
+  row(Op::imag, "imag", 1, unary, linear);
+  row(Op::conj, "conj", 1, unary, linear);
   row(Op::is_finite, "is_finite", 1, unary);
   row(Op::is_nan, "is_nan", 1, unary);
   row(Op::is_inf, "is_inf", 1, unary);
@@ -172,6 +175,7 @@ consteval RuleTable<OpInfo> op_infos() {
   row(Op::shift_right_logical, "shift_right_logical", 2, binary);
   row(Op::shift_right_arithmetic, "shift_right_arithmetic", 2, binary);
   row(Op::threefry, "threefry", 2, binary);              // key, counter
+  row(Op::complex, "complex", 2, binary, linear);        // real part, imaginary part
   row(Op::select, "select", 3, Family::select, linear);  // in its last two operands
   row(Op::reduce_sum, "reduce_sum", 1, Family::reduce, linear);
   row(Op::reduce_prod, "reduce_prod", 1, Family::reduce);

@@ -77,6 +77,7 @@ Tensor detail::integer_range(std::int64_t start, std::int64_t stop, std::int64_t
   constexpr std::int64_t low = std::numeric_limits<std::int32_t>::min(), high = std::numeric_limits<std::int32_t>::max();
   const bool narrow = std::min(start, last) >= low && std::max(start, last) <= high && step >= low && step <= high;
   const DType wanted = dtype.value_or(narrow ? i32 : i64);
+  if (is_complex(wanted)) return cast(integer_range(start, stop, step, real_dtype(wanted), where), wanted, where);
   const Shape shape{static_cast<std::int64_t>(count)};
   if (is_bool(wanted)) return cast(create::scaled(counted(i64, shape, 0, where), Scalar(start), Scalar(step)), wanted, where);
   if (is_float(wanted) && (start != 0 || step != 1 || size_of(wanted) == 2)) {
@@ -104,13 +105,14 @@ Tensor linspace(double start, double stop, std::int64_t count, bool endpoint, DT
   const Tensor i = detail::counted(f64, Shape{count}, 0, where);
   Tensor x = detail::create::scaled(i, detail::Scalar(start), detail::Scalar(steps > 0 ? (stop - start) / static_cast<double>(steps) : 0.0));
   if (endpoint && count > 1) x = vt::where(i == static_cast<double>(count - 1), stop, x);  // not a rounding away from it
-  if (!is_float(dtype)) x = floor(x);
+  if (!is_inexact(dtype)) x = floor(x);
   return detail::cast(x, dtype, where);
 }
 
 Tensor iota(DType dtype, const Shape& shape, int axis, Where where) {
   if (axis < 0) axis += shape.rank();
   if (is_bool(dtype)) return detail::cast(detail::counted(i32, shape, axis, where), bool_, where);
+  if (is_complex(dtype)) return detail::cast(detail::counted(real_dtype(dtype), shape, axis, where), dtype, where);
   return detail::counted(dtype, shape, axis, where);
 }
 

@@ -205,7 +205,7 @@ Tensor dot(Operand a, Operand b) {
 Tensor vdot(Operand a, Operand b) {
   ct::meet_for_product("vdot", a, b);
   if (a.tensor.size() != b.tensor.size()) detail::refuse(ErrorKind::shape, "vdot", "sizes differ", a.tensor, b.tensor, a.where);
-  a.tensor = ravel(a);
+  a.tensor = ravel(conj(a));
   b.tensor = ravel(b);
   return ct::along("vdot", a, b, Axes(0), Axes(0));
 }

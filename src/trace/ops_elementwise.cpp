@@ -14,9 +14,11 @@ using detail::Op;
 /// What a function does with its operands' dtypes.
 enum class Takes : std::uint8_t {
   numbers,  ///< bools become i32
-  floats,   ///< bools and integers become f32
-  any,      ///< comparisons
-  choice,   ///< maximum, minimum: as they are
+  reals,    ///< the same; complex numbers are refused
+  inexact,  ///< bools and integers become f32
+  floats,   ///< the same; complex numbers are refused
+  any,      ///< everything, as it is
+  choice,   ///< what has an order, as it is: maximum, minimum, less …
   bits,     ///< bools and integers; floats are refused
   shifts,   ///< integers; bools become i32; floats are refused
 };
@@ -24,18 +26,28 @@ enum class Takes : std::uint8_t {
 inline bool as_it_is(Takes takes, DType d) {
   switch (takes) {
     case Takes::numbers: return !is_bool(d);
+    case Takes::reals: return !is_bool(d) && !is_complex(d);
+    case Takes::inexact: return is_inexact(d);
     case Takes::floats: return is_float(d);
-    case Takes::bits: return !is_float(d);
+    case Takes::choice: return !is_complex(d);
+    case Takes::bits: return !is_inexact(d);
     case Takes::shifts: return is_int(d);
     default: return true;
   }
 }
 
+[[noreturn]] inline void refuse_complex(bool order, std::string_view name, std::span<const Tensor> operands, Where where) {
+  refuse(ErrorKind::dtype, name, order ? "complex numbers have no order; compare vt::real, vt::imag or vt::abs" : "not defined for complex numbers",
+         operands, where);
+}
+
 /// The dtype that `takes` makes of `c`; throws if it refuses.
 inline Common adjusted(Takes takes, Common c, std::string_view name, std::span<const Tensor> operands, Where where) {
   if (as_it_is(takes, c.dtype)) return c;
-  if (takes == Takes::floats) return {c.weak ? f64 : f32, c.weak};
-  if (takes == Takes::bits || is_float(c.dtype))
+  if (is_complex(c.dtype) && (takes == Takes::floats || takes == Takes::reals || takes == Takes::choice))
+    refuse_complex(takes == Takes::choice, name, operands, where);
+  if (takes == Takes::floats || takes == Takes::inexact) return {c.weak ? f64 : f32, c.weak};
+  if (takes == Takes::bits || is_inexact(c.dtype))
     refuse(ErrorKind::dtype, name, takes == Takes::bits ? "needs bools or integers" : "needs integers", operands, where);
   return {i32, c.weak};
 }
@@ -51,18 +63,25 @@ inline Tensor unary(Op op, std::string_view name, Takes takes, Operand& x, Param
   return emit_fitting(op, std::move(params), std::span<const Tensor>(&x.tensor, 1), a.dtype, a.weak, x.where);
 }
 inline Tensor real(Op op, std::string_view name, Operand& x) { return unary(op, name, Takes::floats, x); }
+inline Tensor inexact(Op op, std::string_view name, Operand& x) { return unary(op, name, Takes::inexact, x); }
+
+/// abs, real and imag of a complex Tensor: a real one.
+inline Tensor real_part(Op op, Operand& x) {
+  const Aval& a = aval_of(x.tensor);
+  return emit_fitting(op, {}, std::span<const Tensor>(&x.tensor, 1), real_dtype(a.dtype), a.weak, x.where);
+}
 
 /// floor, ceil, round, trunc: nothing to do for integers.
 inline Tensor rounding(Op op, std::string_view name, Operand& x) {
   need(name, x.tensor, x.where);
-  if (!is_float(aval_of(x.tensor).dtype)) return to_number(std::move(x.tensor), x.where);
+  if (!is_inexact(aval_of(x.tensor).dtype)) return to_number(std::move(x.tensor), x.where);
   return unary(op, name, Takes::floats, x);
 }
 
 inline Tensor classify(Op op, std::string_view name, Operand& x, bool of_integers) {
   need(name, x.tensor, x.where);
   const Aval& a = aval_of(x.tensor);
-  if (!is_float(a.dtype)) return full_tensor(Scalar(of_integers), Aval(bool_, a.shape));
+  if (!is_inexact(a.dtype)) return full_tensor(Scalar(of_integers), Aval(bool_, a.shape));
   return emit_fitting(op, {}, std::span<const Tensor>(&x.tensor, 1), bool_, false, x.where);
 }
 
@@ -97,7 +116,7 @@ inline Tensor binary(Op op, std::string_view name, Takes takes, Operand& a, Oper
 
 inline Tensor compare(Op op, std::string_view name, Operand& a, Operand& b) {
   Tensor xy[2] = {std::move(a.tensor), std::move(b.tensor)};
-  fit(name, Takes::any, Literal::value, xy, a.where);
+  fit(name, op == Op::eq || op == Op::ne ? Takes::any : Takes::choice, Literal::value, xy, a.where);
   return emit_fitting(op, {}, xy, bool_, false, a.where);
 }
 
@@ -115,6 +134,7 @@ inline void meet(std::string_view name, Takes takes, Operand& a, Operand& b) {
   need(name, a.tensor, a.where);
   need(name, b.tensor, a.where);
   const Common c = adjusted(takes, common_dtype(aval_of(xy[0]), aval_of(xy[1])), name, std::span<const Tensor>(xy, 2), a.where);
+  if (is_complex(c.dtype) && takes != Takes::any) refuse_complex(false, name, std::span<const Tensor>(xy, 2), a.where);
   broadcast_shape(name, std::span<const Tensor>(xy, 2), a.where);
   check_literals(name, std::span<const Tensor>(xy, 2), c.dtype, Literal::value, a.where);
   a.tensor = cast(a.tensor, c.dtype, c.weak, a.where);
@@ -130,8 +150,9 @@ inline DType bits_of(DType d) { return size_of(d) == 2 ? i16 : size_of(d) == 4 ?
 inline std::optional<int> literal_exponent(const Tensor& base, const Tensor& exponent) {
   const Node* n = exponent.node();
   if (n->op != Op::full || !aval_of(exponent).shape.empty() || is_bool(n->avals[0].dtype)) return std::nullopt;
+  if (is_complex(n->avals[0].dtype)) return std::nullopt;
   const double e = std::get<FullParams>(n->params->base()).value.to_double();
-  const bool integers = !is_float(aval_of(base).dtype) && is_int(n->avals[0].dtype);
+  const bool integers = !is_inexact(aval_of(base).dtype) && is_int(n->avals[0].dtype);
   if (e != std::trunc(e) || std::fabs(e) > (integers ? 2147483647.0 : 32.0)) return std::nullopt;
   if (common_dtype(aval_of(base), n->avals[0]).dtype != aval_of(base).dtype) return std::nullopt;  // the result is wider
   return static_cast<int>(e);
@@ -149,39 +170,70 @@ Tensor negative(Operand x) { return ew::unary(ew::Op::neg, "negative", ew::Takes
 Tensor abs(Operand x) {
   detail::need("abs", x.tensor, x.where);
   if (is_bool(x.tensor.dtype()) || is_unsigned(x.tensor.dtype())) return x.tensor;
+  if (is_complex(x.tensor.dtype())) return ew::real_part(ew::Op::abs, x);
   return ew::unary(ew::Op::abs, "abs", ew::Takes::numbers, x);
+}
+Tensor real(Operand x) {
+  detail::need("real", x.tensor, x.where);
+  return is_complex(x.tensor.dtype()) ? ew::real_part(ew::Op::real, x) : x.tensor;
+}
+Tensor imag(Operand x) {
+  detail::need("imag", x.tensor, x.where);
+  if (is_complex(x.tensor.dtype())) return ew::real_part(ew::Op::imag, x);
+  return zeros_like(std::move(x));
+}
+Tensor conj(Operand x) {
+  detail::need("conj", x.tensor, x.where);
+  return is_complex(x.tensor.dtype()) ? ew::unary(ew::Op::conj, "conj", ew::Takes::numbers, x) : x.tensor;
+}
+Tensor angle(Operand x) {
+  const detail::UserLine line(x.where);
+  detail::need("angle", x.tensor, x.where);
+  return atan2(imag(x), real(x));
+}
+Tensor iscomplex(Operand x) {
+  const detail::UserLine line(x.where);
+  detail::need("iscomplex", x.tensor, x.where);
+  if (!is_complex(x.tensor.dtype())) return zeros(x.tensor.shape(), bool_, x.where);
+  return imag(std::move(x)) != 0;
+}
+Tensor isreal(Operand x) {
+  const detail::UserLine line(x.where);
+  detail::need("isreal", x.tensor, x.where);
+  if (!is_complex(x.tensor.dtype())) return ones(x.tensor.shape(), bool_, x.where);
+  return imag(std::move(x)) == 0;
 }
 Tensor sign(Operand x) { return ew::unary(ew::Op::sign, "sign", ew::Takes::numbers, x); }
 Tensor floor(Operand x) { return ew::rounding(ew::Op::floor, "floor", x); }
 Tensor ceil(Operand x) { return ew::rounding(ew::Op::ceil, "ceil", x); }
 Tensor round(Operand x) { return ew::rounding(ew::Op::round, "round", x); }
 Tensor trunc(Operand x) { return ew::rounding(ew::Op::trunc, "trunc", x); }
-Tensor exp(Operand x) { return ew::real(ew::Op::exp, "exp", x); }
-Tensor exp2(Operand x) { return ew::real(ew::Op::exp2, "exp2", x); }
-Tensor expm1(Operand x) { return ew::real(ew::Op::expm1, "expm1", x); }
-Tensor log(Operand x) { return ew::real(ew::Op::log, "log", x); }
-Tensor log1p(Operand x) { return ew::real(ew::Op::log1p, "log1p", x); }
-Tensor log2(Operand x) { return ew::real(ew::Op::log2, "log2", x); }
+Tensor exp(Operand x) { return ew::inexact(ew::Op::exp, "exp", x); }
+Tensor exp2(Operand x) { return ew::inexact(ew::Op::exp2, "exp2", x); }
+Tensor expm1(Operand x) { return ew::inexact(ew::Op::expm1, "expm1", x); }
+Tensor log(Operand x) { return ew::inexact(ew::Op::log, "log", x); }
+Tensor log1p(Operand x) { return ew::inexact(ew::Op::log1p, "log1p", x); }
+Tensor log2(Operand x) { return ew::inexact(ew::Op::log2, "log2", x); }
 Tensor log10(Operand x) {
   const detail::UserLine line(x.where);
   return log(std::move(x)) * 0.43429448190325182765;
 }
-Tensor sqrt(Operand x) { return ew::real(ew::Op::sqrt, "sqrt", x); }
-Tensor rsqrt(Operand x) { return ew::real(ew::Op::rsqrt, "rsqrt", x); }
+Tensor sqrt(Operand x) { return ew::inexact(ew::Op::sqrt, "sqrt", x); }
+Tensor rsqrt(Operand x) { return ew::inexact(ew::Op::rsqrt, "rsqrt", x); }
 Tensor cbrt(Operand x) { return ew::real(ew::Op::cbrt, "cbrt", x); }
-Tensor sin(Operand x) { return ew::real(ew::Op::sin, "sin", x); }
-Tensor cos(Operand x) { return ew::real(ew::Op::cos, "cos", x); }
-Tensor tan(Operand x) { return ew::real(ew::Op::tan, "tan", x); }
-Tensor asin(Operand x) { return ew::real(ew::Op::asin, "asin", x); }
-Tensor acos(Operand x) { return ew::real(ew::Op::acos, "acos", x); }
-Tensor atan(Operand x) { return ew::real(ew::Op::atan, "atan", x); }
-Tensor sinh(Operand x) { return ew::real(ew::Op::sinh, "sinh", x); }
-Tensor cosh(Operand x) { return ew::real(ew::Op::cosh, "cosh", x); }
-Tensor tanh(Operand x) { return ew::real(ew::Op::tanh, "tanh", x); }
-Tensor asinh(Operand x) { return ew::real(ew::Op::asinh, "asinh", x); }
-Tensor acosh(Operand x) { return ew::real(ew::Op::acosh, "acosh", x); }
-Tensor atanh(Operand x) { return ew::real(ew::Op::atanh, "atanh", x); }
-Tensor sigmoid(Operand x) { return ew::real(ew::Op::sigmoid, "sigmoid", x); }
+Tensor sin(Operand x) { return ew::inexact(ew::Op::sin, "sin", x); }
+Tensor cos(Operand x) { return ew::inexact(ew::Op::cos, "cos", x); }
+Tensor tan(Operand x) { return ew::inexact(ew::Op::tan, "tan", x); }
+Tensor asin(Operand x) { return ew::inexact(ew::Op::asin, "asin", x); }
+Tensor acos(Operand x) { return ew::inexact(ew::Op::acos, "acos", x); }
+Tensor atan(Operand x) { return ew::inexact(ew::Op::atan, "atan", x); }
+Tensor sinh(Operand x) { return ew::inexact(ew::Op::sinh, "sinh", x); }
+Tensor cosh(Operand x) { return ew::inexact(ew::Op::cosh, "cosh", x); }
+Tensor tanh(Operand x) { return ew::inexact(ew::Op::tanh, "tanh", x); }
+Tensor asinh(Operand x) { return ew::inexact(ew::Op::asinh, "asinh", x); }
+Tensor acosh(Operand x) { return ew::inexact(ew::Op::acosh, "acosh", x); }
+Tensor atanh(Operand x) { return ew::inexact(ew::Op::atanh, "atanh", x); }
+Tensor sigmoid(Operand x) { return ew::inexact(ew::Op::sigmoid, "sigmoid", x); }
 Tensor erf(Operand x) { return ew::real(ew::Op::erf, "erf", x); }
 Tensor erfc(Operand x) { return ew::real(ew::Op::erfc, "erfc", x); }
 Tensor erf_inv(Operand x) { return ew::real(ew::Op::erf_inv, "erf_inv", x); }
@@ -219,7 +271,7 @@ Tensor reduce_precision(Operand x, int exponent_bits, int mantissa_bits) {
 }
 Tensor stop_gradient(Operand x) {
   detail::need("stop_gradient", x.tensor, x.where);
-  if (!is_float(x.tensor.dtype())) return x.tensor;  // nothing flows through them anyway
+  if (!is_inexact(x.tensor.dtype())) return x.tensor;  // nothing flows through them anyway
   return ew::unary(ew::Op::stop_gradient, "stop_gradient", ew::Takes::any, x);
 }
 Tensor square(Operand x) { return integer_pow(std::move(x), 2); }
@@ -245,6 +297,7 @@ Tensor nan_to_num(Operand x, double nan, std::optional<double> posinf, std::opti
   const detail::UserLine line(x.where);
   detail::need("nan_to_num", x.tensor, x.where);
   const Tensor& t = x.tensor;
+  if (is_complex(t.dtype())) return complex(nan_to_num(real(t), nan, posinf, neginf), nan_to_num(imag(t), nan, posinf, neginf));
   if (!is_float(t.dtype())) return t;
   const double most = t.dtype() == f16    ? 65504.0
                       : t.dtype() == bf16 ? 0x1.fep127
@@ -270,7 +323,7 @@ Tensor add(Operand a, Operand b) { return ew::binary(ew::Op::add, "add", ew::Tak
 Tensor subtract(Operand a, Operand b) { return ew::binary(ew::Op::sub, "subtract", ew::Takes::numbers, a, b); }
 Tensor multiply(Operand a, Operand b) { return ew::binary(ew::Op::mul, "multiply", ew::Takes::numbers, a, b); }
 Tensor divide(Operand a, Operand b) { return ew::binary(ew::Op::div, "divide", ew::Takes::numbers, a, b); }
-Tensor true_divide(Operand a, Operand b) { return ew::binary(ew::Op::div, "true_divide", ew::Takes::floats, a, b); }
+Tensor true_divide(Operand a, Operand b) { return ew::binary(ew::Op::div, "true_divide", ew::Takes::inexact, a, b); }
 
 Tensor floor_divide(Operand a, Operand b) {
   const detail::UserLine line(a.where);
@@ -285,8 +338,8 @@ Tensor floor_divide(Operand a, Operand b) {
   return where(y == 0, x / y, round(q - where(crosses, 1, 0)));
 }
 
-Tensor remainder(Operand a, Operand b) { return ew::binary(ew::Op::rem, "remainder", ew::Takes::numbers, a, b); }
-Tensor fmod(Operand a, Operand b) { return ew::binary(ew::Op::rem, "fmod", ew::Takes::numbers, a, b); }
+Tensor remainder(Operand a, Operand b) { return ew::binary(ew::Op::rem, "remainder", ew::Takes::reals, a, b); }
+Tensor fmod(Operand a, Operand b) { return ew::binary(ew::Op::rem, "fmod", ew::Takes::reals, a, b); }
 Tensor mod(Operand a, Operand b) {
   const detail::UserLine line(a.where);
   ew::meet("mod", ew::Takes::numbers, a, b);
@@ -303,6 +356,12 @@ Tensor pow(Operand a, Operand b) {
 }
 Tensor maximum(Operand a, Operand b) { return ew::binary(ew::Op::max, "maximum", ew::Takes::choice, a, b); }
 Tensor minimum(Operand a, Operand b) { return ew::binary(ew::Op::min, "minimum", ew::Takes::choice, a, b); }
+Tensor complex(Operand re, Operand im) {
+  Tensor xy[2] = {std::move(re.tensor), std::move(im.tensor)};
+  const detail::Common c = ew::fit("complex", ew::Takes::floats, detail::Literal::value, xy, re.where);
+  for (Tensor& t : xy) t = detail::widened(std::move(t), re.where);
+  return detail::emit_fitting(ew::Op::complex, {}, xy, complex_dtype(c.dtype), c.weak, re.where);
+}
 Tensor atan2(Operand y, Operand x) { return ew::binary(ew::Op::atan2, "atan2", ew::Takes::floats, y, x); }
 
 Tensor hypot(Operand a, Operand b) {
@@ -388,7 +447,7 @@ Tensor operator>>(Operand a, Operand b) {
 Tensor isclose(Operand a, Operand b, double rtol, double atol, bool equal_nan) {
   const detail::UserLine line(a.where);
   ew::meet("isclose", ew::Takes::any, a, b);
-  if (!is_float(ew::dtype_of_operand(a))) {  // exact: no integer is rounded but the largest of 64 bits
+  if (!is_inexact(ew::dtype_of_operand(a))) {  // exact: no integer is rounded but the largest of 64 bits
     a.tensor = a.tensor.astype(f64);
     b.tensor = b.tensor.astype(f64);
   }

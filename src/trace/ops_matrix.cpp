@@ -90,7 +90,7 @@ inline Tensor covariance(std::string_view name, const Operand& x, bool rowvar, i
   if (!rowvar && x.tensor.rank() == 2) t = matrix_transpose(t);
   const double count = static_cast<double>(t.dim(1));
   const Tensor centred = t - mean(t, 1, true);
-  const Tensor products = matmul(centred, matrix_transpose(centred)) / std::max(count - ddof, 0.0);
+  const Tensor products = matmul(centred, matrix_transpose(conj(centred))) / std::max(count - ddof, 0.0);
   const Tensor c = cast(products, given.dtype(), w);
   return c.dim(0) == 1 ? reshaped(c, Shape{}, w) : c;
 }

@@ -84,10 +84,10 @@ inline Tensor finished(const Tensor& result, const Real& r, bool keepdims, Where
 /// `part` (r.x without the reduced axes) stretched back over them.
 inline Tensor restored(const Tensor& part, const Real& r, Where where) { return spread(part, r.x.shape(), other_axes(r.axes, r.x.rank()), where); }
 
-/// Two passes: the mean first, then the squares of what is left.
+/// Two passes: the mean first, then the squares of what is left. Real, of complex numbers too.
 inline Tensor variance(const Real& r, int ddof, Where where) {
   const Tensor middle = reduced(Op::reduce_sum, r.x, r.axes, where) / r.count;
-  const Tensor squares = square(r.x - restored(middle, r, where));
+  const Tensor squares = squared_magnitude(r.x - restored(middle, r, where), where);
   return reduced(Op::reduce_sum, squares, r.axes, where) / std::max(r.count - ddof, 0.0);
 }
 
@@ -154,12 +154,14 @@ Tensor mean(Operand x, const ReduceAxes& axes, bool keepdims) {
 }
 Tensor var(Operand x, const ReduceAxes& axes, int ddof, bool keepdims) {
   const detail::UserLine line(x.where);
-  const rd::Real r = rd::real_operand("var", x, axes);
+  rd::Real r = rd::real_operand("var", x, axes);
+  r.result = real_dtype(r.result);
   return rd::finished(rd::variance(r, ddof, x.where), r, keepdims, x.where);
 }
 Tensor std(Operand x, const ReduceAxes& axes, int ddof, bool keepdims) {
   const detail::UserLine line(x.where);
-  const rd::Real r = rd::real_operand("std", x, axes);
+  rd::Real r = rd::real_operand("std", x, axes);
+  r.result = real_dtype(r.result);
   return rd::finished(sqrt(rd::variance(r, ddof, x.where)), r, keepdims, x.where);
 }
 
@@ -186,7 +188,8 @@ Tensor count_nonzero(Operand x, const ReduceAxes& axes, bool keepdims) {
 
 Tensor norm(Operand x, const ReduceAxes& axes, double ord, bool keepdims) {
   const detail::UserLine line(x.where);
-  const rd::Real r = rd::real_operand("norm", x, axes);
+  rd::Real r = rd::real_operand("norm", x, axes);
+  r.result = real_dtype(r.result);
   const Where w = x.where;
   auto total = [&](const Tensor& t) { return detail::reduced(detail::Op::reduce_sum, t, r.axes, w); };
   Tensor result;
@@ -195,11 +198,11 @@ Tensor norm(Operand x, const ReduceAxes& axes, double ord, bool keepdims) {
     if (r.count == 0) detail::refuse(ErrorKind::shape, "norm", "no elements to choose from", x.tensor, w);
     result = detail::reduced(ord > 0 ? detail::Op::reduce_max : detail::Op::reduce_min, abs(r.x), r.axes, w);
   } else if (ord == 2.0) {
-    result = sqrt(total(square(r.x)));
+    result = sqrt(total(detail::squared_magnitude(r.x, w)));
   } else if (ord == 1.0) {
     result = total(abs(r.x));
   } else if (ord == 0.0) {
-    result = total(detail::cast(r.x != 0, r.x.dtype(), w));
+    result = total(detail::cast(r.x != 0, real_dtype(r.x.dtype()), w));
   } else {
     result = pow(total(pow(abs(r.x), ord)), 1.0 / ord);
   }

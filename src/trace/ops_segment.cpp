@@ -201,7 +201,7 @@ Tensor interp(Operand x, Operand xp, Operand fp) {
     detail::refuse(ErrorKind::shape, "interp", "the points must be two vectors of one size, at least 1", xp.tensor, fp.tensor, w);
   const Tensor operands[3] = {x.tensor, xp.tensor, fp.tensor};
   detail::Common c = detail::common_dtype(operands);
-  if (!is_float(c.dtype)) c.dtype = f32;
+  if (!is_inexact(c.dtype)) c.dtype = f32;
   const Tensor t = detail::cast(x.tensor, c.dtype, w), at = detail::cast(xp.tensor, c.dtype, w), value = detail::cast(fp.tensor, c.dtype, w);
   const std::int64_t n = at.dim(0);
   if (n == 1) return detail::broadcast(detail::reshaped(value, Shape{}, w), t.shape(), w);

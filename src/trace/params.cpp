@@ -71,6 +71,7 @@ struct Hasher {
   void add(const Scalar& s) {
     add(s.dtype);
     mix(s.natural);
+    if (is_complex(s.dtype)) mix(std::bit_cast<std::uint64_t>(s.imaginary));
   }
   void add(const BufferRef& b) { mix(reinterpret_cast<std::uintptr_t>(b.get())); }
   void add(const std::shared_ptr<const CustomRule>& rule) { mix(reinterpret_cast<std::uintptr_t>(rule.get())); }

@@ -106,9 +106,12 @@ class Printer {
       if (i >= 0) collect(axis + 1, position + i * strides_[axis], positions);
   }
 
-  double real_at(std::int64_t p) const {
+  int parts() const { return is_complex(dtype_) ? 2 : 1; }
+  /// Element p; of a complex one its real (0) or imaginary (1) part.
+  double real_at(std::int64_t p, int part = 0) const {
     double x = 0;
-    convert_elements(data_ + static_cast<std::size_t>(p) * size_of(dtype_), dtype_, &x, DType::f64, 1);
+    const DType own = real_dtype(dtype_);
+    convert_elements(data_ + static_cast<std::size_t>(p * parts() + part) * size_of(own), own, &x, DType::f64, 1);
     return x;
   }
 
@@ -116,16 +119,28 @@ class Printer {
     if (shape_.elements() == 0) return;
     std::vector<std::int64_t> positions;
     collect(0, 0, positions);
-    if (is_float(dtype_)) {
+    if (is_inexact(dtype_)) {
       std::vector<double> values;
-      for (std::int64_t p : positions) values.push_back(real_at(p));
-      style_ = style_for(values, dtype_);
+      for (std::int64_t p : positions)
+        for (int part = 0; part < parts(); ++part) values.push_back(real_at(p, part));
+      style_ = style_for(values, real_dtype(dtype_));
     }
+    if (is_complex(dtype_))
+      for (std::int64_t p : positions)
+        part_width_ = std::max({part_width_, write(real_at(p), style_).size(), write(std::fabs(real_at(p, 1)), style_).size()});
     for (std::int64_t p : positions) width_ = std::max(width_, element(p).size());
   }
 
   std::string element(std::int64_t p) const {
     if (is_float(dtype_)) return write(real_at(p), style_);
+    if (is_complex(dtype_)) {
+      const std::string re = write(real_at(p), style_);
+      std::string im = write(std::fabs(real_at(p, 1)), style_);
+      // The i stands at the number, the blanks that replace trailing zeros behind it.
+      const std::size_t end = im.find_last_not_of(' ') + 1;
+      im.insert(end, 1, 'i');
+      return std::string(part_width_ - re.size(), ' ') + re + (std::signbit(real_at(p, 1)) ? '-' : '+') + im;
+    }
     const Scalar value = load_scalar(dtype_, data_ + static_cast<std::size_t>(p) * size_of(dtype_));
     if (is_bool(dtype_)) return value.integer ? "true" : "false";
     return is_unsigned(dtype_) ? std::to_string(value.natural) : std::to_string(value.integer);
@@ -166,7 +181,7 @@ class Printer {
   const std::byte* data_;
   bool summarised_;
   FloatStyle style_;
-  std::size_t width_ = 0;
+  std::size_t width_ = 0, part_width_ = 0;
   std::string text_;
 };
 

@@ -8,6 +8,7 @@
 
 #include <vt/detail/message.hpp>
 
+#include "convert.hpp"
 #include "printer.hpp"
 
 namespace vt::detail {
@@ -27,6 +28,10 @@ std::string float_text(T v) {
 }
 
 inline std::string scalar_text(const Scalar& s) {
+  if (is_complex(s.dtype)) {
+    const auto part = [&](double v) { return s.dtype == DType::c128 ? float_text(v) : float_text(static_cast<float>(v)); };
+    return part(s.real) + (std::signbit(s.imaginary) ? "-" : "+") + part(std::fabs(s.imaginary)) + "i";
+  }
   if (is_bool(s.dtype)) return s.integer ? "true" : "false";
   // Every 16-bit float is exact in binary32, whose decimals are the shorter.
   if (is_float(s.dtype)) return s.dtype == DType::f64 ? float_text(s.real) : float_text(static_cast<float>(s.real));
@@ -38,15 +43,10 @@ inline std::string constant_text(const ConstantParams& p) {
   std::string text = p.aval.str() + ":";
   const std::int64_t n = p.aval.elements();
   if (!p.buffer || p.buffer->device.kind != Device::Kind::cpu) return text + " …";
-  with_type(p.aval.dtype, [&](auto zero) {
-    using T = decltype(zero);
-    for (std::int64_t i = 0; i < std::min(n, most_shown); ++i) {
-      T v;
-      std::memcpy(&v, static_cast<const char*>(p.buffer->data) + static_cast<std::size_t>(i) * sizeof(T), sizeof(T));
-      text += i ? ", " : " ";
-      text += scalar_text(Scalar(v));
-    }
-  });
+  for (std::int64_t i = 0; i < std::min(n, most_shown); ++i) {
+    text += i ? ", " : " ";
+    text += scalar_text(load_scalar(p.aval.dtype, p.buffer->as<const char>() + static_cast<std::size_t>(i) * size_of(p.aval.dtype)));
+  }
   if (n > most_shown) text += ", …";
   return text;
 }

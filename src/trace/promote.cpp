@@ -34,6 +34,7 @@ void refuse_empty(std::string_view name, Where where) {
 
 DType promote(DType a, DType b) {
   if (a == b) return a;
+  if (is_complex(a) || is_complex(b)) return complex_dtype(a) == c128 || complex_dtype(b) == c128 ? c128 : c64;
   if (category(a) != category(b)) return category(a) > category(b) ? a : b;
   if (is_float(a)) {
     if (size_of(a) != size_of(b)) return size_of(a) > size_of(b) ? a : b;
@@ -54,6 +55,7 @@ Common common_dtype(const Aval& a, const Aval& b) {
   if (a.weak == b.weak) return {promote(a.dtype, b.dtype), a.weak};
   const DType weak = a.weak ? a.dtype : b.dtype, strong = a.weak ? b.dtype : a.dtype;
   if (category(weak) <= category(strong)) return {strong, false};
+  if (is_complex(weak)) return {is_float(strong) ? complex_dtype(strong) : c64, false};
   return {is_float(weak) ? f32 : i32, false};
 }
 
@@ -71,6 +73,8 @@ Tensor cast(Tensor t, DType dtype, bool weak, Where where) {
   Node* n = t.node();
   const Aval& aval = aval_of(t);
   if (aval.dtype == dtype && aval.weak == weak) return t;
+  if (is_complex(aval.dtype) && !is_complex(dtype) && !is_bool(dtype))
+    refuse(ErrorKind::dtype, "astype", worded("to {} would drop the imaginary part; take vt::real, vt::imag or vt::abs", name_of(dtype)), t, where);
   if (n->op != Op::full) return emit(Op::convert, make_params(ConvertParams{dtype, weak}), {t}, where);
   const FullParams& full = std::get<FullParams>(n->params->base());
   const Scalar value = full.value.converted(dtype);
@@ -107,10 +111,11 @@ void check_literals(std::string_view name, std::span<const Tensor> operands, DTy
 
 Tensor to_float(Tensor t, Where where) {
   const Aval& a = aval_of(t);
-  if (is_float(a.dtype)) return t;
+  if (is_inexact(a.dtype)) return t;
   const bool weak = a.weak;
   return cast(std::move(t), weak ? f64 : f32, weak, where);
 }
+Tensor squared_magnitude(const Tensor& t, Where) { return is_complex(aval_of(t).dtype) ? square(real(t)) + square(imag(t)) : square(t); }
 Tensor to_number(Tensor t, Where where) {
   const Aval& a = aval_of(t);
   if (!is_bool(a.dtype)) return t;

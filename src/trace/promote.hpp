@@ -54,8 +54,8 @@ inline void need(std::string_view name, const Tensor& t, Where where) {
 
 // --- dtypes ----------------------------------------------------------------------------------------------------------
 
-/// bool 0, integers 1, floats 2.
-constexpr int category(DType d) { return is_float(d) ? 2 : is_int(d) ? 1 : 0; }
+/// bool 0, integers 1, floats 2, complex numbers 3.
+constexpr int category(DType d) { return is_complex(d) ? 3 : is_float(d) ? 2 : is_int(d) ? 1 : 0; }
 /// The dtype that two strong operands meet in.
 DType promote(DType a, DType b);
 
@@ -67,15 +67,17 @@ struct Common {
 Common common_dtype(const Aval& a, const Aval& b);
 Common common_dtype(std::span<const Tensor> operands);
 
-/// `t` as `dtype`. A `full` converts now; it is edited in place if nobody else holds it.
+/// `t` as `dtype`. A `full` converts now; it is edited in place if nobody else holds it. Throws: complex numbers do not become real ones.
 Tensor cast(Tensor t, DType dtype, bool weak, Where where);
 inline Tensor cast(Tensor t, DType dtype, Where where) { return cast(std::move(t), dtype, false, where); }
 /// How a C++ integer may stand for an element: as its bits (−1 for 0xff) or only by its value.
 enum class Literal : std::uint8_t { bits, value };
 /// Throws if an operand is a C++ integer, not yet converted, that `dtype` cannot hold: nothing sensible could come of wrapping it.
 void check_literals(std::string_view name, std::span<const Tensor> operands, DType dtype, Literal, Where where);
-/// Integers and bools become f32 (f64 if weak, so that a float operand met later gets all its digits).
+/// Integers and bools become f32 (f64 if weak, so that a float operand met later gets all its digits). Complex numbers stay.
 Tensor to_float(Tensor t, Where where);
+/// |t|², a real Tensor.
+Tensor squared_magnitude(const Tensor& t, Where where);
 /// Bools become i32.
 Tensor to_number(Tensor t, Where where);
 /// Nonzero → true.

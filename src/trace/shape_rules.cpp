@@ -8,6 +8,13 @@
 
 namespace vt::detail::shape_rules {
 
+constexpr std::uint32_t dtype_set(bool (*holds)(DType)) {
+  std::uint32_t bits = 0;
+  for (int i = 0; i < dtype_count; ++i)
+    if (holds(static_cast<DType>(i))) bits |= 1u << i;
+  return bits;
+}
+
 // --- messages --------------------------------------------------------------------------------------------------------
 
 std::string user_name(Op op) {
@@ -64,13 +71,18 @@ void Call::wrong_params() const {
 }
 
 void Call::bad_dtype(std::size_t i) const {
-  constexpr std::uint32_t float_bits = 0xfu << static_cast<int>(DType::f16);
+  const auto takes_any = [&](bool (*kind)(DType)) { return (dtypes & dtype_set(kind)) != 0; };
+  const DType own = operand(i).dtype;
+  if (is_complex(own) && takes_any(is_float)) {
+    const bool order = is_comparison(op) || takes(bool_);
+    refuse_dtype(order ? "complex numbers have no order; compare vt::real, vt::imag or vt::abs" : "not defined for complex numbers");
+  }
   std::string wanted;
-  if (dtypes == float_bits) wanted = "a float dtype";
-  else if (!(dtypes & float_bits) && !(dtypes & 1u)) wanted = "an integer dtype";
-  else if (!(dtypes & float_bits)) wanted = dtypes == 1u ? "bool" : "bool or an integer dtype";
-  else wanted = "an integer or float dtype";
-  refuse_dtype(worded("needs {}, not {}", wanted, name_of(operand(i).dtype)));
+  if (!takes_any(is_float))
+    wanted = takes_any(is_complex) ? "a complex dtype" : !takes_any(is_int) ? "bool" : takes(bool_) ? "bool or an integer dtype" : "an integer dtype";
+  else if (!takes_any(is_int)) wanted = takes_any(is_complex) ? "a float or complex dtype" : "a float dtype";
+  else wanted = takes_any(is_complex) ? "an integer, float or complex dtype" : "an integer or float dtype";
+  refuse_dtype(worded("needs {}, not {}", wanted, name_of(own)));
 }
 
 // --- checks ----------------------------------------------------------------------------------------------------------
@@ -139,6 +151,13 @@ inline Avals same(const Call& c) {
   return avals;
 }
 
+/// abs, real, imag: of complex numbers a real one.
+inline Avals magnitude(const Call& c) {
+  c.need_dtype();
+  const Aval& x = c.operand(0);
+  return result(real_dtype(x.dtype), x.shape, x.weak);
+}
+
 inline Avals to_bool(const Call& c) {
   c.need_dtype();
   return result(DType::bool_, c.operand(0).shape);
@@ -151,6 +170,8 @@ inline Avals integer_pow(const Call& c) {
 
 inline Avals convert(const Call& c) {
   const auto& p = c.as<ConvertParams>();
+  if (is_complex(c.operand(0).dtype) && !is_complex(p.dtype) && !is_bool(p.dtype))
+    c.refuse_dtype(worded("to {} would drop the imaginary part; take vt::real, vt::imag or vt::abs", name_of(p.dtype)));
   return result(p.dtype, c.operand(0).shape, p.weak);
 }
 
@@ -158,6 +179,8 @@ inline Avals bitcast(const Call& c) {
   const auto& p = c.as<ConvertParams>();
   if (size_of(p.dtype) != size_of(c.operand(0).dtype))
     c.refuse_dtype(worded("to {}: element sizes differ ({} and {} bytes)", name_of(p.dtype), size_of(c.operand(0).dtype), size_of(p.dtype)));
+  if (is_complex(p.dtype) != is_complex(c.operand(0).dtype))
+    c.refuse_dtype(worded("to {}: use vt::real, vt::imag and vt::complex", name_of(p.dtype)));
   if (is_bool(p.dtype) && !is_bool(c.operand(0).dtype)) c.refuse_dtype("to bool: only 0 and 1 are bools; compare with 0 instead");
   return result(p.dtype, c.operand(0).shape, p.weak);
 }
@@ -192,6 +215,12 @@ inline Avals binary(const Call& c) {
   c.need_dtype();
   Avals avals;
   avals.emplace_back(a.dtype, common_shape(c), a.weak && b.weak);
+  return avals;
+}
+
+inline Avals complex(const Call& c) {
+  Avals avals = binary(c);
+  avals[0].dtype = complex_dtype(avals[0].dtype);
   return avals;
 }
 
@@ -263,63 +292,65 @@ struct Row {
   std::uint32_t dtypes = 0;
 };
 
-constexpr std::uint32_t dtype_set(bool (*holds)(DType)) {
-  std::uint32_t bits = 0;
-  for (int i = 0; i < dtype_count; ++i)
-    if (holds(static_cast<DType>(i))) bits |= 1u << i;
-  return bits;
-}
 inline constexpr std::uint32_t any_dtype = (1u << dtype_count) - 1;
 inline constexpr std::uint32_t bools = 1u;
 inline constexpr std::uint32_t ints = dtype_set(is_int);
 inline constexpr std::uint32_t floats = dtype_set(is_float);
-inline constexpr std::uint32_t numbers = ints | floats;
+inline constexpr std::uint32_t complexes = dtype_set(is_complex);
+inline constexpr std::uint32_t inexact = floats | complexes;
+inline constexpr std::uint32_t reals = ints | floats;
+inline constexpr std::uint32_t numbers = reals | complexes;
+inline constexpr std::uint32_t ordered = any_dtype & ~complexes;
 inline constexpr std::uint32_t words64 = 1u << static_cast<int>(DType::u64);
 inline constexpr std::uint32_t bits_and_bools = ints | bools;
+inline constexpr std::uint32_t parts = 1u << static_cast<int>(DType::f32) | 1u << static_cast<int>(DType::f64);
 
 inline constexpr auto table = rule_table<Row>({
     {Op::input, {input, any_dtype}},
     {Op::constant, {constant, any_dtype}},
     {Op::full, {full, any_dtype}},
-    {Op::iota, {iota, numbers}},
+    {Op::iota, {iota, reals}},
 
     {Op::neg, {same, numbers}},
-    {Op::abs, {same, numbers}},
+    {Op::abs, {magnitude, numbers}},
     {Op::sign, {same, numbers}},
     {Op::floor, {same, floats}},
     {Op::ceil, {same, floats}},
     {Op::round, {same, floats}},
     {Op::trunc, {same, floats}},
-    {Op::exp, {same, floats}},
-    {Op::exp2, {same, floats}},
-    {Op::expm1, {same, floats}},
-    {Op::log, {same, floats}},
-    {Op::log1p, {same, floats}},
-    {Op::log2, {same, floats}},
-    {Op::sqrt, {same, floats}},
-    {Op::rsqrt, {same, floats}},
+    {Op::exp, {same, inexact}},
+    {Op::exp2, {same, inexact}},
+    {Op::expm1, {same, inexact}},
+    {Op::log, {same, inexact}},
+    {Op::log1p, {same, inexact}},
+    {Op::log2, {same, inexact}},
+    {Op::sqrt, {same, inexact}},
+    {Op::rsqrt, {same, inexact}},
     {Op::cbrt, {same, floats}},
-    {Op::sin, {same, floats}},
-    {Op::cos, {same, floats}},
-    {Op::tan, {same, floats}},
-    {Op::asin, {same, floats}},
-    {Op::acos, {same, floats}},
-    {Op::atan, {same, floats}},
-    {Op::sinh, {same, floats}},
-    {Op::cosh, {same, floats}},
-    {Op::tanh, {same, floats}},
-    {Op::asinh, {same, floats}},
-    {Op::acosh, {same, floats}},
-    {Op::atanh, {same, floats}},
-    {Op::sigmoid, {same, floats}},
+    {Op::sin, {same, inexact}},
+    {Op::cos, {same, inexact}},
+    {Op::tan, {same, inexact}},
+    {Op::asin, {same, inexact}},
+    {Op::acos, {same, inexact}},
+    {Op::atan, {same, inexact}},
+    {Op::sinh, {same, inexact}},
+    {Op::cosh, {same, inexact}},
+    {Op::tanh, {same, inexact}},
+    {Op::asinh, {same, inexact}},
+    {Op::acosh, {same, inexact}},
+    {Op::atanh, {same, inexact}},
+    {Op::sigmoid, {same, inexact}},
     {Op::erf, {same, floats}},
     {Op::erfc, {same, floats}},
     {Op::erf_inv, {same, floats}},
     {Op::lgamma, {same, floats}},
     {Op::digamma, {same, floats}},
-    {Op::is_finite, {to_bool, floats}},
-    {Op::is_nan, {to_bool, floats}},
-    {Op::is_inf, {to_bool, floats}},
+    {Op::real, {magnitude, complexes}},
+    {Op::imag, {magnitude, complexes}},
+    {Op::conj, {same, complexes}},
+    {Op::is_finite, {to_bool, inexact}},
+    {Op::is_nan, {to_bool, inexact}},
+    {Op::is_inf, {to_bool, inexact}},
     {Op::integer_pow, {integer_pow, numbers}},
     {Op::not_, {same, bits_and_bools}},
     {Op::popcount, {same, ints}},
@@ -333,18 +364,18 @@ inline constexpr auto table = rule_table<Row>({
     {Op::sub, {binary, numbers}},
     {Op::mul, {binary, numbers}},
     {Op::div, {binary, numbers}},
-    {Op::rem, {binary, numbers}},
+    {Op::rem, {binary, reals}},
     {Op::pow, {binary, numbers}},
-    {Op::max, {binary, any_dtype}},
-    {Op::min, {binary, any_dtype}},
+    {Op::max, {binary, ordered}},
+    {Op::min, {binary, ordered}},
     {Op::atan2, {binary, floats}},
     {Op::nextafter, {binary, floats}},
     {Op::eq, {compare, any_dtype}},
     {Op::ne, {compare, any_dtype}},
-    {Op::lt, {compare, any_dtype}},
-    {Op::le, {compare, any_dtype}},
-    {Op::gt, {compare, any_dtype}},
-    {Op::ge, {compare, any_dtype}},
+    {Op::lt, {compare, ordered}},
+    {Op::le, {compare, ordered}},
+    {Op::gt, {compare, ordered}},
+    {Op::ge, {compare, ordered}},
     {Op::and_, {binary, bits_and_bools}},
     {Op::or_, {binary, bits_and_bools}},
     {Op::xor_, {binary, bits_and_bools}},
@@ -352,21 +383,22 @@ inline constexpr auto table = rule_table<Row>({
     {Op::shift_right_logical, {binary, ints}},
     {Op::shift_right_arithmetic, {binary, ints}},
     {Op::threefry, {binary, words64}},
+    {Op::complex, {complex, parts}},
     {Op::select, {select, any_dtype}},
 
     {Op::reduce_sum, {reduction, numbers}},
     {Op::reduce_prod, {reduction, numbers}},
-    {Op::reduce_max, {extremum, any_dtype}},
-    {Op::reduce_min, {extremum, any_dtype}},
+    {Op::reduce_max, {extremum, ordered}},
+    {Op::reduce_min, {extremum, ordered}},
     {Op::reduce_any, {reduction, bools}},
     {Op::reduce_all, {reduction, bools}},
-    {Op::argmax, {arg_extremum, any_dtype}},
-    {Op::argmin, {arg_extremum, any_dtype}},
+    {Op::argmax, {arg_extremum, ordered}},
+    {Op::argmin, {arg_extremum, ordered}},
     {Op::reduce, {reduce, any_dtype}},
     {Op::cumsum, {cumulative, numbers}},
     {Op::cumprod, {cumulative, numbers}},
-    {Op::cummax, {cumulative, any_dtype}},
-    {Op::cummin, {cumulative, any_dtype}},
+    {Op::cummax, {cumulative, ordered}},
+    {Op::cummin, {cumulative, ordered}},
     {Op::cumlogsumexp, {cumulative, floats}},
 
     {Op::sort, {sort, any_dtype}},
@@ -384,8 +416,8 @@ inline constexpr auto table = rule_table<Row>({
     {Op::scatter, {scatter, any_dtype}},
     {Op::scatter_add, {scatter, numbers}},
     {Op::scatter_mul, {scatter, numbers}},
-    {Op::scatter_min, {scatter, any_dtype}},
-    {Op::scatter_max, {scatter, any_dtype}},
+    {Op::scatter_min, {scatter, ordered}},
+    {Op::scatter_max, {scatter, ordered}},
     {Op::dot_general, {dot_general, numbers}},
 
     {Op::call, {structure, any_dtype}},

@@ -12,8 +12,8 @@ Avals dot_general(const Call& c) {
   const Aval &a = c.operand(0), &b = c.operand(1);
   if (a.dtype != b.dtype) c.refuse_dtype("dtypes differ");
   c.need_dtype();
-  const bool widens = is_float(p.dtype) == is_float(a.dtype) && is_unsigned(p.dtype) == is_unsigned(a.dtype) && !is_bool(p.dtype) &&
-                      size_of(p.dtype) > size_of(a.dtype);
+  const bool widens = is_complex(p.dtype) == is_complex(a.dtype) && is_float(p.dtype) == is_float(a.dtype) &&
+                      is_unsigned(p.dtype) == is_unsigned(a.dtype) && !is_bool(p.dtype) && size_of(p.dtype) > size_of(a.dtype);
   if (p.dtype != a.dtype && !widens) c.refuse_dtype(worded("{} cannot hold the products of {}", name_of(p.dtype), name_of(a.dtype)));
 
   check_axes(c, p.lhs_contract, a.shape.rank(), "lhs_contract", false);
@@ -86,6 +86,8 @@ Avals sort(const Call& c) {
   check_axis(c, p.axis, shape.rank(), "axis");
   if (p.keys < 1 || static_cast<std::size_t>(p.keys) > c.operands.size())
     c.refuse(ErrorKind::value, worded("the number of keys must be between 1 and {}, not {}", c.operands.size(), p.keys));
+  for (std::size_t k = 0; k < static_cast<std::size_t>(p.keys); ++k)
+    if (is_complex(c.operand(k).dtype)) c.refuse_dtype("complex numbers have no order; sort by vt::real, vt::imag or vt::abs");
   const std::int64_t n = shape[static_cast<std::size_t>(p.axis)];
   if (p.start < 0 || p.start > p.limit || p.limit > n)
     c.refuse_shape(worded("places {} to {} are no part of axis {} of size {}", p.start, p.limit, p.axis, n));

@@ -21,6 +21,7 @@ bool is_zero(const Pass& p, Var v, bool negative) {
 bool never_negative_zero(const Pass& p, Var v, int depth = 4) {
   const Equation* e = p.def(v);
   if (!e) return false;
+  if (is_complex(p.dtype(v))) return false;
   if (const Scalar* s = p.full_value(v)) return !(s->is_value(0) && std::signbit(s->real));
   if (depth == 0) return false;
   switch (e->op) {
@@ -255,7 +256,7 @@ Var convert(Pass& p, const Candidate& c) {
   if (to == from) return c.in();
   const Equation* e = p.def(c.in());
   if (!e) return Pass::none;
-  if (e->op == Op::convert && skips_middle(p.dtype(e->inputs[0]), from, to)) {
+  if (e->op == Op::convert && !is_complex(p.dtype(e->inputs[0])) && skips_middle(p.dtype(e->inputs[0]), from, to)) {
     if (p.dtype(e->inputs[0]) == to) return e->inputs[0];
     return p.emit(Op::convert, c.params, {e->inputs[0]});
   }
@@ -307,7 +308,40 @@ Var repeated(Pass& p, const Candidate& c) {
 
 }  // namespace arithmetic
 
+/// Of complex numbers: what neither signed zeros nor infinities can tell apart.
+Var on_complex(Pass& p, const Candidate& c) {
+  const Equation* e = c.inputs.empty() ? nullptr : p.def(c.in());
+  switch (c.op) {
+    case Op::select: return arithmetic::select(p, c);
+    case Op::convert: return c.aval.dtype == p.dtype(c.in()) ? c.in() : Pass::none;
+    case Op::bitcast: return arithmetic::bitcast(p, c);
+    case Op::integer_pow: return c.as<IntegerPowParams>().exponent == 1 ? c.in() : Pass::none;
+    case Op::stop_gradient: return arithmetic::repeated(p, c);
+    case Op::neg:
+    case Op::conj: return e && e->op == c.op ? e->inputs[0] : Pass::none;
+    case Op::real:
+    case Op::imag:
+      if (e && e->op == Op::complex) {
+        const Var part = e->inputs[c.op == Op::real ? 0 : 1];
+        return p.shape(part) == c.aval.shape ? part : p.broadcast(part, c.aval.shape, {});
+      }
+      if (e && e->op == Op::conj) {
+        const Var part = p.emit(c.op, {e->inputs[0]});
+        return c.op == Op::real ? part : p.emit(Op::neg, {part});
+      }
+      return Pass::none;
+    case Op::complex: {
+      const Equation *re = p.def(c.in(0), Op::real), *im = p.def(c.in(1), Op::imag);
+      return re && im && re->inputs[0] == im->inputs[0] ? re->inputs[0] : Pass::none;
+    }
+    default: return Pass::none;
+  }
+}
+
 Var simplify_arithmetic(Pass& p, const Candidate& c) {
+  if (is_complex(c.aval.dtype)) return on_complex(p, c);
+  for (Var v : c.inputs)
+    if (is_complex(p.dtype(v))) return on_complex(p, c);
   switch (c.op) {
     case Op::add: return arithmetic::add(p, c);
     case Op::sub: return arithmetic::sub(p, c);

@@ -13,15 +13,16 @@ Var reduce(Pass& p, Op op, Var x, Axes axes) { return p.emit(op, make_params(Axe
 
 /// Does taking an element several times, or in another order, make no difference?
 bool repeats_freely(Op op) { return op == Op::reduce_max || op == Op::reduce_min || op == Op::reduce_any || op == Op::reduce_all; }
-bool order_matters(Op op, DType d) { return is_float(d) && (op != Op::reduce_any && op != Op::reduce_all); }
+bool order_matters(Op op, DType d) { return is_inexact(d) && (op != Op::reduce_any && op != Op::reduce_all); }
 
 /// The reduction of one element: itself, but a sum starts from 0.0, which takes the sign from −0.0.
 Var of_one_element(Pass& p, Op op, Var x) {
-  if (!is_float(p.dtype(x)) || (op != Op::reduce_sum && op != Op::cumsum)) return x;
+  if (!is_inexact(p.dtype(x)) || (op != Op::reduce_sum && op != Op::cumsum)) return x;
   return p.emit(Op::add, {x, p.full_like(0, Aval(p.dtype(x), Shape{}, p.aval(x).weak))});
 }
 
 Var of_full(Pass& p, const Candidate& c, const Scalar& value, std::int64_t count) {
+  if (is_complex(value.dtype)) return Pass::none;
   const double number = value.to_double();
   switch (c.op) {
     case Op::reduce_max:

@@ -29,7 +29,7 @@ bool fits(Range r, DType d) {
 }
 
 std::optional<std::int64_t> value(const Scalar& s) {
-  if (is_float(s.dtype)) return std::nullopt;
+  if (is_inexact(s.dtype)) return std::nullopt;
   if (is_unsigned(s.dtype) && s.natural > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) return std::nullopt;
   return s.integer;
 }
@@ -105,7 +105,7 @@ std::optional<Range> by_equation(const Pass& p, Var v, const Equation& e, int de
       for (std::size_t i = 0; i < e.outputs.size(); ++i)
         if (e.outputs[i] == v) return of(i);
       return std::nullopt;
-    case Op::convert: return is_float(p.dtype(e.inputs[0])) ? of_dtype(p.dtype(v)) : of(0);
+    case Op::convert: return is_inexact(p.dtype(e.inputs[0])) ? of_dtype(p.dtype(v)) : of(0);
     case Op::reshape:
     case Op::transpose:
     case Op::broadcast_in_dim:
@@ -124,7 +124,7 @@ std::optional<Range> by_equation(const Pass& p, Var v, const Equation& e, int de
 
 std::optional<Range> range_of(const Pass& p, Var v, int depth) {
   const DType d = p.dtype(v);
-  if (is_float(d)) return std::nullopt;
+  if (is_inexact(d)) return std::nullopt;
   if (depth > 0)
     if (const Equation* e = p.def(v))
       if (const auto r = ranges::by_equation(p, v, *e, depth); r && ranges::fits(*r, d)) return r;
@@ -133,7 +133,7 @@ std::optional<Range> range_of(const Pass& p, Var v, int depth) {
 
 std::optional<Affine> affine_of(const Pass& p, Var v, int depth) {
   using ranges::at;
-  if (is_float(p.dtype(v)) || is_bool(p.dtype(v)) || depth == 0) return std::nullopt;
+  if (is_inexact(p.dtype(v)) || is_bool(p.dtype(v)) || depth == 0) return std::nullopt;
   const Equation* e = p.def(v);
   if (!e) return std::nullopt;
   const auto of = [&](std::size_t i) { return affine_of(p, e->inputs[i], depth - 1); };

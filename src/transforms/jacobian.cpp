@@ -107,7 +107,7 @@ JacobianFlat jacobian_flat(const FlatFunction& f, const GradCall& call, Jacobian
   std::vector<Aval> out;
   for (std::size_t o = 0; o < result.outputs.size(); ++o) {
     const Aval& a = aval_of(result.outputs[o]);
-    if (!is_float(a.dtype))
+    if (!is_inexact(a.dtype))
       fail(ErrorKind::dtype,
            std::string(call.transform) + ": " + result_name(call, o) + " is " + a.str() + ", and only float results have derivatives", call.where);
     out.emplace_back(a.dtype, a.shape);

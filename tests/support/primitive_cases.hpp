@@ -39,8 +39,10 @@ struct PrimitiveCase {
   /// Quarters (whole numbers for the integer dtypes) in the operand's range, so that sums and products are exact.
   vt::Tensor operand(std::size_t i, std::uint64_t seed) const {
     const OperandSpec& s = operands[i];
-    if (!vt::is_float(s.dtype)) return random_tensor(s.dtype, s.shape, s.low, s.high, seed);
-    std::vector<double> values = random_tensor(vt::i32, s.shape, std::ceil(s.low * 4), std::floor(s.high * 4), seed).to_vector<double>();
+    if (!vt::is_inexact(s.dtype)) return random_tensor(s.dtype, s.shape, s.low, s.high, seed);
+    vt::Shape numbers = s.shape;
+    if (vt::is_complex(s.dtype)) numbers.push_back(2);
+    std::vector<double> values = random_tensor(vt::i32, numbers, std::ceil(s.low * 4), std::floor(s.high * 4), seed).to_vector<double>();
     for (double& v : values) v /= 4;
     return make_tensor(s.dtype, s.shape, values);
   }
@@ -414,6 +416,72 @@ inline void add_control(std::vector<PrimitiveCase>& cases) {
     }
 }
 
+/// Complex numbers, in everything that takes them.
+inline void add_complex(std::vector<PrimitiveCase>& cases) {
+  using vt::c64, vt::c128, vt::f32, vt::f64;
+  const Shape shaped{2, 3};
+  const auto unary = [&](Op op, DType d, double low, double high, double ulps, ParamsRef p = {}) {
+    cases.push_back({op, std::move(p), {{d, shaped, low, high}}, ulps});
+  };
+  for (DType d : {c64, c128}) {
+    for (Op op : {Op::neg, Op::real, Op::imag, Op::conj, Op::is_finite, Op::is_nan, Op::is_inf, Op::stop_gradient}) unary(op, d, -3, 3, 0);
+    for (Op op : {Op::abs, Op::sign, Op::sqrt, Op::rsqrt}) unary(op, d, -3, 3, 8);
+    for (Op op : {Op::exp, Op::exp2, Op::expm1, Op::log, Op::log1p, Op::log2, Op::sin, Op::cos, Op::tan, Op::asin, Op::acos, Op::atan, Op::sinh,
+                  Op::cosh, Op::tanh, Op::asinh, Op::acosh, Op::atanh, Op::sigmoid})
+      unary(op, d, 0.25, 2, 16);
+    unary(Op::integer_pow, d, -2, 2, 8, make_params(IntegerPowParams{3}));
+    unary(Op::integer_pow, d, 1, 2, 8, make_params(IntegerPowParams{-2}));
+    for (Op op : {Op::add, Op::sub, Op::mul, Op::eq, Op::ne}) cases.push_back({op, {}, {{d, shaped}, {d, {}}}});
+    cases.push_back({Op::div, {}, {{d, {}}, {d, shaped, 0.5, 2}}, 8});
+    cases.push_back({Op::pow, {}, {{d, shaped, 0.25, 2}, {d, shaped, -1, 1}}, 64});
+    cases.push_back({Op::complex, {}, {{vt::real_dtype(d), shaped}, {vt::real_dtype(d), {}}}});
+    cases.push_back({Op::select, {}, {{vt::bool_, shaped}, {d, {}}, {d, shaped}}});
+  }
+  unary(Op::convert, f32, -2, 2, 0, make_params(ConvertParams{c128, false}));
+  unary(Op::convert, vt::i32, -9, 9, 0, make_params(ConvertParams{c64, false}));
+  unary(Op::convert, c128, -2, 2, 0, make_params(ConvertParams{c64, false}));
+  unary(Op::convert, c64, -1, 1, 0, make_params(ConvertParams{vt::bool_, false}));
+  const Shape cube{2, 3, 2};
+  for (Op op : {Op::reduce_sum, Op::reduce_prod}) cases.push_back({op, make_params(AxesParams{{0, 2}}), {{c128, cube, -1, 1}}});
+  for (Op op : {Op::cumsum, Op::cumprod}) cases.push_back({op, make_params(CumulativeParams{1, op == Op::cumsum}), {{c128, cube, -1, 1}}});
+  const GraphRef body = scalar_body(
+      [](std::span<const vt::Tensor> a) -> std::vector<vt::Tensor> {
+        return {emit(Op::add, {}, {emit(Op::add, {}, {a[0], a[1]}, {}), emit(Op::mul, {}, {a[0], a[1]}, {})}, {})};
+      },
+      c128, 2);
+  cases.push_back({Op::reduce, make_params(ReduceParams{{1}, body}), {{c128, cube, -1, 1}, {c128, {}, -1, 1}}});
+  cases.push_back({Op::sort, make_params(SortParams{1, 1, false, 0, 3}), {{f32, shaped}, {c64, shaped}}});
+  cases.push_back({Op::reshape, make_params(ShapeParams{{3, 4}}), {{c64, cube}}});
+  cases.push_back({Op::transpose, make_params(PermutationParams{{2, 0, 1}}), {{c64, cube}}});
+  cases.push_back({Op::broadcast_in_dim, make_params(BroadcastParams{{2, 4, 3}, {0, 2}}), {{c128, {2, 3}}}});
+  cases.push_back({Op::concatenate, make_params(AxisParams{1}), {{c64, {2, 3}}, {c64, {2, 1}}}});
+  cases.push_back({Op::pad, make_params(PadParams{{1, -1}, {0, 2}, {1, 0}}), {{c64, {2, 3}}, {c64, {}}}});
+  cases.push_back({Op::rev, make_params(AxesParams{{1}}), {{c128, cube}}});
+  cases.push_back({Op::slice, make_params(SliceParams{{0, 1}, {2, 5}, {1, 2}}), {{c64, {3, 5}}}});
+  cases.push_back({Op::dynamic_slice, make_params(ShapeParams{{2, 2}}), {{c64, {4, 3}}, {vt::i32, {}, -1, 4}, {vt::i32, {}, 0, 2}}});
+  cases.push_back({Op::dynamic_update_slice, {}, {{c128, {4, 3}}, {c128, {2, 2}}, {vt::i32, {}, -1, 4}, {vt::i32, {}, 0, 2}}});
+  GatherParams rows;
+  rows.offset_dims = {1};
+  rows.collapsed_slice_dims = rows.start_index_map = {0};
+  rows.slice_sizes = {1, 3};
+  rows.mode = IndexMode::fill;
+  cases.push_back({Op::gather, make_params(rows), {{c64, {4, 3}}, {vt::i32, {5, 1}, -1, 4}}});
+  const ScatterParams into{{1}, {0}, {0}, {}, {}, IndexMode::fill, false};
+  for (Op op : {Op::scatter, Op::scatter_add, Op::scatter_mul})
+    cases.push_back({op, make_params(into), {{c128, {4, 3}, -1, 1}, {vt::i32, {5, 1}, -1, 4}, {c128, {5, 3}, -1, 1}}});
+  for (DType d : {c64, c128}) cases.push_back({Op::dot_general, make_params(DotParams{{2}, {1}, {0}, {0}, d}), {{d, {5, 2, 3}}, {d, {5, 3, 4}}}});
+  const auto twice = [](std::span<const vt::Tensor> a) -> std::vector<vt::Tensor> {
+    return {emit(Op::mul, {}, {a[0], a[1]}, {}), emit(Op::add, {}, {a[0], a[0]}, {})};
+  };
+  const std::vector<Aval> avals(2, Aval(c64, Shape{}));
+  cases.push_back({Op::call, call_params(twice, avals, 2), {{c64, {}}, {c64, {}}}});
+  ScanParams scan;
+  scan.carries = scan.sequences = 1;
+  scan.length = 4;
+  scan.body = body_of(twice, avals);
+  cases.push_back({Op::scan, make_params(std::move(scan)), {{c64, {}, -1, 1}, {c64, {4}, -1, 1}}});
+}
+
 }  // namespace primitive_table
 
 inline const std::vector<PrimitiveCase>& primitive_cases() {
@@ -428,6 +496,7 @@ inline const std::vector<PrimitiveCase>& primitive_cases() {
     primitive_table::add_dot(all);
     primitive_table::add_structure(all);
     primitive_table::add_control(all);
+    primitive_table::add_complex(all);
     return all;
   }();
   return cases;

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <complex>
 #include <cstdint>
 #include <cstdlib>
 #include <functional>
@@ -23,6 +24,7 @@ namespace vt_test {
 
 using FlatFunction = std::function<std::vector<vt::Tensor>(const std::vector<vt::Tensor>&)>;
 
+/// All but the complex ones.
 inline constexpr vt::DType all_dtypes[] = {vt::bool_, vt::i8,  vt::u8,  vt::i16,  vt::u16, vt::i32, vt::u32,
                                            vt::i64,   vt::u64, vt::f16, vt::bf16, vt::f32, vt::f64};
 inline constexpr vt::DType int_dtypes[] = {vt::i8, vt::u8, vt::i16, vt::u16, vt::i32, vt::u32, vt::i64, vt::u64};
@@ -45,8 +47,21 @@ inline std::uint64_t environment(const char* name, std::uint64_t otherwise) {
 
 // --- making ----------------------------------------------------------------------------------------------------------
 
-/// A Tensor of any dtype from numbers, each of which the dtype must be able to hold.
+/// with_type that knows the complex dtypes, too.
+template <class F>
+decltype(auto) with_storage(vt::DType dtype, F&& f) {
+  if (dtype == vt::c64) return f(std::complex<float>());
+  if (dtype == vt::c128) return f(std::complex<double>());
+  return vt::detail::with_type(dtype, f);
+}
+
+/// A Tensor of any dtype from numbers, each of which the dtype must be able to hold; two for each complex element.
 inline vt::Tensor make_tensor(vt::DType dtype, const vt::Shape& shape, const std::vector<double>& values) {
+  if (vt::is_complex(dtype)) {
+    std::vector<std::complex<double>> elements;
+    for (std::size_t i = 0; i < values.size(); i += 2) elements.emplace_back(values[i], values[i + 1]);
+    return dtype == vt::c128 ? vt::tensor(elements, shape) : vt::tensor(std::vector<std::complex<float>>(elements.begin(), elements.end()), shape);
+  }
   return vt::detail::with_type(dtype, [&](auto tag) {
     using T = decltype(tag);
     std::vector<T> elements;
@@ -58,10 +73,11 @@ inline vt::Tensor make_tensor(vt::DType dtype, const vt::Shape& shape, const std
   });
 }
 
-/// Uniform in [low, high] (whole numbers for the integer dtypes, negative ones left out for unsigned); a coin for bool.
+/// Uniform in [low, high], as are both parts of complex numbers (whole numbers for the integer dtypes, negative ones left out for unsigned); a coin
+/// for bool.
 inline vt::Tensor random_tensor(vt::DType dtype, const vt::Shape& shape, double low, double high, std::uint64_t seed) {
   std::mt19937_64 engine(seed * 0x9e3779b97f4a7c15u + 1);
-  std::vector<double> values(static_cast<std::size_t>(shape.elements()));
+  std::vector<double> values(static_cast<std::size_t>(shape.elements()) * (vt::is_complex(dtype) ? 2 : 1));
   for (double& v : values) {
     const double unit = static_cast<double>(engine() >> 11) * 0x1p-53;
     if (vt::is_bool(dtype)) v = unit < 0.5;
@@ -107,6 +123,12 @@ inline bool close(double a, double b, vt::DType dtype, const Tolerance& t) {
   return std::fabs(a - b) <= t.absolute + t.relative * std::fabs(b) + t.ulps * ulp_of(b, dtype);
 }
 
+/// Of complex numbers: the same of each part, or the distance in the plane is that small.
+inline bool close(std::complex<double> a, std::complex<double> b, vt::DType part, const Tolerance& t) {
+  if (close(a.real(), b.real(), part, t) && close(a.imag(), b.imag(), part, t)) return true;
+  return std::abs(a - b) <= t.absolute + t.relative * std::abs(b) + t.ulps * ulp_of(std::abs(b), part);
+}
+
 /// "[1,2]" for element `flat` of a Tensor of `shape`.
 inline std::string index_text(std::int64_t flat, const vt::Shape& shape) {
   std::string text;
@@ -116,6 +138,12 @@ inline std::string index_text(std::int64_t flat, const vt::Shape& shape) {
     flat /= extent;
   }
   return "[" + text + "]";
+}
+
+/// Numbers of one byte are no characters.
+inline auto shown(auto x) {
+  if constexpr (std::is_arithmetic_v<decltype(x)>) return +x;
+  else return x;
 }
 
 /// `actual` has the dtype and shape of `expected` and is close to it everywhere.
@@ -132,10 +160,14 @@ inline ::testing::AssertionResult all_close(const vt::Tensor& actual, const vt::
       if (same(a[i], b[i])) continue;
       if (wrong++ != 0) continue;
       first = static_cast<std::int64_t>(i);
-      faults << "element " << index_text(first, expected.shape()) << ": got " << +a[i] << ", expected " << +b[i];
+      faults << "element " << index_text(first, expected.shape()) << ": got " << shown(a[i]) << ", expected " << shown(b[i]);
     }
   };
-  if (vt::is_float(dtype))
+  if (vt::is_complex(dtype)) {
+    const vt::DType part = vt::real_dtype(dtype);
+    check(actual.to_vector<std::complex<double>>(), expected.to_vector<std::complex<double>>(),
+          [&](std::complex<double> a, std::complex<double> b) { return close(a, b, part, tolerance); });
+  } else if (vt::is_float(dtype))
     check(actual.to_vector<double>(), expected.to_vector<double>(), [&](double a, double b) { return close(a, b, dtype, tolerance); });
   else if (dtype == vt::u64) check(actual.to_vector<std::uint64_t>(), expected.to_vector<std::uint64_t>(), [](auto a, auto b) { return a == b; });
   else check(actual.to_vector<std::int64_t>(), expected.to_vector<std::int64_t>(), [](auto a, auto b) { return a == b; });
@@ -188,7 +220,7 @@ inline vt::Tensor take_lane(const vt::Tensor& x, int axis, std::int64_t lane) {
   const lanes::Split split(x.shape(), axis);
   vt::Shape shape = x.shape();
   shape.erase(shape.begin() + axis);
-  return vt::detail::with_type(x.dtype(), [&](auto tag) {
+  return with_storage(x.dtype(), [&](auto tag) {
     using T = decltype(tag);
     const std::vector<T> all = x.to_vector<T>();
     std::vector<T> picked;
@@ -204,7 +236,7 @@ inline vt::Tensor stack_lanes(const std::vector<vt::Tensor>& parts, int axis) {
   vt::Shape shape = parts[0].shape();
   shape.insert(shape.begin() + axis, static_cast<std::int64_t>(parts.size()));
   const lanes::Split split(shape, axis);
-  return vt::detail::with_type(parts[0].dtype(), [&](auto tag) {
+  return with_storage(parts[0].dtype(), [&](auto tag) {
     using T = decltype(tag);
     std::vector<T> all(static_cast<std::size_t>(shape.elements()));
     for (std::size_t lane = 0; lane < parts.size(); ++lane) {

@@ -32,7 +32,7 @@ Tensor summed_lanes(const Tensor& t) { return grad_build::sum_over(t, Axes{0}); 
 
 Dependence differentiable() {
   return Dependence([](const Equation& e, const Aval& result) {
-    if (!is_float(result.dtype)) return false;
+    if (!is_inexact(result.dtype)) return false;
     const JvpRule& rule = jvp_rules::rule_of(e.op);
     return rule.tangent || rule.whole;
   });

@@ -37,7 +37,7 @@ ControlLinear linearize_while(const Equation&, std::span<const Tensor> x, const 
 // What these files share.
 GraphRef shared(GraphBody&&);
 Tensor or_zeros(const Tensor&, const Aval&);
-inline bool has_derivative(const Aval& a) { return is_float(a.dtype); }
+inline bool has_derivative(const Aval& a) { return is_inexact(a.dtype); }
 /// The types of a Graph's inputs.
 std::vector<Aval> input_avals(const GraphBody&);
 /// With lanes in front, where there are some.

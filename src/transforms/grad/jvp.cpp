@@ -58,7 +58,7 @@ inline Tensor pow_slope(const Val& x, double n) {
 
 // 0 · 0⁻¹ and log 0 are kept out: the derivative of x⁰ at 0 is 0, and so is that of 0^y for y > 0.
 inline Tensor pow(const JvpCall& c) {
-  if (const Node* exponent = c.x[1].node(); exponent->op == Op::full && !c.has(1)) {
+  if (const Node* exponent = c.x[1].node(); exponent->op == Op::full && !c.has(1) && !is_complex(c.y.dtype())) {
     const double n = std::get<FullParams>(exponent->params->base()).value.to_double();
     return n == 0 ? Tensor() : n == 1 ? c.t[0] : Tensor(tangent(c) * Val(pow_slope(primal(c), n)));
   }
@@ -108,6 +108,23 @@ inline Tensor integer_pow(const JvpCall& c) {
   return tangent(c) * (static_cast<double>(n) * Val(power(c.x[0], n - 1)));
 }
 
+/// Of a complex number the part of the tangent along it.
+inline Tensor abs(const JvpCall& c) {
+  const Val direction = unary(Op::sign, c.x[0]);
+  if (!is_complex(c.x[0].dtype())) return tangent(c) * direction;
+  return unary(Op::real, tangent(c) * Val(unary(Op::conj, direction)));
+}
+
+/// Of a complex number the part of the tangent across it, over its length; 0 at 0.
+inline Tensor sign(const JvpCall& c) {
+  if (!is_complex(c.y.dtype())) return {};
+  const DType part = real_dtype(c.y.dtype());
+  const Val length = unary(Op::abs, c.x[0]), across = unary(Op::imag, tangent(c) * Val(unary(Op::conj, c.y)));
+  const Tensor zero = scalar(part, 0), at_zero = binary(Op::eq, length, zero);
+  const Val turn = across / Val(choose(at_zero, scalar(part, 1), length));
+  return result(c) * Val(binary(Op::complex, zero, turn));
+}
+
 inline constexpr double ln2 = std::numbers::ln2, inv_sqrtpi = std::numbers::inv_sqrtpi;
 
 inline constexpr auto table = rule_table<JvpRule>({
@@ -117,8 +134,8 @@ inline constexpr auto table = rule_table<JvpRule>({
     {Op::iota, zero_tangent},
 
     {Op::neg, [](const JvpCall& c) -> Tensor { return -tangent(c); }},
-    {Op::abs, [](const JvpCall& c) -> Tensor { return tangent(c) * Val(unary(Op::sign, c.x[0])); }},
-    {Op::sign, zero_tangent},
+    {Op::abs, abs},
+    {Op::sign, sign},
     {Op::floor, zero_tangent},
     {Op::ceil, zero_tangent},
     {Op::round, zero_tangent},
@@ -150,6 +167,9 @@ inline constexpr auto table = rule_table<JvpRule>({
     {Op::erf_inv, [](const JvpCall& c) -> Tensor { return tangent(c) * (0.5 / inv_sqrtpi * exp_of(result(c) * result(c))); }},
     {Op::lgamma, [](const JvpCall& c) -> Tensor { return tangent(c) * Val(unary(Op::digamma, c.x[0])); }},
     {Op::digamma, [](const JvpCall& c) -> Tensor { return tangent(c) * Val(trigamma(c.x[0])); }},
+    {Op::real, same_op},
+    {Op::imag, same_op},
+    {Op::conj, same_op},
     {Op::is_finite, zero_tangent},
     {Op::is_nan, zero_tangent},
     {Op::is_inf, zero_tangent},
@@ -185,6 +205,7 @@ inline constexpr auto table = rule_table<JvpRule>({
     {Op::shift_right_logical, zero_tangent},
     {Op::shift_right_arithmetic, zero_tangent},
     {Op::threefry, zero_tangent},
+    {Op::complex, with_zeros},
     {Op::select, select},
 
     {Op::reduce_sum, same_op},
@@ -246,7 +267,7 @@ class Walk {
   JvpResult run(std::span<const Tensor> primals, std::span<const Tensor> tangents) {
     for (std::size_t i = 0; i < graph_.inputs.size(); ++i) {
       x_[index(graph_.inputs[i])] = primals[i];
-      if (is_float(graph_.aval(graph_.inputs[i]).dtype)) t_[index(graph_.inputs[i])] = tangents[i];
+      if (is_inexact(graph_.aval(graph_.inputs[i]).dtype)) t_[index(graph_.inputs[i])] = tangents[i];
     }
     for (const Equation& e : graph_.equations) equation(e);
     JvpResult result;
@@ -283,7 +304,7 @@ class Walk {
     emit_primal(e);
     if (!varies || !rule.tangent) return;
     const Tensor& y = x_[index(e.outputs[0])];
-    if (!is_float(y.dtype())) return;
+    if (!is_inexact(y.dtype())) return;
     Tensor t = rule.tangent(call(e, y));
     if (t.defined()) set_tangent(e, 0, std::move(t));
   }
@@ -301,7 +322,7 @@ class Walk {
 
   void set_tangent(const Equation& e, std::size_t i, Tensor t) {
     const Tensor& y = x_[index(e.outputs[i])];
-    if (!is_float(y.dtype())) return;
+    if (!is_inexact(y.dtype())) return;
     if (t.shape() != y.shape()) t = grad_build::spread(t, y.shape());
     if (t.shape() != y.shape() || t.dtype() != y.dtype())
       fail(ErrorKind::transform, "internal: the jvp rule of " + describe(e.op, e.params) + " gives " + aval_of(t).str() + " for " + aval_of(y).str(),

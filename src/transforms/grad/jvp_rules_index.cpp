@@ -15,7 +15,7 @@ Tensor same_op(const JvpCall& c) {
 Tensor with_zeros(const JvpCall& c) {
   SmallVec<Tensor, 4> operands(c.x.begin(), c.x.end());
   for (std::size_t i = 0; i < operands.size(); ++i)
-    if (is_float(operands[i].dtype())) operands[i] = c.has(i) ? c.t[i] : grad_build::zeros_like(c.x[i]);
+    if (is_inexact(operands[i].dtype())) operands[i] = c.has(i) ? c.t[i] : grad_build::zeros_like(c.x[i]);
   return emit(c.equation.op, c.equation.params, std::span<const Tensor>(operands.data(), operands.size()), {});
 }
 

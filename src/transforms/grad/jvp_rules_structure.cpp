@@ -88,7 +88,7 @@ void custom_jvp(const JvpCall& c, std::vector<Tensor>& results, std::vector<Tens
   for (std::size_t i = 0; i < n; ++i) {
     const Aval& wanted = p.body->aval(p.body->outputs[i]);
     results.push_back(checked("jvp rule", *p.rule, out[i], wanted, i, c.equation.where));
-    if (is_float(wanted.dtype)) tangents[i] = checked("jvp rule's tangent", *p.rule, out[n + i], wanted, i, c.equation.where);
+    if (is_inexact(wanted.dtype)) tangents[i] = checked("jvp rule's tangent", *p.rule, out[n + i], wanted, i, c.equation.where);
   }
 }
 
@@ -105,7 +105,7 @@ inline std::vector<Tensor> run_backward(const CustomRule& rule, std::span<const 
   }
   need_count("backward function", rule, out.size(), operands.size(), where);
   for (std::size_t i = 0; i < out.size(); ++i)
-    out[i] = is_float(operands[i].dtype) ? checked("backward function", rule, out[i], operands[i], i, where) : Tensor();
+    out[i] = is_inexact(operands[i].dtype) ? checked("backward function", rule, out[i], operands[i], i, where) : Tensor();
   return out;
 }
 
@@ -116,8 +116,8 @@ inline std::vector<Tensor> transposed_backward(const CustomRule& rule, std::span
   std::vector<Tensor> cotangents;
   std::size_t linear = 0;
   for (const Aval& a : results) {
-    cotangents.push_back(is_float(a.dtype) ? scope.input(Aval(a.dtype, a.shape)) : Tensor());
-    linear += is_float(a.dtype);
+    cotangents.push_back(is_inexact(a.dtype) ? scope.input(Aval(a.dtype, a.shape)) : Tensor());
+    linear += is_inexact(a.dtype);
   }
   const std::vector<Tensor> backward = run_backward(rule, residuals, cotangents, results, operands, where);
   std::vector<Tensor> numbers, number_tangents;
@@ -131,7 +131,7 @@ inline std::vector<Tensor> transposed_backward(const CustomRule& rule, std::span
   const std::vector<Tensor> pulled = transpose_graph(recorded.graph, linear, recorded.captured, number_tangents);
   std::vector<Tensor> all;
   std::size_t next = 0;
-  for (const Aval& a : results) all.push_back(is_float(a.dtype) ? pulled[next++] : Tensor());
+  for (const Aval& a : results) all.push_back(is_inexact(a.dtype) ? pulled[next++] : Tensor());
   return all;
 }
 

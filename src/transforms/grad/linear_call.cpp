@@ -46,9 +46,9 @@ std::vector<Tensor> emit_linear_call(LinearCall call, std::span<const Tensor> ta
   }
   std::vector<Aval> floats;
   for (const Aval& a : results)
-    if (is_float(a.dtype)) floats.emplace_back(a.dtype, a.shape);
+    if (is_inexact(a.dtype)) floats.emplace_back(a.dtype, a.shape);
   std::vector<bool> is_number;
-  for (const Aval& a : results) is_number.push_back(is_float(a.dtype));
+  for (const Aval& a : results) is_number.push_back(is_inexact(a.dtype));
 
   const std::size_t linear = operands.size(), residuals = call.residuals.size();
   operands.insert(operands.end(), call.residuals.begin(), call.residuals.end());

@@ -73,7 +73,7 @@ inline std::vector<std::size_t> wanted_arguments(const GradCall& call, Integers 
       fail(ErrorKind::value, std::string(call.transform) + ": " + argument(call, i) + " is an empty Tensor", call.where);
     if (i >= call.wanted.size() || !call.wanted[i]) continue;
     const Aval& a = aval_of(call.arguments[i]);
-    if (integers == Integers::refused && !is_float(a.dtype))
+    if (integers == Integers::refused && !is_inexact(a.dtype))
       fail(ErrorKind::dtype,
            std::string(call.transform) + ": " + argument(call, i) + " is " + a.str() +
                ", and only float Tensors have derivatives; convert it with astype(vt::f32), or do not differentiate with respect to it",
@@ -131,7 +131,7 @@ JvpFlat jvp_flat(const FlatFunction& f, const GradCall& call, std::span<const Te
   std::vector<Tensor> given(call.arguments.size());
   for (std::size_t k = 0; k < wanted.size(); ++k) {
     const Aval& a = aval_of(call.arguments[wanted[k]]);
-    if (is_float(a.dtype)) given[wanted[k]] = like(tangents[k], a, call.transform, "tangent", argument(call, wanted[k]), call.where);
+    if (is_inexact(a.dtype)) given[wanted[k]] = like(tangents[k], a, call.transform, "tangent", argument(call, wanted[k]), call.where);
   }
   const Recorded r = recorded(f, call);
   given.resize(r.graph.inputs.size());
@@ -171,7 +171,8 @@ std::vector<Tensor> LinearMap::push(std::span<const Tensor> tangents, Where wher
          where);
   std::vector<Tensor> given;
   for (std::size_t i = 0; i < tangents.size(); ++i)
-    given.push_back(is_float(s.part.wanted[i].dtype) ? like(tangents[i], s.part.wanted[i], s.transform, "tangent", s.arguments[i], where) : Tensor());
+    given.push_back(is_inexact(s.part.wanted[i].dtype) ? like(tangents[i], s.part.wanted[i], s.transform, "tangent", s.arguments[i], where)
+                                                       : Tensor());
   std::vector<Tensor> pushed = push_linear(s.part, given);
   for (std::size_t i = 0; i < pushed.size(); ++i) pushed[i] = or_zeros(pushed[i], s.outputs[i]);
   return pushed;
@@ -187,7 +188,7 @@ std::vector<Tensor> LinearMap::pull(std::span<const Tensor> cotangents, Where wh
   std::vector<Tensor> given;
   for (std::size_t i = 0; i < cotangents.size(); ++i) {
     // Integers have no cotangent; whatever is passed for them is not looked at.
-    if (!is_float(s.outputs[i].dtype)) given.emplace_back();
+    if (!is_inexact(s.outputs[i].dtype)) given.emplace_back();
     else given.push_back(like(cotangents[i], s.outputs[i], s.transform, "cotangent", s.results[i], where));
   }
   std::vector<Tensor> pulled = pull_linear(s.part, given);
@@ -200,7 +201,7 @@ GradFlat value_and_grad_flat(const FlatFunction& f, const GradCall& call) {
   LinearPart part = linearize_call(f, call);
   if (part.outputs.empty()) fail(ErrorKind::tree, std::string(call.transform) + ": the function returns nothing to differentiate", call.where);
   const Aval& value = aval_of(part.outputs[0]);
-  if (!is_float(value.dtype))
+  if (!is_inexact(value.dtype))
     fail(ErrorKind::dtype, std::string(call.transform) + ": the function must return a float scalar, not " + value.str(), call.where);
   if (value.shape.rank() != 0)
     fail(ErrorKind::shape,

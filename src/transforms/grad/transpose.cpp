@@ -55,7 +55,22 @@ inline void integer_pow(const TransposeCall& c) {
   if (c.as<IntegerPowParams>().exponent != 1) refuse(c);
   c.cotangents[0] = c.ct();
 }
-inline void convert(const TransposeCall& c) { c.cotangents[0] = convert_to(c.ct(), c.operand(0).dtype); }
+/// Real numbers that became complex ones see the real part of the cotangent.
+inline void convert(const TransposeCall& c) {
+  const DType own = c.operand(0).dtype;
+  const bool dropped = is_complex(c.ct().dtype()) && !is_complex(own);
+  c.cotangents[0] = convert_to(dropped ? unary(Op::real, c.ct()) : c.ct(), own);
+}
+
+// Cotangents go with tangents by the real part of the plain product, without conjugation: the cotangent of z stands for
+// ∂/∂re z − i·∂/∂im z, and linear maps of complex numbers are transposed as they are.
+inline void real(const TransposeCall& c) { c.cotangents[0] = binary(Op::complex, c.ct(), scalar(c.ct().dtype(), 0)); }
+inline void imag(const TransposeCall& c) { c.cotangents[0] = binary(Op::complex, scalar(c.ct().dtype(), 0), unary(Op::neg, c.ct())); }
+inline void conj(const TransposeCall& c) { c.cotangents[0] = unary(Op::conj, c.ct()); }
+inline void complex(const TransposeCall& c) {
+  if (c.linear(0)) c.cotangents[0] = onto(c, 0, unary(Op::real, c.ct()));
+  if (c.linear(1)) c.cotangents[1] = onto(c, 1, unary(Op::neg, unary(Op::imag, c.ct())));
+}
 inline void reduce_precision(const TransposeCall& c) { c.cotangents[0] = emit(Op::reduce_precision, c.equation.params, {c.ct()}, {}); }
 
 // A call is transposed as if its equations stood here. Rules of custom functions do not apply: they speak of the function, and
@@ -127,6 +142,9 @@ inline constexpr auto table = rule_table<TransposeRule>({
     {Op::erf_inv, not_linear},
     {Op::lgamma, not_linear},
     {Op::digamma, not_linear},
+    {Op::real, real},
+    {Op::imag, imag},
+    {Op::conj, conj},
     {Op::is_finite, not_linear},
     {Op::is_nan, not_linear},
     {Op::is_inf, not_linear},
@@ -162,6 +180,7 @@ inline constexpr auto table = rule_table<TransposeRule>({
     {Op::shift_right_logical, not_linear},
     {Op::shift_right_arithmetic, not_linear},
     {Op::threefry, not_linear},
+    {Op::complex, complex},
     {Op::select, select},
 
     {Op::reduce_sum, reduce_sum},
@@ -260,7 +279,7 @@ std::vector<Tensor> transpose_graph(const GraphBody& graph, std::size_t linear, 
     sum = sum.defined() ? grad_build::binary(Op::add, sum, more) : std::move(more);
   };
   for (std::size_t i = 0; i < graph.outputs.size(); ++i)
-    if (values.linear[index(graph.outputs[i])] && is_float(graph.aval(graph.outputs[i]).dtype)) accumulate(graph.outputs[i], cotangents[i]);
+    if (values.linear[index(graph.outputs[i])] && is_inexact(graph.aval(graph.outputs[i]).dtype)) accumulate(graph.outputs[i], cotangents[i]);
 
   const Tensor none;
   std::vector<Tensor> results, operand_cts;
@@ -279,7 +298,7 @@ std::vector<Tensor> transpose_graph(const GraphBody& graph, std::size_t linear, 
     const TransposeCall call{*e, graph, operands, results, operand_cts};
     const TransposeRule& rule = transpose_rules::table[e->op];
     for (Var v : e->inputs)  // a predicate or an index made from a tangent
-      if (values.linear[index(v)] && !is_float(graph.aval(v).dtype)) transpose_rules::refuse(call);
+      if (values.linear[index(v)] && !is_inexact(graph.aval(v).dtype)) transpose_rules::refuse(call);
     if (!rule.rule) transpose_rules::refuse(call);
     rule.rule(call);
     for (std::size_t i = 0; i < operand_cts.size(); ++i) {

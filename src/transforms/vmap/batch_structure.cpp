@@ -59,7 +59,7 @@ MappedAxes explicit_axes(const BatchCall& c) {
 // A cotangent as its operand needs it: lanes at the operand's axis, or summed when all lanes share the operand.
 Tensor cotangent_for(const Batched& cotangent, const MappedAxis& axis, std::int64_t lanes, Where where) {
   if (axis) return lanes::at_axis(cotangent, *axis, lanes, where);
-  if (!is_float(cotangent.value.dtype())) return full_tensor(Scalar(false).converted(cotangent.value.dtype()), lanes::lane_aval(cotangent));
+  if (!is_inexact(cotangent.value.dtype())) return full_tensor(Scalar(false).converted(cotangent.value.dtype()), lanes::lane_aval(cotangent));
   if (cotangent.axis) return emit(Op::reduce_sum, make_params(AxesParams{Axes{*cotangent.axis}}), {cotangent.value}, where);
   const DType dtype = cotangent.value.dtype();  // every lane gives the same
   return emit(Op::mul, {}, {cotangent.value, full_tensor(Scalar(static_cast<double>(lanes)).converted(dtype), Aval(dtype, Shape{}))}, where);

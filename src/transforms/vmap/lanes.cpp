@@ -101,7 +101,7 @@ std::optional<std::int64_t> constant(const Tensor& x, int depth = 0) {
   const Node* n = x.node();
   if (n->op == Op::full) {
     const Scalar value = std::get<FullParams>(n->params->base()).value;
-    if (is_float(value.dtype)) return std::nullopt;
+    if (is_inexact(value.dtype)) return std::nullopt;
     if (is_unsigned(value.dtype) && value.natural > std::numeric_limits<std::int64_t>::max()) return std::nullopt;
     return value.integer;
   }
@@ -180,7 +180,7 @@ std::optional<LaneIndex> lane_index(const Batched& x, std::int64_t lanes) {
 }
 
 std::optional<std::int64_t> known_integer(const Batched& x) {
-  if (x.axis || is_float(x.value.dtype())) return std::nullopt;
+  if (x.axis || is_inexact(x.value.dtype())) return std::nullopt;
   const Op op = x.value.node()->op;
   if (op != Op::full && op != Op::broadcast_in_dim && op != Op::reshape) return std::nullopt;
   std::lock_guard lock(lazy_mutex());

@@ -29,7 +29,7 @@ TEST(JitRules, EveryPrimitiveCase) {
   for (const PrimitiveCase& c : vt_test::primitive_cases()) {
     Tensors operands;
     for (std::size_t i = 0; i < c.operands.size(); ++i) operands.push_back(c.operand(i, seed++));
-    expect_same([&](std::span<const Tensor> a) { return c.run(a); }, operands, {.ulps = c.ulps}, c.name());
+    expect_same([&](std::span<const Tensor> a) { return c.run(a); }, operands, c.tolerance(), c.name());
   }
 }
 

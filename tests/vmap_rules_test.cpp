@@ -86,7 +86,7 @@ void check_against_loop(const PrimitiveCase& c, std::int64_t lanes, bool every_p
       for (std::size_t i = 0; i < axes.size(); ++i) arguments.push_back(axes[i] ? stack_lanes(lane_operands[i], *axes[i]) : lane_operands[i][0]);
       const std::string what = c.name() + " axes " + text_of(axes) + " lanes " + std::to_string(lanes);
       try {
-        expect_close(vmap(function_of(c), arguments, axes, lanes), stacked, {.ulps = c.ulps}, what);
+        expect_close(vmap(function_of(c), arguments, axes, lanes), stacked, c.tolerance(), what);
       } catch (const vt::Error& e) {
         ADD_FAILURE() << what << ": " << e.what();
       }
@@ -132,7 +132,7 @@ TEST(VmapRules, TheLoopOverLanesEqualsTheRules) {
     ASSERT_EQ(looped.size(), expected.size());
     for (std::size_t k = 0; k < looped.size(); ++k) {
       ASSERT_EQ(looped[k].axis, MappedAxis(0));
-      expect_close(looped[k].value, expected[k], {.ulps = c.ulps}, c.name());
+      expect_close(looped[k].value, expected[k], c.tolerance(), c.name());
     }
     EXPECT_NE(vt::warnings().find("vt::vmap: " + std::string(vt::detail::name_of(c.op))), std::string::npos) << vt::warnings();
   }
@@ -229,7 +229,7 @@ TEST_P(FamilyTest, TwoMapsEqualTwoLoops) {
       try {
         const auto results = vmap([&](std::span<const Tensor> a) { return vmap(function_of(c), {a.begin(), a.end()}, inner_axes, inner, -1); },
                                   arguments, outer_axes, outer);
-        expect_close(results, expected, {.ulps = c.ulps}, what);
+        expect_close(results, expected, c.tolerance(), what);
       } catch (const vt::Error& e) {
         ADD_FAILURE() << what << ": " << e.what();
       }
@@ -241,13 +241,14 @@ TEST_P(FamilyTest, TwoMapsEqualTwoLoops) {
 using vt::detail::Family;
 
 std::string family_name(const ::testing::TestParamInfo<Family>& info) {
-  constexpr const char* names[] = {"leaf", "unary", "binary", "select", "reduce", "cumulative", "order", "shape", "index", "contract", "structure"};
+  constexpr const char* names[] = {"leaf",  "unary", "binary", "select",   "reduce", "cumulative",
+                                   "order", "shape", "index",  "contract", "linalg", "structure"};
   return names[static_cast<int>(info.param)];
 }
 
 INSTANTIATE_TEST_SUITE_P(All, FamilyTest,
                          ::testing::Values(Family::unary, Family::binary, Family::select, Family::reduce, Family::cumulative, Family::order,
-                                           Family::shape, Family::index, Family::contract, Family::structure),
+                                           Family::shape, Family::index, Family::contract, Family::linalg, Family::structure),
                          family_name);
 
 }  // namespace

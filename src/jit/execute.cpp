@@ -82,6 +82,8 @@ std::uint64_t work_of(const GraphBody& graph) {
     for (Var v : e.inputs) n = std::max(n, static_cast<std::uint64_t>(graph.aval(v).elements()));
     if (e.op == Op::dot_general)
       for (int axis : e.as<DotParams>().lhs_contract) n *= static_cast<std::uint64_t>(graph.aval(e.inputs[0]).shape[static_cast<std::size_t>(axis)]);
+    if (family_of(e.op) == Family::linalg)
+      n = static_cast<std::uint64_t>(linalg_spec(graph, e).operations() * std::max<std::int64_t>(linalg_spec(graph, e).batch, 1));
     if (e.op == Op::sort) n *= 64;  // the interpreter compares, the program counts digits
     work += n;
   }

@@ -107,6 +107,10 @@ void Program::compile_steps(const Backend& backend) {
       prepare_sort(step, e);
       fusion_.steps[k].writes_given_memory = true;
     }
+    if (family_of(e.op) == Family::linalg) {
+      prepare_linalg(step, e);
+      fusion_.steps[k].writes_given_memory = true;
+    }
     if (e.op != Op::dot_general) continue;
     MatmulPlan plan = plan_matmul(e.as<DotParams>(), g.aval(e.inputs[0]), g.aval(e.inputs[1]));
     MatmulSpec& spec = plan.spec;
@@ -151,6 +155,30 @@ void Program::prepare_sort(Step& step, const Equation& e) const {
   }
   for (Var v : e.outputs) step.operands.push_back(v);
   step.sort = sort_spec(e.as<SortParams>(), g.aval(e.inputs[0]).shape, std::move(dtypes), std::move(is_place));
+}
+
+void Program::prepare_linalg(Step& step, const Equation& e) const {
+  using namespace program_cost;
+  const GraphBody& g = fusion_.graph;
+  step.kind = Step::Kind::linalg;
+  step.linalg = linalg_spec(g, e);
+  for (Var v : e.inputs) step.operands.push_back(fusion_.storage[static_cast<std::size_t>(v)]);
+  for (Var v : e.outputs) step.operands.push_back(v);
+  const std::int64_t each = std::max<std::int64_t>(step.linalg.operations(), 1);
+  step.work = static_cast<std::uint64_t>(each * step.linalg.batch);
+  step.rounds = step.linalg.batch;
+  step.grain = std::max<std::int64_t>(static_cast<std::int64_t>(worth_a_range) / each, 1);
+  step.parallel = step.work >= worth_threads;
+  step.wakes = step.work >= worth_waking;
+}
+
+void Program::run_matrices(const Step& step, void* const* pointers) {
+  SmallVec<void*, 8> buffers;
+  for (Var v : step.operands) buffers.push_back(pointers[static_cast<std::size_t>(v)]);
+  const std::size_t operands = step.linalg.operands();
+  const auto run = [&](std::int64_t begin, std::int64_t end) { run_linalg(step.linalg, buffers.data(), buffers.data() + operands, begin, end); };
+  if (step.parallel && thread_count() > 1 && (step.wakes || others_ready())) parallel_ranges(step.rounds, step.grain, run, step.ranges);
+  else run(0, step.rounds);
 }
 
 void Program::prepare_kernel(Step& step, const FusedStep& fused, const Schedule& schedule) const {
@@ -261,6 +289,7 @@ std::vector<BufferRef> Program::run(std::span<const BufferRef> inputs, std::span
         sort_rows(step.sort, buffers.data(), buffers.data() + buffers.size() / 2);
         break;
       }
+      case Step::Kind::linalg: run_matrices(step, pointers.data()); break;
       case Step::Kind::control:
       case Step::Kind::equation:
         run_equation(step, pointers.data(), produced, inputs, own);
@@ -387,10 +416,11 @@ std::string Program::explain() const {
               (s.parallel ? ", on all threads" : "") + "\n" + s.nest_text;
     } else {
       const Equation& e = g.equations[static_cast<std::size_t>(s.equation)];
-      text += s.kind == Step::Kind::product ? "matrix product " + s.product->describe() + ", "
-              : s.kind == Step::Kind::sort  ? "sort of " + describe(s.sort) + ", "
-              : s.control                   ? "loop or branch: "
-                                            : "interpreter: ";
+      text += s.kind == Step::Kind::product  ? "matrix product " + s.product->describe() + ", "
+              : s.kind == Step::Kind::sort   ? "sort of " + describe(s.sort) + ", "
+              : s.kind == Step::Kind::linalg ? "matrices: "
+              : s.control                    ? "loop or branch: "
+                                             : "interpreter: ";
       text += describe(e.op, e.params) + ", " + std::to_string(s.bytes) + " bytes";
       if (s.kind == Step::Kind::product) text += ", " + std::to_string(s.work) + " flops";
       if (s.function) text += "; on its rows as they are done: " + kernel_text(s) + "\n" + s.nest_text;

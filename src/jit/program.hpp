@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "../trace/executable.hpp"
+#include "../trace/linalg_kernels.hpp"
 #include "backend.hpp"
 #include "control.hpp"
 #include "fuse.hpp"
@@ -30,12 +31,12 @@ class Program : public Executable {
 
  private:
   struct Step {
-    enum class Kind : std::uint8_t { kernel, product, sort, control, equation } kind = Kind::kernel;
+    enum class Kind : std::uint8_t { kernel, product, sort, linalg, control, equation } kind = Kind::kernel;
     bool parallel = false;  // on several threads, if one is awake
     bool wakes = false;     // work enough to wake one
     Kernel::Function* function = nullptr;
     SmallVec<std::int32_t, 8> slots;     // the kernel's buffers
-    SmallVec<std::int32_t, 3> operands;  // product: a, b, c; sort: operands, then results
+    SmallVec<std::int32_t, 3> operands;  // product: a, b, c; sort, linalg: operands, then results
     std::vector<std::int64_t> arguments;
     std::int64_t rounds = 0, grain = 1;  // of the parallel loop
     int ranges = 4;                      // for each thread
@@ -43,7 +44,8 @@ class Program : public Executable {
     std::shared_ptr<const ProductKernel> product;
     std::shared_ptr<const ControlRunner> control;
     SortSpec sort;
-    int equation = -1;             // a product, a sort or an interpreted equation; `function` then runs on its rows, if there is one
+    LinalgSpec linalg;
+    int equation = -1;             // a product, a sort, matrices or an interpreted equation; `function` then runs on its rows, if there is one
     std::vector<Var> released;     // produced buffers that end here
     std::vector<Var> handed_over;  // carries that end here
     std::uint64_t bytes = 0, work = 0;
@@ -54,6 +56,8 @@ class Program : public Executable {
   };
   void compile_steps(const Backend& backend);
   void prepare_sort(Step& step, const Equation& e) const;
+  void prepare_linalg(Step& step, const Equation& e) const;
+  static void run_matrices(const Step& step, void* const* pointers);
   void prepare_kernel(Step& step, const FusedStep& fused, const Schedule& schedule) const;
   /// Of the user's code: what to name when memory is short.
   Where line_of_largest() const;

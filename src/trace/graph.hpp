@@ -152,6 +152,26 @@ struct DotParams {
   bool operator==(const DotParams&) const = default;
 };
 
+// Linear algebra works on the last two axes; those in front are a batch, the same for all operands. f32 and f64.
+
+/// triangular_solve(a, b): x with op(a) x = b, where op transposes or not; a is [n,n], only its one triangle is read; b is [n,k].
+struct TriangularParams {
+  bool lower = true, transposed = false;
+  bool unit_diagonal = false;  ///< the diagonal is not read but taken for ones
+  bool operator==(const TriangularParams&) const = default;
+};
+/// solve(a, b) or solve(a, lu, permutation, b): x with a x = b (transposed: aᵀ x = b); b is [n,k]. In the second form `lu` and
+/// `permutation` are what lu gives for `a`: that is what is computed with, while `a` is what the derivative is taken by.
+struct SolveParams {
+  bool transposed = false;
+  bool operator==(const SolveParams&) const = default;
+};
+/// qr, eigh, svd. `full`: square orthogonal factors even where a is not square. `vectors`: not only the eigenvalues or singular values.
+struct DecompositionParams {
+  bool full = false, vectors = true;
+  bool operator==(const DecompositionParams&) const = default;
+};
+
 /// The rules of custom_jvp, custom_vjp and custom_vmap as flat functions; which are set depends on the op.
 struct CustomRule {
   std::string name;
@@ -205,7 +225,8 @@ struct ScanParams {
 struct Params : RefCounted,
                 std::variant<NoParams, ConstantParams, FullParams, IotaParams, ConvertParams, PrecisionParams, IntegerPowParams, AxesParams,
                              ArgParams, ReduceParams, CumulativeParams, SortParams, ShapeParams, PermutationParams, BroadcastParams, AxisParams,
-                             PadParams, SliceParams, GatherParams, ScatterParams, DotParams, CallParams, CondParams, WhileParams, ScanParams> {
+                             PadParams, SliceParams, GatherParams, ScatterParams, DotParams, TriangularParams, SolveParams, DecompositionParams,
+                             CallParams, CondParams, WhileParams, ScanParams> {
   using Variant = variant;
   using Variant::variant;
   const Variant& base() const { return *this; }

@@ -158,6 +158,9 @@ void slice(Frame&), dynamic_slice(Frame&), dynamic_update_slice(Frame&), gather(
 std::vector<std::int64_t> update_positions(const Frame&);
 void scatter(Frame&), scatter_add(Frame&), scatter_mul(Frame&), scatter_min(Frame&), scatter_max(Frame&);
 }  // namespace interp_index
+namespace interp_linalg {
+void matrices(Frame&);
+}
 namespace interp_dot {
 /// An operand's elements in the wide dtype, row-major over the batch axes, then the free ones, then the contracted ones.
 struct Packed {

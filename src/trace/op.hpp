@@ -35,6 +35,8 @@ enum class Op : std::uint8_t {
   slice, dynamic_slice, dynamic_update_slice, gather, scatter, scatter_add, scatter_mul, scatter_min, scatter_max,
   // contract
   dot_general,
+  // linear algebra, over the last two axes
+  cholesky, triangular_solve, lu, solve, qr, eigh, svd, tridiagonal_solve,
   // structure: equations that own a sub-graph
   call, custom_jvp, custom_vjp, custom_vmap, checkpoint, cond, while_, scan,
   count_
@@ -42,7 +44,7 @@ enum class Op : std::uint8_t {
 // clang-format on
 inline constexpr int op_count = static_cast<int>(Op::count_);
 
-enum class Family : std::uint8_t { leaf, unary, binary, select, reduce, cumulative, order, shape, index, contract, structure };
+enum class Family : std::uint8_t { leaf, unary, binary, select, reduce, cumulative, order, shape, index, contract, linalg, structure };
 
 /// In which operands an op is linear (its derivative is itself applied to the tangents).
 enum class Linearity : std::uint8_t {
@@ -50,6 +52,7 @@ enum class Linearity : std::uint8_t {
   linear,    ///< in all operands jointly (add, concatenate, pad …), over the reals: real, imag and conj are linear too
   bilinear,  ///< in each of two operands alone (mul, dot_general)
   first,     ///< in the first operand only (div, gather …)
+  last,      ///< in the last operand only (the right sides of linear systems)
 };
 
 struct OpInfo {
@@ -208,6 +211,14 @@ consteval RuleTable<OpInfo> op_infos() {
   row(Op::scatter_min, "scatter_min", 3, index);
   row(Op::scatter_max, "scatter_max", 3, index);
   row(Op::dot_general, "dot_general", 2, contract, bilinear);
+  row(Op::cholesky, "cholesky", 1, linalg);
+  row(Op::triangular_solve, "triangular_solve", 2, linalg, last);
+  row(Op::lu, "lu", 1, linalg);
+  row(Op::solve, "solve", -1, linalg, last);
+  row(Op::qr, "qr", 1, linalg);
+  row(Op::eigh, "eigh", 1, linalg);
+  row(Op::svd, "svd", 1, linalg);
+  row(Op::tridiagonal_solve, "tridiagonal_solve", 4, linalg, last);
   row(Op::call, "call", -1, structure);
   row(Op::custom_jvp, "custom_jvp", -1, structure);
   row(Op::custom_vjp, "custom_vjp", -1, structure);

@@ -113,6 +113,9 @@ struct Hasher {
         p.unique);
   }
   void add(const DotParams& p) { all(p.lhs_contract, p.rhs_contract, p.lhs_batch, p.rhs_batch, p.dtype); }
+  void add(const TriangularParams& p) { all(p.lower, p.transposed, p.unit_diagonal); }
+  void add(const SolveParams& p) { all(p.transposed); }
+  void add(const DecompositionParams& p) { all(p.full, p.vectors); }
   void add(const CallParams& p) { all(p.body, p.rule, p.explicit_operands); }
   void add(const Lanes& l) { all(l.count, l.mapped); }
   void add(const CondParams& p) {

@@ -126,6 +126,11 @@ struct ParamsText {
     if (p.unique) text += ", unique";
     return text.compare(0, 2, ", ") == 0 ? text.substr(2) : text;
   }
+  std::string operator()(const TriangularParams& p) const {
+    return std::string(p.lower ? "lower" : "upper") + (p.transposed ? ", transposed" : "") + (p.unit_diagonal ? ", unit_diagonal" : "");
+  }
+  std::string operator()(const SolveParams& p) const { return p.transposed ? "transposed" : ""; }
+  std::string operator()(const DecompositionParams& p) const { return std::string(p.full ? "full" : "reduced") + (p.vectors ? "" : ", values only"); }
   std::string operator()(const DotParams& p) const {
     std::string text = worded("contract={}·{}", p.lhs_contract.str(), p.rhs_contract.str());
     if (!p.lhs_batch.empty()) text += worded(", batch={}·{}", p.lhs_batch.str(), p.rhs_batch.str());

@@ -78,7 +78,8 @@ void Call::bad_dtype(std::size_t i) const {
     refuse_dtype(order ? "complex numbers have no order; compare vt::real, vt::imag or vt::abs" : "not defined for complex numbers");
   }
   std::string wanted;
-  if (!takes_any(is_float))
+  if (!takes(DType::f16) && takes(DType::f32)) wanted = "f32 or f64";
+  else if (!takes_any(is_float))
     wanted = takes_any(is_complex) ? "a complex dtype" : !takes_any(is_int) ? "bool" : takes(bool_) ? "bool or an integer dtype" : "an integer dtype";
   else if (!takes_any(is_int)) wanted = takes_any(is_complex) ? "a float or complex dtype" : "a float dtype";
   else wanted = takes_any(is_complex) ? "an integer, float or complex dtype" : "an integer or float dtype";
@@ -419,6 +420,15 @@ inline constexpr auto table = rule_table<Row>({
     {Op::scatter_min, {scatter, ordered}},
     {Op::scatter_max, {scatter, ordered}},
     {Op::dot_general, {dot_general, numbers}},
+
+    {Op::cholesky, {cholesky, parts}},
+    {Op::triangular_solve, {triangular_solve, parts}},
+    {Op::lu, {lu, parts}},
+    {Op::solve, {solve, parts}},
+    {Op::qr, {qr, parts}},
+    {Op::eigh, {eigh, parts}},
+    {Op::svd, {svd, parts}},
+    {Op::tridiagonal_solve, {tridiagonal_solve, parts}},
 
     {Op::call, {structure, any_dtype}},
     {Op::custom_jvp, {structure, any_dtype}},

@@ -149,7 +149,8 @@ Var Pass::simplified(const Candidate& c) {
       v = simplify_reduction(*this, c);
       if (v == none) v = fold_constants(*this, c);
       break;
-    case Family::order: break;  // see copied_sort
+    case Family::order: break;   // see copied_sort
+    case Family::linalg: break;  // placed as they are, several results each
     case Family::contract:
       v = simplify_dot(*this, c);
       if (v == none) v = fold_constants(*this, c);
@@ -241,7 +242,7 @@ void Pass::copy_equation(const GraphBody& g, const Equation& e, std::vector<Var>
     for (std::size_t i = 0; i < e.outputs.size(); ++i) bind(e.outputs[i], sorted[i]);
     return;
   }
-  if (family_of(e.op) != Family::structure && e.op != Op::reduce) {
+  if (family_of(e.op) != Family::structure && family_of(e.op) != Family::linalg && e.op != Op::reduce) {
     bind(e.outputs[0], simplified(Candidate{e.op, e.params, view, g.aval(e.outputs[0])}));
     return;
   }

@@ -26,6 +26,8 @@ struct PrimitiveCase {
   /// Element-wise and moving ops give the same bits however they are batched; inexact ones may differ in the last places where a
   /// backend has several kernels for them.
   double ulps = 0;
+  double absolute = 0;  ///< of decompositions, whose elements are rounded as the whole matrix is
+  Tolerance tolerance() const { return {.ulps = ulps, .relative = absolute, .absolute = absolute}; }
 
   std::string name() const {
     std::string text = vt::detail::describe(op, params) + "(";
@@ -155,6 +157,44 @@ inline void add_order(std::vector<PrimitiveCase>& cases) {
   add(0, 3, true, 0, 5, {few(vt::bool_, {5, 2}), few(vt::f32, {5, 2}), few(vt::f64, {5, 2})});
   add(0, 1, false, 0, 0, {{vt::f32, {3, 2}}, {vt::i32, {3, 2}}});
   add(1, 1, false, 0, 0, {{vt::f32, {3, 0}}});
+}
+
+inline void add_linalg(std::vector<PrimitiveCase>& cases) {
+  const auto add = [&](Op op, ParamsRef p, const std::vector<OperandSpec>& operands) {
+    cases.push_back({op, std::move(p), operands, 4, operands[0].dtype == vt::f64 ? 1e-12 : 1e-5});
+  };
+  const auto square = [](DType d, Shape s) { return OperandSpec{d, std::move(s), 1, 2}; };
+  for (DType d : {vt::f32, vt::f64})
+    for (const Shape& s : {Shape{2, 2}, Shape{1, 1}, Shape{2, 3, 3}, Shape{0, 0}, Shape{0, 2, 2}}) {
+      add(Op::cholesky, {}, {square(d, s)});
+      if (d == vt::f64) add(Op::eigh, make_params(DecompositionParams{}), {square(d, s)});
+    }
+  add(Op::eigh, make_params(DecompositionParams{false, false}), {square(vt::f32, {3, 3})});
+  for (bool lower : {true, false})
+    for (bool transposed : {true, false}) {
+      const bool unit = lower == transposed;
+      add(Op::triangular_solve, make_params(TriangularParams{lower, transposed, unit}), {square(vt::f64, {3, 3}), {vt::f64, {3, 2}}});
+      add(Op::triangular_solve, make_params(TriangularParams{lower, transposed, unit}), {square(vt::f32, {2, 2, 2}), {vt::f32, {2, 2, 1}}});
+    }
+  add(Op::triangular_solve, make_params(TriangularParams{}), {square(vt::f32, {0, 0}), {vt::f32, {0, 2}}});
+  for (const Shape& s : {Shape{3, 3}, Shape{4, 2}, Shape{2, 2, 3}, Shape{0, 2}, Shape{2, 0}}) {
+    add(Op::lu, {}, {{vt::f64, s}});
+    for (bool full : {false, true}) {
+      add(Op::qr, make_params(DecompositionParams{full, true}), {{vt::f64, s}});
+      add(Op::svd, make_params(DecompositionParams{full, true}), {{vt::f64, s}});
+    }
+  }
+  add(Op::lu, {}, {{vt::f32, {3, 3}}});
+  add(Op::svd, make_params(DecompositionParams{false, false}), {{vt::f32, {3, 2}}});
+  for (bool transposed : {false, true}) {
+    const ParamsRef p = make_params(SolveParams{transposed});
+    add(Op::solve, p, {{vt::f64, {3, 3}}, {vt::f64, {3, 2}}});
+    add(Op::solve, p, {{vt::f64, {2, 2}}, square(vt::f64, {2, 2}), {vt::i32, {2}, 0, 1}, {vt::f64, {2, 1}}});
+  }
+  add(Op::solve, make_params(SolveParams{}), {square(vt::f32, {2, 1, 1}), {vt::f32, {2, 1, 3}}});
+  const OperandSpec next{vt::f64, {4}}, middle{vt::f64, {4}, 1, 3};
+  add(Op::tridiagonal_solve, {}, {next, middle, next, {vt::f64, {4, 2}}});
+  add(Op::tridiagonal_solve, {}, {{vt::f32, {2, 1}}, {vt::f32, {2, 1}, 1, 2}, {vt::f32, {2, 1}}, {vt::f32, {2, 1, 2}}});
 }
 
 inline void add_shape(std::vector<PrimitiveCase>& cases) {
@@ -491,6 +531,7 @@ inline const std::vector<PrimitiveCase>& primitive_cases() {
     primitive_table::add_binary(all);
     primitive_table::add_reduce(all);
     primitive_table::add_order(all);
+    primitive_table::add_linalg(all);
     primitive_table::add_shape(all);
     primitive_table::add_index(all);
     primitive_table::add_dot(all);

@@ -242,6 +242,15 @@ inline constexpr auto table = rule_table<JvpRule>({
     {Op::scatter_max, scatter_extremum},
     {Op::dot_general, dot_general},
 
+    {Op::cholesky, cholesky},
+    {Op::triangular_solve, triangular_solve},
+    {Op::lu, lu},
+    {Op::solve, solve},
+    {Op::qr, qr},
+    {Op::eigh, eigh},
+    {Op::svd, svd},
+    {Op::tridiagonal_solve, tridiagonal_solve},
+
     {Op::call, inlined},
     {Op::custom_jvp, custom_jvp},
     {Op::custom_vjp, custom_vjp},

@@ -84,6 +84,15 @@ Tensor scatter_extremum(const JvpCall&);
 Tensor dot_general(const JvpCall&);
 // jvp_rules_order.cpp
 void sort(const JvpCall&, std::vector<Tensor>&, std::vector<Tensor>&);
+// jvp_rules_linalg.cpp
+Tensor cholesky(const JvpCall&);
+Tensor triangular_solve(const JvpCall&);
+void lu(const JvpCall&, std::vector<Tensor>&, std::vector<Tensor>&);
+Tensor solve(const JvpCall&);
+void qr(const JvpCall&, std::vector<Tensor>&, std::vector<Tensor>&);
+void eigh(const JvpCall&, std::vector<Tensor>&, std::vector<Tensor>&);
+void svd(const JvpCall&, std::vector<Tensor>&, std::vector<Tensor>&);
+Tensor tridiagonal_solve(const JvpCall&);
 // jvp_rules_structure.cpp
 void inlined(const JvpCall&, std::vector<Tensor>&, std::vector<Tensor>&);
 void custom_jvp(const JvpCall&, std::vector<Tensor>&, std::vector<Tensor>&);

@@ -217,6 +217,15 @@ inline constexpr auto table = rule_table<TransposeRule>({
     {Op::scatter_max, not_linear},
     {Op::dot_general, dot_general},
 
+    {Op::cholesky, not_linear},
+    {Op::triangular_solve, triangular_solve},
+    {Op::lu, not_linear},
+    {Op::solve, solve},
+    {Op::qr, not_linear},
+    {Op::eigh, not_linear},
+    {Op::svd, not_linear},
+    {Op::tridiagonal_solve, tridiagonal_solve},
+
     {Op::call, call},
     {Op::custom_jvp, inlined},
     {Op::custom_vjp, inlined},

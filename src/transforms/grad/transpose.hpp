@@ -65,6 +65,10 @@ void scatter(const TransposeCall&);
 void scatter_add(const TransposeCall&);
 void scatter_mul(const TransposeCall&);
 void dot_general(const TransposeCall&);
+// jvp_rules_linalg.cpp
+void triangular_solve(const TransposeCall&);
+void solve(const TransposeCall&);
+void tridiagonal_solve(const TransposeCall&);
 // jvp_rules_control.cpp
 void control(const TransposeCall&);
 /// Throws: the equation depends on a tangent in a way that has no transpose.

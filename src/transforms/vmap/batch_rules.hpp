@@ -61,6 +61,8 @@ BatchedList dynamic_update_slice(const BatchCall&);
 BatchedList gather(const BatchCall&);
 BatchedList scatter(const BatchCall&);
 BatchedList dot_general(const BatchCall&);
+BatchedList linalg(const BatchCall&);
+BatchedList linear_systems(const BatchCall&);
 BatchedList call(const BatchCall&);
 BatchedList custom_jvp(const BatchCall&);
 BatchedList custom_vjp(const BatchCall&);
@@ -116,6 +118,14 @@ consteval RuleTable<BatchRule> make() {
       {Op::scatter_min, scatter},
       {Op::scatter_max, scatter},
       {Op::dot_general, dot_general},
+      {Op::cholesky, linalg},
+      {Op::triangular_solve, linear_systems},
+      {Op::lu, linalg},
+      {Op::solve, linear_systems},
+      {Op::qr, linalg},
+      {Op::eigh, linalg},
+      {Op::svd, linalg},
+      {Op::tridiagonal_solve, linear_systems},
       {Op::call, call},
       {Op::custom_jvp, custom_jvp},
       {Op::custom_vjp, custom_vjp},

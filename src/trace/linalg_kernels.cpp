@@ -397,7 +397,7 @@ class Work {
     return to;
   }
   double* room(std::size_t i, Index n) {
-    rooms_[i].resize(static_cast<std::size_t>(n));
+    rooms_[i].resize(static_cast<std::size_t>(n) + 1);  // never null
     return rooms_[i].data();
   }
   void put(std::size_t i, Index at, const double* from, Index n) {

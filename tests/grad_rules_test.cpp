@@ -298,6 +298,46 @@ Cases dots() {
   return cases;
 }
 
+Cases windows(bool sums) {
+  Cases cases;
+  std::uint64_t seed = 350;
+  auto add = [&](const Shape& shape, WindowParams p) {
+    for (int axis : p.axes) p.extents.push_back(shape[static_cast<std::size_t>(axis)]);
+    Shape parts = shape;
+    for (std::size_t k = 0; k < p.axes.size(); ++k) parts[static_cast<std::size_t>(p.axes[k])] = p.count(k);
+    parts.append(p.sizes.begin(), p.sizes.end());
+    cases.push_back({shape.str() + " along " + p.axes.str(), make_params(p), {random_of(sums ? parts : shape, -2, 2, ++seed)}});
+  };
+  add({5}, {{0}, {3}, {1}, {1}, {}});
+  add({2, 7}, {{1}, {2}, {2}, {3}, {}});
+  add({5, 2, 6}, {{0, 2}, {2, 3}, {2, 1}, {1, 2}, {}});
+  add({2, 3}, {{1}, {4}, {1}, {1}, {}});
+  return cases;
+}
+
+// One spatial axis with everything odd, two in another order in either operand, groups, nothing to slide over.
+Cases convolutions() {
+  Cases cases;
+  std::uint64_t seed = 370;
+  auto add = [&](const Shape& a, const Shape& b, ConvParams p) {
+    p.dot.dtype = vt::f64;
+    cases.push_back({a.str() + " · " + b.str(), make_params(p), {random_of(a, -2, 2, ++seed), random_of(b, -2, 2, ++seed)}});
+  };
+  const DotParams images{{2}, {1}, {}, {}, vt::f64};
+  for (std::int64_t stride : {1, 2, 3})
+    for (std::int64_t low : {-2, 0, 3})
+      for (std::int64_t high : {-1, 0, 2})
+        for (std::int64_t stretch : {1, 2})
+          for (std::int64_t dilation : {1, 2}) add({2, 6, 2}, {3, 2, 2}, {images, {1}, {0}, {stride}, {low}, {high}, {stretch}, {dilation}});
+  add({3, 4, 2, 5}, {2, 3, 4, 2}, {{{1}, {2}, {}, {}, vt::f64}, {3, 2}, {1, 3}, {1, 2}, {1, 0}, {0, 1}, {1, 2}, {2, 1}});
+  add({2, 4, 3, 2}, {3, 2, 2, 4}, {{{3}, {1}, {2}, {0}, vt::f64}, {1}, {2}, {1}, {1}, {1}, {1}, {1}});
+  add({5, 2, 3, 4}, {3, 5, 2, 4}, {{{3, 1}, {3, 2}, {}, {}, vt::f64}, {0}, {1}, {1}, {4}, {4}, {1}, {1}});
+  add({2, 2, 3}, {4, 3, 2}, {{{2}, {1}, {}, {}, vt::f64}, {1}, {0}, {1}, {0}, {0}, {1}, {1}});
+  add({2, 0, 3}, {2, 3, 2}, {{{2}, {1}, {}, {}, vt::f64}, {1}, {0}, {1}, {2}, {1}, {1}, {1}});
+  add({2, 4, 0}, {2, 0, 3}, {{{2}, {1}, {}, {}, vt::f64}, {1}, {0}, {1}, {0}, {0}, {1}, {1}});
+  return cases;
+}
+
 Cases reduces() {
   Cases cases;
   const Aval scalar(vt::f64, Shape{});
@@ -510,7 +550,10 @@ const std::map<Op, Cases>& table() {
     t[Op::scatter_mul] = scatters(0.5, 1.5);
     t[Op::scatter_min] = scatters(-2, 2);
     t[Op::scatter_max] = scatters(-2, 2);
+    t[Op::windows] = windows(false);
+    t[Op::overlap_add] = windows(true);
     t[Op::dot_general] = dots();
+    t[Op::conv_general] = convolutions();
     return t;
   }();
   return rows;

@@ -113,6 +113,14 @@ TEST(Printer, Parameters) {
   EXPECT_EQ(text(Op::pad, PadParams{{1}, {2}, {3}}), "pad[low=[1], high=[2], interior=[3]]");
   EXPECT_EQ(text(Op::slice, SliceParams{{1}, {2}, {1}}), "slice[start=[1], limit=[2]]");
   EXPECT_EQ(text(Op::slice, SliceParams{{1}, {5}, {2}}), "slice[start=[1], limit=[5], stride=[2]]");
+  const WindowParams w{{0, 2}, {3, 2}, {1, 2}, {1, 1}, {5, 6}};
+  EXPECT_EQ(text(Op::windows, w), "windows[axes=(0,2), sizes=[3,2], strides=[1,2]]");
+  EXPECT_EQ(text(Op::overlap_add, w), "overlap_add[axes=(0,2), sizes=[3,2], strides=[1,2], extents=[5,6]]");
+  ConvParams v{{{2}, {1}, {}, {}, f32}, {1}, {0}, {1}, {0}, {0}, {1}, {1}};
+  EXPECT_EQ(text(Op::conv_general, v), "conv_general[contract=(2,)·(1,), window=(1,)·(0,)]");
+  v.strides = {2}, v.low = {1}, v.high = {-1}, v.lhs_dilation = {3}, v.rhs_dilation = {4};
+  EXPECT_EQ(text(Op::conv_general, v),
+            "conv_general[contract=(2,)·(1,), window=(1,)·(0,), strides=[2], low=[1], high=[-1], lhs_dilation=[3], rhs_dilation=[4]]");
   GatherParams g;
   g.offset_dims = {1};
   g.start_index_map = {0};

@@ -241,14 +241,14 @@ TEST_P(FamilyTest, TwoMapsEqualTwoLoops) {
 using vt::detail::Family;
 
 std::string family_name(const ::testing::TestParamInfo<Family>& info) {
-  constexpr const char* names[] = {"leaf",  "unary", "binary", "select",   "reduce", "cumulative",
-                                   "order", "shape", "index",  "contract", "linalg", "structure"};
+  constexpr const char* names[] = {"leaf",  "unary", "binary", "select",   "reduce", "cumulative", "order",
+                                   "shape", "index", "window", "contract", "linalg", "structure"};
   return names[static_cast<int>(info.param)];
 }
 
 INSTANTIATE_TEST_SUITE_P(All, FamilyTest,
                          ::testing::Values(Family::unary, Family::binary, Family::select, Family::reduce, Family::cumulative, Family::order,
-                                           Family::shape, Family::index, Family::contract, Family::linalg, Family::structure),
+                                           Family::shape, Family::index, Family::window, Family::contract, Family::linalg, Family::structure),
                          family_name);
 
 }  // namespace

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <vt/control.hpp>
+#include <vt/conv.hpp>
 #include <vt/custom.hpp>
 #include <vt/dlpack.hpp>
 #include <vt/dtype.hpp>

@@ -145,11 +145,33 @@ struct ScatterParams {
   bool unique = false;  ///< the caller promises that no element is written twice
   bool operator==(const ScatterParams&) const = default;
 };
+/// windows: each axes[k] (increasing), of extent extents[k], becomes the axis of window numbers o, and a new last axis, one for each in
+/// order, the place p inside the window: element (… o … , p …) is that at strides[k] · o + dilations[k] · p. There are as many windows as
+/// lie inside the operand. overlap_add is its transpose: it adds up, for each element, its copies in all windows.
+struct WindowParams {
+  Axes axes;
+  Shape sizes, strides, dilations, extents;
+  /// How many windows there are along axes[k].
+  std::int64_t count(std::size_t k) const {
+    const std::int64_t last = extents[k] - 1 - (sizes[k] - 1) * dilations[k];
+    return last < 0 ? 0 : last / strides[k] + 1;
+  }
+  bool operator==(const WindowParams&) const = default;
+};
 /// dot_general: result axes are batch axes, then lhs free, then rhs free. `dtype`: of the accumulation and the result.
 struct DotParams {
   Axes lhs_contract, rhs_contract, lhs_batch, rhs_batch;
   DType dtype = DType::f32;
   bool operator==(const DotParams&) const = default;
+};
+/// conv_general: a dot_general in which further pairs of axes, `lhs_window` and `rhs_window`, slide along each other. The left one is
+/// stretched by zeros between its elements (lhs_dilation) and edged by zeros (low, high; cropped where negative); result element o adds
+/// up lhs[strides · o + rhs_dilation · p] · rhs[p]. Result axes: batch, lhs free, the windows' o, rhs free.
+struct ConvParams {
+  DotParams dot;
+  Axes lhs_window = {}, rhs_window = {};
+  Shape strides = {}, low = {}, high = {}, lhs_dilation = {}, rhs_dilation = {};
+  bool operator==(const ConvParams&) const = default;
 };
 
 // Linear algebra works on the last two axes; those in front are a batch, the same for all operands. f32 and f64.
@@ -225,8 +247,8 @@ struct ScanParams {
 struct Params : RefCounted,
                 std::variant<NoParams, ConstantParams, FullParams, IotaParams, ConvertParams, PrecisionParams, IntegerPowParams, AxesParams,
                              ArgParams, ReduceParams, CumulativeParams, SortParams, ShapeParams, PermutationParams, BroadcastParams, AxisParams,
-                             PadParams, SliceParams, GatherParams, ScatterParams, DotParams, TriangularParams, SolveParams, DecompositionParams,
-                             CallParams, CondParams, WhileParams, ScanParams> {
+                             PadParams, SliceParams, GatherParams, ScatterParams, WindowParams, DotParams, ConvParams, TriangularParams, SolveParams,
+                             DecompositionParams, CallParams, CondParams, WhileParams, ScanParams> {
   using Variant = variant;
   using Variant::variant;
   const Variant& base() const { return *this; }

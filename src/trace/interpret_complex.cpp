@@ -182,7 +182,7 @@ void cumulative(Frame& frame) {
   out.finish();
 }
 
-// --- scatters and products -------------------------------------------------------------------------------------------
+// --- scatters -----------------------------------------------------------------------------------------
 
 template <C (*combine)(C, C)>
 void scatter(Frame& frame) {
@@ -195,27 +195,6 @@ void scatter(Frame& frame) {
     ++update;
   }
   out.finish();
-}
-
-void dot_general(Frame& frame) {
-  const auto& params = frame.params<DotParams>();
-  const interp_dot::Packed lhs = interp_dot::pack(frame, 0, params.lhs_batch, params.lhs_contract);
-  const interp_dot::Packed rhs = interp_dot::pack(frame, 1, params.rhs_batch, params.rhs_contract);
-  Results<C> results(frame);
-  C* out = results.begin();
-  for (std::int64_t b = 0; b < lhs.batch; ++b)
-    for (std::int64_t i = 0; i < lhs.free; ++i)
-      for (std::int64_t j = 0; j < rhs.free; ++j) {
-        const C *x = lhs.row<C>(b, i), *y = rhs.row<C>(b, j);
-        long double re = 0, im = 0;
-        for (std::int64_t k = 0; k < lhs.contracted; ++k) {
-          const long double xr = x[k].real(), xi = x[k].imag(), yr = y[k].real(), yi = y[k].imag();
-          re += xr * yr - xi * yi;
-          im += xr * yi + xi * yr;
-        }
-        *out++ = C(static_cast<double>(re), static_cast<double>(im));
-      }
-  results.finish();
 }
 
 // --- the table -------------------------------------------------------------------------------------------------------
@@ -287,7 +266,10 @@ inline constexpr auto rules = rule_table<InterpretRule>({
     {Op::scatter, interp_index::scatter},
     {Op::scatter_add, scatter<fn::add>},
     {Op::scatter_mul, scatter<fn::mul>},
-    {Op::dot_general, dot_general},
+    {Op::windows, interp_shape::windows},
+    {Op::overlap_add, interp_shape::overlap_add},
+    {Op::dot_general, interp_dot::dot_general},
+    {Op::conv_general, interp_dot::conv_general},
     {Op::call, interp_structure::call},
     {Op::custom_jvp, interp_structure::call},
     {Op::custom_vjp, interp_structure::call},

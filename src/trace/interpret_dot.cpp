@@ -1,9 +1,23 @@
-// Interpreter rule of dot_general: packs both widened operands as [batch, free, contracted], then sums plain products.
+// Interpreter rules of products, dot_general and conv_general: both widened operands are packed as [batch, free, contracted], then plain
+// products are summed.
+#include <complex>
 #include <utility>
+#include <vector>
 
+#include "axis_map.hpp"
 #include "interpreter.hpp"
 
 namespace vt::detail::interp_dot {
+
+/// An operand's elements in the wide dtype, row-major over the batch axes, then the free ones, then the contracted ones.
+struct Packed {
+  BufferRef buffer;
+  std::int64_t batch = 1, free = 1, contracted = 1;
+  template <class W>
+  const W* row(std::int64_t b, std::int64_t i) const {
+    return buffer->as<const W>() + (b * free + i) * contracted;
+  }
+};
 
 Packed pack(const Frame& frame, std::size_t operand, const Axes& batch, const Axes& contracted) {
   const Shape& shape = frame.in(operand).shape;
@@ -25,30 +39,100 @@ Packed pack(const Frame& frame, std::size_t operand, const Axes& batch, const Ax
   return packed;
 }
 
-/// W: as which type the elements are stored; Sum: as which they are multiplied and added.
-template <class W, class Sum>
-void run(const Packed& lhs, const Packed& rhs, W* out) {
+/// Elements of two contracted rows that are multiplied: `left` and `right` are where the first of them lie.
+struct Meeting {
+  std::int64_t left, right;
+};
+
+/// What window place p of each axis meets at result place o, in row-major order of p. Places beside the operand and between its
+/// elements hold zeros and are left out.
+std::vector<Meeting> meetings(const ConvParams& p, const Shape& left, const Shape& right, const Shape& out, std::int64_t o, std::int64_t contracted) {
+  std::vector<Meeting> all{{0, 0}};
+  std::int64_t outer = out.elements();
+  for (std::size_t d = 0; d < left.size(); ++d) {
+    outer /= out[d];
+    const std::int64_t start = o / outer % out[d] * p.strides[d] - p.low[d];
+    std::vector<Meeting> longer;
+    for (const Meeting& m : all)
+      for (std::int64_t k = 0; k < right[d]; ++k) {
+        const std::int64_t at = start + k * p.rhs_dilation[d];
+        if (at < 0 || at % p.lhs_dilation[d] != 0 || at / p.lhs_dilation[d] >= left[d]) continue;
+        longer.push_back({m.left * left[d] + at / p.lhs_dilation[d], m.right * right[d] + k});
+      }
+    all = std::move(longer);
+  }
+  for (Meeting& m : all) m = {m.left * contracted, m.right * contracted};
+  return all;
+}
+
+/// A sum of products of elements that are stored as W, multiplied and added as S.
+template <class W, class S>
+class Sum {
+ public:
+  void add(W x, W y) { sum_ += static_cast<S>(x) * static_cast<S>(y); }
+  W value() const { return static_cast<W>(sum_); }
+
+ private:
+  S sum_ = 0;
+};
+using C = std::complex<double>;
+template <>
+class Sum<C, long double> {
+ public:
+  void add(C x, C y) {
+    const long double xr = x.real(), xi = x.imag(), yr = y.real(), yi = y.imag();
+    re_ += xr * yr - xi * yi;
+    im_ += xr * yi + xi * yr;
+  }
+  C value() const { return {static_cast<double>(re_), static_cast<double>(im_)}; }
+
+ private:
+  long double re_ = 0, im_ = 0;
+};
+
+template <class W, class S>
+void run(const Packed& lhs, const Packed& rhs, const std::vector<Meeting>& meetings, std::int64_t contracted, W* out, std::int64_t places) {
   for (std::int64_t b = 0; b < lhs.batch; ++b)
     for (std::int64_t i = 0; i < lhs.free; ++i)
       for (std::int64_t j = 0; j < rhs.free; ++j) {
         const W *x = lhs.row<W>(b, i), *y = rhs.row<W>(b, j);
-        Sum sum = 0;
-        for (std::int64_t k = 0; k < lhs.contracted; ++k) sum += static_cast<Sum>(x[k]) * static_cast<Sum>(y[k]);
-        *out++ = static_cast<W>(sum);
+        Sum<W, S> sum;
+        for (const Meeting& m : meetings)
+          for (std::int64_t k = 0; k < contracted; ++k) sum.add(x[m.left + k], y[m.right + k]);
+        out[(b * lhs.free + i) * places * rhs.free + j] = sum.value();
       }
 }
 
-void dot_general(Frame& frame) {
-  const auto& params = frame.params<DotParams>();
+/// A product of both operands at every place of the windows.
+void product(Frame& frame, const ConvParams& p) {
+  const Shape &a = frame.in(0).shape, &b = frame.in(1).shape;
   const DType dtype = frame.out().dtype;
   if (is_bool(frame.in().dtype)) refuse_dtype(frame);
-  const Packed lhs = pack(frame, 0, params.lhs_batch, params.lhs_contract), rhs = pack(frame, 1, params.rhs_batch, params.rhs_contract);
-  BufferRef results = frame.scratch(static_cast<std::size_t>(frame.out().elements()) * 8);
-  if (dtype == DType::f64) run<double, long double>(lhs, rhs, results->as<double>());
-  else if (is_float(dtype)) run<double, double>(lhs, rhs, results->as<double>());
-  // Sums modulo 2⁶⁴ have the right low bits for every integer dtype, signed or not.
-  else run<std::uint64_t, std::uint64_t>(lhs, rhs, results->as<std::uint64_t>());
+  const auto joined = [](Axes first, const Axes& then) {
+    first.append(then.begin(), then.end());
+    return first;
+  };
+  const Packed lhs = pack(frame, 0, p.dot.lhs_batch, joined(p.lhs_window, p.dot.lhs_contract)),
+               rhs = pack(frame, 1, p.dot.rhs_batch, joined(p.rhs_window, p.dot.rhs_contract));
+  const std::size_t first = p.dot.lhs_batch.size() + free_axes(a.rank(), joined(p.lhs_window, p.dot.lhs_contract), p.dot.lhs_batch).size();
+  const Shape left = picked(a, p.lhs_window), right = picked(b, p.rhs_window);
+  Shape out;
+  for (std::size_t d = 0; d < left.size(); ++d) out.push_back(frame.out().shape[first + d]);
+  const std::int64_t contracted = picked(a, p.dot.lhs_contract).elements(), places = out.elements();
+  BufferRef results = frame.scratch(static_cast<std::size_t>(frame.out().elements()) * size_of(wide_of(dtype)));
+  for (std::int64_t o = 0; o < places; ++o) {
+    const std::vector<Meeting> at = meetings(p, left, right, out, o, contracted);
+    const std::int64_t start = o * rhs.free;
+    if (is_complex(dtype)) run<C, long double>(lhs, rhs, at, contracted, results->as<C>() + start, places);
+    else if (dtype == DType::f64) run<double, long double>(lhs, rhs, at, contracted, results->as<double>() + start, places);
+    else if (is_float(dtype)) run<double, double>(lhs, rhs, at, contracted, results->as<double>() + start, places);
+    // Sums modulo 2⁶⁴ have the right low bits for every integer dtype, signed or not.
+    else run<std::uint64_t, std::uint64_t>(lhs, rhs, at, contracted, results->as<std::uint64_t>() + start, places);
+  }
   frame.narrow(std::move(results));
 }
+
+void conv_general(Frame& frame) { product(frame, frame.params<ConvParams>()); }
+void dot_general(Frame& frame) { product(frame, ConvParams{.dot = frame.params<DotParams>()}); }
 
 }  // namespace vt::detail::interp_dot

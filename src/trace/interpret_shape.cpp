@@ -1,7 +1,9 @@
-// Interpreter rules of the ops that rearrange elements: transpose, broadcast, concatenate, pad, rev (reshape shares its operand's buffer).
+// Interpreter rules of the ops that rearrange elements: transpose, broadcast, concatenate, pad, rev, windows and their sum (reshape shares its
+// operand's buffer).
 #include <algorithm>
 
 #include "interpreter.hpp"
+#include "scalar_math.hpp"
 
 namespace vt::detail {
 
@@ -38,6 +40,39 @@ void broadcast_in_dim(Frame& frame) {
   for (std::size_t i = 0; i < params.axes.size(); ++i)
     if (frame.in().shape[i] != 1) strides[static_cast<std::size_t>(params.axes[i])] = own[i];
   read_strided(frame, 0, strides);
+}
+
+/// The distances between neighbours along the axes of `windows`' result, in an array of the operand's shape.
+Shape window_strides(const WindowParams& p, const Shape& operand) {
+  Shape strides = row_major_strides(operand);
+  for (std::size_t k = 0; k < p.axes.size(); ++k) strides.push_back(strides[static_cast<std::size_t>(p.axes[k])] * p.dilations[k]);
+  for (std::size_t k = 0; k < p.axes.size(); ++k) strides[static_cast<std::size_t>(p.axes[k])] *= p.strides[k];
+  return strides;
+}
+
+void windows(Frame& frame) { read_strided(frame, 0, window_strides(frame.params<WindowParams>(), frame.in().shape)); }
+
+void overlap_add(Frame& frame) {
+  const DType d = frame.in().dtype;
+  if (is_bool(d)) refuse_dtype(frame);
+  Shape shape = frame.in().shape, to = window_strides(frame.params<WindowParams>(), frame.out().shape);
+  std::int64_t count = frame.out().elements();
+  if (is_complex(d)) {  // two numbers each
+    for (std::int64_t& step : to) step *= 2;
+    to.push_back(1);
+    shape.push_back(2);
+    count *= 2;
+  }
+  const BufferRef wide = frame.widened();
+  BufferRef sums = frame.scratch(static_cast<std::size_t>(frame.out().elements()) * size_of(wide_of(d)));
+  with_wide_type(is_complex(d) ? DType::f64 : d, [&](auto tag) {
+    using W = decltype(tag);
+    const W* in = wide->as<const W>();
+    W* out = sums->as<W>();
+    std::fill_n(out, count, W(0));
+    walk(shape, 0, row_major_strides(shape), 0, to, [&](std::int64_t p, std::int64_t q) { out[q] = scalar_math::add(out[q], in[p]); });
+  });
+  frame.narrow(std::move(sums));
 }
 
 void rev(Frame& frame) {

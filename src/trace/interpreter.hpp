@@ -150,7 +150,7 @@ namespace interp_order {
 void sort(Frame&);
 }
 namespace interp_shape {
-void transpose(Frame&), broadcast_in_dim(Frame&), concatenate(Frame&), pad(Frame&), rev(Frame&);
+void transpose(Frame&), broadcast_in_dim(Frame&), concatenate(Frame&), pad(Frame&), rev(Frame&), windows(Frame&), overlap_add(Frame&);
 }
 namespace interp_index {
 void slice(Frame&), dynamic_slice(Frame&), dynamic_update_slice(Frame&), gather(Frame&);
@@ -162,18 +162,8 @@ namespace interp_linalg {
 void matrices(Frame&);
 }
 namespace interp_dot {
-/// An operand's elements in the wide dtype, row-major over the batch axes, then the free ones, then the contracted ones.
-struct Packed {
-  BufferRef buffer;
-  std::int64_t batch = 1, free = 1, contracted = 1;
-  template <class W>
-  const W* row(std::int64_t b, std::int64_t i) const {
-    return buffer->as<const W>() + (b * free + i) * contracted;
-  }
-};
-Packed pack(const Frame&, std::size_t operand, const Axes& batch, const Axes& contracted);
-void dot_general(Frame&);
-}  // namespace interp_dot
+void dot_general(Frame&), conv_general(Frame&);
+}
 namespace interp_structure {
 void call(Frame&);
 }

@@ -33,8 +33,10 @@ enum class Op : std::uint8_t {
   reshape, transpose, broadcast_in_dim, concatenate, pad, rev,
   // index
   slice, dynamic_slice, dynamic_update_slice, gather, scatter, scatter_add, scatter_mul, scatter_min, scatter_max,
+  // windows
+  windows, overlap_add,
   // contract
-  dot_general,
+  dot_general, conv_general,
   // linear algebra, over the last two axes
   cholesky, triangular_solve, lu, solve, qr, eigh, svd, tridiagonal_solve,
   // structure: equations that own a sub-graph
@@ -44,13 +46,13 @@ enum class Op : std::uint8_t {
 // clang-format on
 inline constexpr int op_count = static_cast<int>(Op::count_);
 
-enum class Family : std::uint8_t { leaf, unary, binary, select, reduce, cumulative, order, shape, index, contract, linalg, structure };
+enum class Family : std::uint8_t { leaf, unary, binary, select, reduce, cumulative, order, shape, index, window, contract, linalg, structure };
 
 /// In which operands an op is linear (its derivative is itself applied to the tangents).
 enum class Linearity : std::uint8_t {
   none,
   linear,    ///< in all operands jointly (add, concatenate, pad …), over the reals: real, imag and conj are linear too
-  bilinear,  ///< in each of two operands alone (mul, dot_general)
+  bilinear,  ///< in each of two operands alone (mul, dot_general, conv_general)
   first,     ///< in the first operand only (div, gather …)
   last,      ///< in the last operand only (the right sides of linear systems)
 };
@@ -210,7 +212,10 @@ consteval RuleTable<OpInfo> op_infos() {
   row(Op::scatter_mul, "scatter_mul", 3, index);
   row(Op::scatter_min, "scatter_min", 3, index);
   row(Op::scatter_max, "scatter_max", 3, index);
+  row(Op::windows, "windows", 1, window, linear);
+  row(Op::overlap_add, "overlap_add", 1, window, linear);
   row(Op::dot_general, "dot_general", 2, contract, bilinear);
+  row(Op::conv_general, "conv_general", 2, contract, bilinear);
   row(Op::cholesky, "cholesky", 1, linalg);
   row(Op::triangular_solve, "triangular_solve", 2, linalg, last);
   row(Op::lu, "lu", 1, linalg);

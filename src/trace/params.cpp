@@ -113,6 +113,11 @@ struct Hasher {
         p.unique);
   }
   void add(const DotParams& p) { all(p.lhs_contract, p.rhs_contract, p.lhs_batch, p.rhs_batch, p.dtype); }
+  void add(const WindowParams& p) { all(p.axes, p.sizes, p.strides, p.dilations, p.extents); }
+  void add(const ConvParams& p) {
+    add(p.dot);
+    all(p.lhs_window, p.rhs_window, p.strides, p.low, p.high, p.lhs_dilation, p.rhs_dilation);
+  }
   void add(const TriangularParams& p) { all(p.lower, p.transposed, p.unit_diagonal); }
   void add(const SolveParams& p) { all(p.transposed); }
   void add(const DecompositionParams& p) { all(p.full, p.vectors); }

@@ -136,6 +136,22 @@ struct ParamsText {
     if (!p.lhs_batch.empty()) text += worded(", batch={}·{}", p.lhs_batch.str(), p.rhs_batch.str());
     return text;
   }
+  std::string operator()(const WindowParams& p) const {
+    std::string text = worded("axes={}, sizes={}", p.axes.str(), p.sizes.str());
+    if (!all_are(p.strides, 1)) text += ", strides=" + p.strides.str();
+    if (!all_are(p.dilations, 1)) text += ", dilations=" + p.dilations.str();
+    return op == Op::overlap_add ? text + ", extents=" + p.extents.str() : text;
+  }
+  std::string operator()(const ConvParams& p) const {
+    std::string text = (*this)(p.dot);
+    if (p.lhs_window.empty()) return text;
+    text += worded(", window={}·{}", p.lhs_window.str(), p.rhs_window.str());
+    if (!all_are(p.strides, 1)) text += ", strides=" + p.strides.str();
+    if (!all_are(p.low, 0) || !all_are(p.high, 0)) text += worded(", low={}, high={}", p.low.str(), p.high.str());
+    if (!all_are(p.lhs_dilation, 1)) text += ", lhs_dilation=" + p.lhs_dilation.str();
+    if (!all_are(p.rhs_dilation, 1)) text += ", rhs_dilation=" + p.rhs_dilation.str();
+    return text;
+  }
   std::string operator()(const CallParams& p) const { return p.rule && !p.rule->name.empty() ? "name=" + p.rule->name : std::string(); }
   std::string operator()(const CondParams& p) const { return lanes_text(p.lanes); }
   std::string operator()(const WhileParams& p) const {

@@ -419,7 +419,10 @@ inline constexpr auto table = rule_table<Row>({
     {Op::scatter_mul, {scatter, numbers}},
     {Op::scatter_min, {scatter, ordered}},
     {Op::scatter_max, {scatter, ordered}},
+    {Op::windows, {windows, any_dtype}},
+    {Op::overlap_add, {overlap_add, numbers}},
     {Op::dot_general, {dot_general, numbers}},
+    {Op::conv_general, {conv_general, numbers}},
 
     {Op::cholesky, {cholesky, parts}},
     {Op::triangular_solve, {triangular_solve, parts}},

@@ -59,6 +59,9 @@ void check_axes(const Call&, const Axes&, int rank, const char* what, bool sorte
 /// Throws if the two lists share an axis.
 void check_disjoint(const Call&, const Axes&, const Axes&, const char* what_a, const char* what_b);
 
+/// The checks of dot_general: dtypes, axes and the sizes that must agree.
+void check_products(const Call&, const DotParams&);
+
 // The rules, by file.
 Avals reshape(const Call&);
 Avals transpose(const Call&);
@@ -72,6 +75,9 @@ Avals dynamic_update_slice(const Call&);
 Avals gather(const Call&);
 Avals scatter(const Call&);
 Avals dot_general(const Call&);
+Avals windows(const Call&);
+Avals overlap_add(const Call&);
+Avals conv_general(const Call&);
 Avals cholesky(const Call&);
 Avals triangular_solve(const Call&);
 Avals lu(const Call&);

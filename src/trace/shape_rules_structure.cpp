@@ -7,8 +7,7 @@
 
 namespace vt::detail::shape_rules {
 
-Avals dot_general(const Call& c) {
-  const auto& p = c.as<DotParams>();
+void check_products(const Call& c, const DotParams& p) {
   const Aval &a = c.operand(0), &b = c.operand(1);
   if (a.dtype != b.dtype) c.refuse_dtype("dtypes differ");
   c.need_dtype();
@@ -31,7 +30,12 @@ Avals dot_general(const Call& c) {
   };
   match(p.lhs_contract, p.rhs_contract, "contracting");
   match(p.lhs_batch, p.rhs_batch, "batch");
+}
 
+Avals dot_general(const Call& c) {
+  const auto& p = c.as<DotParams>();
+  check_products(c, p);
+  const Aval &a = c.operand(0), &b = c.operand(1);
   Shape shape;
   for (int d : p.lhs_batch) shape.push_back(a.shape[static_cast<std::size_t>(d)]);
   for (int d = 0; d < a.shape.rank(); ++d)

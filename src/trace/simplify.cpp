@@ -151,8 +151,9 @@ Var Pass::simplified(const Candidate& c) {
       break;
     case Family::order: break;   // see copied_sort
     case Family::linalg: break;  // placed as they are, several results each
+    case Family::window: v = simplify_windows(*this, c); break;
     case Family::contract:
-      v = simplify_dot(*this, c);
+      v = c.op == Op::dot_general ? simplify_dot(*this, c) : simplify_conv(*this, c);
       if (v == none) v = fold_constants(*this, c);
       break;
     case Family::structure: break;

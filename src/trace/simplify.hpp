@@ -173,5 +173,7 @@ Var simplify_gather(Pass&, const Candidate&);
 Var simplify_scatter(Pass&, const Candidate&);
 Var simplify_reduction(Pass&, const Candidate&);
 Var simplify_dot(Pass&, const Candidate&);
+Var simplify_conv(Pass&, const Candidate&);
+Var simplify_windows(Pass&, const Candidate&);
 
 }  // namespace vt::detail::simplification

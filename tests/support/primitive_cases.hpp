@@ -353,6 +353,50 @@ inline void add_dot(std::vector<PrimitiveCase>& cases) {
   }
 }
 
+inline void add_windows(std::vector<PrimitiveCase>& cases) {
+  const auto add = [&](DType d, const Shape& shape, const Axes& axes, const Shape& sizes, const Shape& strides, const Shape& dilations) {
+    WindowParams p{axes, sizes, strides, dilations, {}};
+    for (int axis : axes) p.extents.push_back(shape[static_cast<std::size_t>(axis)]);
+    cases.push_back({Op::windows, make_params(p), {{d, shape}}});
+    Shape parts = shape;
+    for (std::size_t k = 0; k < axes.size(); ++k) parts[static_cast<std::size_t>(axes[k])] = p.count(k);
+    parts.append(sizes.begin(), sizes.end());
+    if (!vt::is_bool(d)) cases.push_back({Op::overlap_add, make_params(p), {{d, parts, -1, 1}}});
+  };
+  add(vt::f32, {5}, {0}, {3}, {1}, {1});
+  add(vt::f64, {2, 7}, {1}, {2}, {2}, {3});
+  add(vt::f32, {5, 2, 6}, {0, 2}, {2, 3}, {2, 1}, {1, 2});
+  add(vt::i32, {4, 5}, {0, 1}, {3, 1}, {1, 3}, {1, 1});
+  add(vt::bool_, {4}, {0}, {2}, {1}, {1});
+  add(vt::f16, {6}, {0}, {3}, {2}, {1});
+  add(vt::c64, {2, 6}, {1}, {3}, {2}, {1});
+  add(vt::f32, {2, 3}, {1}, {4}, {1}, {1});  // no window fits
+  add(vt::f32, {3, 0}, {0}, {2}, {1}, {1});
+}
+
+inline void add_conv(std::vector<PrimitiveCase>& cases) {
+  struct Sizes {
+    Shape strides, low, high, lhs_dilation, rhs_dilation;
+  };
+  const auto add = [&](DType d, const Shape& a, const Shape& b, const DotParams& dot, const Axes& aw, const Axes& bw, const Sizes& s) {
+    ConvParams p{dot, aw, bw, s.strides, s.low, s.high, s.lhs_dilation, s.rhs_dilation};
+    p.dot.dtype = d;
+    cases.push_back({Op::conv_general, make_params(p), {{d, a, -1, 1}, {d, b, -1, 1}}});
+  };
+  const Sizes plain{{1}, {0}, {0}, {1}, {1}};
+  add(vt::f32, {2, 5, 3}, {2, 3, 4}, {{2}, {1}, {}, {}}, {1}, {0}, plain);
+  add(vt::i32, {2, 5, 3}, {2, 3, 4}, {{2}, {1}, {}, {}}, {1}, {0}, {{2}, {1}, {2}, {1}, {2}});
+  add(vt::c64, {2, 5, 3}, {2, 3, 4}, {{2}, {1}, {}, {}}, {1}, {0}, plain);
+  add(vt::f64, {5}, {3}, {{}, {}, {}, {}}, {0}, {0}, {{1}, {-1}, {1}, {2}, {1}});
+  add(vt::f32, {3, 4, 2, 5}, {2, 3, 4, 2}, {{1}, {2}, {}, {}}, {3, 2}, {1, 3}, {{1, 2}, {1, 0}, {0, 1}, {1, 2}, {2, 1}});  // letters in odd order
+  add(vt::f32, {2, 4, 3, 2}, {3, 2, 2, 4}, {{3}, {1}, {2}, {0}}, {1}, {2}, {{1}, {1}, {1}, {1}, {1}});                     // groups
+  add(vt::f32, {2, 3, 1}, {1, 1, 4}, {{2}, {1}, {}, {}}, {1}, {0}, plain);
+  add(vt::f32, {2, 2, 3}, {4, 3, 2}, {{2}, {1}, {}, {}}, {1}, {0}, plain);  // no window fits
+  add(vt::f32, {2, 4, 0}, {2, 0, 3}, {{2}, {1}, {}, {}}, {1}, {0}, plain);
+  add(vt::f32, {2, 0, 3}, {2, 3, 2}, {{2}, {1}, {}, {}}, {1}, {0}, {{1}, {2}, {1}, {1}, {1}});
+  add(vt::f32, {2, 3, 2}, {0, 2, 2}, {{2}, {1}, {}, {}}, {1}, {0}, plain);
+}
+
 inline ParamsRef call_params(const vt::detail::FlatFunction& f, std::vector<Aval> avals, int explicit_operands,
                              std::shared_ptr<CustomRule> rule = nullptr) {
   CallParams p;
@@ -534,7 +578,9 @@ inline const std::vector<PrimitiveCase>& primitive_cases() {
     primitive_table::add_linalg(all);
     primitive_table::add_shape(all);
     primitive_table::add_index(all);
+    primitive_table::add_windows(all);
     primitive_table::add_dot(all);
+    primitive_table::add_conv(all);
     primitive_table::add_structure(all);
     primitive_table::add_control(all);
     primitive_table::add_complex(all);

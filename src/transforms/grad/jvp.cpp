@@ -240,7 +240,10 @@ inline constexpr auto table = rule_table<JvpRule>({
     {Op::scatter_mul, scatter_mul},
     {Op::scatter_min, scatter_extremum},
     {Op::scatter_max, scatter_extremum},
-    {Op::dot_general, dot_general},
+    {Op::windows, same_op},
+    {Op::overlap_add, same_op},
+    {Op::dot_general, bilinear},
+    {Op::conv_general, bilinear},
 
     {Op::cholesky, cholesky},
     {Op::triangular_solve, triangular_solve},

@@ -81,7 +81,7 @@ Tensor same_op(const JvpCall&);
 Tensor with_zeros(const JvpCall&);
 Tensor scatter_mul(const JvpCall&);
 Tensor scatter_extremum(const JvpCall&);
-Tensor dot_general(const JvpCall&);
+Tensor bilinear(const JvpCall&);
 // jvp_rules_order.cpp
 void sort(const JvpCall&, std::vector<Tensor>&, std::vector<Tensor>&);
 // jvp_rules_linalg.cpp

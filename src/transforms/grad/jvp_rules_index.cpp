@@ -1,4 +1,4 @@
-// jvp rules of ops that move elements, of the scatters and of dot_general.
+// jvp rules of ops that move elements, of the scatters and of products.
 #include "build.hpp"
 #include "jvp.hpp"
 
@@ -100,10 +100,11 @@ Tensor scatter_extremum(const JvpCall& c) {
   return sum;
 }
 
-Tensor dot_general(const JvpCall& c) {
+/// Products: the op of either operand's tangent with the other operand.
+Tensor bilinear(const JvpCall& c) {
   Tensor sum;
-  if (c.has(0)) sum = emit(Op::dot_general, c.equation.params, {c.t[0], c.x[1]}, {});
-  if (c.has(1)) sum = grad_build::sum_of(sum, emit(Op::dot_general, c.equation.params, {c.x[0], c.t[1]}, {}));
+  if (c.has(0)) sum = emit(c.equation.op, c.equation.params, {c.t[0], c.x[1]}, {});
+  if (c.has(1)) sum = grad_build::sum_of(sum, emit(c.equation.op, c.equation.params, {c.x[0], c.t[1]}, {}));
   return sum;
 }
 

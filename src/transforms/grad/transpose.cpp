@@ -215,7 +215,10 @@ inline constexpr auto table = rule_table<TransposeRule>({
     {Op::scatter_mul, scatter_mul},
     {Op::scatter_min, not_linear},
     {Op::scatter_max, not_linear},
+    {Op::windows, windows},
+    {Op::overlap_add, overlap_add},
     {Op::dot_general, dot_general},
+    {Op::conv_general, conv_general},
 
     {Op::cholesky, not_linear},
     {Op::triangular_solve, triangular_solve},

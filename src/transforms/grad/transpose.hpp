@@ -65,6 +65,10 @@ void scatter(const TransposeCall&);
 void scatter_add(const TransposeCall&);
 void scatter_mul(const TransposeCall&);
 void dot_general(const TransposeCall&);
+// transpose_rules_window.cpp
+void windows(const TransposeCall&);
+void overlap_add(const TransposeCall&);
+void conv_general(const TransposeCall&);
 // jvp_rules_linalg.cpp
 void triangular_solve(const TransposeCall&);
 void solve(const TransposeCall&);

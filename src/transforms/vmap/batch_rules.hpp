@@ -60,7 +60,10 @@ BatchedList dynamic_slice(const BatchCall&);
 BatchedList dynamic_update_slice(const BatchCall&);
 BatchedList gather(const BatchCall&);
 BatchedList scatter(const BatchCall&);
+BatchedList windows(const BatchCall&);
+BatchedList overlap_add(const BatchCall&);
 BatchedList dot_general(const BatchCall&);
+BatchedList conv_general(const BatchCall&);
 BatchedList linalg(const BatchCall&);
 BatchedList linear_systems(const BatchCall&);
 BatchedList call(const BatchCall&);
@@ -117,7 +120,10 @@ consteval RuleTable<BatchRule> make() {
       {Op::scatter_mul, scatter},
       {Op::scatter_min, scatter},
       {Op::scatter_max, scatter},
+      {Op::windows, windows},
+      {Op::overlap_add, overlap_add},
       {Op::dot_general, dot_general},
+      {Op::conv_general, conv_general},
       {Op::cholesky, linalg},
       {Op::triangular_solve, linear_systems},
       {Op::lu, linalg},

@@ -99,6 +99,23 @@ BatchedList rev(const BatchCall& c) {
   return shape_batch::one(emit(Op::rev, make_params(AxesParams{lanes::shifted(c.as<AxesParams>().axes, *x.axis)}), {x.value}, c.where()), *x.axis);
 }
 
+// The places inside windows are new axes at the end, so the lanes stay where they are.
+BatchedList windows(const BatchCall& c) {
+  const Batched& x = c.operands[0];
+  WindowParams p = c.as<WindowParams>();
+  p.axes = lanes::shifted(p.axes, *x.axis);
+  return shape_batch::one(emit(Op::windows, make_params(std::move(p)), {x.value}, c.where()), *x.axis);
+}
+
+// Only lanes among the places have to be moved.
+BatchedList overlap_add(const BatchCall& c) {
+  const Batched& x = c.operands[0];
+  WindowParams p = c.as<WindowParams>();
+  const int axis = *x.axis <= c.result_aval().shape.rank() ? *x.axis : 0;
+  p.axes = lanes::shifted(p.axes, axis);
+  return shape_batch::one(emit(Op::overlap_add, make_params(std::move(p)), {lanes::moved(x.value, *x.axis, axis, c.where())}, c.where()), axis);
+}
+
 BatchedList slice(const BatchCall& c) {
   const Batched& x = c.operands[0];
   const auto& p = c.as<SliceParams>();

@@ -463,6 +463,15 @@ const std::map<Op, Cases>& table() {
     t[Op::erf_inv] = unary(-0.8, 0.8);
     t[Op::lgamma] = unary(0.4, 5);
     t[Op::digamma] = unary(0.4, 5);
+    t[Op::gamma] = unary(0.4, 4);
+    for (Op op : {Op::erfcx, Op::dawsn, Op::fresnel_sin, Op::fresnel_cos, Op::bessel_j0, Op::bessel_j1}) t[op] = unary(-2, 2);
+    t[Op::erfc_inv] = unary(0.3, 1.7);
+    t[Op::expi] = unary(0.2, 3);
+    t[Op::spence] = unary(0.2, 3);
+    for (Op op : {Op::bessel_i0e, Op::bessel_i1e, Op::bessel_k0e, Op::bessel_k1e, Op::bessel_y0, Op::bessel_y1}) t[op] = unary(0.3, 3);
+    for (Op op : {Op::bessel_i0e, Op::bessel_i1e, Op::expi})
+      for (Case& c : unary(-3, -0.2)) t[op].push_back(c);
+    t[Op::zeta] = binary(1.5, 4, 0.4, 5);
     for (double low : {-2.85, -1.85, -0.85})
       for (Op op : {Op::lgamma, Op::digamma})
         for (Case& c : unary(low, low + 0.6)) t[op].push_back(c);

@@ -41,6 +41,7 @@
 #include "../../src/jit/cpu/ir_memory.cpp"
 #include "../../src/jit/cpu/llvm_library.cpp"
 #include "../../src/jit/cpu/math_exp.cpp"
+#include "../../src/jit/cpu/math_families.cpp"
 #include "../../src/jit/cpu/math_gamma.cpp"
 #include "../../src/jit/cpu/math_log.cpp"
 #include "../../src/jit/cpu/math_special.cpp"

@@ -4,6 +4,7 @@
 
 #include "interpreter.hpp"
 #include "scalar_math.hpp"
+#include "special_math.hpp"
 
 namespace vt::detail::interp_binary {
 
@@ -111,6 +112,7 @@ void pow(Frame& frame) {
   on_integers(frame, [](auto a, auto b) { return scalar_math::integer_pow(a, b); });
 }
 void atan2(Frame& frame) { real(frame, std::atan2); }
+void zeta(Frame& frame) { real(frame, special_math::zeta<double>); }
 
 /// The next value of a 16-bit float format towards b. Magnitudes are ordered as their bits.
 template <class T>

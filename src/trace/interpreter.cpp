@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "special_functions.hpp"
+#include "special_math.hpp"
 #include "thread_state.hpp"
 
 namespace vt::detail {
@@ -54,6 +55,22 @@ inline constexpr auto rules = rule_table<InterpretRule>({
     {Op::erf_inv, real<special::erf_inv>},
     {Op::lgamma, real<special::lgamma>},
     {Op::digamma, real<special::digamma>},
+    {Op::gamma, real<special_math::gamma<double>>},
+    {Op::erfcx, real<special_math::erfcx<double>>},
+    {Op::erfc_inv, real<special_math::erfc_inv<double>>},
+    {Op::dawsn, real<special_math::dawsn<double>>},
+    {Op::expi, real<special_math::expi<double>>},
+    {Op::spence, real<special_math::spence<double>>},
+    {Op::fresnel_sin, real<special_math::fresnel_sin<double>>},
+    {Op::fresnel_cos, real<special_math::fresnel_cos<double>>},
+    {Op::bessel_i0e, real<special_math::bessel_i0e<double>>},
+    {Op::bessel_i1e, real<special_math::bessel_i1e<double>>},
+    {Op::bessel_k0e, real<special_math::bessel_k0e<double>>},
+    {Op::bessel_k1e, real<special_math::bessel_k1e<double>>},
+    {Op::bessel_j0, real<special_math::bessel_j0<double>>},
+    {Op::bessel_j1, real<special_math::bessel_j1<double>>},
+    {Op::bessel_y0, real<special_math::bessel_y0<double>>},
+    {Op::bessel_y1, real<special_math::bessel_y1<double>>},
     {Op::real, refuse_rule},
     {Op::imag, refuse_rule},
     {Op::conj, refuse_rule},
@@ -78,6 +95,7 @@ inline constexpr auto rules = rule_table<InterpretRule>({
     {Op::min, interp_binary::min},
     {Op::atan2, interp_binary::atan2},
     {Op::nextafter, interp_binary::nextafter},
+    {Op::zeta, interp_binary::zeta},
     {Op::eq, interp_binary::eq},
     {Op::ne, interp_binary::ne},
     {Op::lt, interp_binary::lt},

@@ -120,7 +120,7 @@ void real(Frame& frame) {
 }
 }  // namespace interp_unary
 namespace interp_binary {
-void add(Frame&), sub(Frame&), mul(Frame&), div(Frame&), rem(Frame&), pow(Frame&), max(Frame&), min(Frame&), atan2(Frame&), nextafter(Frame&);
+void add(Frame&), sub(Frame&), mul(Frame&), div(Frame&), rem(Frame&), pow(Frame&), max(Frame&), min(Frame&), atan2(Frame&), nextafter(Frame&), zeta(Frame&);
 void eq(Frame&), ne(Frame&), lt(Frame&), le(Frame&), gt(Frame&), ge(Frame&);
 void and_(Frame&), or_(Frame&), xor_(Frame&), shift_left(Frame&), shift_right_logical(Frame&), shift_right_arithmetic(Frame&);
 void threefry(Frame&);

@@ -16,9 +16,11 @@ enum class Op : std::uint8_t {
   // element-wise, one operand
   neg, abs, sign, floor, ceil, round, trunc, exp, exp2, expm1, log, log1p, log2, sqrt, rsqrt, cbrt,
   sin, cos, tan, asin, acos, atan, sinh, cosh, tanh, asinh, acosh, atanh, sigmoid, erf, erfc, erf_inv, lgamma, digamma,
+  gamma, erfcx, erfc_inv, dawsn, expi, spence, fresnel_sin, fresnel_cos,
+  bessel_i0e, bessel_i1e, bessel_k0e, bessel_k1e, bessel_j0, bessel_j1, bessel_y0, bessel_y1,
   real, imag, conj, is_finite, is_nan, is_inf, integer_pow, not_, popcount, clz, convert, bitcast, reduce_precision, stop_gradient,
   // element-wise, two operands
-  add, sub, mul, div, rem, pow, max, min, atan2, nextafter, eq, ne, lt, le, gt, ge,
+  add, sub, mul, div, rem, pow, max, min, atan2, nextafter, zeta, eq, ne, lt, le, gt, ge,
   and_, or_, xor_, shift_left, shift_right_logical, shift_right_arithmetic,
   threefry, complex,
   // choose
@@ -143,6 +145,22 @@ consteval RuleTable<OpInfo> op_infos() {
   row(Op::erf_inv, "erf_inv", 1, unary);
   row(Op::lgamma, "lgamma", 1, unary);
   row(Op::digamma, "digamma", 1, unary);
+  row(Op::gamma, "gamma", 1, unary);
+  row(Op::erfcx, "erfcx", 1, unary);
+  row(Op::erfc_inv, "erfc_inv", 1, unary);
+  row(Op::dawsn, "dawsn", 1, unary);
+  row(Op::expi, "expi", 1, unary);
+  row(Op::spence, "spence", 1, unary);
+  row(Op::fresnel_sin, "fresnel_sin", 1, unary);
+  row(Op::fresnel_cos, "fresnel_cos", 1, unary);
+  row(Op::bessel_i0e, "bessel_i0e", 1, unary);
+  row(Op::bessel_i1e, "bessel_i1e", 1, unary);
+  row(Op::bessel_k0e, "bessel_k0e", 1, unary);
+  row(Op::bessel_k1e, "bessel_k1e", 1, unary);
+  row(Op::bessel_j0, "bessel_j0", 1, unary);
+  row(Op::bessel_j1, "bessel_j1", 1, unary);
+  row(Op::bessel_y0, "bessel_y0", 1, unary);
+  row(Op::bessel_y1, "bessel_y1", 1, unary);
   row(Op::real, "real", 1, unary, linear);
   row(Op::imag, "imag", 1, unary, linear);
   row(Op::conj, "conj", 1, unary, linear);
@@ -167,6 +185,7 @@ consteval RuleTable<OpInfo> op_infos() {
   row(Op::min, "min", 2, binary);
   row(Op::atan2, "atan2", 2, binary);
   row(Op::nextafter, "nextafter", 2, binary);
+  row(Op::zeta, "zeta", 2, binary);
   row(Op::eq, "eq", 2, binary);
   row(Op::ne, "ne", 2, binary);
   row(Op::lt, "lt", 2, binary);

@@ -67,6 +67,10 @@ inline void add_unary(std::vector<PrimitiveCase>& cases) {
       add(op, {}, d, -2, 2, 4);
     for (Op op : {Op::log, Op::log1p, Op::log2, Op::sqrt, Op::rsqrt, Op::lgamma, Op::digamma}) add(op, {}, d, 0.25, 3, 4);
     for (Op op : {Op::asin, Op::acos, Op::atanh, Op::erf_inv}) add(op, {}, d, -0.75, 0.75, 4);
+    for (Op op : {Op::gamma, Op::erfc_inv, Op::expi, Op::spence, Op::bessel_k0e, Op::bessel_k1e, Op::bessel_y0, Op::bessel_y1})
+      add(op, {}, d, 0.5, 1.75, 16);
+    for (Op op : {Op::erfcx, Op::dawsn, Op::fresnel_sin, Op::fresnel_cos, Op::bessel_i0e, Op::bessel_i1e, Op::bessel_j0, Op::bessel_j1})
+      add(op, {}, d, -2, 2, 16);
     add(Op::acosh, {}, d, 1, 3, 4);
     add(Op::integer_pow, make_params(IntegerPowParams{3}), d, -2, 2);
     add(Op::reduce_precision, make_params(PrecisionParams{5, 4}), d, -2, 2);
@@ -93,6 +97,7 @@ inline void add_binary(std::vector<PrimitiveCase>& cases) {
     for (Op op : {Op::div, Op::rem}) add(op, d, -3, 3, 0.5, 2);
     add(Op::pow, d, 0.25, 3, -2, 2, 4);
     add(Op::atan2, d, -2, 2, -2, 2, 4);
+    add(Op::zeta, d, 1.25, 6, 0.25, 5, 16);
   }
   for (DType d : {vt::i32, vt::u8}) {
     for (Op op :

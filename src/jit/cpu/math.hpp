@@ -52,6 +52,25 @@ Value lgamma(IrBuilder& b, Value x);   ///< log |Γ(x)|
 Value digamma(IrBuilder& b, Value x);  ///< Γ'(x) / Γ(x); NaN at the negative integers, ∓inf at ±0
 Value erf_inv(IrBuilder& b, Value x);  ///< ±inf at ±1, NaN beyond
 
+// math_families.cpp: those of src/trace/special_math.hpp, within 8 ulp in f64
+Value gamma(IrBuilder& b, Value x);
+Value erfcx(IrBuilder& b, Value x);
+Value erfc_inv(IrBuilder& b, Value x);
+Value dawsn(IrBuilder& b, Value x);
+Value expi(IrBuilder& b, Value x);
+Value spence(IrBuilder& b, Value x);
+Value fresnel_sin(IrBuilder& b, Value x);
+Value fresnel_cos(IrBuilder& b, Value x);
+Value bessel_i0e(IrBuilder& b, Value x);
+Value bessel_i1e(IrBuilder& b, Value x);
+Value bessel_k0e(IrBuilder& b, Value x);
+Value bessel_k1e(IrBuilder& b, Value x);
+Value bessel_j0(IrBuilder& b, Value x);
+Value bessel_j1(IrBuilder& b, Value x);
+Value bessel_y0(IrBuilder& b, Value x);
+Value bessel_y1(IrBuilder& b, Value x);
+Value zeta(IrBuilder& b, Value s, Value q);
+
 }  // namespace vt::detail::cpu::math
 
 #endif  // VT_HAS_LLVM_HEADERS

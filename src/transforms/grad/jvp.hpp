@@ -69,6 +69,11 @@ namespace jvp_rules {
 // Rules longer than a formula, by file.
 // jvp_rules_special.cpp
 Tensor trigamma(const Tensor& x);
+Tensor spence(const JvpCall&);
+Tensor bessel_i0e(const JvpCall&);
+Tensor bessel_i1e(const JvpCall&);
+Tensor bessel_j1(const JvpCall&);
+Tensor zeta(const JvpCall&);
 // jvp_rules_reduce.cpp
 Tensor reduce_prod(const JvpCall&);
 Tensor reduce_extremum(const JvpCall&);

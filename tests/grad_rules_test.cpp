@@ -464,7 +464,7 @@ const std::map<Op, Cases>& table() {
     t[Op::lgamma] = unary(0.4, 5);
     t[Op::digamma] = unary(0.4, 5);
     t[Op::gamma] = unary(0.4, 4);
-    for (Op op : {Op::erfcx, Op::dawsn, Op::fresnel_sin, Op::fresnel_cos, Op::bessel_j0, Op::bessel_j1}) t[op] = unary(-2, 2);
+    for (Op op : {Op::erfcx, Op::ndtr, Op::log_ndtr, Op::dawsn, Op::fresnel_sin, Op::fresnel_cos, Op::bessel_j0, Op::bessel_j1}) t[op] = unary(-2, 2);
     t[Op::erfc_inv] = unary(0.3, 1.7);
     t[Op::expi] = unary(0.2, 3);
     t[Op::spence] = unary(0.2, 3);

@@ -55,7 +55,7 @@ TEST(ShapeRules, EveryElementWiseOpTakesOrRefusesEveryDtype) {
                                    Op::tanh, Op::asinh, Op::acosh, Op::atanh, Op::sigmoid, Op::is_finite, Op::is_nan, Op::is_inf};
   const std::vector<Op> float_only = {Op::floor,      Op::ceil,        Op::round,       Op::trunc,      Op::cbrt,       Op::erf,
                                       Op::erfc,       Op::erf_inv,     Op::lgamma,      Op::digamma,    Op::atan2,      Op::nextafter,
-                                      Op::zeta,       Op::gamma,       Op::erfcx,       Op::erfc_inv,   Op::dawsn,      Op::expi,
+                                      Op::zeta,       Op::gamma,       Op::erfcx,       Op::erfc_inv,   Op::ndtr, Op::log_ndtr, Op::dawsn,      Op::expi,
                                       Op::spence,     Op::fresnel_sin, Op::fresnel_cos, Op::bessel_i0e, Op::bessel_i1e, Op::bessel_k0e,
                                       Op::bessel_k1e, Op::bessel_j0,   Op::bessel_j1,   Op::bessel_y0,  Op::bessel_y1};
   const std::vector<Op> complex_only = {Op::real, Op::imag, Op::conj};

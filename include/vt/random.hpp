@@ -58,6 +58,37 @@ Tensor weibull(Operand key, const Shape& shape, Operand scale, Operand concentra
 Tensor pareto(Operand key, const Shape& shape, Operand b, DType dtype = f32);  ///< density b / x^(b+1) for x > 1
 Tensor triangular(Operand key, const Shape& shape, Operand left, Operand mode, Operand right, DType dtype = f32);
 
+// Those below draw until they accept, every element for itself. Invalid parameters give NaN, and −1 in integer dtypes.
+
+/// The gamma distribution with shape parameter a and scale 1; its logarithm, which is a number however small a is.
+/// Derivatives by a are implicit: see random_gamma_grad.
+/// Source: Marsaglia, Tsang 2000, A simple method for generating gamma variables; for a < 1 from a + 1 by a power of a uniform number.
+Tensor gamma(Operand key, const Shape& shape, Operand a, DType dtype = f32);
+Tensor loggamma(Operand key, const Shape& shape, Operand a, DType dtype = f32);
+Tensor beta(Operand key, const Shape& shape, Operand a, Operand b, DType dtype = f32);
+/// Vectors of positive numbers with sum 1. alpha: […, n]; shapes: `shape` ⧺ [n], to which alpha broadcasts.
+Tensor dirichlet(Operand key, const Shape& shape, Operand alpha, DType dtype = f32);
+Tensor chisquare(Operand key, const Shape& shape, Operand df, DType dtype = f32);
+Tensor t(Operand key, const Shape& shape, Operand df, DType dtype = f32);  ///< Student's
+Tensor f(Operand key, const Shape& shape, Operand dfnum, Operand dfden, DType dtype = f32);
+/// Density proportional to exp(−|x|^p).
+Tensor generalized_normal(Operand key, const Shape& shape, Operand p, DType dtype = f32);
+/// Uniform in the unit ball of the p-norm in d dimensions; shapes: `shape` ⧺ [d].
+Tensor ball(Operand key, const Shape& shape, std::int64_t d, Operand p = 2.0, DType dtype = f32);
+Tensor maxwell(Operand key, const Shape& shape = {}, DType dtype = f32);  ///< the length of three normal numbers
+Tensor double_sided_maxwell(Operand key, const Shape& shape, Operand loc, Operand scale, DType dtype = f32);
+Tensor wald(Operand key, const Shape& shape, Operand mean, DType dtype = f32);                                 ///< inverse Gaussian of scale 1
+Tensor weibull_min(Operand key, const Shape& shape, Operand scale, Operand concentration, DType dtype = f32);  ///< weibull
+
+/// Counts, as integers or floats. Poisson's by searching the distribution below a mean of 10, else by transformed rejection.
+/// Source: Hörmann 1993, The transformed rejection method for generating Poisson (PTRS) and The generation of binomial random variates (BTRS).
+Tensor poisson(Operand key, const Shape& shape, Operand mean, DType dtype = i32);
+/// Successes among n trials, each with probability p.
+Tensor binomial(Operand key, const Shape& shape, Operand n, Operand p, DType dtype = i32);
+Tensor geometric(Operand key, const Shape& shape, Operand p, DType dtype = i32);  ///< trials up to the first success: 1, 2, …
+/// How often each of k classes is drawn in n trials, with probabilities p: […, k], which need not have sum 1. Shapes: `shape` ⧺ [k].
+Tensor multinomial(Operand key, const Shape& shape, Operand n, Operand p, DType dtype = i32);
+
 /// 0 … n − 1 in random order, every order being as likely; i32 (i64 beyond 2^31).
 /// Sorted by random bits, as often as makes equal bits harmless; the bits are JAX's, and so is the order.
 /// Throws: Error if n is negative.

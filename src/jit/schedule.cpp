@@ -213,7 +213,7 @@ int op_weight(Op op, DType d) {
     case Op::acosh: case Op::atanh: case Op::erf: case Op::erfc: case Op::erf_inv: case Op::cbrt: case Op::atan2:
       return 25;
     case Op::pow: case Op::lgamma: case Op::digamma: case Op::threefry: return 60;
-    case Op::gamma: case Op::erfcx: case Op::erfc_inv: case Op::dawsn: case Op::expi: case Op::spence: case Op::fresnel_sin: case Op::fresnel_cos:
+    case Op::gamma: case Op::erfcx: case Op::erfc_inv: case Op::ndtr: case Op::log_ndtr: case Op::dawsn: case Op::expi: case Op::spence: case Op::fresnel_sin: case Op::fresnel_cos:
     case Op::bessel_i0e: case Op::bessel_i1e: case Op::bessel_k0e: case Op::bessel_k1e: case Op::bessel_j0: case Op::bessel_j1: case Op::bessel_y0: case Op::bessel_y1:
     case Op::zeta:
       return 120;

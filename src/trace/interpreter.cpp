@@ -58,6 +58,8 @@ inline constexpr auto rules = rule_table<InterpretRule>({
     {Op::gamma, real<special_math::gamma<double>>},
     {Op::erfcx, real<special_math::erfcx<double>>},
     {Op::erfc_inv, real<special_math::erfc_inv<double>>},
+    {Op::ndtr, real<special_math::ndtr<double>>},
+    {Op::log_ndtr, real<special_math::log_ndtr<double>>},
     {Op::dawsn, real<special_math::dawsn<double>>},
     {Op::expi, real<special_math::expi<double>>},
     {Op::spence, real<special_math::spence<double>>},

@@ -16,7 +16,7 @@ enum class Op : std::uint8_t {
   // element-wise, one operand
   neg, abs, sign, floor, ceil, round, trunc, exp, exp2, expm1, log, log1p, log2, sqrt, rsqrt, cbrt,
   sin, cos, tan, asin, acos, atan, sinh, cosh, tanh, asinh, acosh, atanh, sigmoid, erf, erfc, erf_inv, lgamma, digamma,
-  gamma, erfcx, erfc_inv, dawsn, expi, spence, fresnel_sin, fresnel_cos,
+  gamma, erfcx, erfc_inv, ndtr, log_ndtr, dawsn, expi, spence, fresnel_sin, fresnel_cos,
   bessel_i0e, bessel_i1e, bessel_k0e, bessel_k1e, bessel_j0, bessel_j1, bessel_y0, bessel_y1,
   real, imag, conj, is_finite, is_nan, is_inf, integer_pow, not_, popcount, clz, convert, bitcast, reduce_precision, stop_gradient,
   // element-wise, two operands
@@ -148,6 +148,8 @@ consteval RuleTable<OpInfo> op_infos() {
   row(Op::gamma, "gamma", 1, unary);
   row(Op::erfcx, "erfcx", 1, unary);
   row(Op::erfc_inv, "erfc_inv", 1, unary);
+  row(Op::ndtr, "ndtr", 1, unary);
+  row(Op::log_ndtr, "log_ndtr", 1, unary);
   row(Op::dawsn, "dawsn", 1, unary);
   row(Op::expi, "expi", 1, unary);
   row(Op::spence, "spence", 1, unary);

@@ -3,39 +3,11 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
-#include <string>
-
-#include <vt/detail/message.hpp>
-#include <vt/random.hpp>
 
 #include "ordering.hpp"
+#include "random_draw.hpp"
 
 namespace vt::detail::randoms {
-
-/// One function of vt::random: its name for messages, its key, and where the caller stands.
-struct Draw {
-  std::string name;
-  Tensor key;
-  Where where;
-
-  Draw(const char* function, const Operand& k) : name(std::string("random::") + function), key(k.tensor), where(k.where) {
-    need(name, key, where);
-    if (key.dtype() != u64 || key.rank() != 0)
-      refuse(ErrorKind::value, name, "a key is one u64, made by vt::random::key or split; vmap over several", key, where);
-  }
-
-  void want_float(DType d) const {
-    if (!is_float(d)) refuse(ErrorKind::dtype, name, worded("{} is no float dtype", name_of(d)), key, where);
-  }
-  /// A parameter of the distribution in the shape and dtype of the draw.
-  Tensor parameter(const Operand& p, const Shape& shape, DType d) const {
-    need(name, p.tensor, where);
-    if (!stretches(p.tensor.shape(), shape))
-      refuse(ErrorKind::shape, name, worded("a parameter does not broadcast to {}", shape.str()), p.tensor, where);
-    const Tensor t = cast(p.tensor, d, where);
-    return t.rank() == 0 ? t : broadcast(t, shape, where);
-  }
-};
 
 Tensor hashed(const Tensor& key, const Tensor& counter, Where where) { return emit(Op::threefry, {}, {key, counter}, where); }
 
@@ -102,8 +74,6 @@ Tensor below_wide(const Draw& d, const Shape& shape, const Tensor& span) {
   return high_product(upper, span) + cast(less(sum, low), u64, d.where);
 }
 
-/// What distributions are computed in: f32 for the 16-bit floats, whose functions are too coarse.
-DType working(DType d) { return d == f64 ? f64 : f32; }
 double least_normal(DType d) { return d == f64 ? std::numeric_limits<double>::min() : static_cast<double>(std::numeric_limits<float>::min()); }
 double step_at_one(DType d) { return d == f64 ? std::numeric_limits<double>::epsilon() : static_cast<double>(std::numeric_limits<float>::epsilon()); }
 

@@ -349,6 +349,8 @@ inline constexpr auto table = rule_table<Row>({
     {Op::gamma, {same, floats}},
     {Op::erfcx, {same, floats}},
     {Op::erfc_inv, {same, floats}},
+    {Op::ndtr, {same, floats}},
+    {Op::log_ndtr, {same, floats}},
     {Op::dawsn, {same, floats}},
     {Op::expi, {same, floats}},
     {Op::spence, {same, floats}},

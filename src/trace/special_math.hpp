@@ -26,6 +26,7 @@ inline double round_of(double x) { return std::nearbyint(x); }
 inline double exp_of(double x) { return std::exp(x); }
 inline double log_of(double x) { return std::log(x); }
 inline double log1p_of(double x) { return std::log1p(x); }
+inline double erf_of(double x) { return std::erf(x); }
 inline double sin_of(double x) { return std::sin(x); }
 inline double cos_of(double x) { return std::cos(x); }
 inline double pow_of(double x, double y) { return std::pow(x, y); }
@@ -116,6 +117,36 @@ N erfc_inv(N q) {
   const N inside = x * ratio;
   const N ends = select(equal(p, 0.0), copysign(like(x, infinity), x), like(x, nan));
   return select((q > 0.0) & (q < 2.0), inside, ends);
+}
+
+/// Of |x| ≥ 1: the normal distribution's tail as size · exp(−(square + low)), exact exponents keeping all its digits.
+template <class N>
+struct NormalTail {
+  N size, square, low;
+};
+template <class N>
+NormalTail<N> normal_tail(N x) {
+  const N a = at_least(abs(x), 1.0), capped = at_most(a, 1e154);
+  const auto [square, low] = two_product(capped, capped);
+  return {erfcx(a * (1 / std::numbers::sqrt2)) * 0.5, square * 0.5, low * 0.5};
+}
+
+/// The normal distribution's function.
+template <class N>
+N ndtr(N x) {
+  const auto [size, square, low] = normal_tail(at_least(x, -1e3));
+  const N tail = size * (exp_of(-square) * (1.0 - low));
+  const N middle = erf_of(x * (1 / std::numbers::sqrt2)) * 0.5 + 0.5;
+  return select(x < -1.0, tail, select(x > 1.0, 1.0 - tail, middle));
+}
+
+template <class N>
+N log_ndtr(N x) {
+  const auto [size, square, low] = normal_tail(x);
+  const N half = erf_of(abs(x) * (1 / std::numbers::sqrt2)) * 0.5;
+  const N above = select(x > 1.0, size * (exp_of(-square) * (1.0 - low)), 0.5 - half);
+  const N left = select(x < -1.0, log_of(size) - low - square, log_of(0.5 - half));
+  return select(x < 0.0, select(x < -1e154, like(x, -infinity), left), log1p_of(-above));
 }
 
 /// Dawson's integral: exp(−x²) ∫₀ˣ exp(t²) dt

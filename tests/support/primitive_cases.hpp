@@ -69,7 +69,7 @@ inline void add_unary(std::vector<PrimitiveCase>& cases) {
     for (Op op : {Op::asin, Op::acos, Op::atanh, Op::erf_inv}) add(op, {}, d, -0.75, 0.75, 4);
     for (Op op : {Op::gamma, Op::erfc_inv, Op::expi, Op::spence, Op::bessel_k0e, Op::bessel_k1e, Op::bessel_y0, Op::bessel_y1})
       add(op, {}, d, 0.5, 1.75, 16);
-    for (Op op : {Op::erfcx, Op::dawsn, Op::fresnel_sin, Op::fresnel_cos, Op::bessel_i0e, Op::bessel_i1e, Op::bessel_j0, Op::bessel_j1})
+    for (Op op : {Op::erfcx, Op::ndtr, Op::log_ndtr, Op::dawsn, Op::fresnel_sin, Op::fresnel_cos, Op::bessel_i0e, Op::bessel_i1e, Op::bessel_j0, Op::bessel_j1})
       add(op, {}, d, -2, 2, 16);
     add(Op::acosh, {}, d, 1, 3, 4);
     add(Op::integer_pow, make_params(IntegerPowParams{3}), d, -2, 2);

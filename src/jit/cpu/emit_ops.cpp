@@ -149,6 +149,8 @@ Value emit_op(IrBuilder& b, Op op, DType dtype, const ParamsRef& params, std::sp
     case Op::gamma: return math::gamma(b, v[0]);
     case Op::erfcx: return math::erfcx(b, v[0]);
     case Op::erfc_inv: return math::erfc_inv(b, v[0]);
+    case Op::ndtr: return math::ndtr(b, v[0]);
+    case Op::log_ndtr: return math::log_ndtr(b, v[0]);
     case Op::dawsn: return math::dawsn(b, v[0]);
     case Op::expi: return math::expi(b, v[0]);
     case Op::spence: return math::spence(b, v[0]);

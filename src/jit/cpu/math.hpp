@@ -56,6 +56,8 @@ Value erf_inv(IrBuilder& b, Value x);  ///< ±inf at ±1, NaN beyond
 Value gamma(IrBuilder& b, Value x);
 Value erfcx(IrBuilder& b, Value x);
 Value erfc_inv(IrBuilder& b, Value x);
+Value ndtr(IrBuilder& b, Value x);
+Value log_ndtr(IrBuilder& b, Value x);
 Value dawsn(IrBuilder& b, Value x);
 Value expi(IrBuilder& b, Value x);
 Value spence(IrBuilder& b, Value x);

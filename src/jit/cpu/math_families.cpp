@@ -11,6 +11,7 @@ namespace vt::detail::cpu::math_value {
 inline V exp_of(V x) { return {x.b, math::exp(*x.b, x.v)}; }
 inline V log_of(V x) { return {x.b, math::log(*x.b, x.v)}; }
 inline V log1p_of(V x) { return {x.b, math::log1p(*x.b, x.v)}; }
+inline V erf_of(V x) { return {x.b, math::erf(*x.b, x.v)}; }
 inline V sin_of(V x) { return {x.b, math::sin(*x.b, x.v)}; }
 inline V cos_of(V x) { return {x.b, math::cos(*x.b, x.v)}; }
 inline V pow_of(V x, V y) { return {x.b, math::pow(*x.b, x.v, y.v)}; }
@@ -48,6 +49,8 @@ namespace vt::detail::cpu::math {
 Value gamma(IrBuilder& b, Value x) { return math_core::family(b, x, special_math::gamma<math_value::V>); }
 Value erfcx(IrBuilder& b, Value x) { return math_core::family(b, x, special_math::erfcx<math_value::V>); }
 Value erfc_inv(IrBuilder& b, Value x) { return math_core::family(b, x, special_math::erfc_inv<math_value::V>); }
+Value ndtr(IrBuilder& b, Value x) { return math_core::family(b, x, special_math::ndtr<math_value::V>); }
+Value log_ndtr(IrBuilder& b, Value x) { return math_core::family(b, x, special_math::log_ndtr<math_value::V>); }
 Value dawsn(IrBuilder& b, Value x) { return math_core::family(b, x, special_math::dawsn<math_value::V>); }
 Value expi(IrBuilder& b, Value x) { return math_core::family(b, x, special_math::expi<math_value::V>); }
 Value spence(IrBuilder& b, Value x) { return math_core::family(b, x, special_math::spence<math_value::V>); }

@@ -145,6 +145,8 @@ inline constexpr auto table = rule_table<TransposeRule>({
     {Op::gamma, not_linear},
     {Op::erfcx, not_linear},
     {Op::erfc_inv, not_linear},
+    {Op::ndtr, not_linear},
+    {Op::log_ndtr, not_linear},
     {Op::dawsn, not_linear},
     {Op::expi, not_linear},
     {Op::spence, not_linear},

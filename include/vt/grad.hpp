@@ -11,8 +11,12 @@ struct HasAux {};
 /// Says that the function returns pair(value, anything else); the rest is handed back undifferentiated.
 inline constexpr HasAux has_aux{};
 
+struct GradOptions {
+  bool holomorphic = false;  ///< a complex function of complex arguments with one complex derivative, not two real ones
+};
 struct JacobianOptions {
-  std::int64_t chunk = 0;  ///< rows (reverse) or columns (forward) at a time; 0: all
+  std::int64_t chunk = 0;    ///< rows (reverse) or columns (forward) at a time; 0: all
+  bool holomorphic = false;  ///< a complex function of complex arguments with one complex derivative, not two real ones
 };
 
 namespace detail {
@@ -20,7 +24,7 @@ namespace detail {
 template <std::size_t K, std::size_t... Wanted>
 inline constexpr bool one_of = ((K == Wanted) || ...);
 
-/// A floating-point number given where the function takes a Tensor is differentiated as one.
+/// A floating-point or complex number given where the function takes a Tensor is differentiated as one.
 template <class F, std::size_t I, class Arguments>
 struct LiftedArgument;
 template <class F, std::size_t I, class... A>
@@ -31,7 +35,7 @@ struct LiftedArgument<F, I, std::tuple<A...>> {
     return std::is_invocable_v<F&, const std::conditional_t<K == I, Tensor, A>&...>;
   }
   static constexpr bool lift() {
-    if constexpr (std::is_floating_point_v<Own>) return takes_tensor(std::index_sequence_for<A...>{});
+    if constexpr (std::is_floating_point_v<Own> || ComplexElement<Own>) return takes_tensor(std::index_sequence_for<A...>{});
     else return false;
   }
   using type = std::conditional_t<lift(), Tensor, Own>;
@@ -104,11 +108,13 @@ GradCall grad_call(const G& g, const Mask& wanted, const char* transform, Where 
 
 /// value_and_grad, and grad as its second half.
 template <bool value_too, bool aux, std::size_t... I, class F>
-auto gradient_function(F f, const char* transform, Where where) {
-  return [f = Callable(std::move(f)), transform, where]<class... A>(const A&... arguments) {
+auto gradient_function(F f, GradOptions options, const char* transform, Where where) {
+  return [f = Callable(std::move(f)), options, transform, where]<class... A>(const A&... arguments) {
     auto g = tree_function(f, lift<I...>(f, own(arguments...)));
     const Mask wanted = wanted_leaves<I...>(g.arguments());
-    GradFlat flat = value_and_grad_flat(g.flat(), grad_call(g, wanted, transform, where));
+    GradCall call = grad_call(g, wanted, transform, where);
+    call.holomorphic = options.holomorphic;
+    GradFlat flat = value_and_grad_flat(g.flat(), call);
     auto gradient = rebuild_wanted<I...>(g.arguments(), flat.gradients);
     auto result = g.rebuild(flat.outputs);
     using Result = decltype(result);
@@ -130,7 +136,9 @@ auto jacobian_function(F f, JacobianOptions options, const char* transform, Wher
   return [f = Callable(std::move(f)), options, transform, where]<class... A>(const A&... arguments) {
     auto g = tree_function(f, lift<I...>(f, own(arguments...)));
     const Mask wanted = wanted_leaves<I...>(g.arguments());
-    JacobianFlat flat = jacobian_flat(g.flat(), grad_call(g, wanted, transform, where), mode, options.chunk);
+    GradCall call = grad_call(g, wanted, transform, where);
+    call.holomorphic = options.holomorphic;
+    JacobianFlat flat = jacobian_flat(g.flat(), call, mode, options.chunk);
     std::size_t row = 0;
     using Columns = decltype(rebuild_wanted<I...>(g.arguments(), {}));
     auto make = [&]() -> Columns { return rebuild_wanted<I...>(g.arguments(), flat.blocks[row++]); };
@@ -141,31 +149,50 @@ auto jacobian_function(F f, JacobianOptions options, const char* transform, Wher
 }  // namespace detail
 
 /// The gradient of a scalar function with respect to arguments `I…` (the first, without any): a tree like the argument; a
-/// std::tuple of them for several.
-/// Throws: Error if the value is not a float scalar, or an argument has a leaf that is not a float Tensor.
+/// std::tuple of them for several. Of a real function of complex z = x + iy it is ∂f/∂x − i·∂f/∂y, so that f decreases along minus
+/// its conjugate; of a complex function of complex numbers, with `{.holomorphic = true}`, the complex derivative.
+/// Throws: Error if the value is not a float scalar (a complex one, if holomorphic), or an argument has a leaf that is not a float or
+/// complex Tensor.
 template <std::size_t... I, class F>
-auto grad(F f, Where where = Where::here()) {
-  if constexpr (sizeof...(I) == 0) return detail::gradient_function<false, false, 0>(std::move(f), "vt::grad", where);
-  else return detail::gradient_function<false, false, I...>(std::move(f), "vt::grad", where);
+auto grad(F f, GradOptions options, Where where = Where::here()) {
+  if constexpr (sizeof...(I) == 0) return detail::gradient_function<false, false, 0>(std::move(f), options, "vt::grad", where);
+  else return detail::gradient_function<false, false, I...>(std::move(f), options, "vt::grad", where);
 }
 template <std::size_t... I, class F>
-auto grad(F f, HasAux, Where where = Where::here()) {
-  if constexpr (sizeof...(I) == 0) return detail::gradient_function<false, true, 0>(std::move(f), "vt::grad", where);
-  else return detail::gradient_function<false, true, I...>(std::move(f), "vt::grad", where);
+auto grad(F f, Where where = Where::here()) {
+  return grad<I...>(std::move(f), GradOptions{}, where);
+}
+template <std::size_t... I, class F>
+auto grad(F f, HasAux, GradOptions options, Where where = Where::here()) {
+  if constexpr (sizeof...(I) == 0) return detail::gradient_function<false, true, 0>(std::move(f), options, "vt::grad", where);
+  else return detail::gradient_function<false, true, I...>(std::move(f), options, "vt::grad", where);
+}
+template <std::size_t... I, class F>
+auto grad(F f, HasAux aux, Where where = Where::here()) {
+  return grad<I...>(std::move(f), aux, GradOptions{}, where);
+}
+template <std::size_t... I, class F>
+auto value_and_grad(F f, GradOptions options, Where where = Where::here()) {
+  if constexpr (sizeof...(I) == 0) return detail::gradient_function<true, false, 0>(std::move(f), options, "vt::value_and_grad", where);
+  else return detail::gradient_function<true, false, I...>(std::move(f), options, "vt::value_and_grad", where);
 }
 template <std::size_t... I, class F>
 auto value_and_grad(F f, Where where = Where::here()) {
-  if constexpr (sizeof...(I) == 0) return detail::gradient_function<true, false, 0>(std::move(f), "vt::value_and_grad", where);
-  else return detail::gradient_function<true, false, I...>(std::move(f), "vt::value_and_grad", where);
+  return value_and_grad<I...>(std::move(f), GradOptions{}, where);
 }
 template <std::size_t... I, class F>
-auto value_and_grad(F f, HasAux, Where where = Where::here()) {
-  if constexpr (sizeof...(I) == 0) return detail::gradient_function<true, true, 0>(std::move(f), "vt::value_and_grad", where);
-  else return detail::gradient_function<true, true, I...>(std::move(f), "vt::value_and_grad", where);
+auto value_and_grad(F f, HasAux, GradOptions options, Where where = Where::here()) {
+  if constexpr (sizeof...(I) == 0) return detail::gradient_function<true, true, 0>(std::move(f), options, "vt::value_and_grad", where);
+  else return detail::gradient_function<true, true, I...>(std::move(f), options, "vt::value_and_grad", where);
+}
+template <std::size_t... I, class F>
+auto value_and_grad(F f, HasAux aux, Where where = Where::here()) {
+  return value_and_grad<I...>(std::move(f), aux, GradOptions{}, where);
 }
 
 /// The Jacobian: for each result Tensor of shape [m…] and argument Tensor of shape [n…] a block [m…, n…]; the result's tree with
-/// each Tensor replaced by the argument's tree. Forward or reverse, whichever needs fewer passes.
+/// each Tensor replaced by the argument's tree. Forward or reverse, whichever needs fewer passes. Without `holomorphic` complex
+/// arguments need reverse mode and real results (rows are gradients), complex results forward mode and real arguments.
 template <std::size_t... I, class F>
 auto jacobian(F f, JacobianOptions options = {}, Where where = Where::here()) {
   if constexpr (sizeof...(I) == 0) return detail::jacobian_function<detail::JacobianMode::automatic, 0>(std::move(f), options, "vt::jacobian", where);
@@ -191,7 +218,9 @@ auto hessian(F f, JacobianOptions options = {}, Where where = Where::here()) {
     return [f = detail::Callable(std::move(f)), options, where]<class... A>(const A&... arguments) {
       auto g = detail::tree_function(f, detail::lift<I...>(f, detail::own(arguments...)));
       const detail::Mask wanted = detail::wanted_leaves<I...>(g.arguments());
-      const auto blocks = detail::hessian_flat(g.flat(), detail::grad_call(g, wanted, "vt::hessian", where), options.chunk);
+      detail::GradCall call = detail::grad_call(g, wanted, "vt::hessian", where);
+      call.holomorphic = options.holomorphic;
+      const auto blocks = detail::hessian_flat(g.flat(), call, options.chunk);
       using Columns = decltype(detail::rebuild_wanted<I...>(g.arguments(), {}));
       std::size_t out = 0;
       auto rows = [&] {

@@ -3,6 +3,7 @@
 #pragma once
 
 // What runs on every call and every recorded op: compiled as the user's flags say.
+#include "../../src/jit/complex_formulas.cpp"
 #include "../../src/jit/control.cpp"
 #include "../../src/jit/counters.cpp"
 #include "../../src/jit/epilogue.cpp"
@@ -64,6 +65,7 @@
 #include "../../src/jit/index_table.cpp"
 #include "../../src/jit/inline_calls.cpp"
 #include "../../src/jit/loop_nest.cpp"
+#include "../../src/jit/lower_complex.cpp"
 #include "../../src/jit/matmul_spec.cpp"
 #include "../../src/jit/nest_builder.cpp"
 #include "../../src/jit/nest_scans.cpp"

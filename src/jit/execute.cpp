@@ -1,6 +1,5 @@
 // run_graph and compile_graph: what the rest of vt calls to have a Graph run. Chooses between compiled programs and the
 // interpreter, and keeps programs by the structure of their Graph.
-#include <algorithm>
 #include <cstdlib>
 #include <memory>
 #include <mutex>
@@ -12,6 +11,7 @@
 #include "../trace/node.hpp"
 #include "../trace/warnings.hpp"
 #include "counters.hpp"
+#include "lower_complex.hpp"
 #include "program.hpp"
 
 namespace vt::detail {
@@ -57,14 +57,13 @@ const Backend* backend() {
   return chosen;
 }
 
-// Loop nests know real numbers only; Graphs with complex ones are interpreted.
-bool has_complex(const GraphBody& graph) {
-  return std::any_of(graph.avals.begin(), graph.avals.end(), [](const Aval& a) { return is_complex(a.dtype); });
-}
-
 std::shared_ptr<Executable> compile(const GraphBody& graph, const Backend& b) {
-  if (has_complex(graph)) return std::make_shared<InterpretedGraph>(graph);
   try {
+    if (has_complex(graph)) {
+      const auto real = lower_complex(graph);
+      if (!real) return std::make_shared<InterpretedGraph>(graph);
+      return std::make_shared<Program>(*real, b);
+    }
     return std::make_shared<Program>(graph, b);
   } catch (const Error& e) {
     // A fault of the compiler must not take the user's program down: the interpreter gives the same results.

@@ -1,4 +1,5 @@
 // Jacobians and Hessians: a linearized function pushed or pulled along every basis vector at once, by vmap.
+#include <algorithm>
 #include <string>
 
 #include <vt/detail/entry_points.hpp>
@@ -109,9 +110,28 @@ JacobianFlat jacobian_flat(const FlatFunction& f, const GradCall& call, Jacobian
     const Aval& a = aval_of(result.outputs[o]);
     if (!is_inexact(a.dtype))
       fail(ErrorKind::dtype,
-           std::string(call.transform) + ": " + result_name(call, o) + " is " + a.str() + ", and only float results have derivatives", call.where);
+           std::string(call.transform) + ": " + result_name(call, o) + " is " + a.str() + ", and only float and complex results have derivatives",
+           call.where);
+    if (call.holomorphic) need_holomorphic(call, part, a);
     out.emplace_back(a.dtype, a.shape);
     outputs += a.elements();
+  }
+  if (!call.holomorphic) {
+    // One complex number per pair of elements has room for a real function's gradient or a path's velocity, but not for both.
+    const auto has_complex = [](const std::vector<Aval>& all) {
+      return std::any_of(all.begin(), all.end(), [](const Aval& a) { return is_complex(a.dtype); });
+    };
+    const bool in = has_complex(part.wanted), from_results = has_complex(out);
+    if ((in && from_results) || (in && mode == JacobianMode::forward) || (from_results && mode == JacobianMode::reverse))
+      fail(ErrorKind::dtype,
+           std::string(call.transform) +
+               (in && from_results ? ": arguments and results are both complex"
+                : in               ? ": forward mode needs real arguments"
+                                   : ": reverse mode needs real results") +
+               "; say {.holomorphic = true} if the function has a complex derivative, or take vt::real and vt::imag apart",
+           call.where);
+    if (in) mode = JacobianMode::reverse;
+    if (from_results) mode = JacobianMode::forward;
   }
   const bool forward = mode == JacobianMode::forward || (mode == JacobianMode::automatic && inputs < outputs);
 
@@ -142,7 +162,8 @@ JacobianFlat jacobian_flat(const FlatFunction& f, const GradCall& call, Jacobian
       Tensor& block = result.blocks[o][k];
       const Shape shape = joined_shape(out[o].shape, part.wanted[k].shape);
       // Of mixed precisions a block has the result's dtype in both modes.
-      block = block.defined() ? convert_to(with_shape(block, shape), out[o].dtype) : zeros(Aval(out[o].dtype, shape));
+      const DType dtype = is_complex(part.wanted[k].dtype) ? complex_dtype(out[o].dtype) : out[o].dtype;
+      block = block.defined() ? convert_to(with_shape(block, shape), dtype) : zeros(Aval(dtype, shape));
     }
   return result;
 }

@@ -43,6 +43,7 @@ struct GradCall {
   LeafName argument_name, result_name;
   const char* transform = "vt::grad";
   Where where;
+  bool holomorphic = false;  ///< grad, jacobians: complex results may be differentiated by complex arguments, which all are
 };
 
 struct JvpFlat {
@@ -71,7 +72,7 @@ struct LinearizedFlat {
 LinearizedFlat linearize_flat(const FlatFunction&, const GradCall&);
 
 struct GradFlat {
-  std::vector<Tensor> outputs, gradients;  ///< gradients of outputs[0], which must be a float scalar; the rest is auxiliary
+  std::vector<Tensor> outputs, gradients;  ///< gradients of outputs[0], which must be a float scalar (or a complex one); the rest is auxiliary
 };
 GradFlat value_and_grad_flat(const FlatFunction&, const GradCall&);
 

@@ -76,7 +76,7 @@ inline std::vector<std::size_t> wanted_arguments(const GradCall& call, Integers 
     if (integers == Integers::refused && !is_inexact(a.dtype))
       fail(ErrorKind::dtype,
            std::string(call.transform) + ": " + argument(call, i) + " is " + a.str() +
-               ", and only float Tensors have derivatives; convert it with astype(vt::f32), or do not differentiate with respect to it",
+               ", and only float and complex Tensors have derivatives; convert it with astype(vt::f32), or do not differentiate with respect to it",
            call.where);
     wanted.push_back(i);
   }
@@ -118,6 +118,14 @@ inline LinearPart linearized(const FlatFunction& f, const GradCall& call, Intege
   return linearize_graph(r.graph, primals_of(call, r), wanted);
 }
 }  // namespace grad_entry
+
+void need_holomorphic(const GradCall& call, const LinearPart& part, const Aval& result) {
+  for (const Aval& a : part.wanted)
+    if (!is_complex(a.dtype))
+      fail(ErrorKind::dtype, std::string(call.transform) + ": holomorphic functions have complex arguments, not " + a.str(), call.where);
+  if (!is_complex(result.dtype))
+    fail(ErrorKind::dtype, std::string(call.transform) + ": holomorphic functions have complex results, not " + result.str(), call.where);
+}
 
 LinearPart linearize_call(const FlatFunction& f, const GradCall& call) { return grad_entry::linearized(f, call, grad_entry::Integers::refused); }
 
@@ -203,6 +211,12 @@ GradFlat value_and_grad_flat(const FlatFunction& f, const GradCall& call) {
   const Aval& value = aval_of(part.outputs[0]);
   if (!is_inexact(value.dtype))
     fail(ErrorKind::dtype, std::string(call.transform) + ": the function must return a float scalar, not " + value.str(), call.where);
+  if (is_complex(value.dtype) && !call.holomorphic)
+    fail(ErrorKind::dtype,
+         std::string(call.transform) + ": the function must return a float scalar, not " + value.str() +
+             "; take vt::real, vt::imag or vt::abs of it, or say {.holomorphic = true} if it has a complex derivative",
+         call.where);
+  if (call.holomorphic) need_holomorphic(call, part, value);
   if (value.shape.rank() != 0)
     fail(ErrorKind::shape,
          std::string(call.transform) + ": the function must return a scalar, not " + value.str() +

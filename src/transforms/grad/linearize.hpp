@@ -23,6 +23,8 @@ struct LinearPart {
 /// Emits the primal equations into the current scope. `wanted`: one per Graph input; inputs beyond its end are not wanted.
 LinearPart linearize_graph(const GraphBody& graph, std::span<const Tensor> primals, const std::vector<bool>& wanted);
 
+/// Throws unless all arguments wanted and the result are complex.
+void need_holomorphic(const GradCall&, const LinearPart&, const Aval& result);
 /// Records `f` and linearizes it at the call's arguments. Throws if a wanted one has no derivative.
 LinearPart linearize_call(const FlatFunction& f, const GradCall& call);
 

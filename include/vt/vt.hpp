@@ -11,6 +11,7 @@
 #include <vt/grad.hpp>
 #include <vt/graph.hpp>
 #include <vt/jit.hpp>
+#include <vt/linalg.hpp>
 #include <vt/npy.hpp>
 #include <vt/ops.hpp>
 #include <vt/random.hpp>

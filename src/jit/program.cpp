@@ -258,8 +258,8 @@ std::vector<BufferRef> Program::run(std::span<const BufferRef> inputs, std::span
     fail(error.kind(), error.what(), line_of_largest());
   }
   for (const Placed& p : placed_) {
-    char* base = static_cast<char*>(p.output < 0 ? arena->data : results[static_cast<std::size_t>(p.output)]->data);
-    pointers[static_cast<std::size_t>(p.var)] = base + p.offset;
+    const Buffer* block = p.output < 0 ? arena.get() : results[static_cast<std::size_t>(p.output)].get();
+    if (block) pointers[static_cast<std::size_t>(p.var)] = static_cast<char*>(block->data) + p.offset;  // none where all that lies there is empty
   }
   std::vector<BufferRef> produced;
   if (makes_buffers_) produced.resize(pointers.size());

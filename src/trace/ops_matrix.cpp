@@ -1,9 +1,12 @@
 // Functions on matrices and small vectors: the diagonal family, triangles, kron, cross, polyval, matrix_power, covariance.
 #include <algorithm>
 #include <cstdlib>
+#include <limits>
 #include <string>
 
 #include <vt/detail/message.hpp>
+
+#include <vt/linalg.hpp>
 
 #include "contract.hpp"
 
@@ -229,8 +232,8 @@ Tensor matrix_power(Operand x, int n) {
   const detail::UserLine line(w);
   mx::need_matrix("matrix_power", x.tensor, w);
   if (x.tensor.dim(-1) != x.tensor.dim(-2)) detail::refuse(ErrorKind::shape, "matrix_power", "needs square matrices", x.tensor, w);
-  if (n < 0)
-    detail::refuse(ErrorKind::value, "matrix_power", detail::worded("a power of {} needs the inverse; invert the matrix first", n), x.tensor, w);
+  if (n == std::numeric_limits<int>::min()) detail::refuse(ErrorKind::value, "matrix_power", "the power is too low", x.tensor, w);
+  if (n < 0) return matrix_power(Operand(linalg::inv(x), w.file, w.line), -n);
   Tensor base = detail::to_number(x.tensor, w), result;
   if (n == 0) return detail::broadcast(eye(base.dim(-1), base.dtype(), w), base.shape(), w);
   for (unsigned k = static_cast<unsigned>(n);; base = matmul(base, base)) {

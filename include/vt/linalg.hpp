@@ -1,0 +1,164 @@
+// Linear algebra under its NumPy, SciPy and JAX names. Matrices stand in the last two axes, whatever is in front is a batch, and batches
+// broadcast. Real floats of 32 and 64 bits; integers and bools become f32, f16 and bf16 are refused. Everything works under every
+// transform; what has a derivative has it to any order.
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <vt/ops.hpp>
+#include <vt/tensor.hpp>
+
+namespace vt::linalg {
+
+// --- factors ---------------------------------------------------------------------------------------------------------
+
+/// Lower L with L Lᵀ = x (`upper`: Lᵀ).
+/// Shapes: [..., n, n] → the same. The symmetric part of x is taken, so that its gradient is symmetric.
+/// NaN in the whole triangle where x is not positive definite. Throws: Error if x is not square.
+/// Source: NumPy `linalg.cholesky`, with JAX's NaN.
+Tensor cholesky(Operand x, bool upper = false);
+
+struct LuResult {
+  Tensor lu;           ///< [..., m, n]: U, and below its diagonal L, whose own diagonal is 1
+  Tensor pivots;       ///< i32[..., min(m, n)]: row i was exchanged with row pivots[i], one after the other
+  Tensor permutation;  ///< i32[..., m]: row i of L U is row permutation[i] of x
+};
+/// Gaussian elimination with partial pivoting. A singular matrix has a zero on the diagonal of U.
+/// Source: JAX `lax.linalg.lu`.
+LuResult lu(Operand x);
+/// (lu, pivots), for lu_solve. Source: SciPy.
+std::pair<Tensor, Tensor> lu_factor(Operand x);
+/// x with a x = b (`transposed`: aᵀ x = b), from lu_factor(a). b is [n] or [..., n, k].
+Tensor lu_solve(const std::pair<Tensor, Tensor>& factors, Operand b, bool transposed = false);
+/// (c, lower) for cho_solve. Source: SciPy.
+std::pair<Tensor, bool> cho_factor(Operand x, bool lower = false);
+/// x with a x = b, from cho_factor(a). b is [n] or [..., n, k].
+Tensor cho_solve(const std::pair<Tensor, bool>& factor, Operand b);
+
+struct QrResult {
+  Tensor q, r;
+};
+/// x = q r with orthonormal columns in q and an upper triangle r, signed as LAPACK does.
+/// Shapes: [..., m, n] → q [..., m, k], r [..., k, n]; k is min(m, n), or m if `mode` is "complete" instead of "reduced".
+/// Has a derivative unless q is complete and m > n. Source: NumPy `linalg.qr`.
+QrResult qr(Operand x, std::string_view mode = "reduced");
+
+struct EighResult {
+  Tensor eigenvalues;   ///< [..., n], ascending
+  Tensor eigenvectors;  ///< [..., n, n], in columns
+};
+/// Of the symmetric part of x. The sign of a vector is such that its first element that is at least 0.37 of its largest is positive.
+/// The vectors' derivative is infinite or NaN where eigenvalues are equal, the values' is not. Source: NumPy `linalg.eigh`.
+EighResult eigh(Operand x);
+/// eigh's eigenvalues alone.
+Tensor eigvalsh(Operand x);
+
+struct SvdResult {
+  Tensor u, s, vh;
+};
+/// x = u diag(s) vh with descending s ≥ 0.
+/// Shapes: [..., m, n] → u [..., m, m], s [..., k], vh [..., n, n] with k = min(m, n); without `full_matrices` u [..., m, k], vh [..., k, n].
+/// The derivative of u and vh needs factors that are not full (or a square x), and singular values that differ. Source: NumPy `linalg.svd`.
+SvdResult svd(Operand x, bool full_matrices = true);
+/// svd's singular values alone.
+Tensor svdvals(Operand x);
+
+// --- systems ---------------------------------------------------------------------------------------------------------
+
+/// x with a x = b.
+/// Shapes: a [..., n, n]; b [n], or [..., n, k]. Inf or NaN where a is singular. One LU serves the value and all derivatives.
+/// Throws: Error if a is not square or b does not fit. Source: NumPy 2 `linalg.solve`.
+Tensor solve(Operand a, Operand b);
+/// a⁻¹ of square matrices; inf or NaN where there is none.
+Tensor inv(Operand a);
+
+struct TriangularSolveOptions {
+  bool left_side = false;  ///< op(a) x = b; else x op(a) = b
+  bool lower = false;      ///< which triangle of a is read
+  bool transpose_a = false;
+  bool unit_diagonal = false;  ///< the diagonal is not read but taken for ones
+};
+/// x with op(a) x = b or x op(a) = b. b is [..., n, k] (or [..., k, n]). Source: JAX `lax.linalg.triangular_solve`.
+Tensor triangular_solve(Operand a, Operand b, const TriangularSolveOptions& options = {});
+/// x with a x = b (trans = 1: aᵀ x = b) for triangular a; b is [n] or [..., n, k]. Source: SciPy.
+Tensor solve_triangular(Operand a, Operand b, int trans = 0, bool lower = false, bool unit_diagonal = false);
+/// x with T x = b; T has dl[i] at (i, i − 1), d[i] at (i, i) and du[i] at (i, i + 1).
+/// Shapes: dl, d, du [..., n] (dl[0] and du[n − 1] are not used); b [..., n, k]. Source: JAX `lax.linalg.tridiagonal_solve`.
+Tensor tridiagonal_solve(Operand dl, Operand d, Operand du, Operand b);
+
+struct LstsqResult {
+  Tensor x;          ///< [n] or [n, k]: the shortest of the vectors for which |a x − b| is least
+  Tensor residuals;  ///< |b − a x|², one for each right side
+  Tensor rank;       ///< i32
+  Tensor s;          ///< singular values of a
+};
+/// Least squares for a [..., m, n] and b [m] or [..., m, k]. Singular values up to rcond · the largest count as 0; by default rcond is
+/// the machine's epsilon times max(m, n). Source: NumPy `linalg.lstsq`.
+LstsqResult lstsq(Operand a, Operand b, std::optional<double> rcond = std::nullopt);
+/// The Moore–Penrose inverse of [..., m, n], [..., n, m]; rtol as rcond of lstsq (10 times that by default).
+/// Derivative: Golub and Pereyra 1973. Source: NumPy `linalg.pinv`, with JAX's tolerance.
+Tensor pinv(Operand a, std::optional<double> rtol = std::nullopt);
+/// x with tensordot(a, x, x.rank()) = b. Source: NumPy.
+Tensor tensorsolve(Operand a, Operand b);
+/// The inverse of tensordot(a, ·, a.rank() − ind). Source: NumPy.
+Tensor tensorinv(Operand a, int ind = 2);
+
+// --- numbers of a matrix ---------------------------------------------------------------------------------------------
+
+/// Determinants of square matrices. The derivative is right where a is singular, too (up to n = 3, and with only the last pivot zero).
+Tensor det(Operand a);
+struct SlogdetResult {
+  Tensor sign;       ///< −1, 0 or 1
+  Tensor logabsdet;  ///< −∞ where the determinant is 0
+};
+/// Sign and logarithm of determinants, from the LU that their derivative uses, too.
+SlogdetResult slogdet(Operand a);
+/// How many singular values are above `rtol` · the largest (by default epsilon · max(m, n)), as i32.
+Tensor matrix_rank(Operand a, std::optional<double> rtol = std::nullopt);
+
+/// What norm measures: a number p, "fro" or "nuc".
+struct NormOrd {
+  enum class Kind { number, frobenius, nuclear } kind = Kind::number;
+  double p = 2;
+  template <class T>
+    requires std::is_arithmetic_v<T>
+  NormOrd(T value) : p(static_cast<double>(value)) {}
+  NormOrd(const char* name);
+};
+/// Of vectors (one axis): (Σ|x|ᵖ)^(1/p), or the largest (smallest) |x| for p = ±inf, or the number of nonzeros for 0. Of matrices (two axes):
+/// "fro"; "nuc", the sum of the singular values; ±2, the largest (smallest) of them; ±1 of column sums and ±inf of row sums of |x|.
+/// Without `ord` the 2-norm of all elements. Source: NumPy `linalg.norm`.
+Tensor norm(Operand x, std::optional<NormOrd> ord = std::nullopt, const ReduceAxes& axes = {}, bool keepdims = false);
+/// norm(a, p) · norm(a⁻¹, p); by default the ratio of the extreme singular values.
+Tensor cond(Operand a, std::optional<NormOrd> p = std::nullopt);
+
+// --- products --------------------------------------------------------------------------------------------------------
+
+/// x multiplied n times by itself; n < 0: its inverse.
+inline Tensor matrix_power(Operand x, int n) { return vt::matrix_power(std::move(x), n); }
+/// eˣ of square matrices: Padé approximant of degree 13 (7 for f32), scaling and squaring (Higham 2005), each matrix as often as it needs.
+Tensor expm(Operand x);
+/// The product of several matrices (the first and the last may be vectors) in the cheapest order. Source: NumPy `linalg.multi_dot`.
+Tensor multi_dot(const std::vector<Tensor>& factors, Where where = Where::here());
+
+}  // namespace vt::linalg
+
+namespace vt {
+using linalg::cholesky;
+using linalg::det;
+using linalg::eigh;
+using linalg::expm;
+using linalg::inv;
+using linalg::lstsq;
+using linalg::lu;
+using linalg::pinv;
+using linalg::qr;
+using linalg::slogdet;
+using linalg::solve;
+using linalg::svd;
+using linalg::triangular_solve;
+using linalg::tridiagonal_solve;
+}  // namespace vt

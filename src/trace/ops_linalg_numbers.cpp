@@ -1,0 +1,338 @@
+// Functions of matrices made of the decompositions: determinants, norms, rank, least squares, matrix exponential, chains of products.
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include <vt/control.hpp>
+#include <vt/detail/entry_points.hpp>
+#include <vt/detail/message.hpp>
+
+#include "contract.hpp"
+#include "matrices.hpp"
+
+namespace vt::detail::linalg {
+
+inline double epsilon(DType d) { return d == f64 ? 0x1p-52 : 0x1p-23; }
+
+inline Tensor diagonals(const Tensor& a, Where where) { return diagonal_of(a, 0, a.rank() - 2, a.rank() - 1, where); }
+inline Tensor traces(const Tensor& a, Where where) { return sum(diagonals(a, where), -1); }
+
+/// The sign of a permutation that was made by exchanges.
+inline Tensor parity(const Factors& f, DType d, Where where) {
+  const Tensor moved = f.pivots != counted(i32, f.pivots.shape(), f.pivots.rank() - 1, where);
+  const Tensor odd = sum(cast(moved, i32, where), -1) % 2;
+  return cast(1 - 2 * odd, d, where);
+}
+
+inline std::vector<Tensor> signs_and_logarithms(const Tensor& a, const Factors& f, Where where) {
+  const Tensor d = diagonals(f.lu, where);
+  return {prod(sign(d), -1) * parity(f, a.dtype(), where), sum(log(abs(d)), -1)};
+}
+
+/// trace(adj(a) da), from the factors of a. With u's last element out of the way the others may be divided by; with another one zero
+/// the adjugate is taken for zero.
+inline Tensor adjugate_trace(const Tensor& a, const Tensor& da, Where where) {
+  const vt::linalg::LuResult parts = vt::linalg::lu(Operand(a));
+  const std::int64_t n = a.dim(-1);
+  const Tensor d = diagonals(parts.lu, where);
+  const int axis = d.rank() - 1;
+  const Tensor first = sliced(d, axis, 0, n - 1, 1, where);
+  const Tensor whole = all(first != 0, -1, true);
+  const Tensor safe = vt::where(whole, first, 1.0);
+  const Factors f{parts.lu, parts.pivots, parts.permutation};
+  const Tensor before = prod(safe, -1, true) * expand_dims(parity(f, a.dtype(), where), -1);
+  const Tensor determinant = before * sliced(d, axis, n - 1, n, 1, where);
+  const Tensor u = matrix_set_diag(parts.lu, concatenate({safe, 1.0 / before}, axis, where));
+  const Tensor rows = take_along_axis(da, broadcast(expand_dims(parts.permutation, -1), da.shape(), where), -2);
+  const auto triangle = [&](const Tensor& x, bool lower) {
+    return emit(Op::triangular_solve, make_params(TriangularParams{lower, false, lower}), {u, x}, where);
+  };
+  const Tensor y = triangle(rows, true);
+  const Tensor scaled = concatenate(
+      {sliced(y, y.rank() - 2, 0, n - 1, 1, where) * expand_dims(determinant, -1), sliced(y, y.rank() - 2, n - 1, n, 1, where)}, y.rank() - 2, where);
+  return vt::where(squeeze(whole, {axis}), traces(triangle(scaled, false), where), 0.0);
+}
+
+/// Singular values up to `tolerance` · the largest are 0.
+inline std::vector<Tensor> pseudo_inverse(const Tensor& a, double tolerance, Where where) {
+  const FlatFunction f = [tolerance, where](std::span<const Tensor> x) {
+    const std::vector<Tensor> parts = decomposed(Op::svd, x[0], {}, where);
+    const Tensor& s = parts[1];
+    if (s.dim(-1) == 0) return std::vector<Tensor>{turned(zeros_like(x[0]))};
+    const Tensor kept = s > tolerance * max(s, -1, true);
+    const Tensor inverse = vt::where(kept, 1.0 / vt::where(kept, s, 1.0), 0.0);
+    return std::vector<Tensor>{matmul(turned(parts[2]) * expand_dims(inverse, -2), turned(parts[0]))};
+  };
+  const FlatFunction rule = [tolerance, where](std::span<const Tensor> x) {
+    const Tensor &m = x[0], &dm = x[1], p = pseudo_inverse(m, tolerance, where)[0], pt = turned(p), dt = turned(dm);
+    const Tensor left = matmul(p, matmul(pt, dt)), right = matmul(matmul(dt, pt), p);
+    return std::vector<Tensor>{p, left - matmul(matmul(left, m), p) + right - matmul(p, matmul(m, right)) - matmul(matmul(p, dm), p)};
+  };
+  return custom_jvp_flat(f, rule, std::span<const Tensor>(&a, 1), where);
+}
+
+inline Tensor matrix_norm(const Tensor& x, const vt::linalg::NormOrd& ord, Where where) {
+  using Kind = vt::linalg::NormOrd::Kind;
+  if (ord.kind == Kind::frobenius) return vt::norm(x, Axes{-2, -1});
+  const double size = std::fabs(ord.p);
+  const auto extreme = [&](const Tensor& t) { return ord.p > 0 ? max(t, -1) : min(t, -1); };
+  if (ord.kind == Kind::number && (size == 1 || std::isinf(size))) return extreme(sum(abs(x), size == 1 ? -2 : -1));
+  if (ord.kind == Kind::number && size != 2) refuse(ErrorKind::value, "linalg::norm", worded("there is no norm {} of matrices", ord.p), x, where);
+  const Tensor s = vt::linalg::svdvals(Operand(x));
+  return ord.kind == Kind::nuclear ? sum(s, -1) : extreme(s);
+}
+
+/// Coefficients of the diagonal Padé approximant of degree m, and up to which norm it needs no scaling (Higham 2005, table 2.3; f32: 2.2).
+struct Pade {
+  int degree;
+  double theta;
+};
+inline Pade pade_for(DType d) { return d == f64 ? Pade{13, 5.371920351148152} : Pade{7, 3.925724783138660}; }
+
+/// Numerator (odd powers in u, even ones in v): e^x ≈ (v − u)⁻¹ (v + u).
+inline Tensor pade(const Tensor& x, int m, Where where) {
+  std::vector<double> c{1};
+  for (int j = 1; j <= m; ++j) c.push_back(c.back() * (m - j + 1) / (static_cast<double>(2 * m - j + 1) * j));
+  const Tensor one = broadcast(eye(x.dim(-1), x.dtype(), where), x.shape(), where);
+  std::vector<Tensor> even{one, matmul(x, x)};
+  while (static_cast<int>(even.size()) <= std::min(m / 2, 3)) even.push_back(matmul(even.back(), even[1]));
+  const auto series = [&](int first, int from, int to) {  // Σ c[first + 2 i] x^(2 (i − from)), from ≤ i ≤ to
+    Tensor total;
+    for (int i = from; i <= to; ++i) {
+      const Tensor term = even[static_cast<std::size_t>(i - from)] * c[static_cast<std::size_t>(first + 2 * i)];
+      total = total.defined() ? total + term : term;
+    }
+    return total;
+  };
+  const int top = m / 2;
+  Tensor odd = series(1, 0, std::min(top, 3)), v = series(0, 0, std::min(top, 3));
+  if (top > 3) {
+    const auto high = [&](int first) {  // times x⁶, so that powers up to it suffice
+      Tensor total;
+      for (int i = 4; i <= top; ++i) {
+        const Tensor term = even[static_cast<std::size_t>(i - 3)] * c[static_cast<std::size_t>(first + 2 * i)];
+        total = total.defined() ? total + term : term;
+      }
+      return matmul(even[3], total);
+    };
+    odd = odd + high(1);
+    v = v + high(0);
+  }
+  const Tensor u = matmul(x, odd), below = v - u;
+  return solved(below, factors(below, where), v + u, where);
+}
+
+}  // namespace vt::detail::linalg
+
+namespace vt::linalg {
+
+namespace la = detail::linalg;
+using detail::Op;
+
+Tensor det(Operand a) {
+  const Where w = a.where;
+  const detail::UserLine line(w);
+  const Tensor x = la::square("det", a, w);
+  const std::int64_t n = x.dim(-1);
+  if (n == 0) return detail::full_tensor(detail::Scalar(1.0).converted(x.dtype()), detail::Aval(x.dtype(), la::batch_of(x)));
+  const auto at = [&](std::int64_t i, std::int64_t j) {
+    const int rank = x.rank();
+    return detail::reshaped(detail::sliced(detail::sliced(x, rank - 2, i, i + 1, 1, w), rank - 1, j, j + 1, 1, w), la::batch_of(x), w);
+  };
+  if (n == 1) return at(0, 0);
+  if (n == 2) return at(0, 0) * at(1, 1) - at(0, 1) * at(1, 0);
+  if (n == 3)
+    return at(0, 0) * (at(1, 1) * at(2, 2) - at(1, 2) * at(2, 1)) - at(0, 1) * (at(1, 0) * at(2, 2) - at(1, 2) * at(2, 0)) +
+           at(0, 2) * (at(1, 0) * at(2, 1) - at(1, 1) * at(2, 0));
+  const auto value = [w](const Tensor& m) {
+    const la::Factors f = la::factors(m, w);
+    return prod(la::diagonals(f.lu, w), -1) * la::parity(f, m.dtype(), w);
+  };
+  return detail::custom_jvp_flat([=](std::span<const Tensor> m) { return std::vector<Tensor>{value(m[0])}; },
+                                 [w](std::span<const Tensor> m) {
+                                   return std::vector<Tensor>{det(Operand(m[0], w.file, w.line)),
+                                                              la::adjugate_trace(m[0], m[1], w)};
+                                 },
+                                 std::span<const Tensor>(&x, 1), w)[0];
+}
+
+SlogdetResult slogdet(Operand a) {
+  const Where w = a.where;
+  const detail::UserLine line(w);
+  const Tensor x = la::square("slogdet", a, w);
+  const std::vector<Tensor> results =
+      detail::custom_jvp_flat([w](std::span<const Tensor> m) { return la::signs_and_logarithms(m[0], la::factors(m[0], w), w); },
+                              [w](std::span<const Tensor> m) {
+                                const la::Factors f = la::factors(m[0], w);
+                                std::vector<Tensor> all = la::signs_and_logarithms(m[0], f, w);
+                                all.push_back(zeros_like(all[0]));
+                                all.push_back(la::traces(la::solved(m[0], f, m[1], w), w));
+                                return all;
+                              },
+                              std::span<const Tensor>(&x, 1), w);
+  return {results[0], results[1]};
+}
+
+Tensor matrix_rank(Operand a, std::optional<double> rtol) {
+  const Where w = a.where;
+  const detail::UserLine line(w);
+  const Tensor x = la::matrices("matrix_rank", a, w);
+  const Tensor s = svdvals(Operand(x));
+  if (s.dim(-1) == 0) return zeros(la::batch_of(x), i32, w);
+  const double tolerance = rtol.value_or(la::epsilon(x.dtype()) * static_cast<double>(std::max(x.dim(-1), x.dim(-2))));
+  return sum(detail::cast(s > tolerance * max(s, -1, true), i32, w), -1);
+}
+
+NormOrd::NormOrd(const char* name) {
+  const std::string_view text = name;
+  if (text != "fro" && text != "nuc")
+    detail::fail(ErrorKind::value, "vt::linalg::norm: ord is \"" + std::string(text) + "\", but \"fro\" and \"nuc\" are all that have a name", {});
+  kind = text == "fro" ? Kind::frobenius : Kind::nuclear;
+}
+
+Tensor norm(Operand x, std::optional<NormOrd> ord, const ReduceAxes& axes, bool keepdims) {
+  const Where w = x.where;
+  const detail::UserLine line(w);
+  detail::need("linalg::norm", x.tensor, w);
+  if (!ord) return vt::norm(x, axes, 2.0, keepdims);
+  const int rank = x.tensor.rank();
+  Axes along;
+  if (axes.all()) along = Axes::first(rank);
+  else along = detail::normal_axes("linalg::norm", axes.axes(), rank, x.tensor, w);
+  if (along.size() == 1) {
+    if (ord->kind != NormOrd::Kind::number)
+      detail::refuse(ErrorKind::value, "linalg::norm", "\"fro\" and \"nuc\" are norms of matrices", x.tensor, w);
+    return vt::norm(x, along, ord->p, keepdims);
+  }
+  if (along.size() != 2) detail::refuse(ErrorKind::shape, "linalg::norm", detail::worded("needs one axis or two, not {}", along.size()), x.tensor, w);
+  const Tensor a = ord->kind == NormOrd::Kind::number && std::fabs(ord->p) != 2 ? detail::to_float(x.tensor, w) : la::matrix("linalg::norm", x, w);
+  const Tensor result = la::matrix_norm(moveaxis(a, along, Axes{-2, -1}), *ord, w);
+  if (!keepdims) return result;
+  Shape shape = x.tensor.shape();
+  for (int axis : along) shape[static_cast<std::size_t>(axis)] = 1;
+  return detail::reshaped(result, shape, w);
+}
+
+Tensor cond(Operand a, std::optional<NormOrd> p) {
+  const Where w = a.where;
+  const detail::UserLine line(w);
+  const bool spectral = !p || (p->kind == NormOrd::Kind::number && std::fabs(p->p) == 2);
+  if (!spectral) {
+    const Tensor x = la::square("cond", a, w);
+    return norm(Operand(x), p, {-2, -1}) * norm(Operand(inv(Operand(x))), p, {-2, -1});
+  }
+  const Tensor s = svdvals(a);
+  if (s.dim(-1) == 0) detail::refuse(ErrorKind::shape, "cond", "the matrix is empty", a.tensor, w);
+  const Tensor ratio = max(s, -1) / min(s, -1);
+  return p && p->p < 0 ? 1.0 / ratio : ratio;
+}
+
+Tensor pinv(Operand a, std::optional<double> rtol) {
+  const Where w = a.where;
+  const detail::UserLine line(w);
+  const Tensor x = la::matrices("pinv", a, w);
+  const double tolerance = rtol.value_or(10 * la::epsilon(x.dtype()) * static_cast<double>(std::max(x.dim(-1), x.dim(-2))));
+  return la::pseudo_inverse(x, tolerance, w)[0];
+}
+
+LstsqResult lstsq(Operand a, Operand b, std::optional<double> rcond) {
+  const Where w = a.where;
+  const detail::UserLine line(w);
+  Tensor x = la::matrices("lstsq", a, w), right = la::matrix("lstsq", b, w);
+  la::meet(x, right, w);
+  const double tolerance = rcond.value_or(la::epsilon(x.dtype()) * static_cast<double>(std::max(x.dim(-1), x.dim(-2))));
+  LstsqResult result;
+  result.s = la::decomposed(Op::svd, x, {}, w)[1];
+  result.rank = matrix_rank(Operand(x), tolerance);
+  const Tensor inverse = la::pseudo_inverse(x, tolerance, w)[0];
+  result.x = la::for_right_sides("lstsq", x, right, w,
+                                 [&](const Tensor& m, const Tensor& y) { return matmul(la::with_batch(inverse, la::batch_of(m), w), y); });
+  const bool vector = right.rank() == 1;
+  const Tensor image = vector ? squeeze(matmul(x, expand_dims(result.x, -1)), {-1}) : matmul(x, result.x);
+  result.residuals = sum(square(right - image), vector ? -1 : -2);
+  return result;
+}
+
+Tensor tensorsolve(Operand a, Operand b) {
+  const Where w = a.where;
+  const detail::UserLine line(w);
+  const Tensor x = la::matrix("tensorsolve", a, w), right = la::matrix("tensorsolve", b, w);
+  if (x.rank() < right.rank()) detail::refuse(ErrorKind::shape, "tensorsolve", "the right side has too many axes", x, right, w);
+  const Shape unknown(std::span<const std::int64_t>(x.shape().begin() + right.rank(), x.shape().end()));
+  if (unknown.elements() != right.size()) detail::refuse(ErrorKind::shape, "tensorsolve", "there are not as many unknowns as equations", x, right, w);
+  const std::int64_t n = right.size();
+  return detail::reshaped(solve(detail::reshaped(x, Shape{n, n}, w), detail::reshaped(right, Shape{n}, w)), unknown, w);
+}
+
+Tensor tensorinv(Operand a, int ind) {
+  const Where w = a.where;
+  const detail::UserLine line(w);
+  const Tensor x = la::matrix("tensorinv", a, w);
+  if (ind <= 0 || ind > x.rank())
+    detail::refuse(ErrorKind::value, "tensorinv", detail::worded("ind must be between 1 and the rank, not {}", ind), x, w);
+  const Shape &s = x.shape(), front(std::span<const std::int64_t>(s.begin(), static_cast<std::size_t>(ind))),
+              back(std::span<const std::int64_t>(s.begin() + ind, s.end()));
+  if (front.elements() != back.elements()) detail::refuse(ErrorKind::shape, "tensorinv", "the axes before and after ind differ in size", x, w);
+  const std::int64_t n = front.elements();
+  Shape turned = back;
+  turned.append(front.begin(), front.end());
+  return detail::reshaped(inv(detail::reshaped(x, Shape{n, n}, w)), turned, w);
+}
+
+Tensor expm(Operand x) {
+  const Where w = x.where;
+  const detail::UserLine line(w);
+  const Tensor a = la::square("expm", x, w);
+  if (a.size() == 0) return a;
+  const la::Pade p = la::pade_for(a.dtype());
+  // A number that is not finite is not scaled away; halving is exact.
+  const Tensor size = stop_gradient(max(sum(abs(a), -2), -1));
+  const Tensor wanted = clip(ceil(log2(size / p.theta)), 0.0, 1100.0);
+  const Tensor halvings = detail::cast(vt::where(isfinite(size) & (size > 0), wanted, 0.0), i32, w);
+  const Tensor each = expand_dims(halvings, {-1, -2});
+  const Tensor half = a * exp2(-detail::cast(each, a.dtype(), w));
+  const Tensor start = la::pade(half, p.degree, w);
+  return fori_loop(Tensor(0), max(halvings), [&](Tensor i, Tensor r) { return vt::where(i < each, matmul(r, r), r); }, start);
+}
+
+Tensor multi_dot(const std::vector<Tensor>& factors, Where where) {
+  const detail::UserLine line(where);
+  const std::size_t n = factors.size();
+  if (n < 2) detail::refuse(ErrorKind::value, "multi_dot", "needs at least two factors", factors, where);
+  std::vector<Tensor> parts = factors;
+  for (std::size_t i = 0; i < n; ++i) {
+    detail::need("multi_dot", parts[i], where);
+    const int rank = parts[i].rank();
+    if (rank != 2 && (rank != 1 || (i > 0 && i + 1 < n)))
+      detail::refuse(ErrorKind::shape, "multi_dot", "factors must be matrices, but for the first and the last, which may be vectors", parts[i],
+                     where);
+  }
+  const bool row = parts[0].rank() == 1, column = parts[n - 1].rank() == 1;
+  if (row) parts[0] = expand_dims(parts[0], 0);
+  if (column) parts[n - 1] = expand_dims(parts[n - 1], -1);
+  for (std::size_t i = 0; i + 1 < n; ++i)
+    if (parts[i].dim(1) != parts[i + 1].dim(0))
+      detail::refuse(ErrorKind::shape, "multi_dot", "neighbouring factors do not fit", parts[i], parts[i + 1], where);
+  // least[i][j]: what multiplying i … j costs; split: after which factor the last product is (Godbole 1973).
+  std::vector<std::vector<double>> least(n, std::vector<double>(n, 0));
+  std::vector<std::vector<std::size_t>> split(n, std::vector<std::size_t>(n, 0));
+  for (std::size_t length = 1; length < n; ++length)
+    for (std::size_t i = 0; i + length < n; ++i) {
+      const std::size_t j = i + length;
+      for (std::size_t k = i; k < j; ++k) {
+        const double cost = least[i][k] + least[k + 1][j] +
+                            static_cast<double>(parts[i].dim(0)) * static_cast<double>(parts[k].dim(1)) * static_cast<double>(parts[j].dim(1));
+        if (k > i && cost >= least[i][j]) continue;
+        least[i][j] = cost;
+        split[i][j] = k;
+      }
+    }
+  const std::function<Tensor(std::size_t, std::size_t)> product = [&](std::size_t i, std::size_t j) {
+    return i == j ? parts[i] : matmul(product(i, split[i][j]), product(split[i][j] + 1, j));
+  };
+  Tensor result = product(0, n - 1);
+  if (column) result = squeeze(result, {-1});
+  return row ? squeeze(result, {0}) : result;
+}
+
+}  // namespace vt::linalg

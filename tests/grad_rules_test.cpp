@@ -604,6 +604,9 @@ const std::vector<Op> of_complex = {Op::real, Op::imag, Op::conj, Op::complex};
 // custom_rules_test, control_grad_test
 const std::vector<Op> with_sub_graphs = {Op::call, Op::custom_jvp, Op::custom_vjp, Op::custom_vmap, Op::checkpoint, Op::cond, Op::while_, Op::scan};
 
+// vmap_collectives_test
+const std::vector<Op> between_lanes = {Op::psum, Op::pmax, Op::pmin, Op::all_gather, Op::all_to_all, Op::ppermute};
+
 template <class F>
 void for_each_case(F&& f) {
   for (const auto& [op, cases] : table())
@@ -633,7 +636,8 @@ TEST(GradRules, EveryOpHasARow) {
   for (int i = 0; i < op_count; ++i) {
     const Op op = static_cast<Op>(i);
     auto in = [&](const std::vector<Op>& list) { return std::find(list.begin(), list.end(), op) != list.end(); };
-    const int rows = static_cast<int>(table().contains(op)) + in(piecewise_constant) + in(without_derivative) + in(of_complex) + in(with_sub_graphs);
+    const int rows = static_cast<int>(table().contains(op)) + in(piecewise_constant) + in(without_derivative) + in(of_complex) + in(with_sub_graphs) +
+                     in(between_lanes);
     EXPECT_EQ(rows, 1) << name_of(op) << " needs a row in exactly one of the test tables";
   }
 }

@@ -17,9 +17,9 @@ struct VmapOptions {
   AxisSpec out_axes = 0;
   /// The number of lanes; needed only when nothing is mapped.
   std::optional<std::int64_t> axis_size = std::nullopt;
-  /// A name for collectives inside.
+  /// A name for collectives inside, as vt::psum.
   std::string axis_name = {};
-  /// Lanes at a time; 0: all. Same bits either way.
+  /// Lanes at a time; 0: all. Same bits either way. Not with collectives, which need all lanes at once.
   std::int64_t chunk = 0;
 };
 
@@ -53,14 +53,15 @@ auto vmap(F f, VmapOptions options = {}, Where where = Where::here()) {
 }
 
 struct PforOptions {
-  std::int64_t chunk = 0;  ///< iterations at a time; 0: all
+  std::int64_t chunk = 0;      ///< iterations at a time; 0: all
+  std::string axis_name = {};  ///< for collectives between the iterations, as vt::psum
 };
 
 /// Parallel for: the results of f(0), f(1), …, f(n − 1), stacked along a new axis 0. f takes an i32[] Tensor.
 template <class F>
 auto pfor(F f, std::int64_t n, PforOptions options = {}, Where where = Where::here()) {
   auto g = detail::tree_function(f, std::tuple<Tensor>(Tensor(0)));
-  const std::vector<Tensor> results = detail::pfor_flat(g.flat(), n, options.chunk, where);
+  const std::vector<Tensor> results = detail::pfor_flat(g.flat(), n, options.chunk, options.axis_name, where);
   return g.rebuild(results);
 }
 

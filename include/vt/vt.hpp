@@ -1,6 +1,7 @@
 // What users include: the public headers, nothing else; with VT_IMPLEMENTATION defined (in one file of a program) also the sources.
 #pragma once
 
+#include <vt/collectives.hpp>
 #include <vt/control.hpp>
 #include <vt/conv.hpp>
 #include <vt/custom.hpp>

@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "../trace/executable.hpp"
+#include "../trace/named_axes.hpp"
 #include "../trace/thread_state.hpp"
 
 namespace vt::detail {
@@ -18,7 +19,7 @@ struct Program {
   GraphRef graph;
   std::vector<Tensor> captured;
   std::vector<BufferRef> captured_values;
-  std::shared_ptr<Executable> executable;  // null when the trace captured tracers: such a program is good for one call only
+  std::shared_ptr<Executable> executable;  // null when the trace captured tracers or used a named axis: such a program is good for one call only
   std::shared_ptr<void> kept;
 };
 
@@ -58,13 +59,14 @@ std::vector<Tensor> JitCache::call(std::span<const Tensor> arguments, const Stat
   if (!program) {
     std::vector<Aval> avals;
     for (const Tensor& t : arguments) avals.push_back(aval_of(t));
+    const OuterAxes axes;
     Recorded recorded = record(f, avals, {.kind = ScopeKind::jit, .transform = "vt::jit"});
     auto fresh = std::make_shared<Program>();
     fresh->kept = keep();
     fresh->graph = std::make_shared<const GraphBody>(simplify(recorded.graph));
     debug_check(*fresh->graph, "simplify");
     fresh->captured = std::move(recorded.captured);
-    bool reusable = true;
+    bool reusable = !axes.used();
     for (const Tensor& t : fresh->captured) reusable = reusable && !is_tracer(t);
     if (reusable) {
       for (const Tensor& t : fresh->captured) fresh->captured_values.push_back(value_of(t, where));

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "named_axes.hpp"
+
 namespace vt::detail {
 
 namespace dependence_parts {
@@ -17,7 +19,7 @@ const Dependence::Flags& Dependence::outputs(const GraphBody& graph, const Flags
   for (const Equation& e : graph.equations) {
     operands.clear();
     for (Var v : e.inputs) operands.push_back(flags[static_cast<std::size_t>(v)]);
-    if (!dependence_parts::any(operands)) continue;
+    if (!dependence_parts::any(operands) && !(axis_ && works_over(e.op, e.params, *axis_))) continue;
     const Flags made = results(graph, e, operands);
     for (std::size_t i = 0; i < made.size(); ++i) flags[static_cast<std::size_t>(e.outputs[i])] = made[i];
   }
@@ -69,6 +71,10 @@ Dependence::Flags Dependence::results(const GraphBody& graph, const Equation& e,
       std::copy_n(looped.begin(), static_cast<std::size_t>(e.as<ScanParams>().carries), made.begin());
       break;
     }
+    case Op::psum:
+    case Op::pmax:
+    case Op::pmin:
+    case Op::all_gather: made[0] = e.as<CollectiveParams>().axis.get() != axis_; break;
     default: break;
   }
   if (passes_)

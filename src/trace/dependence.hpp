@@ -17,6 +17,8 @@ class Dependence {
   /// Does a dependent operand make this result of the equation dependent? Null: always.
   using Passes = bool (*)(const Equation&, const Aval& result);
   explicit Dependence(Passes passes = nullptr) : passes_(passes) {}
+  /// On the lane of `axis`: collectives over it take dependence away, or make it.
+  explicit Dependence(const NamedAxis* axis) : axis_(axis) {}
 
   /// One flag per output of `graph`, given one per input.
   const Flags& outputs(const GraphBody& graph, const Flags& inputs);
@@ -28,7 +30,8 @@ class Dependence {
  private:
   Flags results(const GraphBody& graph, const Equation& e, const Flags& operands);
 
-  Passes passes_;
+  Passes passes_ = nullptr;
+  const NamedAxis* axis_ = nullptr;
   std::map<std::pair<const GraphBody*, Flags>, Flags> known_;
 };
 

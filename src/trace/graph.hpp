@@ -194,6 +194,20 @@ struct DecompositionParams {
   bool operator==(const DecompositionParams&) const = default;
 };
 
+/// An axis of lanes that a vmap has named. It is known by its object, as a name may come again further in.
+struct NamedAxis {
+  std::string name;
+  std::int64_t size = 0;
+};
+using AxisRef = std::shared_ptr<const NamedAxis>;
+/// psum, pmax, pmin: x of all lanes combined, the same for each. all_gather: the x of all lanes along a new axis 0.
+/// all_to_all: axis 0 of x has an element for each lane; result[j] of lane i is x[i] of lane j. ppermute: x of another lane.
+struct CollectiveParams {
+  AxisRef axis;
+  std::vector<std::int64_t> sources;  ///< ppermute: for each lane the one whose x it gets; −1: zeros
+  bool operator==(const CollectiveParams&) const = default;
+};
+
 /// The rules of custom_jvp, custom_vjp and custom_vmap as flat functions; which are set depends on the op.
 struct CustomRule {
   std::string name;
@@ -248,7 +262,7 @@ struct Params : RefCounted,
                 std::variant<NoParams, ConstantParams, FullParams, IotaParams, ConvertParams, PrecisionParams, IntegerPowParams, AxesParams,
                              ArgParams, ReduceParams, CumulativeParams, SortParams, ShapeParams, PermutationParams, BroadcastParams, AxisParams,
                              PadParams, SliceParams, GatherParams, ScatterParams, WindowParams, DotParams, ConvParams, TriangularParams, SolveParams,
-                             DecompositionParams, CallParams, CondParams, WhileParams, ScanParams> {
+                             DecompositionParams, CollectiveParams, CallParams, CondParams, WhileParams, ScanParams> {
   using Variant = variant;
   using Variant::variant;
   const Variant& base() const { return *this; }

@@ -36,6 +36,14 @@ void iota(Frame& frame) {
 
 namespace interp_structure {
 
+void collective(Frame& frame) {
+  const std::string name(name_of(frame.equation.op));
+  fail(ErrorKind::transform,
+       "vt::" + name + ": the lanes of \"" + frame.params<CollectiveParams>().axis->name +
+           "\" are known only inside its vt::vmap; it cannot be run alone",
+       frame.equation.where);
+}
+
 void call(Frame& frame) {
   const auto results = interpret(*frame.params<CallParams>().body, frame.inputs);
   for (std::size_t i = 0; i < results.size(); ++i) frame.outputs[i] = results[i];

@@ -165,8 +165,9 @@ namespace interp_dot {
 void dot_general(Frame&), conv_general(Frame&);
 }
 namespace interp_structure {
+void collective(Frame&);
 void call(Frame&);
-}
+}  // namespace interp_structure
 namespace interp_control {
 void cond(Frame&), while_loop(Frame&), scan(Frame&);
 }

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "named_axes.hpp"
 #include "thread_state.hpp"
 
 namespace vt::detail {
@@ -74,7 +75,7 @@ void check_alive(const Tensor& t, Where where) {
        where);
 }
 
-int level_for(Op op, std::span<const Tensor> operands, Where where) {
+int level_for(Op op, const ParamsRef& params, std::span<const Tensor> operands, Where where) {
   const ThreadState& state = thread_state();
   int level = state.floor;
   for (std::size_t i = 0; i < operands.size(); ++i) {
@@ -86,6 +87,7 @@ int level_for(Op op, std::span<const Tensor> operands, Where where) {
   }
   // Leaves without operands belong nowhere: every Graph that uses one gets its own copy.
   if (op == Op::full || op == Op::iota) return 0;
+  if (has_axes(op) && (state.named_axes > 0 || is_collective(op))) level = std::max(level, level_of_axes(op, params, where));
   return level;
 }
 
@@ -126,7 +128,7 @@ Node* place_node(Op op, ParamsRef params, std::span<const Tensor> operands, int 
 
 SmallVec<Tensor, 1> emit_all(Op op, ParamsRef params, std::span<const Tensor> operands, Where where) {
   if (const Where& pass = thread_state().where; pass.file) where = pass;
-  const int level = level_for(op, operands, where);
+  const int level = level_for(op, params, operands, where);
   SmallVec<const Aval*, 8> operand_avals;
   operand_avals.reserve(operands.size());
   for (const Tensor& t : operands) operand_avals.push_back(&aval_of(t));
@@ -142,7 +144,7 @@ SmallVec<Tensor, 1> emit_all(Op op, ParamsRef params, std::span<const Tensor> op
 
 Tensor emit(Op op, ParamsRef params, std::span<const Tensor> operands, Where where) {
   if (const Where& pass = thread_state().where; pass.file) where = pass;
-  const int level = level_for(op, operands, where);
+  const int level = level_for(op, params, operands, where);
   const Aval* operand_avals[8];
   SmallVec<const Aval*, 8> many;
   std::span<const Aval* const> view;

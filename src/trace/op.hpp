@@ -41,6 +41,8 @@ enum class Op : std::uint8_t {
   dot_general, conv_general,
   // linear algebra, over the last two axes
   cholesky, triangular_solve, lu, solve, qr, eigh, svd, tridiagonal_solve,
+  // collective: between the lanes of a named axis
+  psum, pmax, pmin, all_gather, all_to_all, ppermute,
   // structure: equations that own a sub-graph
   call, custom_jvp, custom_vjp, custom_vmap, checkpoint, cond, while_, scan,
   count_
@@ -48,7 +50,22 @@ enum class Op : std::uint8_t {
 // clang-format on
 inline constexpr int op_count = static_cast<int>(Op::count_);
 
-enum class Family : std::uint8_t { leaf, unary, binary, select, reduce, cumulative, order, shape, index, window, contract, linalg, structure };
+enum class Family : std::uint8_t {
+  leaf,
+  unary,
+  binary,
+  select,
+  reduce,
+  cumulative,
+  order,
+  shape,
+  index,
+  window,
+  contract,
+  linalg,
+  collective,
+  structure
+};
 
 /// In which operands an op is linear (its derivative is itself applied to the tangents).
 enum class Linearity : std::uint8_t {
@@ -245,6 +262,12 @@ consteval RuleTable<OpInfo> op_infos() {
   row(Op::eigh, "eigh", 1, linalg);
   row(Op::svd, "svd", 1, linalg);
   row(Op::tridiagonal_solve, "tridiagonal_solve", 4, linalg, last);
+  row(Op::psum, "psum", 1, collective, linear);
+  row(Op::pmax, "pmax", 1, collective);
+  row(Op::pmin, "pmin", 1, collective);
+  row(Op::all_gather, "all_gather", 1, collective, linear);
+  row(Op::all_to_all, "all_to_all", 1, collective, linear);
+  row(Op::ppermute, "ppermute", 1, collective, linear);
   row(Op::call, "call", -1, structure);
   row(Op::custom_jvp, "custom_jvp", -1, structure);
   row(Op::custom_vjp, "custom_vjp", -1, structure);
@@ -263,6 +286,8 @@ constexpr Family family_of(Op op) { return op_table[op].family; }
 constexpr bool is_elementwise(Op op) { return family_of(op) == Family::unary || family_of(op) == Family::binary || family_of(op) == Family::select; }
 /// Equations that decide which of their sub-graphs run, and how often.
 constexpr bool is_control(Op op) { return op == Op::cond || op == Op::while_ || op == Op::scan; }
+/// Works between the lanes of a named axis; vmap resolves it, nothing ever runs it.
+constexpr bool is_collective(Op op) { return family_of(op) == Family::collective; }
 constexpr bool is_comparison(Op op) { return op >= Op::eq && op <= Op::ge; }
 
 }  // namespace vt::detail

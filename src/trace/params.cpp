@@ -121,6 +121,10 @@ struct Hasher {
   void add(const TriangularParams& p) { all(p.lower, p.transposed, p.unit_diagonal); }
   void add(const SolveParams& p) { all(p.transposed); }
   void add(const DecompositionParams& p) { all(p.full, p.vectors); }
+  void add(const CollectiveParams& p) {
+    mix(reinterpret_cast<std::uintptr_t>(p.axis.get()));
+    for (std::int64_t s : p.sources) mix(static_cast<std::uint64_t>(s));
+  }
   void add(const CallParams& p) { all(p.body, p.rule, p.explicit_operands); }
   void add(const Lanes& l) { all(l.count, l.mapped); }
   void add(const CondParams& p) {

@@ -152,6 +152,13 @@ struct ParamsText {
     if (!all_are(p.rhs_dilation, 1)) text += ", rhs_dilation=" + p.rhs_dilation.str();
     return text;
   }
+  std::string operator()(const CollectiveParams& p) const {
+    std::string text = "axis=" + p.axis->name;
+    if (op != Op::ppermute) return text;
+    text += ", sources=(";
+    for (std::size_t i = 0; i < p.sources.size(); ++i) text += (i ? "," : "") + std::to_string(p.sources[i]);
+    return text + ")";
+  }
   std::string operator()(const CallParams& p) const { return p.rule && !p.rule->name.empty() ? "name=" + p.rule->name : std::string(); }
   std::string operator()(const CondParams& p) const { return lanes_text(p.lanes); }
   std::string operator()(const WhileParams& p) const {

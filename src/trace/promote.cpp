@@ -271,7 +271,7 @@ Tensor emit_fitting(Op op, ParamsRef params, std::span<const Tensor> operands, D
   for (const Tensor& t : operands.subspan(1))
     if (shape->empty()) shape = &aval_of(t).shape;
   where = user_line(where);
-  Node* n = place_node(op, std::move(params), operands, level_for(op, operands, where), where);
+  Node* n = place_node(op, std::move(params), operands, level_for(op, {}, operands, where), where);
   n->avals.emplace_back(dtype, *shape, weak);
   return Tensor::adopt(n);
 }

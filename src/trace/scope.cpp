@@ -31,6 +31,8 @@ RecordingScope::RecordingScope(const RecordOptions& options) {
   const bool pinned = options.kind == ScopeKind::jit || options.kind == ScopeKind::branch;
   scope.floor = pinned ? static_cast<int>(state.scopes.size()) + 1 : state.floor;
   scope.concrete.assign(options.concrete.begin(), options.concrete.end());
+  scope.axis = options.axis;
+  state.named_axes += scope.axis != nullptr;
   state.scopes.push_back(std::move(scope));
   state.floor = state.scopes.back().floor;
 }
@@ -41,6 +43,7 @@ void pop() {
   ThreadState& state = thread_state();
   ScopeState dead = std::move(state.scopes.back());
   state.scopes.pop_back();
+  state.named_axes -= dead.axis != nullptr;
   state.floor = state.scopes.empty() ? 0 : state.scopes.back().floor;
   for (Node* n : dead.nodes) {
     for (Tensor& in : n->inputs)
@@ -226,7 +229,7 @@ std::vector<Tensor> share_captures(std::span<Recorded* const> parts) {
 }
 
 Node* repeated(const GraphBody& graph, const Equation& e, std::span<const Tensor> operands) {
-  Node* n = place_node(e.op, e.params, operands, level_for(e.op, operands, e.where), e.where);
+  Node* n = place_node(e.op, e.params, operands, level_for(e.op, e.params, operands, e.where), e.where);
   n->avals.reserve(e.outputs.size());
   for (Var v : e.outputs) n->avals.push_back(graph.aval(v));
   return n;

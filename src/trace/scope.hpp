@@ -23,6 +23,7 @@ struct RecordOptions {
   ScopeKind kind = ScopeKind::jit;
   const char* transform = "vt::jit";   ///< for messages
   std::span<const Tensor> concrete{};  ///< grad: the arguments whose values the tracers stand for
+  AxisRef axis{};                      ///< vmap: the name of the lanes; the last argument is then the index of the lane
 };
 
 /// A recorded function. Graph inputs: the arguments, then `captured` (Tensors of outer scopes, or values).

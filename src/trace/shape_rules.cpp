@@ -451,6 +451,12 @@ inline constexpr auto table = rule_table<Row>({
     {Op::eigh, {eigh, parts}},
     {Op::svd, {svd, parts}},
     {Op::tridiagonal_solve, {tridiagonal_solve, parts}},
+    {Op::psum, {lanes_combined, numbers}},
+    {Op::pmax, {lanes_combined, ordered}},
+    {Op::pmin, {lanes_combined, ordered}},
+    {Op::all_gather, {lanes_gathered, any_dtype}},
+    {Op::all_to_all, {lanes_exchanged, any_dtype}},
+    {Op::ppermute, {lanes_permuted, any_dtype}},
 
     {Op::call, {structure, any_dtype}},
     {Op::custom_jvp, {structure, any_dtype}},

@@ -1,4 +1,4 @@
-// Shape rules of dot_general, of sort and of the equations that own a sub-graph.
+// Shape rules of dot_general, of sort, of collectives and of the equations that own a sub-graph.
 #include <string>
 
 #include <vt/detail/message.hpp>
@@ -101,6 +101,50 @@ Avals sort(const Call& c) {
     avals.back().shape[static_cast<std::size_t>(p.axis)] = p.limit - p.start;
   }
   return avals;
+}
+
+namespace structure_rules {
+inline const NamedAxis& axis_of(const Call& c) {
+  const AxisRef& axis = c.as<CollectiveParams>().axis;
+  if (!axis) c.refuse(ErrorKind::value, "internal: no axis");
+  c.need_dtype();
+  return *axis;
+}
+}  // namespace structure_rules
+
+Avals lanes_combined(const Call& c) {
+  structure_rules::axis_of(c);
+  return result(c.operand(0).dtype, c.operand(0).shape, c.operand(0).weak);
+}
+
+Avals lanes_gathered(const Call& c) {
+  Shape shape{structure_rules::axis_of(c).size};
+  shape.append(c.operand(0).shape.begin(), c.operand(0).shape.end());
+  check_size(c, c.operand(0).dtype, shape);
+  return result(c.operand(0).dtype, std::move(shape));
+}
+
+Avals lanes_exchanged(const Call& c) {
+  const NamedAxis& axis = structure_rules::axis_of(c);
+  const Shape& shape = c.operand(0).shape;
+  if (shape.empty() || shape[0] != axis.size)
+    c.refuse_shape(worded("axis 0 must have an element for each of the {} lanes of \"{}\"", axis.size, axis.name));
+  return result(c.operand(0).dtype, shape);
+}
+
+Avals lanes_permuted(const Call& c) {
+  const NamedAxis& axis = structure_rules::axis_of(c);
+  const auto& sources = c.as<CollectiveParams>().sources;
+  if (static_cast<std::int64_t>(sources.size()) != axis.size)
+    c.refuse(ErrorKind::value, worded("{} sources for the {} lanes of \"{}\"", sources.size(), axis.size, axis.name));
+  std::vector<bool> taken(sources.size());
+  for (std::int64_t s : sources) {
+    if (s < -1 || s >= axis.size) c.refuse(ErrorKind::value, worded("there is no lane {} among the {} of \"{}\"", s, axis.size, axis.name));
+    if (s < 0) continue;
+    if (taken[static_cast<std::size_t>(s)]) c.refuse(ErrorKind::value, worded("lane {} is a source twice", s));
+    taken[static_cast<std::size_t>(s)] = true;
+  }
+  return result(c.operand(0).dtype, c.operand(0).shape);
 }
 
 Avals structure(const Call& c) {

@@ -156,6 +156,7 @@ Var Pass::simplified(const Candidate& c) {
       v = c.op == Op::dot_general ? simplify_dot(*this, c) : simplify_conv(*this, c);
       if (v == none) v = fold_constants(*this, c);
       break;
+    case Family::collective:
     case Family::structure: break;
   }
   --depth_;

@@ -1,6 +1,7 @@
 // The one piece of thread-local state: the stack of open recording scopes, and the line that passes attribute ops to.
 #pragma once
 
+#include <limits>
 #include <mutex>
 #include <unordered_map>
 #include <vector>
@@ -15,7 +16,8 @@ struct ScopeState {
   const char* transform = "";
   int floor = 0;                ///< ops recorded while this scope is innermost land at this level or deeper
   RecycledVector<Node*> nodes;  ///< in order of creation; each holds a reference
-  std::vector<Tensor> inputs;
+  std::vector<Tensor> inputs;   ///< with an `axis`, the last one is the index of the lane
+  AxisRef axis;                 ///< the name of the lanes that are recorded, if it has one
   std::vector<Tensor> concrete;
   std::unordered_map<const Node*, std::vector<Tensor>> looked_at;  ///< outer stand-ins of tracers whose value was asked for
 };
@@ -23,7 +25,9 @@ struct ScopeState {
 struct ThreadState {
   std::vector<ScopeState> scopes;  ///< scopes[k] is level k + 1
   int floor = 0;
-  Where where{};  ///< of the equation a pass is transforming; null file: none
+  int named_axes = 0;                                    ///< open scopes with an `axis`
+  int outermost_axis = std::numeric_limits<int>::max();  ///< the outermost of these asked for, as an index into `scopes`
+  Where where{};                                         ///< of the equation a pass is transforming; null file: none
 };
 inline constinit thread_local ThreadState* state_of_thread = nullptr;
 ThreadState& make_thread_state();
@@ -39,6 +43,6 @@ Node* new_node();
 /// Makes the node and puts it into its scope. The caller, who knows them, fills in its avals at once.
 Node* place_node(Op, ParamsRef, std::span<const Tensor> operands, int level, Where);
 /// The level an op on `operands` belongs to. Throws if an operand is empty or its scope has ended.
-int level_for(Op, std::span<const Tensor> operands, Where);
+int level_for(Op, const ParamsRef&, std::span<const Tensor> operands, Where);
 
 }  // namespace vt::detail

@@ -34,7 +34,7 @@ struct VmapCall {
 };
 std::vector<Tensor> vmap_flat(const FlatFunction&, const VmapCall&);
 /// f(i) for i in 0 … n − 1, each i a scalar i32.
-std::vector<Tensor> pfor_flat(const FlatFunction&, std::int64_t n, std::int64_t chunk, Where);
+std::vector<Tensor> pfor_flat(const FlatFunction&, std::int64_t n, std::int64_t chunk, const std::string& axis_name, Where);
 
 /// A function being differentiated at `arguments`, with respect to those leaves whose `wanted` is true.
 struct GradCall {

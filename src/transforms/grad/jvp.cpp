@@ -277,6 +277,12 @@ inline constexpr auto table = rule_table<JvpRule>({
     {Op::eigh, eigh},
     {Op::svd, svd},
     {Op::tridiagonal_solve, tridiagonal_solve},
+    {Op::psum, same_op},
+    {Op::pmax, lanes_extremum},
+    {Op::pmin, lanes_extremum},
+    {Op::all_gather, same_op},
+    {Op::all_to_all, same_op},
+    {Op::ppermute, same_op},
 
     {Op::call, inlined},
     {Op::custom_jvp, custom_jvp},

@@ -81,6 +81,7 @@ void reduce(const JvpCall&, std::vector<Tensor>&, std::vector<Tensor>&);
 Tensor cumprod(const JvpCall&);
 Tensor cum_extremum(const JvpCall&);
 Tensor cumlogsumexp(const JvpCall&);
+Tensor lanes_extremum(const JvpCall&);
 // jvp_rules_index.cpp
 Tensor same_op(const JvpCall&);
 Tensor with_zeros(const JvpCall&);

@@ -67,6 +67,13 @@ Tensor reduce_extremum(const JvpCall& c) {
   return sum_over(Val(c.t[0]) * weight, axes);
 }
 
+Tensor lanes_extremum(const JvpCall& c) {
+  const ParamsRef over = make_params(CollectiveParams{c.as<CollectiveParams>().axis, {}});
+  const Val hit = convert_to(binary(Op::eq, c.x[0], c.y), c.y.dtype());
+  const auto summed = [&](const Val& x) { return Val(emit(Op::psum, over, {x}, {})); };
+  return summed(Val(c.t[0]) * hit) / summed(hit);
+}
+
 // The user's function on pairs (value, tangent), combined as a tree over the reduced elements: associative functions do not
 // mind the order, and every level is element-wise.
 void reduce(const JvpCall& c, std::vector<Tensor>& results, std::vector<Tensor>& tangents) {

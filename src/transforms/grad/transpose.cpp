@@ -73,6 +73,17 @@ inline void complex(const TransposeCall& c) {
 }
 inline void reduce_precision(const TransposeCall& c) { c.cotangents[0] = emit(Op::reduce_precision, c.equation.params, {c.ct()}, {}); }
 
+/// Of the sum of what all lanes make of it: psum and all_to_all are their own transposes.
+inline void psum(const TransposeCall& c) { c.cotangents[0] = emit(c.equation.op, c.equation.params, {c.ct()}, {}); }
+inline void all_gather(const TransposeCall& c) { c.cotangents[0] = sum_over(emit(Op::all_to_all, c.equation.params, {c.ct()}, {}), Axes{0}); }
+inline void ppermute(const TransposeCall& c) {
+  const auto& p = c.as<CollectiveParams>();
+  CollectiveParams back{p.axis, std::vector<std::int64_t>(p.sources.size(), -1)};
+  for (std::size_t i = 0; i < p.sources.size(); ++i)
+    if (p.sources[i] >= 0) back.sources[static_cast<std::size_t>(p.sources[i])] = static_cast<std::int64_t>(i);
+  c.cotangents[0] = emit(Op::ppermute, make_params(std::move(back)), {c.ct()}, {});
+}
+
 // A call is transposed as if its equations stood here. Rules of custom functions do not apply: they speak of the function, and
 // what is transposed here is a derivative of which that function is a part.
 inline void inlined(const TransposeCall& c) {
@@ -247,6 +258,12 @@ inline constexpr auto table = rule_table<TransposeRule>({
     {Op::eigh, not_linear},
     {Op::svd, not_linear},
     {Op::tridiagonal_solve, tridiagonal_solve},
+    {Op::psum, psum},
+    {Op::pmax, not_linear},
+    {Op::pmin, not_linear},
+    {Op::all_gather, all_gather},
+    {Op::all_to_all, psum},
+    {Op::ppermute, ppermute},
 
     {Op::call, call},
     {Op::custom_jvp, inlined},

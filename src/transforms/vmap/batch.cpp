@@ -2,8 +2,10 @@
 #include "batch.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "../../trace/batching.hpp"
+#include "../../trace/named_axes.hpp"
 #include "../../trace/thread_state.hpp"
 #include "../../trace/warnings.hpp"
 #include "batch_rules.hpp"
@@ -26,7 +28,7 @@ struct Operands {
 
 }  // namespace batch_walk
 
-std::vector<Batched> batch_graph(const GraphBody& graph, std::span<const Batched> inputs, std::int64_t lanes) {
+std::vector<Batched> batch_graph(const GraphBody& graph, std::span<const Batched> inputs, std::int64_t lanes, const AxisRef& axis) {
   RecycledVector<Batched> values(graph.avals.size());
   for (std::size_t i = 0; i < graph.inputs.size(); ++i) values[static_cast<std::size_t>(graph.inputs[i])] = inputs[i];
   Spreads spreads;
@@ -35,13 +37,14 @@ std::vector<Batched> batch_graph(const GraphBody& graph, std::span<const Batched
   for (const Equation& e : graph.equations) {
     const bool any_mapped =
         std::any_of(e.inputs.begin(), e.inputs.end(), [&](Var v) { return values[static_cast<std::size_t>(v)].axis.has_value(); });
-    if (!any_mapped) {  // once for all lanes
+    const bool between_lanes = axis && works_over(e.op, e.params, *axis);
+    if (!any_mapped && !between_lanes) {  // once for all lanes
       plain.clear();
       for (Var v : e.inputs) plain.add(values[static_cast<std::size_t>(v)].value);
       repeat(graph, e, plain, [&](Var v, Tensor t) { values[static_cast<std::size_t>(v)] = {std::move(t), std::nullopt}; });
       continue;
     }
-    if (lanes == 0) {  // nothing to compute, whatever the op
+    if (lanes == 0 && !between_lanes) {  // nothing to compute, whatever the op
       for (Var v : e.outputs) {
         const Aval& lane = graph.aval(v);
         values[static_cast<std::size_t>(v)] = {full_tensor(Scalar(false).converted(lane.dtype), Aval(lane.dtype, lanes::inserted(lane.shape, 0, 0))),
@@ -52,7 +55,8 @@ std::vector<Batched> batch_graph(const GraphBody& graph, std::span<const Batched
     operands.clear();
     for (Var v : e.inputs) operands.add(values[static_cast<std::size_t>(v)]);
     const WhereScope line(e.where);
-    BatchedList results = batch_rule_table[e.op]({graph, e, std::span<const Batched>(operands.list.data(), operands.list.size()), lanes, spreads});
+    BatchedList results =
+        batch_rule_table[e.op]({graph, e, std::span<const Batched>(operands.list.data(), operands.list.size()), lanes, spreads, axis});
     for (std::size_t i = 0; i < e.outputs.size(); ++i) values[static_cast<std::size_t>(e.outputs[i])] = std::move(results[i]);
   }
   std::vector<Batched> results;
@@ -61,32 +65,43 @@ std::vector<Batched> batch_graph(const GraphBody& graph, std::span<const Batched
   return results;
 }
 
-Recorded record_lane(const FlatFunction& f, std::span<const Batched> arguments, const char* transform) {
+std::vector<Batched> with_lane_index(std::span<const Batched> arguments, const AxisRef& axis) {
+  std::vector<Batched> all(arguments.begin(), arguments.end());
+  if (!axis) return all;
+  const DType dtype = axis->size > std::numeric_limits<std::int32_t>::max() ? DType::i64 : DType::i32;
+  all.push_back({emit(Op::iota, make_params(IotaParams{Aval(dtype, Shape{axis->size}), 0}), {}, {}), 0});
+  return all;
+}
+
+Recorded record_lane(const FlatFunction& f, std::span<const Batched> arguments, const AxisRef& axis, const char* transform) {
   std::vector<Aval> avals;
   for (const Batched& a : arguments)
     if (a.axis) avals.push_back(lanes::lane_aval(a));
   return record(
       [&](std::span<const Tensor> tracers) {
+        const std::span<const Batched> own = arguments.first(arguments.size() - (axis ? 1 : 0));
         std::vector<Tensor> all;
-        all.reserve(arguments.size());
+        all.reserve(own.size());
         std::size_t next = 0;
-        for (const Batched& a : arguments) all.push_back(a.axis ? tracers[next++] : a.value);
+        for (const Batched& a : own) all.push_back(a.axis ? tracers[next++] : a.value);
         return f(all);
       },
-      avals, {.kind = ScopeKind::vmap, .transform = transform});
+      avals, {.kind = ScopeKind::vmap, .transform = transform, .axis = axis});
 }
 
-std::vector<Batched> batch_recorded(const Recorded& lane, std::span<const Batched> arguments, std::int64_t lanes) {
+std::vector<Batched> batch_recorded(const Recorded& lane, std::span<const Batched> arguments, std::int64_t lanes, const AxisRef& axis) {
   std::vector<Batched> inputs;
   inputs.reserve(lane.graph.inputs.size());
   for (const Batched& a : arguments)
     if (a.axis) inputs.push_back(a);
   for (const Tensor& t : lane.captured) inputs.push_back({t, std::nullopt});
-  return batch_graph(lane.graph, inputs, lanes);
+  return batch_graph(lane.graph, inputs, lanes, axis);
 }
 
-std::vector<Batched> batch_function(const FlatFunction& f, std::span<const Batched> arguments, std::int64_t lanes, const char* transform) {
-  return batch_recorded(record_lane(f, arguments, transform), arguments, lanes);
+std::vector<Batched> batch_function(const FlatFunction& f, std::span<const Batched> arguments, std::int64_t lanes, const char* transform,
+                                    const AxisRef& axis) {
+  const std::vector<Batched> all = with_lane_index(arguments, axis);
+  return batch_recorded(record_lane(f, all, axis, transform), all, lanes, axis);
 }
 
 GraphBody batch_body(const GraphBody& body, const std::vector<bool>& mapped, std::int64_t lanes) {

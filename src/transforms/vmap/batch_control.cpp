@@ -1,8 +1,10 @@
 // Batch rules of cond, while and scan. A predicate that all lanes share stays one branch or one loop, of bodies for all lanes; one
 // that differs between lanes turns the equation into one with lanes, whose bodies stay those of a single lane.
 #include <memory>
+#include <string>
 
 #include "../../trace/dependence.hpp"
+#include "../../trace/named_axes.hpp"
 #include "lanes.hpp"
 
 namespace vt::detail::batch_rules {
@@ -24,7 +26,7 @@ Recorded batched_body(const BatchCall& c, const GraphBody& body, std::span<const
         std::vector<Batched> inputs;
         for (std::size_t i = 0; i < tracers.size(); ++i) inputs.push_back({tracers[i], axes[i]});
         std::vector<Tensor> outputs;
-        for (const Batched& out : batch_graph(body, inputs, c.lanes))
+        for (const Batched& out : batch_graph(body, inputs, c.lanes, c.axis))
           outputs.push_back(wanted[outputs.size()] ? lanes::at_axis(out, 0, c.lanes, c.where()) : out.value);
         return outputs;
       },
@@ -110,6 +112,15 @@ BatchedList emit_lanes(const BatchCall& c, const Lanes& own, ParamsRef params, s
   return results;
 }
 
+/// Lanes that go different ways do not meet.
+void refuse_collectives(const BatchCall& c, const char* what) {
+  if (c.axis && works_over(c.equation.op, c.equation.params, *c.axis))
+    fail(ErrorKind::transform,
+         std::string("vt::vmap: a collective over \"") + c.axis->name + "\" stands inside a vt::" + what +
+             " whose predicate differs between those lanes; only lanes that all go the same way can meet, so compute it outside",
+         c.where());
+}
+
 }  // namespace control_batch
 
 BatchedList cond(const BatchCall& c) {
@@ -117,13 +128,14 @@ BatchedList cond(const BatchCall& c) {
   CondParams p = c.as<CondParams>();
   const Lanes own = p.lanes;
   if (c.mapped(0)) {
+    refuse_collectives(c, "cond");
     LaneOperands o = lane_operands(c, own, 1);
     p.lanes = std::move(o.lanes);
     return emit_lanes(c, own, make_params(std::move(p)), o.values);
   }
   const Flags mapped = mapped_flags(c), inner(mapped.begin() + 1, mapped.end());
   Flags out(c.equation.outputs.size());
-  Dependence dependence;
+  Dependence dependence(c.axis.get());
   for (const GraphRef& branch : p.branches) {
     const Flags& of_branch = dependence.outputs(*branch, inner);
     for (std::size_t i = 0; i < out.size(); ++i) out[i] = out[i] || of_branch[i];
@@ -143,10 +155,11 @@ BatchedList while_loop(const BatchCall& c) {
   using namespace control_batch;
   WhileParams p = c.as<WhileParams>();
   const Lanes own = p.lanes;
-  Dependence dependence;
+  Dependence dependence(c.axis.get());
   const Flags mapped = dependence.loop_operands(c.equation, mapped_flags(c));
   const auto carries = static_cast<std::size_t>(p.carries);
   if (dependence.condition(p, mapped)) {
+    refuse_collectives(c, "while_loop");
     LaneOperands o = lane_operands(c, own, carries);
     p.lanes = std::move(o.lanes);
     return emit_lanes(c, own, make_params(std::move(p)), o.values);
@@ -163,7 +176,7 @@ BatchedList while_loop(const BatchCall& c) {
 BatchedList scan(const BatchCall& c) {
   using namespace control_batch;
   ScanParams p = c.as<ScanParams>();
-  Dependence dependence;
+  Dependence dependence(c.axis.get());
   const Flags mapped = dependence.loop_operands(c.equation, mapped_flags(c));
   const auto carries = static_cast<std::size_t>(p.carries), looped = carries + static_cast<std::size_t>(p.sequences);
   Flags out = dependence.outputs(*p.body, mapped);

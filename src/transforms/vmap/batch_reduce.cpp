@@ -1,6 +1,7 @@
 // Batch rules of reductions and of scans along an axis: the reduced axes shift past the lanes.
 #include <algorithm>
 
+#include "../../trace/named_axes.hpp"
 #include "lanes.hpp"
 
 namespace vt::detail::batch_rules {
@@ -109,6 +110,8 @@ BatchedList arg_extreme(const BatchCall& c) {
 }
 
 BatchedList reduce(const BatchCall& c) {
+  if (c.axis && works_over(*c.as<ReduceParams>().body, *c.axis))
+    fail(ErrorKind::transform, "vt::reduce: a collective over \"" + c.axis->name + "\" has no meaning inside the function of a reduction", c.where());
   const std::size_t values = c.equation.outputs.size();
   for (std::size_t i = values; i < c.operands.size(); ++i)
     if (c.mapped(i)) return reduce_batch::RowReduction(c).run();

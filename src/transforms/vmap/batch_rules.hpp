@@ -14,13 +14,14 @@ struct Spreads {
   std::vector<Entry> by_var;
 };
 
-/// One equation being batched; at least one operand is mapped, and there is at least one lane.
+/// One equation being batched: at least one operand is mapped, and there is at least one lane, but where it works over `axis`.
 struct BatchCall {
   const GraphBody& graph;
   const Equation& equation;
   std::span<const Batched> operands;
   std::int64_t lanes;
   Spreads& spreads;
+  AxisRef axis{};  ///< the name of the lanes, if they have one
 
   template <class P>
   const P& as() const {
@@ -66,6 +67,7 @@ BatchedList dot_general(const BatchCall&);
 BatchedList conv_general(const BatchCall&);
 BatchedList linalg(const BatchCall&);
 BatchedList linear_systems(const BatchCall&);
+BatchedList collective(const BatchCall&);
 BatchedList call(const BatchCall&);
 BatchedList custom_jvp(const BatchCall&);
 BatchedList custom_vjp(const BatchCall&);
@@ -132,6 +134,12 @@ consteval RuleTable<BatchRule> make() {
       {Op::eigh, linalg},
       {Op::svd, linalg},
       {Op::tridiagonal_solve, linear_systems},
+      {Op::psum, collective},
+      {Op::pmax, collective},
+      {Op::pmin, collective},
+      {Op::all_gather, collective},
+      {Op::all_to_all, collective},
+      {Op::ppermute, collective},
       {Op::call, call},
       {Op::custom_jvp, custom_jvp},
       {Op::custom_vjp, custom_vjp},

@@ -26,7 +26,7 @@ BatchedBody batch_body(const BatchCall& c, bool all_mapped) {
         std::vector<Batched> inputs;
         for (std::size_t i = 0; i < tracers.size(); ++i) inputs.push_back({tracers[i], c.operands[i].axis});
         std::vector<Tensor> outputs;
-        for (Batched& out : batch_graph(*c.as<CallParams>().body, inputs, c.lanes)) {
+        for (Batched& out : batch_graph(*c.as<CallParams>().body, inputs, c.lanes, c.axis)) {
           if (all_mapped && !out.axis) out = {lanes::spread(out.value, c.lanes, 0, c.where()), 0};
           result.axes.push_back(out.axis);
           outputs.push_back(std::move(out.value));
@@ -82,13 +82,13 @@ BatchedList custom_jvp(const BatchCall& c) {
   using namespace structure_batch;
   BatchedBody body = batch_body(c, true);
   auto batched = std::make_shared<CustomRule>(*c.as<CallParams>().rule);
-  batched->jvp = [rule = c.as<CallParams>().rule, in_axes = explicit_axes(c), out_axes = body.axes, lanes = c.lanes,
+  batched->jvp = [rule = c.as<CallParams>().rule, in_axes = explicit_axes(c), out_axes = body.axes, lanes = c.lanes, axis = c.axis,
                   where = c.where()](std::span<const Tensor> arguments) {
     // A tangent has its primal's lanes.
     std::vector<Batched> inputs;
     for (std::size_t i = 0; i < arguments.size(); ++i) inputs.push_back({arguments[i], in_axes[i % in_axes.size()]});
     std::vector<Tensor> results;
-    for (const Batched& out : batch_function(rule->jvp, inputs, lanes, "vt::vmap"))
+    for (const Batched& out : batch_function(rule->jvp, inputs, lanes, "vt::vmap", axis))
       results.push_back(lanes::at_axis(out, *out_axes[results.size() % out_axes.size()], lanes, where));
     check_count(*rule, "jvp", results.size(), 2 * out_axes.size(), where);
     return results;
@@ -107,13 +107,13 @@ BatchedList custom_vjp(const BatchCall& c) {
   auto residuals = std::make_shared<Residuals>();
   auto batched = std::make_shared<CustomRule>(*c.as<CallParams>().rule);
   const auto rule = c.as<CallParams>().rule;
-  batched->forward = [rule, residuals, in_axes = explicit_axes(c), out_axes = body.axes, lanes = c.lanes,
+  batched->forward = [rule, residuals, in_axes = explicit_axes(c), out_axes = body.axes, lanes = c.lanes, axis = c.axis,
                       where = c.where()](std::span<const Tensor> primals) {
     std::vector<Batched> inputs;
     for (std::size_t i = 0; i < primals.size(); ++i) inputs.push_back({primals[i], in_axes[i]});
     std::vector<Tensor> results;
     MappedAxes axes;
-    for (Batched& out : batch_function(rule->forward, inputs, lanes, "vt::vmap")) {
+    for (Batched& out : batch_function(rule->forward, inputs, lanes, "vt::vmap", axis)) {
       if (results.size() < out_axes.size()) {
         results.push_back(lanes::at_axis(out, *out_axes[results.size()], lanes, where));
       } else {
@@ -125,7 +125,7 @@ BatchedList custom_vjp(const BatchCall& c) {
     residuals->axes = std::move(axes);
     return results;
   };
-  batched->backward = [rule, residuals, in_axes = explicit_axes(c), out_axes = body.axes, lanes = c.lanes,
+  batched->backward = [rule, residuals, in_axes = explicit_axes(c), out_axes = body.axes, lanes = c.lanes, axis = c.axis,
                        where = c.where()](std::span<const Tensor> arguments) {
     MappedAxes axes;
     {
@@ -136,7 +136,7 @@ BatchedList custom_vjp(const BatchCall& c) {
     check_count(*rule, "forward", axes.size(), arguments.size(), where);
     std::vector<Batched> inputs;
     for (std::size_t i = 0; i < arguments.size(); ++i) inputs.push_back({arguments[i], axes[i]});
-    const std::vector<Batched> cotangents = batch_function(rule->backward, inputs, lanes, "vt::vmap");
+    const std::vector<Batched> cotangents = batch_function(rule->backward, inputs, lanes, "vt::vmap", axis);
     check_count(*rule, "backward", cotangents.size(), in_axes.size(), where);
     std::vector<Tensor> results;
     for (std::size_t i = 0; i < cotangents.size(); ++i) results.push_back(cotangent_for(cotangents[i], in_axes[i], lanes, where));

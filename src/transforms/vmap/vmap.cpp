@@ -5,6 +5,7 @@
 
 #include <vt/detail/entry_points.hpp>
 
+#include "../../trace/named_axes.hpp"
 #include "../../trace/scope.hpp"
 #include "../../trace/thread_state.hpp"
 #include "lanes.hpp"
@@ -75,12 +76,13 @@ std::int64_t lane_count(const VmapCall& call, const std::vector<Batched>& argume
 }
 
 // The function for one lane. An error in it speaks of one lane's shapes; what is said here is where the lanes are.
-Recorded record_function(const FlatFunction& f, const VmapCall& call, const std::vector<Batched>& arguments, std::int64_t lanes) {
+Recorded record_function(const FlatFunction& f, const VmapCall& call, const std::vector<Batched>& arguments, std::int64_t lanes,
+                         const AxisRef& axis) {
   try {
-    return record_lane(f, arguments, call.transform);
+    return record_lane(f, arguments, axis, call.transform);
   } catch (const Error& e) {
     std::string mapped;
-    for (std::size_t i = 0; i < arguments.size(); ++i)
+    for (std::size_t i = 0; i < call.arguments.size(); ++i)
       if (arguments[i].axis)
         mapped += (mapped.empty() ? "" : ", ") + argument_name(call, i) + " mapped at axis " + std::to_string(*arguments[i].axis) + " of " +
                   aval_of(arguments[i].value).str();
@@ -153,7 +155,11 @@ Batched block_of(const Batched& x, std::int64_t first, std::int64_t count, Where
 }
 
 std::vector<Tensor> run_in_blocks(const VmapCall& call, const Recorded& lane, const std::vector<Batched>& arguments, std::int64_t lanes,
-                                  const std::vector<MappedAxis>& axes) {
+                                  const std::vector<MappedAxis>& axes, const AxisRef& axis) {
+  if (axis && works_over(lane.graph, *axis))
+    refuse(call, ErrorKind::transform,
+           "chunk runs " + std::to_string(call.chunk) + " lanes at a time, but a collective over \"" + axis->name + "\" needs all " +
+               std::to_string(lanes) + " at once");
   const auto mapped = std::count_if(arguments.begin(), arguments.end(), [](const Batched& a) { return a.axis.has_value(); });
   const std::vector<bool> depends = dependent_results(lane, static_cast<std::size_t>(mapped));
   for (std::size_t k = 0; k < axes.size(); ++k)
@@ -163,7 +169,7 @@ std::vector<Tensor> run_in_blocks(const VmapCall& call, const Recorded& lane, co
     const std::int64_t count = std::min(call.chunk, lanes - first);
     std::vector<Batched> block;
     for (const Batched& a : arguments) block.push_back(block_of(a, first, count, call.where));
-    const std::vector<Batched> results = batch_recorded(lane, block, count);
+    const std::vector<Batched> results = batch_recorded(lane, block, count, axis);
     std::vector<Tensor> made;
     for (std::size_t k = 0; k < results.size(); ++k) {
       if (!axes[k] && first > 0) continue;  // the same in every block
@@ -184,23 +190,26 @@ std::vector<Tensor> run_in_blocks(const VmapCall& call, const Recorded& lane, co
 std::vector<Tensor> vmap_flat(const FlatFunction& f, const VmapCall& call) {
   using namespace vmap_entry;
   if (call.chunk < 0) refuse(call, ErrorKind::value, "chunk is " + std::to_string(call.chunk) + "; it is a number of lanes, or 0 for all");
-  const std::vector<Batched> arguments = mapped_arguments(call);
+  std::vector<Batched> arguments = mapped_arguments(call);
   const std::int64_t lanes = lane_count(call, arguments);
-  const Recorded lane = record_function(f, call, arguments, lanes);
+  AxisRef axis;
+  if (!call.axis_name.empty()) axis = std::make_shared<const NamedAxis>(NamedAxis{call.axis_name, lanes});
+  arguments = with_lane_index(arguments, axis);
+  const Recorded lane = record_function(f, call, arguments, lanes, axis);
   const std::vector<MappedAxis> axes = result_axes(call, lane.graph);
   const WhereScope line(call.where);
-  if (call.chunk > 0 && call.chunk < lanes) return run_in_blocks(call, lane, arguments, lanes, axes);
+  if (call.chunk > 0 && call.chunk < lanes) return run_in_blocks(call, lane, arguments, lanes, axes, axis);
   std::vector<Tensor> outputs;
   outputs.reserve(axes.size());
-  for (const Batched& result : batch_recorded(lane, arguments, lanes)) {
-    const MappedAxis& axis = axes[outputs.size()];
-    if (result.axis && !axis) refuse_unmapped(call, lane.graph, outputs.size());
-    outputs.push_back(axis ? lanes::at_axis(result, *axis, lanes, call.where) : result.value);
+  for (const Batched& result : batch_recorded(lane, arguments, lanes, axis)) {
+    const MappedAxis& wanted = axes[outputs.size()];
+    if (result.axis && !wanted) refuse_unmapped(call, lane.graph, outputs.size());
+    outputs.push_back(wanted ? lanes::at_axis(result, *wanted, lanes, call.where) : result.value);
   }
   return outputs;
 }
 
-std::vector<Tensor> pfor_flat(const FlatFunction& f, std::int64_t n, std::int64_t chunk, Where where) {
+std::vector<Tensor> pfor_flat(const FlatFunction& f, std::int64_t n, std::int64_t chunk, const std::string& axis_name, Where where) {
   if (n < 0 || n > std::numeric_limits<std::int32_t>::max())
     fail(ErrorKind::value, "vt::pfor: " + std::to_string(n) + " iterations; the index is i32 and starts at 0", where);
   const Tensor index = emit(Op::iota, make_params(IotaParams{Aval(DType::i32, Shape{n}), 0}), {}, where);
@@ -209,6 +218,7 @@ std::vector<Tensor> pfor_flat(const FlatFunction& f, std::int64_t n, std::int64_
   call.arguments = {&index, 1};
   call.in_axes = {&axis, 1};
   call.chunk = chunk;
+  call.axis_name = axis_name;
   call.transform = "vt::pfor";
   call.where = where;
   return vmap_flat(f, call);

@@ -1,0 +1,76 @@
+// Named axes of lanes: looking them up in the stack of scopes, and in Graphs.
+#include "named_axes.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+
+#include "thread_state.hpp"
+
+namespace vt::detail {
+
+namespace axis_lookup {
+
+inline int used(ThreadState& state, std::size_t scope) {
+  state.outermost_axis = std::min(state.outermost_axis, static_cast<int>(scope));
+  return static_cast<int>(scope) + 1;
+}
+
+[[noreturn]] void refuse(std::string_view name, std::string_view function, const ThreadState& state, Where where) {
+  std::string text = "vt::" + std::string(function) + ": no axis is named \"" + std::string(name) + "\" here; ";
+  std::string known;
+  for (auto scope = state.scopes.rbegin(); scope != state.scopes.rend(); ++scope)
+    if (scope->axis) known += (known.empty() ? "" : ", ") + ("\"" + scope->axis->name + "\" (" + std::to_string(scope->axis->size) + " lanes)");
+  text += known.empty() ? "vt::vmap and vt::pfor name theirs by {.axis_name = …}" : "there is " + known;
+  fail(ErrorKind::transform, text, where);
+}
+
+}  // namespace axis_lookup
+
+LiveAxis live_axis(std::string_view name, std::string_view function, Where where) {
+  ThreadState& state = thread_state();
+  for (std::size_t k = state.scopes.size(); k-- > 0;) {
+    const ScopeState& scope = state.scopes[k];
+    if (!scope.axis || scope.axis->name != name) continue;
+    axis_lookup::used(state, k);
+    return {scope.axis, scope.inputs.back()};
+  }
+  axis_lookup::refuse(name, function, state, where);
+}
+
+int level_of_axes(Op op, const ParamsRef& params, Where where) {
+  if (is_collective(op)) {
+    ThreadState& state = thread_state();
+    const NamedAxis* axis = std::get<CollectiveParams>(params->base()).axis.get();
+    for (std::size_t k = state.scopes.size(); k-- > 0;)
+      if (state.scopes[k].axis.get() == axis) return axis_lookup::used(state, k);
+    fail(ErrorKind::transform, "vt::" + std::string(name_of(op)) + ": the lanes of \"" + axis->name + "\" are known only inside their vt::vmap",
+         where);
+  }
+  int level = 0;
+  for (const GraphRef& body : bodies_of(params))
+    for (const Equation& e : body->equations)
+      if (has_axes(e.op)) level = std::max(level, level_of_axes(e.op, e.params, e.where));
+  return level;
+}
+
+bool works_over(Op op, const ParamsRef& params, const NamedAxis& axis) {
+  if (is_collective(op)) return std::get<CollectiveParams>(params->base()).axis.get() == &axis;
+  if (!has_axes(op)) return false;
+  for (const GraphRef& body : bodies_of(params))
+    if (works_over(*body, axis)) return true;
+  return false;
+}
+
+bool works_over(const GraphBody& graph, const NamedAxis& axis) {
+  return std::any_of(graph.equations.begin(), graph.equations.end(), [&](const Equation& e) { return works_over(e.op, e.params, axis); });
+}
+
+OuterAxes::OuterAxes() : before_(std::exchange(thread_state().outermost_axis, std::numeric_limits<int>::max())) {}
+OuterAxes::~OuterAxes() {
+  int& outermost = thread_state().outermost_axis;
+  outermost = std::min(outermost, before_);
+}
+bool OuterAxes::used() const { return thread_state().outermost_axis < current_level(); }
+
+}  // namespace vt::detail

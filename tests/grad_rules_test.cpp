@@ -598,7 +598,10 @@ const std::vector<Op> without_derivative = {Op::input,
                                             Op::reduce_any,
                                             Op::reduce_all,
                                             Op::argmax,
-                                            Op::argmin};
+                                            Op::argmin,
+                                            Op::debug_print,
+                                            Op::check,
+                                            Op::callback};
 // complex_test
 const std::vector<Op> of_complex = {Op::real, Op::imag, Op::conj, Op::complex};
 // custom_rules_test, control_grad_test

@@ -16,6 +16,7 @@ enum class ErrorKind {
   memory,     ///< a buffer could not be had
   backend,    ///< compiler, device or cache trouble
   io,         ///< files
+  check,      ///< a vt::check that failed
 };
 
 /// The only exception vt throws.

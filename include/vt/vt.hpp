@@ -7,6 +7,7 @@
 #include <vt/custom.hpp>
 #include <vt/dlpack.hpp>
 #include <vt/dtype.hpp>
+#include <vt/effects.hpp>
 #include <vt/error.hpp>
 #include <vt/execution.hpp>
 #include <vt/grad.hpp>

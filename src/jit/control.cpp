@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "../trace/batching.hpp"
+#include "../trace/effects.hpp"
 #include "../trace/node.hpp"
 #include "../trace/warnings.hpp"
 #include "program.hpp"
@@ -108,6 +109,7 @@ Program& ControlRunner::program(std::size_t body, std::int64_t lanes) const {
 
 std::vector<BufferRef> ControlRunner::run(std::vector<BufferRef> operands) const {
   if (in_registers_.function) return run_in_registers(std::move(operands));
+  if (lanes_ && has_effect(equation_)) return run_one_by_one(operands);
   switch (equation_.op) {
     case Op::cond: return lanes_ ? run_lane_cond(operands) : run_cond(operands);
     case Op::while_: return lanes_ ? run_lane_while(std::move(operands)) : run_while(std::move(operands));
@@ -183,6 +185,28 @@ ControlRunner::Buffers ControlRunner::run_scan(Buffers values) const {
     std::move(next.begin(), next.end(), values.begin());
   }
   std::move(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(carries), results.begin());
+  return results;
+}
+
+// Lane after lane, as effects must happen: for each lane that goes there once, and in the order of a loop over them.
+ControlRunner::Buffers ControlRunner::run_one_by_one(const Buffers& operands) const {
+  const auto lanes = static_cast<std::size_t>(lanes_.count);
+  Buffers results;
+  for (Var v : alone_.outputs) results.push_back(allocate(alone_.aval(v).bytes(), "the results of lanes"));
+  for (std::size_t lane = 0; lane < lanes; ++lane) {
+    const LaneScope here(lanes_, static_cast<std::int64_t>(lane));
+    Buffers own = operands;
+    for (std::size_t i = 0; i < own.size(); ++i)
+      if (lanes_.mapped[i]) {
+        const std::size_t row = own[i]->bytes / lanes;
+        own[i] = borrow_memory(control_memory::bytes_of(operands[i]) + lane * row, row);
+      }
+    const Buffers made = equation_.op == Op::cond ? run_cond(own) : run_while(std::move(own));
+    for (std::size_t k = 0; k < results.size(); ++k) {
+      const std::size_t row = results[k]->bytes / lanes;
+      if (row) std::memcpy(control_memory::bytes_of(results[k]) + lane * row, made[k]->data, row);
+    }
+  }
   return results;
 }
 

@@ -42,6 +42,7 @@ class ControlRunner {
   Buffers run_cond(std::span<const BufferRef> operands) const;
   Buffers run_while(Buffers values) const;
   Buffers run_scan(Buffers values) const;
+  Buffers run_one_by_one(const Buffers& operands) const;
   Buffers run_lane_cond(std::span<const BufferRef> operands) const;
   Buffers run_lane_while(Buffers values) const;
 

@@ -77,7 +77,8 @@ std::shared_ptr<Executable> compile(const GraphBody& graph, const Backend& b) {
 std::uint64_t work_of(const GraphBody& graph) {
   std::uint64_t work = 0;
   for (const Equation& e : graph.equations) {
-    std::uint64_t n = static_cast<std::uint64_t>(graph.aval(e.outputs[0]).elements());
+    std::uint64_t n = 0;
+    for (Var v : e.outputs) n = std::max(n, static_cast<std::uint64_t>(graph.aval(v).elements()));
     for (Var v : e.inputs) n = std::max(n, static_cast<std::uint64_t>(graph.aval(v).elements()));
     if (e.op == Op::dot_general)
       for (int axis : e.as<DotParams>().lhs_contract) n *= static_cast<std::uint64_t>(graph.aval(e.inputs[0]).shape[static_cast<std::size_t>(axis)]);

@@ -1,6 +1,7 @@
 // Makes the groups of equations that become one kernel each: what is stored, and what is computed again on the spot.
 #include "fusion_groups.hpp"
 
+#include "../trace/effects.hpp"
 #include "sort_kernel.hpp"
 
 #include <algorithm>
@@ -314,6 +315,7 @@ void FusionPlanner::make_groups() {
     definers_[static_cast<std::size_t>(root.target)].push_back(id);
     if (root.axis < 0) place_[static_cast<std::size_t>(root.value)] = {id, 0, Place::Kind::full};
   };
+  int last_effect = -1;
   for (std::size_t i = 0; i < graph_.equations.size(); ++i) {
     const Equation& e = graph_.equations[i];
     if (!inlined_[i] && !reduction_[i]) {
@@ -324,7 +326,13 @@ void FusionPlanner::make_groups() {
       g.stages.push_back(std::move(stage));
       for (Var v : e.outputs) g.defines.push_back(v);
       groups.push_back(std::move(g));
-      for (Var v : e.outputs) definers_[static_cast<std::size_t>(v)].push_back(static_cast<int>(groups.size() - 1));
+      const int id = static_cast<int>(groups.size() - 1);
+      for (Var v : e.outputs) definers_[static_cast<std::size_t>(v)].push_back(id);
+      if (has_effect(e)) {
+        groups.back().before = last_effect;
+        if (last_effect >= 0) groups[static_cast<std::size_t>(last_effect)].after = id;
+        last_effect = id;
+      }
       continue;
     }
     const Var out = e.outputs[0];

@@ -43,7 +43,8 @@ struct FusionGroup {
   bool lone = false;  ///< has rounds that run one by one, where other work runs slowly
   std::vector<FusionStage> stages;
   int weight = 0;
-  std::vector<Var> defines;  ///< all Vars it computes into memory
+  std::vector<Var> defines;     ///< all Vars it computes into memory
+  int before = -1, after = -1;  ///< with an effect: the groups of the effects before and after it
 };
 
 class FusionPlanner {

@@ -30,6 +30,8 @@ std::vector<int> FusionPlanner::inputs_of(int group) const {
           const int g = find(d);
           if (g != group && std::find(result.begin(), result.end(), g) == result.end()) result.push_back(g);
         }
+  const int before = groups[static_cast<std::size_t>(group)].before;
+  if (before >= 0 && std::find(result.begin(), result.end(), before) == result.end()) result.push_back(before);
   return result;
 }
 
@@ -60,14 +62,15 @@ void FusionPlanner::raise_latest(int group) {
   while (!pending.empty()) {
     const int g = pending.back();
     pending.pop_back();
+    const auto raise = [&](int r) {
+      int& known = latest_[static_cast<std::size_t>(r)];
+      if (known >= latest) return;
+      known = latest;
+      pending.push_back(r);
+    };
+    if (const int after = groups[static_cast<std::size_t>(g)].after; after >= 0) raise(after);
     for (Var v : groups[static_cast<std::size_t>(g)].defines)
-      for (int reader : readers_[static_cast<std::size_t>(v)]) {
-        const int r = find(reader);
-        int& known = latest_[static_cast<std::size_t>(r)];
-        if (known >= latest) continue;
-        known = latest;
-        pending.push_back(r);
-      }
+      for (int reader : readers_[static_cast<std::size_t>(v)]) raise(find(reader));
   }
 }
 

@@ -148,7 +148,7 @@ void Program::prepare_sort(Step& step, const Equation& e) const {
   for (Var v : e.inputs) {
     int definition = -1;
     for (std::size_t i = 0; i < g.equations.size(); ++i)
-      if (g.equations[i].outputs[0] == v) definition = static_cast<int>(i);
+      if (!g.equations[i].outputs.empty() && g.equations[i].outputs[0] == v) definition = static_cast<int>(i);
     dtypes.push_back(g.aval(v).dtype);
     is_place.push_back(is_sorted_place(g, e, definition));
     step.operands.push_back(fusion_.storage[static_cast<std::size_t>(v)]);

@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 
+#include "../trace/effects.hpp"
 #include "schedule.hpp"
 
 namespace vt::detail {
@@ -74,6 +75,7 @@ class FitCheck {
 
   bool equation(Scope& s, const Equation& e) {
     const GraphBody& g = s.graph;
+    if (has_effect(e) || family_of(e.op) == Family::effect) return false;
     std::vector<Place> operands;
     bool large = false;
     for (Var v : e.inputs) {

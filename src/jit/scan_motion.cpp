@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "../trace/batching.hpp"
+#include "../trace/effects.hpp"
 #include "register_loop.hpp"
 
 namespace vt::detail {
@@ -286,7 +287,9 @@ class Mover {
 }  // namespace scan_motion
 
 GraphBody move_out_of_scans(const GraphBody& graph) {
-  const auto movable = [&](const Equation& e) { return e.op == Op::scan && e.as<ScanParams>().length > 1 && !fits_registers(alone(graph, e)); };
+  const auto movable = [&](const Equation& e) {
+    return e.op == Op::scan && e.as<ScanParams>().length > 1 && !has_effect(e) && !fits_registers(alone(graph, e));
+  };
   if (std::none_of(graph.equations.begin(), graph.equations.end(), movable)) return graph;
   GraphBody moved;
   moved.avals = graph.avals;

@@ -1,6 +1,7 @@
 // The IR: abstract values, op parameters, equations, and GraphBody, the jaxpr-like list of them.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -229,8 +230,9 @@ struct CallParams {
 /// The lanes of an equation whose predicate vmap has mapped: each decides for itself, and what it does not take is never run for
 /// it. The sub-graphs stay those of one lane, so that derivatives, effects and termination do, too.
 struct Lanes {
-  std::int64_t count = -1;   ///< −1: no lanes, one predicate decides
-  SmallVec<bool, 8> mapped;  ///< per operand: it holds a value for each lane, along axis 0; others are shared
+  std::int64_t count = -1;                 ///< −1: no lanes, one predicate decides
+  SmallVec<bool, 8> mapped;                ///< per operand: it holds a value for each lane, along axis 0; others are shared
+  SmallVec<std::int64_t, 2> extents = {};  ///< of the mapped axes, the outermost first, whose product is `count`: for messages
   explicit operator bool() const { return count >= 0; }
   bool operator==(const Lanes&) const = default;
 };
@@ -258,11 +260,53 @@ struct ScanParams {
   bool operator==(const ScanParams&) const = default;
 };
 
-struct Params : RefCounted,
-                std::variant<NoParams, ConstantParams, FullParams, IotaParams, ConvertParams, PrecisionParams, IntegerPowParams, AxesParams,
-                             ArgParams, ReduceParams, CumulativeParams, SortParams, ShapeParams, PermutationParams, BroadcastParams, AxisParams,
-                             PadParams, SliceParams, GatherParams, ScatterParams, WindowParams, DotParams, ConvParams, TriangularParams, SolveParams,
-                             DecompositionParams, CollectiveParams, CallParams, CondParams, WhileParams, ScanParams> {
+/// The lanes that vmap has given an effect: it happens for each of them, the last extent fastest.
+struct EffectLanes {
+  SmallVec<std::int64_t, 2> extents;        ///< the outermost vmap first
+  SmallVec<std::uint32_t, 4> carried = {};  ///< per operand: bit k, it carries extent k; these are its leading axes
+  bool operator==(const EffectLanes&) const = default;
+};
+/// debug_print: (x…) → nothing. `text` holds {0}, {1:.3f} … where operands come.
+struct PrintParams {
+  std::string text;
+  bool per_lane = false;
+  EffectLanes lanes;  ///< only if per_lane; else mapped operands just get larger
+  bool operator==(const PrintParams&) const = default;
+};
+/// check: (holds, x…) → nothing. Throws with `text`, filled in, if an element of `holds` is false. The line is a part of it, as a
+/// program made for one line must not speak for another.
+struct CheckParams {
+  std::string text;
+  Where line;
+  EffectLanes lanes;
+  bool operator==(const CheckParams& o) const { return text == o.text && line.file == o.line.file && line.line == o.line.line && lanes == o.lanes; }
+};
+/// A function of the user's that runs on the host, on values.
+struct HostFunction {
+  std::string name;
+  FlatFunction run;
+  std::shared_ptr<const void> callable;  ///< whose calls are the same function if their static arguments are
+  std::string static_key;
+};
+/// callback: (x…) → results of the given types, for each lane.
+struct CallbackParams {
+  std::shared_ptr<const HostFunction> function;
+  std::vector<Aval> results;  ///< of one lane
+  bool pure = false;          ///< it may run any number of times, or not at all
+  bool takes_lanes = false;   ///< it takes operands of all lanes at once, and gives results of all
+  EffectLanes lanes;
+  bool operator==(const CallbackParams& o) const {
+    return function->callable == o.function->callable && function->static_key == o.function->static_key && results == o.results && pure == o.pure &&
+           takes_lanes == o.takes_lanes && lanes == o.lanes;
+  }
+};
+
+struct Params
+    : RefCounted,
+      std::variant<NoParams, ConstantParams, FullParams, IotaParams, ConvertParams, PrecisionParams, IntegerPowParams, AxesParams, ArgParams,
+                   ReduceParams, CumulativeParams, SortParams, ShapeParams, PermutationParams, BroadcastParams, AxisParams, PadParams, SliceParams,
+                   GatherParams, ScatterParams, WindowParams, DotParams, ConvParams, TriangularParams, SolveParams, DecompositionParams,
+                   CollectiveParams, CallParams, CondParams, WhileParams, ScanParams, PrintParams, CheckParams, CallbackParams> {
   using Variant = variant;
   using Variant::variant;
   const Variant& base() const { return *this; }
@@ -301,12 +345,24 @@ struct Equation {
   }
 };
 
+/// Whether a Graph has effects, once somebody has asked. A copy may be about to change: it does not know.
+struct EffectsKnown {
+  mutable std::atomic<signed char> state{-1};
+  EffectsKnown() = default;
+  EffectsKnown(const EffectsKnown&) {}
+  EffectsKnown& operator=(const EffectsKnown&) {
+    state.store(-1, std::memory_order_relaxed);
+    return *this;
+  }
+};
+
 /// A function as a list of equations in single assignment form. Every Var is an input or the output of one equation.
 struct GraphBody {
   RecycledVector<Aval> avals;
   std::vector<Var> inputs;
   RecycledVector<Equation> equations;
   std::vector<Var> outputs;
+  EffectsKnown effects_known;
 
   const Aval& aval(Var v) const { return avals[static_cast<std::size_t>(v)]; }
   Var fresh(const Aval& a) {

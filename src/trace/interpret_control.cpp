@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "effects.hpp"
 #include "interpreter.hpp"
 
 namespace vt::detail::interp_control {
@@ -41,6 +42,7 @@ void cond(Frame& frame) {
   }
   for (std::size_t i = 0; i < frame.outputs.size(); ++i) frame.make_bytes(i);
   for (std::int64_t lane = 0; lane < p.lanes.count; ++lane) {
+    const LaneScope here(p.lanes, lane);
     const std::int32_t index = frame.read<std::int32_t>(0)[p.lanes.mapped[0] ? lane : 0];
     store_results(frame, 0, lane, p.lanes.count, interpret(*p.branches[chosen(p, index)], lane_operands(frame, p.lanes, lane, 1)));
   }
@@ -65,6 +67,7 @@ void while_loop(Frame& frame) {
   }
   for (std::size_t i = 0; i < carries; ++i) frame.make_bytes(i);
   for (std::int64_t lane = 0; lane < p.lanes.count; ++lane) {
+    const LaneScope here(p.lanes, lane);
     std::vector<BufferRef> values = lane_operands(frame, p.lanes, lane, 0);
     run_while(p, values);
     store_results(frame, 0, lane, p.lanes.count, std::span<const BufferRef>(values.data(), carries));

@@ -169,6 +169,9 @@ inline constexpr auto rules = rule_table<InterpretRule>({
     {Op::cond, interp_control::cond},
     {Op::while_, interp_control::while_loop},
     {Op::scan, interp_control::scan},
+    {Op::debug_print, interp_effect::debug_print},
+    {Op::check, interp_effect::check},
+    {Op::callback, interp_effect::callback},
 });
 static_assert(RuleMissingFor<first_without_rule(rules)>::ok);
 

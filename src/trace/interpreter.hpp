@@ -171,5 +171,8 @@ void call(Frame&);
 namespace interp_control {
 void cond(Frame&), while_loop(Frame&), scan(Frame&);
 }
+namespace interp_effect {
+void debug_print(Frame&), check(Frame&), callback(Frame&);
+}
 
 }  // namespace vt::detail

@@ -166,6 +166,11 @@ Tensor look_through(const Tensor& t, Where where) {
         complete = false;
       }
     if (!complete) continue;
+    if (n->effect)
+      fail(ErrorKind::tracer,
+           "a value that " + std::string(name_of(n->op)) + at(n->where) + " gives is not known while " + scope().transform +
+               " records the function: it has effects, which happen afterwards",
+           where);
     std::vector<Tensor> operands;
     for (const Tensor& in : n->inputs)
       operands.push_back(in.node()->level == level ? scope().looked_at.at(in.node())[static_cast<std::size_t>(in.output())] : in);

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "effects.hpp"
 #include "named_axes.hpp"
 #include "thread_state.hpp"
 
@@ -75,9 +76,21 @@ void check_alive(const Tensor& t, Where where) {
        where);
 }
 
+namespace node_emit {
+
+// Effects go into the innermost scope, so that they stay in the order of the user's program; but not among the tangents of a
+// linearization, which are run as often as one likes.
+int level_of_effects(const ThreadState& state) {
+  std::size_t level = state.scopes.size();
+  while (level > 0 && state.scopes[level - 1].kind == ScopeKind::linear) --level;
+  return static_cast<int>(level);
+}
+
+}  // namespace node_emit
+
 int level_for(Op op, const ParamsRef& params, std::span<const Tensor> operands, Where where) {
   const ThreadState& state = thread_state();
-  int level = state.floor;
+  int level = has_effect(op, params) ? std::max(state.floor, node_emit::level_of_effects(state)) : state.floor;
   for (std::size_t i = 0; i < operands.size(); ++i) {
     const Node* n = operands[i].node();
     if (!n) node_emit::empty_operand(op, i, where);
@@ -95,6 +108,7 @@ Node* place_node(Op op, ParamsRef params, std::span<const Tensor> operands, int 
   Node* n = new_node();
   n->op = op;
   n->where = where;
+  n->effect = has_effect(op, params);
   n->params = std::move(params);
   if (level > 0) {
     ScopeState& scope = thread_state().scopes[static_cast<std::size_t>(level) - 1];
@@ -136,10 +150,17 @@ SmallVec<Tensor, 1> emit_all(Op op, ParamsRef params, std::span<const Tensor> op
   const std::size_t count = avals.size();
   Node* n = place_node(op, std::move(params), operands, level, where);
   n->avals = std::move(avals);
+  const Tensor held = Tensor::adopt(n, 0);  // also where there are no results
+  if (n->effect) run_effect(n, where);
   SmallVec<Tensor, 1> results;
-  results.push_back(Tensor::adopt(n, 0));
-  for (std::size_t i = 1; i < count; ++i) results.push_back(Tensor::share(n, static_cast<int>(i)));
+  for (std::size_t i = 0; i < count; ++i) results.push_back(Tensor::share(n, static_cast<int>(i)));
   return results;
+}
+
+void run_effect(Node* n, Where where) {
+  if (n->level > 0) return;
+  const Tensor t = Tensor::share(n);
+  evaluate({&t, 1}, where);
 }
 
 Tensor emit(Op op, ParamsRef params, std::span<const Tensor> operands, Where where) {
@@ -158,7 +179,9 @@ Tensor emit(Op op, ParamsRef params, std::span<const Tensor> operands, Where whe
   SmallVec<Aval, 1> avals = infer(op, params, view, where);
   Node* n = place_node(op, std::move(params), operands, level, where);
   n->avals = std::move(avals);
-  return Tensor::adopt(n);
+  Tensor result = Tensor::adopt(n);
+  if (n->effect) run_effect(n, where);
+  return result;
 }
 
 Tensor from_buffer(BufferRef buffer, Aval aval) {

@@ -12,6 +12,7 @@ namespace vt::detail {
 
 struct Node : NodeCount {
   Op op = Op::constant;
+  bool effect = false;      ///< it has an effect, or one of its sub-graphs
   std::uint16_t level = 0;  ///< depth of the scope it belongs to; 0: outside every transform
   std::uint32_t depth = 0;  ///< longest chain of unevaluated ops below (level 0)
   std::uint64_t scope = 0;  ///< identity of that scope (0 at level 0)

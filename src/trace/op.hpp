@@ -45,6 +45,8 @@ enum class Op : std::uint8_t {
   psum, pmax, pmin, all_gather, all_to_all, ppermute,
   // structure: equations that own a sub-graph
   call, custom_jvp, custom_vjp, custom_vmap, checkpoint, cond, while_, scan,
+  // effect: what happens besides results; callback has results, the others have none
+  debug_print, check, callback,
   count_
 };
 // clang-format on
@@ -64,7 +66,8 @@ enum class Family : std::uint8_t {
   contract,
   linalg,
   collective,
-  structure
+  structure,
+  effect
 };
 
 /// In which operands an op is linear (its derivative is itself applied to the tangents).
@@ -276,6 +279,9 @@ consteval RuleTable<OpInfo> op_infos() {
   row(Op::cond, "cond", -1, structure);
   row(Op::while_, "while", -1, structure);
   row(Op::scan, "scan", -1, structure);
+  row(Op::debug_print, "debug_print", -1, effect);
+  row(Op::check, "check", -1, effect);
+  row(Op::callback, "callback", -1, effect);
   return t;
 }
 inline constexpr auto op_table = op_infos();

@@ -8,6 +8,7 @@
 
 #include <vt/detail/message.hpp>
 
+#include "effects.hpp"
 #include "promote.hpp"
 #include "scope.hpp"
 
@@ -66,6 +67,10 @@ std::vector<Tensor> joined(std::initializer_list<std::span<const Tensor>> lists)
   std::vector<Tensor> all;
   for (const auto& list : lists) all.insert(all.end(), list.begin(), list.end());
   return all;
+}
+
+bool any_effects(std::span<const Recorded> parts) {
+  return std::any_of(parts.begin(), parts.end(), [](const Recorded& r) { return has_effects(r.graph); });
 }
 
 /// Results that differ only in that some are weak numbers meet in one dtype.
@@ -219,7 +224,7 @@ std::vector<Tensor> switch_flat(const Tensor& index, std::span<const FlatFunctio
   const std::vector<Aval> avals = avals_of(operands);
   for (const FlatFunction& f : functions) branches.push_back(record_body(f, avals, call));
   unify_results(branches, call);
-  if (branches[0].graph.outputs.empty()) return {};
+  if (branches[0].graph.outputs.empty() && !any_effects(branches)) return {};
   std::vector<Recorded*> parts;
   for (Recorded& b : branches) parts.push_back(&b);
   const std::vector<Tensor> captured = share_captures(parts);
@@ -259,7 +264,7 @@ std::vector<Tensor> while_flat(const FlatFunction& condition, const FlatFunction
     return out;
   };
   Recorded check = record_body(test, avals_of(init), call);
-  if (init.empty()) return {};
+  if (init.empty() && !has_effects(check.graph) && !has_effects(step.graph)) return {};
   Recorded* const parts[2] = {&check, &step};
   const std::vector<Tensor> captured = share_captures(parts);
   WhileParams p;
@@ -298,7 +303,7 @@ std::vector<Tensor> scan_elements(const FlatFunction& body, std::vector<Tensor>&
     elements.push_back(std::move(a));
   }
   Recorded step = record_loop(body, init, elements, call);
-  if (step.graph.outputs.empty()) return {};
+  if (step.graph.outputs.empty() && !has_effects(step.graph)) return {};
   ScanParams p;
   p.carries = static_cast<int>(init.size());
   p.sequences = static_cast<int>(xs.size());

@@ -134,6 +134,14 @@ struct Hasher {
   }
   void add(const WhileParams& p) { all(p.condition, p.body, p.carries, p.lanes, p.checkpoints); }
   void add(const ScanParams& p) { all(p.body, p.carries, p.sequences, p.length, p.reverse); }
+  void add(const std::string& s) { mix(std::hash<std::string>()(s)); }
+  void add(const EffectLanes& l) { all(l.extents, l.carried); }
+  void add(const PrintParams& p) { all(p.text, p.per_lane, p.lanes); }
+  void add(const CheckParams& p) { all(p.text, p.line.line, p.lanes); }
+  void add(const CallbackParams& p) {
+    mix(reinterpret_cast<std::uintptr_t>(p.function->callable.get()));
+    add(p.lanes);
+  }
 
   template <class... Fields>
   void all(const Fields&... fields) {

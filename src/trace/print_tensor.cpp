@@ -7,8 +7,11 @@
 #include <string>
 #include <vector>
 
+#include <vt/detail/message.hpp>
+
 #include "convert.hpp"
 #include "interpreter.hpp"
+#include "printer.hpp"
 #include "thread_state.hpp"
 
 namespace vt::detail {
@@ -84,12 +87,13 @@ std::vector<std::int64_t> shown(std::int64_t extent, bool summarised) {
 
 class Printer {
  public:
-  Printer(DType dtype, const Shape& shape, const void* data)
+  Printer(DType dtype, const Shape& shape, const void* data, std::string_view specification)
       : dtype_(dtype),
         shape_(shape),
         strides_(row_major_strides(shape)),
         data_(static_cast<const std::byte*>(data)),
         summarised_(shape.elements() > summarise_above) {
+    if (!specification.empty()) pattern_ = "{:" + std::string(specification) + "}";
     prepare();
   }
 
@@ -119,20 +123,22 @@ class Printer {
     if (shape_.elements() == 0) return;
     std::vector<std::int64_t> positions;
     collect(0, 0, positions);
-    if (is_inexact(dtype_)) {
+    if (is_inexact(dtype_) && pattern_.empty()) {
       std::vector<double> values;
       for (std::int64_t p : positions)
         for (int part = 0; part < parts(); ++part) values.push_back(real_at(p, part));
       style_ = style_for(values, real_dtype(dtype_));
     }
-    if (is_complex(dtype_))
+    if (is_complex(dtype_) && pattern_.empty())
       for (std::int64_t p : positions)
         part_width_ = std::max({part_width_, write(real_at(p), style_).size(), write(std::fabs(real_at(p, 1)), style_).size()});
     for (std::int64_t p : positions) width_ = std::max(width_, element(p).size());
   }
 
   std::string element(std::int64_t p) const {
-    if (is_float(dtype_)) return write(real_at(p), style_);
+    if (is_float(dtype_)) return pattern_.empty() ? write(real_at(p), style_) : worded(pattern_, real_at(p));
+    if (is_complex(dtype_) && !pattern_.empty())
+      return worded(pattern_, real_at(p)) + (std::signbit(real_at(p, 1)) ? "-" : "+") + worded(pattern_, std::fabs(real_at(p, 1))) + "i";
     if (is_complex(dtype_)) {
       const std::string re = write(real_at(p), style_);
       std::string im = write(std::fabs(real_at(p, 1)), style_);
@@ -142,7 +148,11 @@ class Printer {
       return std::string(part_width_ - re.size(), ' ') + re + (std::signbit(real_at(p, 1)) ? '-' : '+') + im;
     }
     const Scalar value = load_scalar(dtype_, data_ + static_cast<std::size_t>(p) * size_of(dtype_));
-    if (is_bool(dtype_)) return value.integer ? "true" : "false";
+    if (!pattern_.empty() && !is_bool(dtype_)) return is_unsigned(dtype_) ? worded(pattern_, value.natural) : worded(pattern_, value.integer);
+    if (is_bool(dtype_)) {
+      const std::string_view word = value.integer ? "true" : "false";
+      return pattern_.empty() ? std::string(word) : worded(pattern_, word);
+    }
     return is_unsigned(dtype_) ? std::to_string(value.natural) : std::to_string(value.integer);
   }
 
@@ -180,6 +190,7 @@ class Printer {
   Shape strides_;
   const std::byte* data_;
   bool summarised_;
+  std::string pattern_;  // how the user wants each element; empty: as NumPy
   FloatStyle style_;
   std::size_t width_ = 0, part_width_ = 0;
   std::string text_;
@@ -194,6 +205,10 @@ const char* transform_of(const Tensor& t) {
 
 }  // namespace print_tensor
 
+std::string printer::value_text(const Aval& aval, const void* data, std::string_view specification) {
+  return print_tensor::Printer(aval.dtype, aval.shape, data, specification).text();
+}
+
 std::string text_of(const Tensor& t) {
   if (!t.defined()) return "Tensor<empty>";
   const Aval& aval = aval_of(t);
@@ -204,7 +219,7 @@ std::string text_of(const Tensor& t) {
     if (error.kind() == ErrorKind::tracer) return "Tracer<" + aval.str() + " under " + print_tensor::transform_of(t) + ">";
     return "Tensor<" + aval.str() + ": " + error.what() + ">";
   }
-  return print_tensor::Printer(aval.dtype, aval.shape, value->data).text() + " " + aval.str();
+  return printer::value_text(aval, value->data) + " " + aval.str();
 }
 
 }  // namespace vt::detail

@@ -77,6 +77,12 @@ inline std::string lanes_text(const Lanes& lanes) {
   return text;
 }
 
+inline std::string effect_lanes_text(const EffectLanes& lanes) {
+  std::string text;
+  for (std::int64_t extent : lanes.extents) text += worded("{}{}", text.empty() ? ", lanes=" : "×", extent);
+  return text;
+}
+
 struct ParamsText {
   Op op;
   std::string operator()(const NoParams&) const { return {}; }
@@ -161,6 +167,11 @@ struct ParamsText {
   }
   std::string operator()(const CallParams& p) const { return p.rule && !p.rule->name.empty() ? "name=" + p.rule->name : std::string(); }
   std::string operator()(const CondParams& p) const { return lanes_text(p.lanes); }
+  std::string operator()(const PrintParams& p) const { return "\"" + p.text + "\"" + (p.per_lane ? ", per_lane" : "") + effect_lanes_text(p.lanes); }
+  std::string operator()(const CheckParams& p) const { return "\"" + p.text + "\"" + effect_lanes_text(p.lanes); }
+  std::string operator()(const CallbackParams& p) const {
+    return "name=" + p.function->name + (p.takes_lanes ? ", takes_lanes" : "") + effect_lanes_text(p.lanes);
+  }
   std::string operator()(const WhileParams& p) const {
     std::string text = worded("carries={}", p.carries);
     if (p.checkpoints) text += worded(", checkpoints={}", p.checkpoints);
@@ -203,7 +214,7 @@ std::string Names::typed(Var v) const {
 std::string equation_text(const Equation& e, const Names& names) {
   std::string text;
   for (Var v : e.outputs) text += names.typed(v) + " ";
-  text += "= " + describe(e.op, e.params);
+  text += (e.outputs.empty() ? "" : "= ") + describe(e.op, e.params);
   for (Var v : e.inputs) text += " " + names(v);
   return text;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "graph.hpp"
@@ -26,6 +27,7 @@ class Names {
 std::string equation_text(const Equation&, const Names&);
 /// "  # file.cpp:12", or nothing when the line is not known.
 std::string line_text(Where);
-/// The sub-graph an equation owns, or null.
+/// Elements as NumPy prints them; with a specification of fmt's ("+.3f") each is written so.
+std::string value_text(const Aval&, const void* data, std::string_view specification = {});
 
 }  // namespace vt::detail::printer

@@ -80,6 +80,7 @@ class Closer {
     for (const Tensor& t : outputs)
       if (t.node()->level == level_) t.node()->live = epoch_;
     for (auto it = scope_.nodes.rbegin(); it != scope_.nodes.rend(); ++it) {
+      if ((*it)->effect) (*it)->live = epoch_;
       if ((*it)->live != epoch_) continue;
       ++live;
       for (const Tensor& in : (*it)->inputs)
@@ -232,6 +233,14 @@ Node* repeated(const GraphBody& graph, const Equation& e, std::span<const Tensor
   Node* n = place_node(e.op, e.params, operands, level_for(e.op, e.params, operands, e.where), e.where);
   n->avals.reserve(e.outputs.size());
   for (Var v : e.outputs) n->avals.push_back(graph.aval(v));
+  if (n->effect) {
+    try {
+      run_effect(n, e.where);
+    } catch (...) {
+      release(n);
+      throw;
+    }
+  }
   return n;
 }
 

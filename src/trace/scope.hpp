@@ -62,8 +62,9 @@ Node* repeated(const GraphBody& graph, const Equation&, std::span<const Tensor> 
 template <class Give>
 void repeat(const GraphBody& graph, const Equation& e, std::span<const Tensor> operands, const Give& give) {
   Node* n = repeated(graph, e, operands);
+  Tensor first = Tensor::adopt(n);
   for (std::size_t i = 1; i < e.outputs.size(); ++i) give(e.outputs[i], Tensor::share(n, static_cast<int>(i)));
-  give(e.outputs[0], Tensor::adopt(n));
+  if (!e.outputs.empty()) give(e.outputs[0], std::move(first));
 }
 /// Records the equations of `graph` on `arguments` into the current scope (or lazily outside all). `arguments`: inputs then captured.
 std::vector<Tensor> replay(const GraphBody& graph, std::span<const Tensor> arguments);

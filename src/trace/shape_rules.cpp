@@ -466,6 +466,9 @@ inline constexpr auto table = rule_table<Row>({
     {Op::cond, {cond, any_dtype}},
     {Op::while_, {while_loop, any_dtype}},
     {Op::scan, {scan, any_dtype}},
+    {Op::debug_print, {debug_print, any_dtype}},
+    {Op::check, {check, any_dtype}},
+    {Op::callback, {callback, any_dtype}},
 });
 static_assert(RuleMissingFor<first_without_rule(table)>::ok);
 

@@ -96,5 +96,8 @@ Avals structure(const Call&);
 Avals cond(const Call&);
 Avals while_loop(const Call&);
 Avals scan(const Call&);
+Avals debug_print(const Call&);
+Avals check(const Call&);
+Avals callback(const Call&);
 
 }  // namespace vt::detail::shape_rules

@@ -1,4 +1,4 @@
-// Shape rules of dot_general, of sort, of collectives and of the equations that own a sub-graph.
+// Shape rules of dot_general, of sort, of collectives, of effects and of the equations that own a sub-graph.
 #include <string>
 
 #include <vt/detail/message.hpp>
@@ -165,6 +165,53 @@ Avals structure(const Call& c) {
   if (!has_rule) c.refuse(ErrorKind::value, "the custom rule is empty");
   Avals avals;
   for (Var v : body.outputs) avals.push_back(body.aval(v));
+  return avals;
+}
+
+namespace structure_rules {
+
+/// Operands that carry lanes have them in front.
+inline void check_lanes(const Call& c, const EffectLanes& lanes) {
+  if (lanes.extents.empty()) return;
+  if (lanes.carried.size() != c.operands.size())
+    c.refuse(ErrorKind::value, worded("internal: lanes of {} operands, not {}", lanes.carried.size(), c.operands.size()));
+  for (std::size_t i = 0; i < c.operands.size(); ++i) {
+    std::size_t axis = 0;
+    const Shape& shape = c.operand(i).shape;
+    for (std::size_t k = 0; k < lanes.extents.size(); ++k) {
+      if (!(lanes.carried[i] >> k & 1u)) continue;
+      if (axis >= shape.size() || shape[axis] != lanes.extents[k])
+        c.refuse_shape(worded("operand {} must hold {} lanes along axis {}", i, lanes.extents[k], axis));
+      ++axis;
+    }
+  }
+}
+
+}  // namespace structure_rules
+
+Avals debug_print(const Call& c) {
+  structure_rules::check_lanes(c, c.as<PrintParams>().lanes);
+  return {};
+}
+
+Avals check(const Call& c) {
+  if (c.operands.empty() || c.operand(0).dtype != DType::bool_) c.refuse_dtype("the condition must be bool");
+  structure_rules::check_lanes(c, c.as<CheckParams>().lanes);
+  return {};
+}
+
+Avals callback(const Call& c) {
+  const auto& p = c.as<CallbackParams>();
+  if (!p.function) c.refuse(ErrorKind::value, "internal: no function");
+  if (!p.takes_lanes) structure_rules::check_lanes(c, p.lanes);
+  Avals avals;
+  for (const Aval& lane : p.results) {
+    Shape shape;
+    shape.append(p.lanes.extents.begin(), p.lanes.extents.end());
+    shape.append(lane.shape.begin(), lane.shape.end());
+    check_size(c, lane.dtype, shape);
+    avals.emplace_back(lane.dtype, std::move(shape));
+  }
   return avals;
 }
 

@@ -160,6 +160,8 @@ void ControlRewrite::place() {
   std::vector<Var> inputs;
   Lanes lanes;
   lanes.count = lanes_;
+  if (op_ == Op::cond) lanes.extents = equation_.as<CondParams>().lanes.extents;
+  if (op_ == Op::while_) lanes.extents = equation_.as<WhileParams>().lanes.extents;
   const auto add = [&](Var v, bool mapped) {
     inputs.push_back(v);
     if (lanes) lanes.mapped.push_back(mapped);

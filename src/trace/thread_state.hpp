@@ -28,6 +28,8 @@ struct ThreadState {
   int named_axes = 0;                                    ///< open scopes with an `axis`
   int outermost_axis = std::numeric_limits<int>::max();  ///< the outermost of these asked for, as an index into `scopes`
   Where where{};                                         ///< of the equation a pass is transforming; null file: none
+  bool must_vectorize = false;                           ///< vmap throws where it would run an equation once per lane
+  std::vector<std::int64_t> lane;                        ///< of equations being run whose lanes go different ways, the outermost first
 };
 inline constinit thread_local ThreadState* state_of_thread = nullptr;
 ThreadState& make_thread_state();
@@ -44,5 +46,7 @@ Node* new_node();
 Node* place_node(Op, ParamsRef, std::span<const Tensor> operands, int level, Where);
 /// The level an op on `operands` belongs to. Throws if an operand is empty or its scope has ended.
 int level_for(Op, const ParamsRef&, std::span<const Tensor> operands, Where);
+/// Runs an op with effects that was placed outside of all scopes, where nothing else would ask for it.
+void run_effect(Node*, Where);
 
 }  // namespace vt::detail

@@ -571,6 +571,19 @@ inline void add_complex(std::vector<PrimitiveCase>& cases) {
   cases.push_back({Op::scan, make_params(std::move(scan)), {{c64, {}, -1, 1}, {c64, {4}, -1, 1}}});
 }
 
+/// A pure callback: (x, w) → (x · w, Σ w), one lane or all lanes at a time. Prints and checks have no results: control_effects_test.
+inline void add_callbacks(std::vector<PrimitiveCase>& cases) {
+  using vt::Tensor;
+  for (bool takes_lanes : {false, true}) {
+    auto function = std::make_shared<HostFunction>();
+    function->name = "a test's callback";
+    function->run = [](std::span<const Tensor> a) -> std::vector<Tensor> { return {a[0] * a[1], vt::sum(a[1], -1)}; };
+    function->callable = std::make_shared<const char>();
+    CallbackParams p{std::move(function), {Aval(vt::f32, {2, 3}), Aval(vt::f32, {2})}, true, takes_lanes, {}};
+    cases.push_back({Op::callback, make_params(std::move(p)), {{vt::f32, {2, 3}}, {vt::f32, {2, 3}}}});
+  }
+}
+
 }  // namespace primitive_table
 
 inline const std::vector<PrimitiveCase>& primitive_cases() {
@@ -589,6 +602,7 @@ inline const std::vector<PrimitiveCase>& primitive_cases() {
     primitive_table::add_structure(all);
     primitive_table::add_control(all);
     primitive_table::add_complex(all);
+    primitive_table::add_callbacks(all);
     return all;
   }();
   return cases;

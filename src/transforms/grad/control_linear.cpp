@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "../../trace/effects.hpp"
 #include "build.hpp"
 #include "jvp.hpp"
 #include "linearize.hpp"
@@ -187,8 +188,8 @@ void forward(const Equation& e, std::span<const Tensor> x, std::span<const Tenso
   }
 }
 
-LinearRule forward_push(const Equation& e, const Flags& wanted) {
-  return [e, wanted](std::span<const Tensor> x, std::span<const Tensor> in) {
+LinearRule forward_push(const Equation& equation, const Flags& wanted) {
+  return [e = without_effects(equation), wanted](std::span<const Tensor> x, std::span<const Tensor> in) {
     std::vector<Tensor> results, tangents;
     forward(e, x.first(wanted.size()), in, results, tangents);
     return tangents;
@@ -210,7 +211,7 @@ ControlLinear linearize_cond(const Equation& e, std::span<const Tensor> x, const
   c.call.name = "vt::cond";
   c.call.residuals.assign(x.begin(), x.end());
   c.call.push = forward_push(e, wanted);
-  c.call.pull = [e, wanted](std::span<const Tensor> saved, std::span<const Tensor> cts) {
+  c.call.pull = [e = without_effects(e), wanted](std::span<const Tensor> saved, std::span<const Tensor> cts) {
     const auto& p = e.as<CondParams>();
     const std::size_t inputs = wanted.size() - 1;
     const Flags inner(wanted.begin() + 1, wanted.end());

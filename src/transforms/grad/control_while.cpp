@@ -7,6 +7,7 @@
 
 #include <vt/control.hpp>
 
+#include "../../trace/effects.hpp"
 #include "build.hpp"
 #include "control_linear.hpp"
 #include "linearize.hpp"
@@ -34,6 +35,7 @@ std::vector<Tensor> on_lanes(const Lanes& lanes, std::span<const Tensor> operand
   all.insert(all.end(), body.captured.begin(), body.captured.end());
   CondParams p;  // a choice among one: every lane takes it
   p.lanes.count = lanes.count;
+  p.lanes.extents = lanes.extents;
   p.lanes.mapped.push_back(false);
   for (std::size_t i = 0; i < operands.size(); ++i) p.lanes.mapped.push_back(lanes.mapped[i]);
   p.lanes.mapped.resize(all.size(), false);
@@ -91,9 +93,10 @@ std::vector<Tensor> one(const Tensor& t) { return {t}; }
 
 /// The loop being differentiated, as one lane runs it.
 struct Loop {
-  Equation equation;
-  Flags operands;      ///< with a tangent
-  std::int64_t slots;  ///< even
+  Equation equation;         ///< without its effects, which happen going forward
+  GraphRef condition, body;  ///< with them
+  Flags operands;            ///< with a tangent
+  std::int64_t slots;        ///< even
 
   const WhileParams& params() const { return equation.as<WhileParams>(); }
   std::size_t carries() const { return static_cast<std::size_t>(params().carries); }
@@ -117,19 +120,23 @@ std::vector<Tensor> Loop::forward(std::span<const Tensor> x) const {
   const std::span<const Tensor> init = x.first(n), rest = x.subspan(n);
   const std::vector<Tensor> kept = empty_states(init, slots);
   const Tensor all_slots = number(slots);
+  // A condition with effects is asked once per state, and its answer carried; others are rather asked twice.
+  const bool asks = has_effects(*condition);
+  const auto answer = [&](std::span<const Tensor> state) { return asks ? replay(*condition, joined({state, rest})) : std::vector<Tensor>(); };
   // Until the slots are full; then room is made.
-  const FlatFunction outer_condition = [&](std::span<const Tensor> c) { return one(goes_on(c.first(n), rest)); };
+  const FlatFunction outer_condition = [&](std::span<const Tensor> c) { return one(asks ? c[2 * n + 2] : goes_on(c.first(n), rest)); };
   const FlatFunction outer_body = [&](std::span<const Tensor> c) {
     const Tensor stride = c[2 * n + 1], full = Val(stride) * Val(all_slots);
     std::vector<Tensor> inner =
-        loop([&](std::span<const Tensor> i) { return one(binary(Op::and_, less(i[2 * n], full), goes_on(i.first(n), rest))); },
+        loop([&](std::span<const Tensor> i) { return one(binary(Op::and_, less(i[2 * n], full), asks ? i[2 * n + 1] : goes_on(i.first(n), rest))); },
              [&](std::span<const Tensor> i) {
                const Val k = i[2 * n];
                const Val slot = k / Val(stride);
                const Tensor row = choose(binary(Op::eq, slot * Val(stride), k), slot, all_slots);
-               return joined({step(i.first(n), rest), written(i.subspan(n, n), row, i.first(n)), one(k + Val(number(1)))});
+               const std::vector<Tensor> next = replay(*body, joined({i.first(n), rest}));
+               return joined({next, written(i.subspan(n, n), row, i.first(n)), one(k + Val(number(1))), answer(next)});
              },
-             c.first(2 * n + 1));
+             joined({c.first(2 * n + 1), c.subspan(2 * n + 2)}));
     const Tensor is_full = binary(Op::eq, inner[2 * n], full);
     for (std::size_t i = n; i < 2 * n; ++i) {
       // Slots 0, 2, 4 … become 0, 1, 2 …; what lies behind them is written before it is read.
@@ -138,10 +145,12 @@ std::vector<Tensor> Loop::forward(std::span<const Tensor> x) const {
       const Tensor thinned = emit(Op::concatenate, make_params(AxisParams{0}), parts, {});
       inner[i] = choose(grad_build::in_dim(is_full, inner[i].shape(), {}), thinned, inner[i]);
     }
-    inner.push_back(choose(is_full, Val(stride) * Val(number(2)), stride));
+    inner.insert(inner.begin() + static_cast<std::ptrdiff_t>(2 * n + 1), choose(is_full, Val(stride) * Val(number(2)), stride));
     return inner;
   };
-  return loop(outer_condition, outer_body, joined({init, kept, one(number(0)), one(number(1))}));
+  std::vector<Tensor> out = loop(outer_condition, outer_body, joined({init, kept, one(number(0)), one(number(1)), answer(init)}));
+  out.resize(2 * n + 2);
+  return out;
 }
 
 /// (carry…, rest…, kept states…, rounds, stride, cotangents of varying carries…) → cotangents of those and of the shared operands.
@@ -225,7 +234,9 @@ ControlLinear linearize_while(const Equation& e, std::span<const Tensor> x, cons
   using namespace while_parts;
   const auto& p = e.as<WhileParams>();
   auto l = std::make_shared<Loop>();
-  l->equation = e;
+  l->equation = without_effects(e);
+  l->condition = p.condition;
+  l->body = p.body;
   l->slots = slots_for(p, x);
   Dependence dependence = differentiable();
   l->operands = dependence.loop_operands(e, wanted);

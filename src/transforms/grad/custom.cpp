@@ -5,6 +5,7 @@
 
 #include <vt/detail/entry_points.hpp>
 
+#include "../../trace/effects.hpp"
 #include "../../trace/node.hpp"
 #include "../../trace/scope.hpp"
 
@@ -26,7 +27,7 @@ inline std::vector<Tensor> as_equation(Op op, const char* name, std::shared_ptr<
     avals.push_back(aval_of(arguments[i]));
   }
   const Recorded r = record(f, avals, {.kind = ScopeKind::grad, .transform = name, .concrete = arguments});
-  if (r.graph.outputs.empty()) return {};
+  if (r.graph.outputs.empty() && !has_effects(r.graph)) return {};
   CallParams p;
   p.body = std::make_shared<GraphBody>(r.graph);
   if (rule) rule->name = name;

@@ -292,6 +292,9 @@ inline constexpr auto table = rule_table<JvpRule>({
     {Op::cond, control},
     {Op::while_, control},
     {Op::scan, control},
+    {Op::debug_print, zero_tangent},
+    {Op::check, zero_tangent},
+    {Op::callback, callback},
 });
 static_assert(RuleMissingFor<first_without_rule(table)>::ok);
 

@@ -104,6 +104,7 @@ void inlined(const JvpCall&, std::vector<Tensor>&, std::vector<Tensor>&);
 void custom_jvp(const JvpCall&, std::vector<Tensor>&, std::vector<Tensor>&);
 void custom_vjp(const JvpCall&, std::vector<Tensor>&, std::vector<Tensor>&);
 void checkpoint(const JvpCall&, std::vector<Tensor>&, std::vector<Tensor>&);
+void callback(const JvpCall&, std::vector<Tensor>&, std::vector<Tensor>&);
 // jvp_rules_control.cpp
 void control(const JvpCall&, std::vector<Tensor>&, std::vector<Tensor>&);
 

@@ -1,4 +1,5 @@
 // The jvp and transpose rules of cond, while and scan.
+#include "../../trace/effects.hpp"
 #include "build.hpp"
 #include "control_linear.hpp"
 #include "jvp.hpp"
@@ -34,7 +35,7 @@ void control(const TransposeCall& c) {
     wanted.push_back(c.linear(i));
     x.push_back(c.linear(i) ? grad_build::zeros(c.operand(i)) : c.x[i]);
   }
-  const ControlLinear linear = control_linear::linearize(c.equation, x, wanted);
+  const ControlLinear linear = control_linear::linearize(without_effects(c.equation), x, wanted);
   const std::vector<Tensor> pulled = linear.call.pull(linear.call.residuals, c.results);
   for (std::size_t i = 0; i < pulled.size(); ++i)
     if (wanted[i]) c.cotangents[i] = pulled[i];

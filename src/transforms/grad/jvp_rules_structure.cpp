@@ -2,6 +2,7 @@
 #include <memory>
 #include <string>
 
+#include "../../trace/effects.hpp"
 #include "build.hpp"
 #include "jvp.hpp"
 #include "linear_call.hpp"
@@ -249,17 +250,18 @@ void checkpoint(const JvpCall& c, std::vector<Tensor>& results, std::vector<Tens
   const SmallVec<Tensor, 1> out = emit_all(Op::checkpoint, c.equation.params, c.x, where);
   results.assign(out.begin(), out.end());
   if (c.mode == JvpMode::forward) {
-    tangents = push_checkpoint(*p.body, c.x, c.t, where);
+    tangents = push_checkpoint(*without_effects(p.body), c.x, c.t, where);
     return;
   }
   std::vector<bool> wanted;
   for (const Tensor& t : c.t) wanted.push_back(t.defined());
   std::vector<Aval> outputs;
   for (Var v : p.body->outputs) outputs.push_back(p.body->aval(v));
-  auto push = [body = p.body, where](std::span<const Tensor> primals, std::span<const Tensor> in) {
+  const GraphRef again = without_effects(p.body);  // what happens has happened by then
+  auto push = [body = again, where](std::span<const Tensor> primals, std::span<const Tensor> in) {
     return push_checkpoint(*body, primals, in, where);
   };
-  auto pull = [body = p.body, wanted, where](std::span<const Tensor> primals, std::span<const Tensor> in) {
+  auto pull = [body = again, wanted, where](std::span<const Tensor> primals, std::span<const Tensor> in) {
     // One cotangent per operand, undefined where it was not wanted.
     std::vector<Tensor> given = pull_checkpoint(*body, wanted, primals, in, where), all;
     std::size_t next = 0;
@@ -267,6 +269,18 @@ void checkpoint(const JvpCall& c, std::vector<Tensor>& results, std::vector<Tens
     return all;
   };
   tangents = emit_linear_call({"vt::checkpoint", push, pull, std::vector<Tensor>(c.x.begin(), c.x.end())}, c.t, outputs, where);
+}
+
+// Nobody knows what the host does. Results that are no numbers have no derivative anyway.
+void callback(const JvpCall& c, std::vector<Tensor>& results, std::vector<Tensor>&) {
+  const auto& p = c.as<CallbackParams>();
+  for (const Aval& a : p.results)
+    if (is_inexact(a.dtype))
+      fail(ErrorKind::transform,
+           p.function->name + " has no derivative; use vt::stop_gradient on its arguments, or give it a rule with vt::custom_jvp or vt::custom_vjp",
+           c.equation.where);
+  const SmallVec<Tensor, 1> out = emit_all(Op::callback, c.equation.params, c.x, c.equation.where);
+  results.assign(out.begin(), out.end());
 }
 
 }  // namespace vt::detail::jvp_rules

@@ -273,6 +273,9 @@ inline constexpr auto table = rule_table<TransposeRule>({
     {Op::cond, control},
     {Op::while_, control},
     {Op::scan, control},
+    {Op::debug_print, not_linear},
+    {Op::check, not_linear},
+    {Op::callback, not_linear},
 });
 static_assert(RuleMissingFor<first_without_rule(table)>::ok);
 

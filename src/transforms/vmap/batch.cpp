@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "../../trace/batching.hpp"
+#include "../../trace/effects.hpp"
 #include "../../trace/named_axes.hpp"
 #include "../../trace/thread_state.hpp"
 #include "../../trace/warnings.hpp"
@@ -34,22 +35,25 @@ std::vector<Batched> batch_graph(const GraphBody& graph, std::span<const Batched
   Spreads spreads;
   batch_walk::Operands operands;
   Borrowed plain;
+  const auto give_zeros = [&](const Equation& e) {
+    for (Var v : e.outputs) {
+      const Aval& lane = graph.aval(v);
+      values[static_cast<std::size_t>(v)] = {full_tensor(Scalar(false).converted(lane.dtype), Aval(lane.dtype, lanes::inserted(lane.shape, 0, 0))),
+                                             0};
+    }
+  };
   for (const Equation& e : graph.equations) {
     const bool any_mapped =
         std::any_of(e.inputs.begin(), e.inputs.end(), [&](Var v) { return values[static_cast<std::size_t>(v)].axis.has_value(); });
     const bool between_lanes = axis && works_over(e.op, e.params, *axis);
-    if (!any_mapped && !between_lanes) {  // once for all lanes
+    if (!any_mapped && !between_lanes && (lanes > 0 || !has_effect(e))) {  // once for all lanes
       plain.clear();
       for (Var v : e.inputs) plain.add(values[static_cast<std::size_t>(v)].value);
       repeat(graph, e, plain, [&](Var v, Tensor t) { values[static_cast<std::size_t>(v)] = {std::move(t), std::nullopt}; });
       continue;
     }
     if (lanes == 0 && !between_lanes) {  // nothing to compute, whatever the op
-      for (Var v : e.outputs) {
-        const Aval& lane = graph.aval(v);
-        values[static_cast<std::size_t>(v)] = {full_tensor(Scalar(false).converted(lane.dtype), Aval(lane.dtype, lanes::inserted(lane.shape, 0, 0))),
-                                               0};
-      }
+      give_zeros(e);
       continue;
     }
     operands.clear();
@@ -146,9 +150,16 @@ BatchedList never_mapped(const BatchCall& c) {
   fail(ErrorKind::transform, "vt::vmap: " + std::string(name_of(c.equation.op)) + " has no operand that could be mapped", c.where());
 }
 
+void cannot_vectorize(const BatchCall& c, const std::string& why) {
+  const std::string name = describe(c.equation.op, c.equation.params);
+  if (thread_state().must_vectorize)
+    fail(ErrorKind::transform, "vt::vmap: " + name + " cannot be vectorized: " + why + ", and {.fallback = vt::Fallback::error} was asked for",
+         c.where());
+  warn_once("vt::vmap: " + name + " runs once per lane: " + why + at(c.where()));
+}
+
 BatchedList lane_loop(const BatchCall& c) {
-  warn_once("vt::vmap: " + describe(c.equation.op, c.equation.params) + " has no batch rule for these operands and runs once per lane" +
-            at(c.where()));
+  cannot_vectorize(c, "it has no batch rule for these operands");
   std::vector<std::vector<Tensor>> per_result(c.equation.outputs.size());
   std::vector<Tensor> operands(c.operands.size());
   for (std::int64_t lane = 0; lane < c.lanes; ++lane) {

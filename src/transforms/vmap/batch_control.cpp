@@ -4,6 +4,7 @@
 #include <string>
 
 #include "../../trace/dependence.hpp"
+#include "../../trace/effects.hpp"
 #include "../../trace/named_axes.hpp"
 #include "lanes.hpp"
 
@@ -80,6 +81,9 @@ struct LaneOperands {
 LaneOperands lane_operands(const BatchCall& c, const Lanes& own, std::size_t always) {
   LaneOperands o;
   o.lanes.count = own ? own.count * c.lanes : c.lanes;
+  o.lanes.extents = own.extents;
+  if (own && own.extents.empty()) o.lanes.extents.push_back(own.count);
+  o.lanes.extents.insert(o.lanes.extents.begin(), c.lanes);
   for (std::size_t i = 0; i < c.operands.size(); ++i) {
     const Batched& x = c.operands[i];
     const bool inner = own && own.mapped[i], mapped = x.axis || inner || i < always;
@@ -127,7 +131,8 @@ BatchedList cond(const BatchCall& c) {
   using namespace control_batch;
   CondParams p = c.as<CondParams>();
   const Lanes own = p.lanes;
-  if (c.mapped(0)) {
+  // Effects in lanes happen lane after lane; more lanes, also of one predicate, come around those.
+  if (c.mapped(0) || (own && has_effect(c.equation))) {
     refuse_collectives(c, "cond");
     LaneOperands o = lane_operands(c, own, 1);
     p.lanes = std::move(o.lanes);
@@ -158,7 +163,7 @@ BatchedList while_loop(const BatchCall& c) {
   Dependence dependence(c.axis.get());
   const Flags mapped = dependence.loop_operands(c.equation, mapped_flags(c));
   const auto carries = static_cast<std::size_t>(p.carries);
-  if (dependence.condition(p, mapped)) {
+  if (dependence.condition(p, mapped) || (own && has_effect(c.equation))) {
     refuse_collectives(c, "while_loop");
     LaneOperands o = lane_operands(c, own, carries);
     p.lanes = std::move(o.lanes);

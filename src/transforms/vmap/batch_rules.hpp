@@ -75,6 +75,11 @@ BatchedList custom_vmap(const BatchCall&);
 BatchedList cond(const BatchCall&);
 BatchedList while_loop(const BatchCall&);
 BatchedList scan(const BatchCall&);
+BatchedList debug_print(const BatchCall&);
+BatchedList check(const BatchCall&);
+BatchedList callback(const BatchCall&);
+/// Tells in vt::warnings() that an equation runs once per lane, or throws where the user does not want that.
+void cannot_vectorize(const BatchCall&, const std::string& why);
 /// The refusal: no rule for this op or these operands, so one equation per lane. vt::warnings() tells of it.
 BatchedList lane_loop(const BatchCall&);
 
@@ -148,6 +153,9 @@ consteval RuleTable<BatchRule> make() {
       {Op::cond, cond},
       {Op::while_, while_loop},
       {Op::scan, scan},
+      {Op::debug_print, debug_print},
+      {Op::check, check},
+      {Op::callback, callback},
   });
   // The element-wise families have one rule, whatever ops they grow.
   for (int i = 0; i < op_count; ++i) {

@@ -5,6 +5,7 @@
 
 #include <vt/detail/entry_points.hpp>
 
+#include "../../trace/effects.hpp"
 #include "../../trace/named_axes.hpp"
 #include "../../trace/scope.hpp"
 #include "../../trace/thread_state.hpp"
@@ -235,7 +236,7 @@ std::vector<Tensor> custom_vmap_flat(const FlatFunction& f, const FlatBatchRule&
   if (!traced) return f(arguments);
   // Its tracers stand for the arguments, so that where their values may be looked at outside, they may inside.
   Recorded recorded = record(f, avals, {.kind = ScopeKind::grad, .transform = "vt::custom_vmap", .concrete = arguments});
-  if (recorded.graph.outputs.empty()) return {};
+  if (recorded.graph.outputs.empty() && !has_effects(recorded.graph)) return {};
   auto custom = std::make_shared<CustomRule>();
   custom->name = "vt::custom_vmap";
   custom->batch = rule;

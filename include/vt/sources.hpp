@@ -3,7 +3,6 @@
 #pragma once
 
 // What runs on every call and every recorded op: compiled as the user's flags say.
-#include "../../src/jit/complex_formulas.cpp"
 #include "../../src/jit/control.cpp"
 #include "../../src/jit/counters.cpp"
 #include "../../src/jit/epilogue.cpp"
@@ -13,6 +12,8 @@
 #include "../../src/jit/sort_kernel.cpp"
 #include "../../src/jit/threads.cpp"
 #include "../../src/trace/buffer.cpp"
+#include "../../src/trace/fft_kernels.cpp"
+#include "../../src/trace/fft_lanes.cpp"
 #include "../../src/trace/lazy.cpp"
 #include "../../src/trace/linalg_kernels.cpp"
 #include "../../src/trace/node.cpp"
@@ -26,6 +27,7 @@
 #pragma GCC push_options
 #pragma GCC optimize("O0")
 #endif
+#include "../../src/jit/complex_formulas.cpp"
 #include "../../src/jit/cpu/backend.cpp"
 #include "../../src/jit/cpu/code_cache.cpp"
 #include "../../src/jit/cpu/compile.cpp"
@@ -89,6 +91,7 @@
 #include "../../src/trace/interpret_control.cpp"
 #include "../../src/trace/interpret_dot.cpp"
 #include "../../src/trace/interpret_effect.cpp"
+#include "../../src/trace/interpret_fft.cpp"
 #include "../../src/trace/interpret_index.cpp"
 #include "../../src/trace/interpret_linalg.cpp"
 #include "../../src/trace/interpret_order.cpp"
@@ -110,6 +113,7 @@
 #include "../../src/trace/ops_effect.cpp"
 #include "../../src/trace/ops_einsum.cpp"
 #include "../../src/trace/ops_elementwise.cpp"
+#include "../../src/trace/ops_fft.cpp"
 #include "../../src/trace/ops_image.cpp"
 #include "../../src/trace/ops_index.cpp"
 #include "../../src/trace/ops_linalg.cpp"
@@ -173,6 +177,7 @@
 #include "../../src/transforms/vmap/batch_dot.cpp"
 #include "../../src/transforms/vmap/batch_effect.cpp"
 #include "../../src/transforms/vmap/batch_elementwise.cpp"
+#include "../../src/transforms/vmap/batch_fft.cpp"
 #include "../../src/transforms/vmap/batch_index.cpp"
 #include "../../src/transforms/vmap/batch_linalg.cpp"
 #include "../../src/transforms/vmap/batch_order.cpp"

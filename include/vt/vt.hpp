@@ -10,6 +10,7 @@
 #include <vt/effects.hpp>
 #include <vt/error.hpp>
 #include <vt/execution.hpp>
+#include <vt/fft.hpp>
 #include <vt/grad.hpp>
 #include <vt/graph.hpp>
 #include <vt/jit.hpp>

@@ -84,6 +84,7 @@ std::uint64_t work_of(const GraphBody& graph) {
       for (int axis : e.as<DotParams>().lhs_contract) n *= static_cast<std::uint64_t>(graph.aval(e.inputs[0]).shape[static_cast<std::size_t>(axis)]);
     if (family_of(e.op) == Family::linalg)
       n = static_cast<std::uint64_t>(linalg_spec(graph, e).operations() * std::max<std::int64_t>(linalg_spec(graph, e).batch, 1));
+    if (e.op == Op::fft) n = static_cast<std::uint64_t>(fft_spec(e.as<FftParams>(), graph.aval(e.inputs[0])).operations());
     if (e.op == Op::sort) n *= 64;  // the interpreter compares, the program counts digits
     work += n;
   }

@@ -262,6 +262,11 @@ class Lowering {
       case Op::reduce_prod: return reduce_prod(e);
       case Op::cumprod: return cumprod(e);
       case Op::dot_general: return dot_general(e);
+      case Op::fft: {
+        FftParams p = e.as<FftParams>();
+        p.parts = true;
+        return as_wholes(e, make_params(std::move(p)));
+      }
       case Op::sort: return expanded(e, e.params);
       case Op::reduce: {
         ReduceParams p = e.as<ReduceParams>();

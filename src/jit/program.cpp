@@ -107,6 +107,16 @@ void Program::compile_steps(const Backend& backend) {
       prepare_sort(step, e);
       fusion_.steps[k].writes_given_memory = true;
     }
+    if (e.op == Op::fft) {
+      step.kind = Step::Kind::fft;
+      step.fft = fft_spec(e.as<FftParams>(), g.aval(e.inputs[0]));
+      step.operands.push_back(fusion_.storage[static_cast<std::size_t>(e.inputs[0])]);
+      step.operands.push_back(e.outputs[0]);
+      step.work = static_cast<std::uint64_t>(step.fft.operations());
+      step.parallel = step.work >= program_cost::worth_threads;
+      step.wakes = step.work >= program_cost::worth_waking;
+      fusion_.steps[k].writes_given_memory = true;
+    }
     if (family_of(e.op) == Family::linalg) {
       prepare_linalg(step, e);
       fusion_.steps[k].writes_given_memory = true;
@@ -179,6 +189,13 @@ void Program::run_matrices(const Step& step, void* const* pointers) {
   const auto run = [&](std::int64_t begin, std::int64_t end) { run_linalg(step.linalg, buffers.data(), buffers.data() + operands, begin, end); };
   if (step.parallel && thread_count() > 1 && (step.wakes || others_ready())) parallel_ranges(step.rounds, step.grain, run, step.ranges);
   else run(0, step.rounds);
+}
+
+void Program::run_transform(const Step& step, void* const* pointers) {
+  const bool all_threads = step.parallel && thread_count() > 1 && (step.wakes || others_ready());
+  run_fft(step.fft, pointers[static_cast<std::size_t>(step.operands[0])], pointers[static_cast<std::size_t>(step.operands[1])],
+          all_threads ? FftRanges([](std::int64_t total, RangeBody body, void* context) { parallel_ranges(total, 1, body, context); })
+                      : FftRanges([](std::int64_t total, RangeBody body, void* context) { body(context, 0, total); }));
 }
 
 void Program::prepare_kernel(Step& step, const FusedStep& fused, const Schedule& schedule) const {
@@ -290,6 +307,7 @@ std::vector<BufferRef> Program::run(std::span<const BufferRef> inputs, std::span
         break;
       }
       case Step::Kind::linalg: run_matrices(step, pointers.data()); break;
+      case Step::Kind::fft: run_transform(step, pointers.data()); break;
       case Step::Kind::control:
       case Step::Kind::equation:
         run_equation(step, pointers.data(), produced, inputs, own);
@@ -419,6 +437,7 @@ std::string Program::explain() const {
       text += s.kind == Step::Kind::product  ? "matrix product " + s.product->describe() + ", "
               : s.kind == Step::Kind::sort   ? "sort of " + describe(s.sort) + ", "
               : s.kind == Step::Kind::linalg ? "matrices: "
+              : s.kind == Step::Kind::fft    ? "transform: "
               : s.control                    ? "loop or branch: "
                                              : "interpreter: ";
       text += describe(e.op, e.params) + ", " + std::to_string(s.bytes) + " bytes";

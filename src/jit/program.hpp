@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "../trace/executable.hpp"
+#include "../trace/fft_kernels.hpp"
 #include "../trace/linalg_kernels.hpp"
 #include "backend.hpp"
 #include "control.hpp"
@@ -31,7 +32,7 @@ class Program : public Executable {
 
  private:
   struct Step {
-    enum class Kind : std::uint8_t { kernel, product, sort, linalg, control, equation } kind = Kind::kernel;
+    enum class Kind : std::uint8_t { kernel, product, sort, linalg, fft, control, equation } kind = Kind::kernel;
     bool parallel = false;  // on several threads, if one is awake
     bool wakes = false;     // work enough to wake one
     Kernel::Function* function = nullptr;
@@ -44,6 +45,7 @@ class Program : public Executable {
     std::shared_ptr<const ProductKernel> product;
     std::shared_ptr<const ControlRunner> control;
     SortSpec sort;
+    FftSpec fft;
     LinalgSpec linalg;
     int equation = -1;             // a product, a sort, matrices or an interpreted equation; `function` then runs on its rows, if there is one
     std::vector<Var> released;     // produced buffers that end here
@@ -61,6 +63,7 @@ class Program : public Executable {
   void prepare_kernel(Step& step, const FusedStep& fused, const Schedule& schedule) const;
   /// Of the user's code: what to name when memory is short.
   Where line_of_largest() const;
+  static void run_transform(const Step& step, void* const* pointers);
   static void run_kernel(const Step& step, void* const* pointers, std::int64_t begin, std::int64_t end);
   std::string kernel_text(const Step& step) const;
   void run_equation(const Step& step, void** pointers, std::vector<BufferRef>& produced, std::span<const BufferRef> inputs,

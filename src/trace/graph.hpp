@@ -175,6 +175,17 @@ struct ConvParams {
   bool operator==(const ConvParams&) const = default;
 };
 
+/// fft and ifft: complex → complex, rfft: real → complex, irfft: complex → real. ifft and irfft divide by the number of elements.
+enum class FftKind : std::uint8_t { fft, ifft, rfft, irfft };
+/// fft: along the last axes, as many as `lengths`, at most three, which are those of the real array for rfft and irfft: the complex one
+/// has lengths.back() / 2 + 1 elements along the last axis. `parts`: complex numbers are given as a last axis of two real ones.
+struct FftParams {
+  FftKind kind = FftKind::fft;
+  Shape lengths;
+  bool parts = false;
+  bool operator==(const FftParams&) const = default;
+};
+
 // Linear algebra works on the last two axes; those in front are a batch, the same for all operands. f32 and f64.
 
 /// triangular_solve(a, b): x with op(a) x = b, where op transposes or not; a is [n,n], only its one triangle is read; b is [n,k].
@@ -305,7 +316,7 @@ struct Params
     : RefCounted,
       std::variant<NoParams, ConstantParams, FullParams, IotaParams, ConvertParams, PrecisionParams, IntegerPowParams, AxesParams, ArgParams,
                    ReduceParams, CumulativeParams, SortParams, ShapeParams, PermutationParams, BroadcastParams, AxisParams, PadParams, SliceParams,
-                   GatherParams, ScatterParams, WindowParams, DotParams, ConvParams, TriangularParams, SolveParams, DecompositionParams,
+                   GatherParams, ScatterParams, WindowParams, DotParams, ConvParams, FftParams, TriangularParams, SolveParams, DecompositionParams,
                    CollectiveParams, CallParams, CondParams, WhileParams, ScanParams, PrintParams, CheckParams, CallbackParams> {
   using Variant = variant;
   using Variant::variant;

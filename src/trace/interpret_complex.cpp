@@ -270,6 +270,7 @@ inline constexpr auto rules = rule_table<InterpretRule>({
     {Op::overlap_add, interp_shape::overlap_add},
     {Op::dot_general, interp_dot::dot_general},
     {Op::conv_general, interp_dot::conv_general},
+    {Op::fft, interp_fft::fft},
     {Op::call, interp_structure::call},
     {Op::custom_jvp, interp_structure::call},
     {Op::custom_vjp, interp_structure::call},
@@ -278,6 +279,9 @@ inline constexpr auto rules = rule_table<InterpretRule>({
     {Op::cond, interp_control::cond},
     {Op::while_, interp_control::while_loop},
     {Op::scan, interp_control::scan},
+    {Op::debug_print, interp_effect::debug_print},
+    {Op::check, interp_effect::check},
+    {Op::callback, interp_effect::callback},
 });
 
 InterpretRule rule_of(Op op) { return rules.has[static_cast<std::size_t>(op)] ? rules[op] : nullptr; }

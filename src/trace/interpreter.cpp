@@ -147,6 +147,7 @@ inline constexpr auto rules = rule_table<InterpretRule>({
     {Op::overlap_add, interp_shape::overlap_add},
     {Op::dot_general, interp_dot::dot_general},
     {Op::conv_general, interp_dot::conv_general},
+    {Op::fft, interp_fft::fft},
     {Op::cholesky, interp_linalg::matrices},
     {Op::triangular_solve, interp_linalg::matrices},
     {Op::lu, interp_linalg::matrices},

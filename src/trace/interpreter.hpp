@@ -120,7 +120,8 @@ void real(Frame& frame) {
 }
 }  // namespace interp_unary
 namespace interp_binary {
-void add(Frame&), sub(Frame&), mul(Frame&), div(Frame&), rem(Frame&), pow(Frame&), max(Frame&), min(Frame&), atan2(Frame&), nextafter(Frame&), zeta(Frame&);
+void add(Frame&), sub(Frame&), mul(Frame&), div(Frame&), rem(Frame&), pow(Frame&), max(Frame&), min(Frame&), atan2(Frame&), nextafter(Frame&),
+    zeta(Frame&);
 void eq(Frame&), ne(Frame&), lt(Frame&), le(Frame&), gt(Frame&), ge(Frame&);
 void and_(Frame&), or_(Frame&), xor_(Frame&), shift_left(Frame&), shift_right_logical(Frame&), shift_right_arithmetic(Frame&);
 void threefry(Frame&);
@@ -158,6 +159,9 @@ void slice(Frame&), dynamic_slice(Frame&), dynamic_update_slice(Frame&), gather(
 std::vector<std::int64_t> update_positions(const Frame&);
 void scatter(Frame&), scatter_add(Frame&), scatter_mul(Frame&), scatter_min(Frame&), scatter_max(Frame&);
 }  // namespace interp_index
+namespace interp_fft {
+void fft(Frame&);
+}
 namespace interp_linalg {
 void matrices(Frame&);
 }

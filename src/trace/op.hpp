@@ -39,6 +39,8 @@ enum class Op : std::uint8_t {
   windows, overlap_add,
   // contract
   dot_general, conv_general,
+  // spectral
+  fft,
   // linear algebra, over the last two axes
   cholesky, triangular_solve, lu, solve, qr, eigh, svd, tridiagonal_solve,
   // collective: between the lanes of a named axis
@@ -64,6 +66,7 @@ enum class Family : std::uint8_t {
   index,
   window,
   contract,
+  spectral,
   linalg,
   collective,
   structure,
@@ -257,6 +260,7 @@ consteval RuleTable<OpInfo> op_infos() {
   row(Op::overlap_add, "overlap_add", 1, window, linear);
   row(Op::dot_general, "dot_general", 2, contract, bilinear);
   row(Op::conv_general, "conv_general", 2, contract, bilinear);
+  row(Op::fft, "fft", 1, spectral, linear);
   row(Op::cholesky, "cholesky", 1, linalg);
   row(Op::triangular_solve, "triangular_solve", 2, linalg, last);
   row(Op::lu, "lu", 1, linalg);

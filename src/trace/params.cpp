@@ -118,6 +118,7 @@ struct Hasher {
     add(p.dot);
     all(p.lhs_window, p.rhs_window, p.strides, p.low, p.high, p.lhs_dilation, p.rhs_dilation);
   }
+  void add(const FftParams& p) { all(p.kind, p.lengths, p.parts); }
   void add(const TriangularParams& p) { all(p.lower, p.transposed, p.unit_diagonal); }
   void add(const SolveParams& p) { all(p.transposed); }
   void add(const DecompositionParams& p) { all(p.full, p.vectors); }

@@ -132,6 +132,10 @@ struct ParamsText {
     if (p.unique) text += ", unique";
     return text.compare(0, 2, ", ") == 0 ? text.substr(2) : text;
   }
+  std::string operator()(const FftParams& p) const {
+    constexpr const char* kinds[] = {"fft", "ifft", "rfft", "irfft"};
+    return worded("kind={}, lengths={}{}", kinds[static_cast<int>(p.kind)], p.lengths.str(), p.parts ? ", parts" : "");
+  }
   std::string operator()(const TriangularParams& p) const {
     return std::string(p.lower ? "lower" : "upper") + (p.transposed ? ", transposed" : "") + (p.unit_diagonal ? ", unit_diagonal" : "");
   }

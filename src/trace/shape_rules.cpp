@@ -443,6 +443,7 @@ inline constexpr auto table = rule_table<Row>({
     {Op::dot_general, {dot_general, numbers}},
     {Op::conv_general, {conv_general, numbers}},
 
+    {Op::fft, {fft, parts | complexes}},
     {Op::cholesky, {cholesky, parts}},
     {Op::triangular_solve, {triangular_solve, parts}},
     {Op::lu, {lu, parts}},

@@ -86,6 +86,7 @@ Avals qr(const Call&);
 Avals eigh(const Call&);
 Avals svd(const Call&);
 Avals tridiagonal_solve(const Call&);
+Avals fft(const Call&);
 Avals reduce(const Call&);
 Avals sort(const Call&);
 Avals lanes_combined(const Call&);

@@ -149,7 +149,8 @@ Var Pass::simplified(const Candidate& c) {
       v = simplify_reduction(*this, c);
       if (v == none) v = fold_constants(*this, c);
       break;
-    case Family::order: break;   // see copied_sort
+    case Family::order: break;  // see copied_sort
+    case Family::spectral: break;
     case Family::linalg: break;  // placed as they are, several results each
     case Family::window: v = simplify_windows(*this, c); break;
     case Family::contract:

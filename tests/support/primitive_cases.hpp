@@ -69,7 +69,8 @@ inline void add_unary(std::vector<PrimitiveCase>& cases) {
     for (Op op : {Op::asin, Op::acos, Op::atanh, Op::erf_inv}) add(op, {}, d, -0.75, 0.75, 4);
     for (Op op : {Op::gamma, Op::erfc_inv, Op::expi, Op::spence, Op::bessel_k0e, Op::bessel_k1e, Op::bessel_y0, Op::bessel_y1})
       add(op, {}, d, 0.5, 1.75, 16);
-    for (Op op : {Op::erfcx, Op::ndtr, Op::log_ndtr, Op::dawsn, Op::fresnel_sin, Op::fresnel_cos, Op::bessel_i0e, Op::bessel_i1e, Op::bessel_j0, Op::bessel_j1})
+    for (Op op : {Op::erfcx, Op::ndtr, Op::log_ndtr, Op::dawsn, Op::fresnel_sin, Op::fresnel_cos, Op::bessel_i0e, Op::bessel_i1e, Op::bessel_j0,
+                  Op::bessel_j1})
       add(op, {}, d, -2, 2, 16);
     add(Op::acosh, {}, d, 1, 3, 4);
     add(Op::integer_pow, make_params(IntegerPowParams{3}), d, -2, 2);
@@ -564,6 +565,14 @@ inline void add_complex(std::vector<PrimitiveCase>& cases) {
   };
   const std::vector<Aval> avals(2, Aval(c64, Shape{}));
   cases.push_back({Op::call, call_params(twice, avals, 2), {{c64, {}}, {c64, {}}}});
+  for (FftKind kind : {FftKind::fft, FftKind::ifft}) {
+    cases.push_back({Op::fft, make_params(FftParams{kind, {12}, false}), {{c64, {2, 12}}}, 16});
+    cases.push_back({Op::fft, make_params(FftParams{kind, {3, 17}, false}), {{c128, {2, 3, 17}}}, 16});
+  }
+  for (std::int64_t n : {1, 7, 10}) {
+    cases.push_back({Op::fft, make_params(FftParams{FftKind::rfft, {3, n}, false}), {{f64, {3, n}}}, 16});
+    cases.push_back({Op::fft, make_params(FftParams{FftKind::irfft, {3, n}, false}), {{c128, {2, 3, n / 2 + 1}}}, 16});
+  }
   ScanParams scan;
   scan.carries = scan.sequences = 1;
   scan.length = 4;

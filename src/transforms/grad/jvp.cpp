@@ -170,8 +170,7 @@ inline constexpr auto table = rule_table<JvpRule>({
     {Op::gamma, [](const JvpCall& c) -> Tensor { return tangent(c) * (result(c) * Val(unary(Op::digamma, c.x[0]))); }},
     {Op::erfcx, [](const JvpCall& c) -> Tensor { return tangent(c) * (2.0 * (primal(c) * result(c)) - 2 * inv_sqrtpi); }},
     {Op::erfc_inv, [](const JvpCall& c) -> Tensor { return tangent(c) * (-0.5 / inv_sqrtpi * exp_of(result(c) * result(c))); }},
-    {Op::ndtr,
-     [](const JvpCall& c) -> Tensor { return tangent(c) * (inv_sqrtpi / std::numbers::sqrt2 * exp_of(-0.5 * (primal(c) * primal(c)))); }},
+    {Op::ndtr, [](const JvpCall& c) -> Tensor { return tangent(c) * (inv_sqrtpi / std::numbers::sqrt2 * exp_of(-0.5 * (primal(c) * primal(c)))); }},
     {Op::log_ndtr,
      [](const JvpCall& c) -> Tensor {
        return tangent(c) * (std::numbers::sqrt2 * inv_sqrtpi / Val(unary(Op::erfcx, (-1 / std::numbers::sqrt2) * primal(c))));
@@ -269,6 +268,7 @@ inline constexpr auto table = rule_table<JvpRule>({
     {Op::dot_general, bilinear},
     {Op::conv_general, bilinear},
 
+    {Op::fft, same_op},
     {Op::cholesky, cholesky},
     {Op::triangular_solve, triangular_solve},
     {Op::lu, lu},

@@ -250,6 +250,7 @@ inline constexpr auto table = rule_table<TransposeRule>({
     {Op::dot_general, dot_general},
     {Op::conv_general, conv_general},
 
+    {Op::fft, fft},
     {Op::cholesky, not_linear},
     {Op::triangular_solve, triangular_solve},
     {Op::lu, not_linear},

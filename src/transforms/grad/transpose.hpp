@@ -65,6 +65,7 @@ void scatter(const TransposeCall&);
 void scatter_add(const TransposeCall&);
 void scatter_mul(const TransposeCall&);
 void dot_general(const TransposeCall&);
+void fft(const TransposeCall&);
 // transpose_rules_window.cpp
 void windows(const TransposeCall&);
 void overlap_add(const TransposeCall&);

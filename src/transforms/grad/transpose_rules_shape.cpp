@@ -141,6 +141,39 @@ void scatter_mul(const TransposeCall& c) {
   c.cotangents[0] = emit(Op::scatter_mul, c.equation.params, {c.ct(), c.x[1], c.x[2]}, {});
 }
 
+// The matrices of fft and ifft are symmetric. rfft is a real part of fft's rows: what it leaves out is zero in the cotangent. irfft
+// counts every number twice that has a conjugate which it does not see.
+void fft(const TransposeCall& c) {
+  FftParams p = c.as<FftParams>();
+  const auto transformed = [&](FftKind kind, const Tensor& t) {
+    p.kind = kind;
+    return emit(Op::fft, make_params(p), {t}, {});
+  };
+  const std::int64_t n = p.lengths.back(), half = n / 2 + 1;
+  switch (p.kind) {
+    case FftKind::fft:
+    case FftKind::ifft: c.cotangents[0] = emit(Op::fft, c.equation.params, {c.ct()}, {}); return;
+    case FftKind::rfft: {
+      PadParams more{Shape::filled(c.ct().shape().size(), 0), Shape::filled(c.ct().shape().size(), 0), Shape::filled(c.ct().shape().size(), 0)};
+      more.high.back() = n - half;
+      c.cotangents[0] = unary(Op::real, transformed(FftKind::fft, padded(c.ct(), scalar(c.ct().dtype(), 0), std::move(more))));
+      return;
+    }
+    case FftKind::irfft: {
+      const Val spectrum = transformed(FftKind::rfft, c.ct());
+      const Shape& shape = spectrum.t.shape();
+      const Tensor k = index_along(DType::i64, shape, shape.rank() - 1);
+      const Tensor alone = binary(Op::or_, binary(Op::eq, k, scalar(DType::i64, 0)),
+                                  binary(Op::eq, binary(Op::add, k, k), scalar(DType::i64, static_cast<double>(n))));
+      double elements = 1;
+      for (std::int64_t length : p.lengths) elements *= static_cast<double>(length);
+      const DType d = spectrum.t.dtype();
+      c.cotangents[0] = Val(unary(Op::conj, spectrum)) * Val(choose(alone, scalar(d, 1 / elements), scalar(d, 2 / elements)));
+      return;
+    }
+  }
+}
+
 // The cotangent has axes [batch, lhs free, rhs free]. Contracted with the other operand over that operand's free axes it leaves
 // the operand's batch, free and contracting axes; the two factors stand in the order that needs no transpose, if one of them does.
 void dot_general(const TransposeCall& c) {

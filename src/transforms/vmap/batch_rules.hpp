@@ -65,6 +65,7 @@ BatchedList windows(const BatchCall&);
 BatchedList overlap_add(const BatchCall&);
 BatchedList dot_general(const BatchCall&);
 BatchedList conv_general(const BatchCall&);
+BatchedList fft(const BatchCall&);
 BatchedList linalg(const BatchCall&);
 BatchedList linear_systems(const BatchCall&);
 BatchedList collective(const BatchCall&);
@@ -131,6 +132,7 @@ consteval RuleTable<BatchRule> make() {
       {Op::overlap_add, overlap_add},
       {Op::dot_general, dot_general},
       {Op::conv_general, conv_general},
+      {Op::fft, fft},
       {Op::cholesky, linalg},
       {Op::triangular_solve, linear_systems},
       {Op::lu, linalg},

@@ -1,0 +1,444 @@
+// Fourier transforms of arrays: rows in groups of lanes; long rows in two steps (Bailey 1990, "FFTs in external or hierarchical
+// memory"); lengths with large prime factors as convolutions (Bluestein 1970); real rows as complex ones of half the length.
+#include "fft_kernels.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+
+#include "fft_lanes.hpp"
+
+namespace vt::detail {
+
+namespace fft_driver {
+
+using namespace fft;
+
+/// Rows longer than this do not stay in the cache while they go through the passes.
+constexpr std::int64_t longest_row = 4096;
+/// From here on one row alone is better taken in two steps, whose rows and columns fill the lanes.
+constexpr std::int64_t worth_two_steps = 256;
+
+template <class R>
+struct Plan;
+template <class R>
+using PlanRef = std::shared_ptr<const Plan<R>>;
+
+/// Everything that a length needs.
+template <class R>
+struct Plan {
+  std::int64_t n = 1;
+  LanePlan<R> direct;  ///< for rows that are not split
+  // Long rows: n = columns · rows of a matrix, with both lengths' plans and the factors between the steps in pieces.
+  std::int64_t n1 = 0, n2 = 0;
+  PlanRef<R> first, second;
+  std::vector<R> coarse, fine, along;
+  std::int64_t fine_count = 1;
+  // Convolution: of length m.
+  PlanRef<R> convolution;
+  std::vector<R> chirp, filter;
+};
+
+template <class R>
+PlanRef<R> plan_for(std::int64_t n);
+
+template <class R>
+void append(std::vector<R>& list, Root w) {
+  list.push_back(static_cast<R>(w.re));
+  list.push_back(static_cast<R>(w.im));
+}
+
+/// Memory for run_lanes.
+template <class R>
+class Work {
+ public:
+  explicit Work(std::int64_t n) : buffer_(allocate(static_cast<std::size_t>(4 * n * lanes<R>) * sizeof(R), "fft")) {}
+  R* get() { return buffer_->as<R>(); }
+
+ private:
+  BufferRef buffer_;
+};
+
+template <class F>
+void ranges(FftRanges run, std::int64_t total, const F& f) {
+  run(total, [](void* context, std::int64_t begin, std::int64_t end) { (*static_cast<const F*>(context))(begin, end); }, const_cast<F*>(&f));
+}
+void one_range(std::int64_t total, void (*body)(void*, std::int64_t, std::int64_t), void* context) { body(context, 0, total); }
+
+/// Along the middle of row-major [outer, n, inner] complex numbers.
+template <class R>
+struct Many {
+  const R* in;
+  R* out;
+  std::int64_t outer, inner;
+  bool backward;
+  R scale;
+};
+
+/// Groups of rows, each through all its passes.
+template <class R>
+void direct(const Plan<R>& plan, const Many<R>& m, FftRanges run) {
+  const std::int64_t n = plan.n, rows = m.inner == 1 ? m.outer : m.inner, blocks = m.inner == 1 ? 1 : m.outer;
+  const std::int64_t groups = (rows + lanes<R> - 1) / lanes<R>;
+  ranges(run, blocks * groups, [&](std::int64_t begin, std::int64_t end) {
+    Work<R> work(n);
+    for (std::int64_t g = begin; g < end; ++g) {
+      const std::int64_t row = g % groups * lanes<R>;
+      LaneJob<R> job;
+      const std::int64_t at = m.inner == 1 ? row * n : g / groups * n * m.inner + row;
+      job.in = m.in + 2 * at;
+      job.out = m.out + 2 * at;
+      job.in_step = job.out_step = m.inner;
+      job.in_row = job.out_row = m.inner == 1 ? n : 1;
+      job.rows = static_cast<int>(std::min<std::int64_t>(lanes<R>, rows - row));
+      job.swap_in = job.swap_out = m.backward;
+      job.scale = m.scale;
+      run_lanes(plan.direct, job, work.get());
+    }
+  });
+}
+
+/// One row of n = n1 · n2 as a matrix: columns, factors, rows, and the result is the transpose.
+template <class R>
+void in_two_steps(const Plan<R>& plan, const R* in, R* out, R* between, bool backward, R scale, FftRanges run) {
+  const std::int64_t n1 = plan.n1, n2 = plan.n2;
+  constexpr int L = lanes<R>;
+  ranges(run, (n2 + L - 1) / L, [&](std::int64_t begin, std::int64_t end) {
+    Work<R> work(n1);
+    std::vector<R> factors(static_cast<std::size_t>(2 * n1));
+    for (std::int64_t g = begin; g < end; ++g) {
+      const std::int64_t column = g * L;
+      for (std::int64_t k = 0; k < n1; ++k) {  // exp(−2πi · k · column / n) from two tables
+        const std::int64_t turn = k * column % plan.n;
+        const R *a = plan.coarse.data() + 2 * (turn / plan.fine_count), *b = plan.fine.data() + 2 * (turn % plan.fine_count);
+        factors[static_cast<std::size_t>(2 * k)] = a[0] * b[0] - a[1] * b[1];
+        factors[static_cast<std::size_t>(2 * k + 1)] = a[0] * b[1] + a[1] * b[0];
+      }
+      LaneJob<R> job;
+      job.in = in + 2 * column;
+      job.out = between + 2 * column;
+      job.in_step = job.out_step = n2;
+      job.in_row = job.out_row = 1;
+      job.rows = static_cast<int>(std::min<std::int64_t>(L, n2 - column));
+      job.swap_in = backward;
+      job.between = factors.data();
+      job.along = plan.along.data();
+      run_lanes(plan.first->direct, job, work.get());
+    }
+  });
+  ranges(run, (n1 + L - 1) / L, [&](std::int64_t begin, std::int64_t end) {
+    Work<R> work(n2);
+    for (std::int64_t g = begin; g < end; ++g) {
+      LaneJob<R> job;
+      job.in = between + 2 * g * L * n2;
+      job.out = out + 2 * g * L;
+      job.in_row = n2;
+      job.out_row = 1;
+      job.out_step = n1;
+      job.rows = static_cast<int>(std::min<std::int64_t>(L, n1 - g * L));
+      job.swap_out = backward;
+      job.scale = scale;
+      run_lanes(plan.second->direct, job, work.get());
+    }
+  });
+}
+
+template <class R>
+void rows_of(const Plan<R>& plan, const Many<R>& m, FftRanges run);
+
+/// Rows as convolutions with a chirp, a few rows at a time.
+template <class R>
+void convolved(const Plan<R>& plan, const Many<R>& m, FftRanges run) {
+  const std::int64_t n = plan.n, length = plan.convolution->n, rows = m.outer * m.inner;
+  constexpr std::int64_t L = lanes<R>;
+  const bool apart = rows > 2 * L;  // threads take groups of rows; else they share the rows
+  ranges(apart ? run : one_range, (rows + L - 1) / L, [&](std::int64_t begin, std::int64_t end) {
+    const auto bytes = static_cast<std::size_t>(2 * L * length) * sizeof(R);
+    const BufferRef first = allocate(bytes, "fft"), second = allocate(bytes, "fft");
+    R *a = first->as<R>(), *b = second->as<R>();
+    for (std::int64_t g = begin; g < end; ++g) {
+      const std::int64_t count = std::min(L, rows - g * L);
+      const auto offset = [&](std::int64_t l) { return 2 * ((g * L + l) / m.inner * n * m.inner + (g * L + l) % m.inner); };
+      for (std::int64_t l = 0; l < count; ++l) {
+        R* row = a + 2 * l * length;
+        for (std::int64_t i = 0; i < n; ++i) {
+          const R *x = m.in + offset(l) + 2 * i * m.inner, *w = plan.chirp.data() + 2 * i;
+          const R re = m.backward ? x[1] : x[0], im = m.backward ? x[0] : x[1];
+          row[2 * i] = re * w[0] - im * w[1];
+          row[2 * i + 1] = re * w[1] + im * w[0];
+        }
+        std::fill(row + 2 * n, row + 2 * length, R(0));
+      }
+      const FftRanges inside = apart ? one_range : run;
+      rows_of(*plan.convolution, Many<R>{a, b, count, 1, false, R(1)}, inside);
+      for (std::int64_t l = 0; l < count; ++l)
+        for (std::int64_t i = 0; i < length; ++i) {
+          R* x = b + 2 * (l * length + i);
+          const R* w = plan.filter.data() + 2 * i;
+          const R re = x[0] * w[0] - x[1] * w[1];
+          x[1] = x[0] * w[1] + x[1] * w[0];
+          x[0] = re;
+        }
+      rows_of(*plan.convolution, Many<R>{b, a, count, 1, true, R(1)}, inside);
+      for (std::int64_t l = 0; l < count; ++l)
+        for (std::int64_t i = 0; i < n; ++i) {
+          const R *x = a + 2 * (l * length + i), *w = plan.chirp.data() + 2 * i;
+          R* y = m.out + offset(l) + 2 * i * m.inner;
+          const R re = (x[0] * w[0] - x[1] * w[1]) * m.scale, im = (x[0] * w[1] + x[1] * w[0]) * m.scale;
+          y[0] = m.backward ? im : re;
+          y[1] = m.backward ? re : im;
+        }
+    }
+  });
+}
+
+/// `in` and `out` may be the same.
+template <class R>
+void rows_of(const Plan<R>& plan, const Many<R>& m, FftRanges run) {
+  if (plan.n * m.outer * m.inner == 0) return;
+  if (plan.convolution) return convolved(plan, m, run);
+  const bool few = m.outer * 2 <= lanes<R>;
+  if (!plan.first || m.inner != 1 || (plan.n <= longest_row && !few)) return direct(plan, m, run);
+  const BufferRef between = allocate(static_cast<std::size_t>(2 * plan.n) * sizeof(R), "fft");
+  for (std::int64_t o = 0; o < m.outer; ++o)
+    in_two_steps(plan, m.in + 2 * o * plan.n, m.out + 2 * o * plan.n, between->as<R>(), m.backward, m.scale, run);
+}
+
+template <class R>
+void split(Plan<R>& plan) {
+  // The divisor next to the square root.
+  std::int64_t best = 1;
+  for (std::int64_t d = 1; d * d <= plan.n; ++d)
+    if (plan.n % d == 0) best = d;
+  if (best < 2 * lanes<R>) return;
+  plan.n1 = best;
+  plan.n2 = plan.n / best;
+  plan.fine_count = static_cast<std::int64_t>(std::sqrt(static_cast<double>(plan.n))) + 1;
+  for (std::int64_t i = 0; i < plan.fine_count; ++i) append(plan.fine, root_of_unity(i, plan.n));
+  for (std::int64_t i = 0; i * plan.fine_count < plan.n; ++i) append(plan.coarse, root_of_unity(i * plan.fine_count, plan.n));
+  for (std::int64_t k = 0; k < plan.n1; ++k) {
+    Root w[lanes<R>];
+    for (int l = 0; l < lanes<R>; ++l) w[l] = root_of_unity(k * l % plan.n, plan.n);
+    for (const Root& r : w) plan.along.push_back(static_cast<R>(r.re));
+    for (const Root& r : w) plan.along.push_back(static_cast<R>(r.im));
+  }
+  plan.first = plan_for<R>(plan.n1);
+  plan.second = plan_for<R>(plan.n2);
+}
+
+/// The least 2ᵃ or 3 · 2ᵃ that holds a convolution of n with n elements.
+std::int64_t convolution_length(std::int64_t n) {
+  std::int64_t m = 1;
+  while (m < 2 * n - 1) m *= 2;
+  return m / 4 * 3 >= 2 * n - 1 ? m / 4 * 3 : m;
+}
+
+template <class R>
+PlanRef<R> make_plan(std::int64_t n) {
+  auto plan = std::make_shared<Plan<R>>();
+  plan->n = n;
+  std::int64_t rest = 1;
+  radices_of(n, &rest);
+  if (rest == 1) {
+    if (n >= worth_two_steps) split(*plan);
+    plan->direct = make_lane_plan<R>(n);
+    return plan;
+  }
+  const std::int64_t m = convolution_length(n);
+  plan->convolution = plan_for<R>(m);
+  std::vector<R> kernel(static_cast<std::size_t>(2 * m), R(0));
+  for (std::int64_t i = 0; i < n; ++i) {
+    const auto square =
+        static_cast<std::int64_t>(static_cast<unsigned __int128>(i) * static_cast<unsigned __int128>(i) % static_cast<unsigned __int128>(2 * n));
+    const Root w = root_of_unity(square, 2 * n);  // exp(−πi · i² / n)
+    append(plan->chirp, w);
+    for (const std::int64_t at : {i, (m - i) % m}) {
+      kernel[static_cast<std::size_t>(2 * at)] = static_cast<R>(w.re / static_cast<long double>(m));
+      kernel[static_cast<std::size_t>(2 * at + 1)] = static_cast<R>(-w.im / static_cast<long double>(m));
+    }
+  }
+  plan->filter.resize(kernel.size());
+  rows_of(*plan->convolution, Many<R>{kernel.data(), plan->filter.data(), 1, 1, false, R(1)}, one_range);
+  return plan;
+}
+
+template <class R>
+PlanRef<R> plan_for(std::int64_t n) {
+  struct Cache {
+    std::mutex mutex;
+    std::unordered_map<std::int64_t, PlanRef<R>> plans;
+  };
+  static Cache* const cache = new Cache;  // never destroyed: other threads may still transform while the process ends
+  constexpr std::size_t most = 64;
+  {
+    std::lock_guard lock(cache->mutex);
+    if (const auto at = cache->plans.find(n); at != cache->plans.end()) return at->second;
+  }
+  PlanRef<R> plan = make_plan<R>(n);  // asks for other plans itself
+  std::lock_guard lock(cache->mutex);
+  if (cache->plans.size() >= most) cache->plans.clear();
+  cache->plans.emplace(n, plan);
+  return plan;
+}
+
+/// Real rows of even length n: as complex numbers of h = n / 2 pairs they give Z, of which the two spectra are the parts that are even
+/// and odd in frequency. X[k] = (Z[k] + Z*[h − k]) / 2 − i·w^k·(Z[k] − Z*[h − k]) / 2 with w = exp(−2πi / n).
+template <class R>
+std::vector<R> half_turns(std::int64_t n) {
+  std::vector<R> w;
+  for (std::int64_t k = 0; k <= n / 4; ++k) append(w, root_of_unity(k, n));
+  return w;
+}
+
+/// The step between Z and X on one row, there (`out` has h + 1 numbers) or back (then without the factor 1/2).
+template <class R>
+void join_spectra(const R* z, R* x, std::int64_t h, const R* w) {
+  const R re = z[0], im = z[1];
+  x[0] = re + im;
+  x[1] = 0;
+  x[2 * h] = re - im;
+  x[2 * h + 1] = 0;
+  for (std::int64_t k = 1; 2 * k <= h; ++k) {
+    const R *a = z + 2 * k, *b = z + 2 * (h - k);
+    const R er = (a[0] + b[0]) / 2, ei = (a[1] - b[1]) / 2, dr = (a[0] - b[0]) / 2, di = (a[1] + b[1]) / 2;
+    const R tr = dr * w[2 * k + 1] + di * w[2 * k], ti = di * w[2 * k + 1] - dr * w[2 * k];  // −i·w^k·d
+    x[2 * k] = er + tr;
+    x[2 * k + 1] = ei + ti;
+    x[2 * (h - k)] = er - tr;
+    x[2 * (h - k) + 1] = ti - ei;
+  }
+}
+template <class R>
+void part_spectra(const R* x, R* z, std::int64_t h, const R* w) {
+  z[0] = x[0] + x[2 * h];  // the imaginary parts of the first and the last one count for nothing
+  z[1] = x[0] - x[2 * h];
+  for (std::int64_t k = 1; 2 * k <= h; ++k) {
+    const R *a = x + 2 * k, *b = x + 2 * (h - k);
+    const R er = a[0] + b[0], ei = a[1] - b[1], dr = a[0] - b[0], di = a[1] + b[1];
+    const R tr = dr * w[2 * k + 1] - di * w[2 * k], ti = di * w[2 * k + 1] + dr * w[2 * k];  // i·w^−k·d
+    z[2 * k] = er + tr;
+    z[2 * k + 1] = ei + ti;
+    z[2 * (h - k)] = er - tr;
+    z[2 * (h - k) + 1] = ti - ei;
+  }
+}
+
+template <class R>
+void from_real(std::int64_t n, std::int64_t rows, const R* in, R* out, FftRanges run) {
+  const std::int64_t h = n / 2, width = h + 1;
+  const bool even = n % 2 == 0;
+  const BufferRef spectra = allocate(static_cast<std::size_t>(rows * (even ? h : n) * 2) * sizeof(R), "fft");
+  R* z = spectra->as<R>();
+  if (even) {
+    rows_of(*plan_for<R>(h), Many<R>{in, z, rows, 1, false, R(1)}, run);
+    const std::vector<R> w = half_turns<R>(n);
+    ranges(run, rows, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t r = begin; r < end; ++r) join_spectra(z + 2 * r * h, out + 2 * r * width, h, w.data());
+    });
+    return;
+  }
+  for (std::int64_t i = 0; i < rows * n; ++i) {
+    z[2 * i] = in[i];
+    z[2 * i + 1] = 0;
+  }
+  rows_of(*plan_for<R>(n), Many<R>{z, z, rows, 1, false, R(1)}, run);
+  for (std::int64_t r = 0; r < rows; ++r) {
+    std::memcpy(out + 2 * r * width, z + 2 * r * n, static_cast<std::size_t>(2 * width) * sizeof(R));
+    out[2 * r * width + 1] = 0;
+  }
+}
+
+template <class R>
+void to_real(std::int64_t n, std::int64_t rows, const R* in, R* out, R scale, FftRanges run) {
+  const std::int64_t h = n / 2, width = h + 1;
+  if (n % 2 == 0) {
+    const std::vector<R> w = half_turns<R>(n);
+    ranges(run, rows, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t r = begin; r < end; ++r) part_spectra(in + 2 * r * width, out + 2 * r * h, h, w.data());
+    });
+    rows_of(*plan_for<R>(h), Many<R>{out, out, rows, 1, true, scale}, run);
+    return;
+  }
+  const BufferRef spectra = allocate(static_cast<std::size_t>(rows * n * 2) * sizeof(R), "fft");
+  R* z = spectra->as<R>();
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const R* x = in + 2 * r * width;
+    R* row = z + 2 * r * n;
+    row[0] = x[0];
+    row[1] = 0;
+    for (std::int64_t k = 1; k < width; ++k) {
+      row[2 * k] = row[2 * (n - k)] = x[2 * k];
+      row[2 * k + 1] = x[2 * k + 1];
+      row[2 * (n - k) + 1] = -x[2 * k + 1];
+    }
+  }
+  rows_of(*plan_for<R>(n), Many<R>{z, z, rows, 1, true, scale}, run);
+  for (std::int64_t i = 0; i < rows * n; ++i) out[i] = z[2 * i];
+}
+
+template <class R>
+void run(const FftSpec& s, const R* in, R* out, FftRanges run) {
+  const std::size_t axes = s.lengths.size();
+  std::int64_t rows = s.batch, all = 1;
+  for (std::int64_t n : s.lengths) all *= n;
+  if (rows * all == 0) return;
+  const bool backward = s.kind == FftKind::ifft || s.kind == FftKind::irfft, real = s.kind == FftKind::rfft || s.kind == FftKind::irfft;
+  const R scale = backward ? static_cast<R>(1.0L / static_cast<long double>(all)) : R(1);
+  const std::int64_t last = s.lengths[axes - 1], width = real ? last / 2 + 1 : last;
+  for (std::size_t i = 0; i + 1 < axes; ++i) rows *= s.lengths[i];
+  // The axes before the last, in an array whose last axis has `width` elements.
+  const auto others = [&](const R* from, R* to) {
+    std::int64_t outer = rows, inner = width;
+    for (std::size_t i = axes - 1; i-- > 0;) {
+      outer /= s.lengths[i];
+      rows_of(*plan_for<R>(s.lengths[i]), Many<R>{from, to, outer, inner, backward, R(1)}, run);
+      inner *= s.lengths[i];
+      from = to;
+    }
+  };
+  switch (s.kind) {
+    case FftKind::fft:
+    case FftKind::ifft: rows_of(*plan_for<R>(last), Many<R>{in, out, rows, 1, backward, scale}, run); return others(out, out);
+    case FftKind::rfft: from_real(last, rows, in, out, run); return others(out, out);
+    case FftKind::irfft: {
+      if (axes == 1) return to_real(last, rows, in, out, scale, run);
+      const BufferRef between = allocate(static_cast<std::size_t>(2 * rows * width) * sizeof(R), "fft");
+      others(in, between->as<R>());
+      return to_real(last, rows, between->as<const R>(), out, scale, run);
+    }
+  }
+}
+
+}  // namespace fft_driver
+
+std::int64_t FftSpec::operations() const {
+  std::int64_t all = std::max<std::int64_t>(batch, 1);
+  double bits = 0;
+  for (std::int64_t n : lengths) {
+    all *= std::max<std::int64_t>(n, 1);
+    bits += std::log2(static_cast<double>(std::max<std::int64_t>(n, 2)));
+  }
+  return static_cast<std::int64_t>(static_cast<double>(all) * bits * 5);
+}
+
+FftSpec fft_spec(const FftParams& p, const Aval& operand) {
+  FftSpec s;
+  s.kind = p.kind;
+  s.part = real_dtype(operand.dtype);
+  // Once lowered, complex numbers are two elements along one more axis.
+  const std::size_t rank = operand.shape.size() - (p.parts && p.kind != FftKind::rfft ? 1 : 0);
+  s.batch = 1;
+  for (std::size_t i = 0; i + p.lengths.size() < rank; ++i) s.batch *= operand.shape[i];
+  for (std::int64_t n : p.lengths) s.lengths.push_back(n);
+  return s;
+}
+
+void run_fft(const FftSpec& spec, const void* in, void* out, FftRanges ranges) {
+  if (spec.part == DType::f32) fft_driver::run(spec, static_cast<const float*>(in), static_cast<float*>(out), ranges);
+  else fft_driver::run(spec, static_cast<const double*>(in), static_cast<double*>(out), ranges);
+}
+
+}  // namespace vt::detail

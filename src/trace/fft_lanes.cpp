@@ -1,0 +1,297 @@
+// The Stockham passes of Fourier transforms, on vectors that hold one element of several rows each.
+// Passes as in C. Van Loan, "Computational Frameworks for the Fast Fourier Transform" (1992), section 1.7.
+#include "fft_lanes.hpp"
+
+#include <cmath>
+#include <cstring>
+#include <numbers>
+
+#if defined(__x86_64__)
+#define VT_FFT_AVX2 __attribute__((target("avx2,fma")))
+#endif
+#define VT_FFT_INLINE inline __attribute__((always_inline))
+
+namespace vt::detail::fft {
+
+Root root_of_unity(std::int64_t k, std::int64_t n) {
+  // By symmetry from an angle of at most π/4.
+  const std::int64_t eighth = 8 * k / n;
+  const auto angle = [n](std::int64_t numerator) {  // 2π · numerator / (8n)
+    return std::numbers::pi_v<long double> * static_cast<long double>(numerator) / (4.0L * static_cast<long double>(n));
+  };
+  const std::int64_t at = 8 * k;
+  const auto cosine = [&](std::int64_t numerator) { return std::cos(angle(numerator)); };
+  const auto sine = [&](std::int64_t numerator) { return std::sin(angle(numerator)); };
+  switch (eighth) {
+    case 0: return {cosine(at), -sine(at)};
+    case 1: return {sine(2 * n - at), -cosine(2 * n - at)};
+    case 2: return {-sine(at - 2 * n), -cosine(at - 2 * n)};
+    case 3: return {-cosine(4 * n - at), -sine(4 * n - at)};
+    case 4: return {-cosine(at - 4 * n), sine(at - 4 * n)};
+    case 5: return {-sine(6 * n - at), cosine(6 * n - at)};
+    case 6: return {sine(at - 6 * n), cosine(at - 6 * n)};
+    default: return {cosine(8 * n - at), sine(8 * n - at)};
+  }
+}
+
+std::vector<int> radices_of(std::int64_t n, std::int64_t* rest) {
+  std::vector<int> radices;
+  for (int r : {4, 2, 3, 5, 7, 11, 13})
+    for (; n % r == 0; n /= r) radices.push_back(r);
+  *rest = n;
+  return radices;
+}
+
+template <class R>
+LanePlan<R> make_lane_plan(std::int64_t n) {
+  LanePlan<R> plan;
+  plan.n = n;
+  std::int64_t rest = 1, length = n, stride = 1;
+  for (int radix : radices_of(n, &rest)) {
+    const Pass pass{radix, length / radix, stride, plan.twiddles.size()};
+    for (std::int64_t p = 0; p < pass.part; ++p)
+      for (int k = 1; k < radix; ++k) {
+        const Root w = root_of_unity(p * k, length);
+        plan.twiddles.push_back(static_cast<R>(w.re));
+        plan.twiddles.push_back(static_cast<R>(w.im));
+      }
+    plan.passes.push_back(pass);
+    length = pass.part;
+    stride *= radix;
+  }
+  return plan;
+}
+template LanePlan<float> make_lane_plan(std::int64_t);
+template LanePlan<double> make_lane_plan(std::int64_t);
+
+namespace lane_kernel {
+
+template <class R>
+struct VectorOf;
+template <>
+struct VectorOf<float> {
+  typedef float type __attribute__((vector_size(32), may_alias));
+};
+template <>
+struct VectorOf<double> {
+  typedef double type __attribute__((vector_size(32), may_alias));
+};
+
+/// An element of all rows.
+template <class R>
+struct Number {
+  typename VectorOf<R>::type re, im;
+};
+
+template <class R>
+VT_FFT_INLINE void multiply(Number<R>& x, const R* w) {
+  const auto re = x.re * w[0] - x.im * w[1];
+  x.im = x.re * w[1] + x.im * w[0];
+  x.re = re;
+}
+
+template <class R>
+VT_FFT_INLINE void pass_of_4(const Pass& pass, const R* twiddles, const Number<R>* in, Number<R>* out) {
+  const std::int64_t s = pass.stride, apart = pass.part * s;
+  for (std::int64_t p = 0; p < pass.part; ++p) {
+    const R* w = twiddles + 6 * p;
+    const Number<R>* x = in + p * s;
+    Number<R>* y = out + 4 * p * s;
+    for (std::int64_t q = 0; q < s; ++q, ++x, ++y) {
+      const auto ar = x[0].re + x[2 * apart].re, ai = x[0].im + x[2 * apart].im, br = x[0].re - x[2 * apart].re, bi = x[0].im - x[2 * apart].im;
+      const auto cr = x[apart].re + x[3 * apart].re, ci = x[apart].im + x[3 * apart].im;
+      const auto dr = x[apart].im - x[3 * apart].im, di = x[3 * apart].re - x[apart].re;  // −i · (x₁ − x₃)
+      y[0].re = ar + cr;
+      y[0].im = ai + ci;
+      Number<R> y1{br + dr, bi + di}, y2{ar - cr, ai - ci}, y3{br - dr, bi - di};
+      if (p != 0) {
+        multiply(y1, w);
+        multiply(y2, w + 2);
+        multiply(y3, w + 4);
+      }
+      y[s] = y1;
+      y[2 * s] = y2;
+      y[3 * s] = y3;
+    }
+  }
+}
+
+template <class R>
+VT_FFT_INLINE void pass_of_2(const Pass& pass, const R* twiddles, const Number<R>* in, Number<R>* out) {
+  const std::int64_t s = pass.stride, apart = pass.part * s;
+  for (std::int64_t p = 0; p < pass.part; ++p) {
+    const Number<R>* x = in + p * s;
+    Number<R>* y = out + 2 * p * s;
+    for (std::int64_t q = 0; q < s; ++q, ++x, ++y) {
+      Number<R> difference{x[0].re - x[apart].re, x[0].im - x[apart].im};
+      y[0].re = x[0].re + x[apart].re;
+      y[0].im = x[0].im + x[apart].im;
+      if (p != 0) multiply(difference, twiddles + 2 * p);
+      y[s] = difference;
+    }
+  }
+}
+
+/// An odd radix: pairs of elements that mirror each other share their products. `fixed`: the radix if it is known here, else 0.
+template <int fixed, class R>
+VT_FFT_INLINE void pass_of_odd(const Pass& pass, const R* twiddles, const Number<R>* in, Number<R>* out) {
+  const int radix = fixed ? fixed : pass.radix, half = radix / 2;
+  constexpr int most = fixed ? fixed / 2 : largest_prime / 2;
+  R cosine[most * most], sine[most * most];
+  for (int k = 0; k < half; ++k)
+    for (int j = 0; j < half; ++j) {
+      const Root w = root_of_unity((k + 1) * (j + 1) % radix, radix);
+      cosine[k * half + j] = static_cast<R>(w.re);
+      sine[k * half + j] = static_cast<R>(w.im);
+    }
+  const std::int64_t s = pass.stride, apart = pass.part * s;
+  for (std::int64_t p = 0; p < pass.part; ++p) {
+    const R* w = twiddles + 2 * (radix - 1) * p;
+    const Number<R>* x = in + p * s;
+    Number<R>* y = out + radix * p * s;
+    for (std::int64_t q = 0; q < s; ++q, ++x, ++y) {
+      Number<R> sum[most], difference[most];
+      const Number<R> first = x[0];
+      Number<R> total = first;
+      for (int j = 0; j < half; ++j) {
+        const Number<R>&a = x[(j + 1) * apart], &b = x[(radix - 1 - j) * apart];
+        sum[j].re = a.re + b.re;
+        sum[j].im = a.im + b.im;
+        difference[j].re = a.re - b.re;
+        difference[j].im = a.im - b.im;
+        total.re += sum[j].re;
+        total.im += sum[j].im;
+      }
+      y[0] = total;
+      for (int k = 0; k < half; ++k) {
+        auto er = first.re, ei = first.im, dr = difference[0].re * sine[k * half], di = difference[0].im * sine[k * half];
+        for (int j = 0; j < half; ++j) {
+          er += sum[j].re * cosine[k * half + j];
+          ei += sum[j].im * cosine[k * half + j];
+        }
+        for (int j = 1; j < half; ++j) {
+          dr += difference[j].re * sine[k * half + j];
+          di += difference[j].im * sine[k * half + j];
+        }
+        Number<R> low{er - di, ei + dr}, high{er + di, ei - dr};
+        if (p != 0) {
+          multiply(low, w + 2 * k);
+          multiply(high, w + 2 * (radix - 2 - k));
+        }
+        y[(k + 1) * s] = low;
+        y[(radix - 1 - k) * s] = high;
+      }
+    }
+  }
+}
+
+template <class R>
+VT_FFT_INLINE void load(const LaneJob<R>& job, std::int64_t n, R* work) {
+  constexpr int L = lanes<R>;
+  const int first = job.swap_in ? L : 0, second = L - first;
+  if (job.rows < L) std::memset(work, 0, static_cast<std::size_t>(n) * 2 * L * sizeof(R));
+  if (job.in_row == 1) {
+    for (std::int64_t i = 0; i < n; ++i) {
+      const R* x = job.in + 2 * i * job.in_step;
+      R* to = work + 2 * L * i;
+      for (int l = 0; l < job.rows; ++l) {
+        to[first + l] = x[2 * l];
+        to[second + l] = x[2 * l + 1];
+      }
+    }
+    return;
+  }
+  for (int l = 0; l < job.rows; ++l) {
+    const R* x = job.in + 2 * l * job.in_row;
+    for (std::int64_t i = 0; i < n; ++i) {
+      work[2 * L * i + first + l] = x[2 * i * job.in_step];
+      work[2 * L * i + second + l] = x[2 * i * job.in_step + 1];
+    }
+  }
+}
+
+template <class R>
+VT_FFT_INLINE void store(const LaneJob<R>& job, std::int64_t n, const R* work) {
+  constexpr int L = lanes<R>;
+  const int first = job.swap_out ? L : 0, second = L - first;
+  if (job.out_row == 1) {
+    for (std::int64_t i = 0; i < n; ++i) {
+      R* y = job.out + 2 * i * job.out_step;
+      const R* from = work + 2 * L * i;
+      for (int l = 0; l < job.rows; ++l) {
+        y[2 * l] = from[first + l];
+        y[2 * l + 1] = from[second + l];
+      }
+    }
+    return;
+  }
+  for (int l = 0; l < job.rows; ++l) {
+    R* y = job.out + 2 * l * job.out_row;
+    for (std::int64_t i = 0; i < n; ++i) {
+      y[2 * i * job.out_step] = work[2 * L * i + first + l];
+      y[2 * i * job.out_step + 1] = work[2 * L * i + second + l];
+    }
+  }
+}
+
+template <class R>
+VT_FFT_INLINE void run(const LanePlan<R>& plan, const LaneJob<R>& job, R* work) {
+  using V = typename VectorOf<R>::type;
+  constexpr int L = lanes<R>;
+  auto* in = reinterpret_cast<Number<R>*>(work);
+  auto* out = in + plan.n;
+  load(job, plan.n, work);
+  for (const Pass& pass : plan.passes) {
+    const R* w = plan.twiddles.data() + pass.twiddles;
+    switch (pass.radix) {
+      case 4: pass_of_4(pass, w, in, out); break;
+      case 2: pass_of_2(pass, w, in, out); break;
+      case 3: pass_of_odd<3>(pass, w, in, out); break;
+      case 5: pass_of_odd<5>(pass, w, in, out); break;
+      default: pass_of_odd<0>(pass, w, in, out); break;
+    }
+    auto* const swap = in;
+    in = out;
+    out = swap;
+  }
+  if (job.between) {
+    for (std::int64_t k = 0; k < plan.n; ++k) {
+      V re, im;
+      std::memcpy(&re, job.along + 2 * L * k, sizeof re);
+      std::memcpy(&im, job.along + 2 * L * k + L, sizeof im);
+      const R* b = job.between + 2 * k;
+      const auto wr = re * b[0] - im * b[1], wi = re * b[1] + im * b[0], x = in[k].re;
+      in[k].re = x * wr - in[k].im * wi;
+      in[k].im = x * wi + in[k].im * wr;
+    }
+  }
+  if (job.scale != 1)
+    for (std::int64_t k = 0; k < plan.n; ++k) {
+      in[k].re *= job.scale;
+      in[k].im *= job.scale;
+    }
+  store(job, plan.n, reinterpret_cast<const R*>(in));
+}
+
+#if defined(VT_FFT_AVX2)
+VT_FFT_AVX2 void run_avx2(const LanePlan<float>& plan, const LaneJob<float>& job, float* work) { run(plan, job, work); }
+VT_FFT_AVX2 void run_avx2(const LanePlan<double>& plan, const LaneJob<double>& job, double* work) { run(plan, job, work); }
+#endif
+
+}  // namespace lane_kernel
+
+template <class R>
+void run_lanes(const LanePlan<R>& plan, const LaneJob<R>& job, R* work) {
+#if defined(VT_FFT_AVX2)
+  static const bool wide = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  if (wide) return lane_kernel::run_avx2(plan, job, work);
+#endif
+  lane_kernel::run(plan, job, work);
+}
+template void run_lanes(const LanePlan<float>&, const LaneJob<float>&, float*);
+template void run_lanes(const LanePlan<double>&, const LaneJob<double>&, double*);
+
+}  // namespace vt::detail::fft
+
+#undef VT_FFT_AVX2
+#undef VT_FFT_INLINE

@@ -30,9 +30,9 @@ int of(Op op, DType d) {
       return 60;
     case Op::div: case Op::sqrt: case Op::rsqrt: case Op::nextafter: return 4;
     case Op::rem: return 8;
-    case Op::reshape: case Op::transpose: case Op::broadcast_in_dim: case Op::slice: case Op::rev: case Op::full: case Op::stop_gradient:
+    case Op::reshape: case Op::transpose: case Op::broadcast_in_dim: case Op::windows: case Op::slice: case Op::rev: case Op::full: case Op::stop_gradient:
       return 0;
-    case Op::gather: case Op::dynamic_slice: case Op::pad: case Op::dynamic_update_slice: case Op::concatenate: return 2;
+    case Op::gather: case Op::dynamic_slice: case Op::pad: case Op::overlap_add: case Op::dynamic_update_slice: case Op::concatenate: return 2;
     default: return d == DType::f16 || d == DType::bf16 ? 2 : 1;
   }
 }
@@ -76,6 +76,7 @@ bool can_fuse(const GraphBody& graph, const Equation& e) {
       return graph.aval(e.inputs[0]).shape.rank() <= most_reduced_rank && (e.op != Op::reduce || is_scalar_body(*e.as<ReduceParams>().body));
     case Family::cumulative: return graph.aval(e.inputs[0]).shape.rank() <= most_reduced_rank;
     case Family::shape: return true;
+    case Family::window: return graph.aval(e.inputs[0]).shape.rank() <= most_reduced_rank;
     case Family::index:
       return !writes_window(graph, e) && (e.op == Op::slice || e.op == Op::dynamic_slice || e.op == Op::dynamic_update_slice || e.op == Op::gather);
     case Family::contract: return true;
@@ -99,6 +100,7 @@ FusionPlanner::FusionPlanner(const GraphBody& graph, const FuseOptions& options)
   uses_.resize(vars);
   is_output_.assign(vars, 0);
   cost_.assign(vars, -1);
+  reads_windows_.assign(vars, -1);
   kept.assign(vars, 0);
   place_.resize(vars);
   definers_.resize(vars);
@@ -126,7 +128,8 @@ void FusionPlanner::classify() {
       if (list.empty() || list.back() != static_cast<int>(i)) list.push_back(static_cast<int>(i));
     }
     if (!can_fuse(graph_, e) || (e.op == Op::dot_general && options_.matrix_products)) continue;
-    const bool reduces = family_of(e.op) == Family::reduce || family_of(e.op) == Family::cumulative || e.op == Op::dot_general;
+    const bool reduces = family_of(e.op) == Family::reduce || family_of(e.op) == Family::cumulative || e.op == Op::dot_general ||
+                         (e.op == Op::overlap_add && overlap_rounds(e.as<WindowParams>()).elements() > 1);
     (reduces ? reduction_ : inlined_)[i] = 1;
   }
   for (Var v : graph_.inputs) source.stored[static_cast<std::size_t>(v)] = 1;
@@ -190,6 +193,8 @@ void FusionPlanner::mark_stored() {
       if (e.op == Op::dot_general || (e.op == Op::gather && k == 0)) store = store || c > 2;
       if (reduction_[i] && runs_one_by_one(graph_, e)) store = store || c > fusion_costs::worth_storing_before_growth;
       if (e.op == Op::gather && k == 1) store = store || c > fusion_costs::worth_storing_before_growth;
+      // Windows that overlap read the same elements.
+      if (e.op == Op::windows && graph_.aval(e.outputs[0]).elements() > graph_.aval(o).elements()) store = store || c > fusion_costs::worth_storing;
       if (e.op == Op::broadcast_in_dim && graph_.aval(o).elements() > 1 && graph_.aval(e.outputs[0]).elements() > graph_.aval(o).elements()) {
         const Axes& axes = e.as<BroadcastParams>().axes;
         bool leading = true;  // its value stays the same in the inner loops, so it is computed outside them
@@ -223,6 +228,20 @@ void FusionPlanner::mark_stored() {
   // What was marked through a reshape after its consumers were looked at.
   for (std::size_t v = 0; v < source.stored.size(); ++v)
     if (source.stored[v] && base_of(static_cast<Var>(v)) != static_cast<Var>(v)) mark(static_cast<Var>(v));
+}
+
+bool FusionPlanner::reads_windows(Var v) {
+  signed char& known = reads_windows_[static_cast<std::size_t>(v)];
+  if (known >= 0) return known != 0;
+  const int d = source.definition[static_cast<std::size_t>(v)];
+  bool reads = false;
+  if (d >= 0 && !source.stored[static_cast<std::size_t>(v)]) {
+    const Equation& e = graph_.equations[static_cast<std::size_t>(d)];
+    reads = e.op == Op::windows;
+    for (Var o : e.inputs) reads = reads || reads_windows(o);
+  }
+  known = reads;
+  return reads;
 }
 
 Shape FusionPlanner::kept_shape(const FusionGroup& g) const {
@@ -352,6 +371,16 @@ void FusionPlanner::make_groups() {
         }
         for (Var o : e.inputs) walk(o, false, {}, stage.full_reads, false);
         g.weight = 2 + cost(e.inputs[0]) + cost(e.inputs[1]);
+      } else if (e.op == Op::overlap_add) {
+        const WindowParams& p = e.as<WindowParams>();
+        g.domain = graph_.aval(out).shape;
+        for (std::int64_t rounds : overlap_rounds(p)) {
+          g.reduced.push_back(g.domain.rank());
+          g.domain.push_back(rounds);
+        }
+        walk(e.inputs[0], false, {}, stage.full_reads, false);
+        g.weight = 2 + 4 * static_cast<int>(p.axes.size()) + cost(e.inputs[0]);
+        g.slides = true;
       } else {
         g.domain = graph_.aval(e.inputs[0]).shape;
         g.lone = runs_one_by_one(graph_, e);
@@ -372,6 +401,7 @@ void FusionPlanner::make_groups() {
         for (Var o : e.inputs) {
           // Operands at every point; what a user's reduction starts from is one number.
           walk(o, true, all_axes(graph_.aval(o).shape.rank()), stage.full_reads, false);
+          g.slides = g.slides || reads_windows(o);
           g.weight += cost(o);
         }
       }

@@ -39,8 +39,9 @@ struct FusionGroup {
   Shape domain;
   Axes reduced;  ///< axes of the domain; empty for groups without reductions
   bool has_reductions = false;
-  int direction = 0;  ///< the order in which the reduced axes are walked: 1 forwards, −1 backwards, 0 either
-  bool lone = false;  ///< has rounds that run one by one, where other work runs slowly
+  bool slides = false;  ///< reduces windows: few elements each, which lie apart, so lanes go along other axes
+  int direction = 0;    ///< the order in which the reduced axes are walked: 1 forwards, −1 backwards, 0 either
+  bool lone = false;    ///< has rounds that run one by one, where other work runs slowly
   std::vector<FusionStage> stages;
   int weight = 0;
   std::vector<Var> defines;     ///< all Vars it computes into memory
@@ -71,6 +72,8 @@ class FusionPlanner {
   void mark(Var v);
   Var base_of(Var v) const;
   int cost(Var v);
+  /// Are windows taken where v is computed on the spot?
+  bool reads_windows(Var v);
   void make_groups();
   void walk(Var v, bool regular, const SmallVec<int, 6>& axes, std::vector<FusionRead>& reads, bool root);
   void merge_all();
@@ -88,6 +91,7 @@ class FusionPlanner {
   std::vector<std::vector<int>> uses_;  // per Var: equations that read it
   std::vector<char> is_output_;
   std::vector<int> cost_;
+  std::vector<signed char> reads_windows_;
   std::vector<char> inlined_, reduction_;   // per equation
   std::vector<char> pieces_;                // per equation: concatenations stored part by part
   std::vector<Place> place_;                // per Var: where it is computed

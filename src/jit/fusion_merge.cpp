@@ -144,7 +144,7 @@ bool FusionPlanner::place_stage(const FusionGroup& a, int a_id, const FusionStag
   }
   if (earliest >= static_cast<int>(a.stages.size())) {
     // A new stage: rows must be whole in the inner loops, and there must be enough of them to run in parallel.
-    if (*as_after || !trailing(frame)) return false;
+    if (*as_after || !trailing(frame) || a.slides || b.slides) return false;
     const std::int64_t rows = kept_shape(frame).elements();
     if (rows < 16 && frame.domain.elements() > 65536) return false;
   }
@@ -221,6 +221,7 @@ bool FusionPlanner::try_merge(int producer, int consumer) {
   }
   if (a.direction == 0) a.direction = b.direction;
   a.lone = a.lone || b.lone;
+  a.slides = a.slides || b.slides;
   a.weight += b.weight;
   a.defines.insert(a.defines.end(), b.defines.begin(), b.defines.end());
   b.alive = false;

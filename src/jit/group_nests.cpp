@@ -232,7 +232,7 @@ class GroupBuilder {
       r.value = builder_.op(Op::mul, r.dtype, {x, y});
       return;
     }
-    const int value = builder_.value_at(e.inputs[0], index);
+    const int value = e.op == Op::overlap_add ? builder_.overlapping(e, index) : builder_.value_at(e.inputs[0], index);
     if (r.op == ReduceOp::argmax || r.op == ReduceOp::argmin) {
       r.value = value;
       r.dtype = graph_.aval(e.outputs[0]).dtype;

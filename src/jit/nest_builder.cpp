@@ -274,6 +274,22 @@ int NestBuilder::compute(const Equation& e, Var v, const IndexVector& index, int
       }
       return value_at(e.inputs[0], inner, mask);
     }
+    case Op::windows: {
+      const WindowParams& p = e.as<WindowParams>();
+      IndexVector inner(index.begin(), index.end() - static_cast<std::ptrdiff_t>(p.axes.size()));
+      for (std::size_t k = 0; k < p.axes.size(); ++k) {
+        IndexId& at = inner[static_cast<std::size_t>(p.axes[k])];
+        at = t.add(t.scale(at, p.strides[k]), t.scale(index[inner.size() + k], p.dilations[k]));
+      }
+      return value_at(e.inputs[0], inner, mask);
+    }
+    case Op::overlap_add: {  // of windows that do not overlap; a sum is never −0
+      IndexVector inner = index;
+      inner.resize(static_cast<std::size_t>(shape_of(0).rank()), t.constant(0));
+      const DType d = g.aval(v).dtype;
+      const int value = overlapping(e, inner, mask);
+      return is_float(d) ? op(Op::add, d, {value, literal(nest_building::integer_scalar(d, 0))}) : value;
+    }
     case Op::concatenate: return concatenate(e, index, mask);
     case Op::pad: return pad(e, index, mask);
     case Op::gather: return gather(e, index, mask);
@@ -330,6 +346,47 @@ int NestBuilder::pad(const Equation& e, const IndexVector& index, int mask) {
   if (never) return edge;
   const int value = value_at(e.inputs[0], inner, both(mask, inside));
   return inside < 0 ? value : op(Op::select, g.aval(e.outputs[0]).dtype, {inside, value, edge});
+}
+
+Shape overlap_rounds(const WindowParams& p) {
+  Shape rounds;
+  for (std::size_t k = 0; k < p.axes.size(); ++k) rounds.push_back(p.dilations[k] == 1 ? (p.sizes[k] + p.strides[k] - 1) / p.strides[k] : p.sizes[k]);
+  return rounds;
+}
+
+// Element i lies in window o at place p if i = stride · o + dilation · p. Without dilation, p is i mod stride and stride · j more, for
+// some j; else every p is tried.
+int NestBuilder::overlapping(const Equation& e, const IndexVector& index, int mask) {
+  const WindowParams& p = e.as<WindowParams>();
+  IndexTable& t = indices();
+  const DType d = source_.graph->aval(e.outputs[0]).dtype;
+  const std::size_t rank = index.size() - p.axes.size();
+  IndexVector inner = index;
+  int inside = -1;
+  bool never = source_.graph->aval(e.inputs[0]).elements() == 0;
+  const auto need = [&](int check) {
+    never = never || check == -2;
+    inside = both(inside, std::max(check, -1));
+  };
+  for (std::size_t k = 0; k < p.axes.size(); ++k) {
+    IndexId &window = inner[static_cast<std::size_t>(p.axes[k])], &place = inner[rank + k];
+    const std::int64_t stride = p.strides[k];
+    if (p.dilations[k] == 1) {
+      const IndexId at = window, round = place;
+      window = t.subtract(t.quotient(at, stride), round);
+      place = t.add(t.remainder(at, stride), t.scale(round, stride));
+      need(in_range(place, 0, p.sizes[k]));
+    } else {
+      const IndexId start = t.subtract(window, t.scale(place, p.dilations[k]));
+      window = t.quotient(start, stride);
+      need(in_range(t.remainder(start, stride), 0, 1));
+    }
+    need(in_range(window, 0, p.count(k)));
+  }
+  const int zero = literal(nest_building::integer_scalar(d, 0));
+  if (never) return zero;
+  const int value = value_at(e.inputs[0], inner, both(mask, inside));
+  return inside < 0 ? value : op(Op::select, d, {inside, value, zero});
 }
 
 IndexId NestBuilder::clipped(int value, std::int64_t most, int* inside) {

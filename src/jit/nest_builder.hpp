@@ -11,6 +11,9 @@ namespace vt::detail {
 
 using IndexVector = SmallVec<IndexId, 6>;
 
+/// How many windows may hold one element, along each window axis: what an overlap_add adds up. All ones: windows do not overlap.
+Shape overlap_rounds(const WindowParams&);
+
 /// Decides, for the builder, what of the Graph is in memory and what is computed on the spot.
 struct NestSource {
   const GraphBody* graph = nullptr;
@@ -43,6 +46,8 @@ class NestBuilder {
   int load(Var v, const IndexVector& index, int mask);
   /// The results of a body of scalar operations on these values.
   std::vector<int> apply(const GraphBody& body, const std::vector<int>& arguments);
+  /// What overlap_add adds up: for the element that `index` begins with, its part in the round (see overlap_rounds) that it ends with.
+  int overlapping(const Equation& e, const IndexVector& index, int mask = -1);
   /// Where a scatter's update at `index` goes in the operand; `inside`: a bool value, −1 if it always counts.
   IndexVector scatter_index(const Equation& e, const IndexVector& index, int* inside);
   /// Where dynamic_update_slice puts the element `index` of its update.

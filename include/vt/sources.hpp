@@ -4,6 +4,7 @@
 
 // What runs on every call and every recorded op: compiled as the user's flags say.
 #include "../../src/jit/control.cpp"
+#include "../../src/jit/conv_spec.cpp"
 #include "../../src/jit/counters.cpp"
 #include "../../src/jit/epilogue.cpp"
 #include "../../src/jit/execute.cpp"
@@ -31,6 +32,8 @@
 #include "../../src/jit/cpu/backend.cpp"
 #include "../../src/jit/cpu/code_cache.cpp"
 #include "../../src/jit/cpu/compile.cpp"
+#include "../../src/jit/cpu/conv.cpp"
+#include "../../src/jit/cpu/conv_emit.cpp"
 #include "../../src/jit/cpu/emit_nest.cpp"
 #include "../../src/jit/cpu/emit_ops.cpp"
 #include "../../src/jit/cpu/emit_reduce.cpp"

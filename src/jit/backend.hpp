@@ -1,4 +1,4 @@
-// Backend: what a device must offer to programs: kernels from loop nests, and matrix products.
+// Backend: what a device must offer to programs: kernels from loop nests, matrix products and convolutions.
 #pragma once
 
 #include <cstdint>
@@ -6,6 +6,7 @@
 #include <string>
 
 #include "../trace/graph.hpp"
+#include "conv_spec.hpp"
 #include "loop_nest.hpp"
 #include "matmul_spec.hpp"
 #include "schedule.hpp"
@@ -37,6 +38,7 @@ class Backend {
   /// The only equation of `graph`, which fits_registers, as one function; see register_loop.hpp. Buffers: operands, then results.
   virtual Kernel compile_register_loop(const GraphBody& graph) const = 0;
   virtual std::shared_ptr<const ProductKernel> product(const MatmulSpec&) const = 0;
+  virtual std::shared_ptr<const ProductKernel> convolution(const ConvSpec&) const = 0;
 };
 
 /// The CPU's backend, or null when LLVM cannot be used; `reason` then says why.

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "conv_spec.hpp"
 #include "matmul_spec.hpp"
 #include "nest_transform.hpp"
 
@@ -111,7 +112,7 @@ class Attacher {
  private:
   const Equation& equation_of(const FusedStep& s) const { return fusion_.graph.equations[static_cast<std::size_t>(s.equation)]; }
   Var storage(Var v) const { return fusion_.storage[static_cast<std::size_t>(v)]; }
-  bool is_product(const FusedStep& s) const { return s.equation >= 0 && equation_of(s).op == Op::dot_general; }
+  bool is_product(const FusedStep& s) const { return s.equation >= 0 && family_of(equation_of(s).op) == Family::contract; }
   Var result_of(const FusedStep& s) const { return storage(equation_of(s).outputs[0]); }
   std::vector<Var> reads(const FusedStep& s) const {
     std::vector<Var> all(s.buffers.begin(), s.buffers.end());
@@ -120,14 +121,30 @@ class Attacher {
     return all;
   }
 
-  bool attach(FusedStep& kernel, const FusedStep& product) {
-    const Equation& e = equation_of(product);
+  // What a product makes, as rows that are finished one after the other.
+  struct Matrix {
+    std::int64_t rows, columns;
+  };
+  std::optional<Matrix> of_product(const Equation& e) const {
     const GraphBody& g = fusion_.graph;
     const MatmulSpec spec = plan_matmul(e.as<DotParams>(), g.aval(e.inputs[0]), g.aval(e.inputs[1])).spec;
-    if (spec.batch * spec.m * spec.n * spec.k == 0) return false;
+    if (spec.batch * spec.m * spec.n * spec.k == 0) return std::nullopt;
+    return Matrix{spec.batch * spec.m, spec.n};
+  }
+  std::optional<Matrix> of_convolution(const Equation& e) const {
+    const GraphBody& g = fusion_.graph;
+    const auto plan = plan_conv(e.as<ConvParams>(), g.aval(e.inputs[0]).shape, g.aval(e.inputs[1]).shape, g.aval(e.inputs[0]).dtype);
+    if (!plan || plan->lhs_permutation || !plan->spec.rows_in_order || plan->spec.multiply_adds() == 0) return std::nullopt;
+    return Matrix{g.aval(e.outputs[0]).elements() / plan->spec.columns.extent, plan->spec.columns.extent};
+  }
+
+  bool attach(FusedStep& kernel, const FusedStep& product) {
+    const Equation& e = equation_of(product);
+    const std::optional<Matrix> result = e.op == Op::dot_general ? of_product(e) : of_convolution(e);
+    if (!result) return false;
     const auto at = std::find(kernel.buffers.begin(), kernel.buffers.end(), result_of(product));
     Nest nest = kernel.nest;
-    const int row = make_row_loop(nest, static_cast<int>(at - kernel.buffers.begin()), spec.batch * spec.m, spec.n);
+    const int row = make_row_loop(nest, static_cast<int>(at - kernel.buffers.begin()), result->rows, result->columns);
     if (row < 0) return false;
     // Lanes that go along the rows would need ranges of whole vectors of them.
     for (const StageSchedule& s : schedule_epilogue(nest, row, vector_bytes_).stages)

@@ -73,6 +73,15 @@ std::shared_ptr<Executable> compile(const GraphBody& graph, const Backend& b) {
   }
 }
 
+// Products for one element of a convolution's result.
+std::int64_t places_of(const Equation& e, const Shape& filter) {
+  const ConvParams& p = e.as<ConvParams>();
+  std::int64_t n = 1;
+  for (const Axes* axes : {&p.rhs_window, &p.dot.rhs_contract})
+    for (int axis : *axes) n *= filter[static_cast<std::size_t>(axis)];
+  return n;
+}
+
 // About the number of element operations, to tell what is worth compiling at first sight.
 std::uint64_t work_of(const GraphBody& graph) {
   std::uint64_t work = 0;
@@ -82,6 +91,9 @@ std::uint64_t work_of(const GraphBody& graph) {
     for (Var v : e.inputs) n = std::max(n, static_cast<std::uint64_t>(graph.aval(v).elements()));
     if (e.op == Op::dot_general)
       for (int axis : e.as<DotParams>().lhs_contract) n *= static_cast<std::uint64_t>(graph.aval(e.inputs[0]).shape[static_cast<std::size_t>(axis)]);
+    if (e.op == Op::conv_general)
+      n = static_cast<std::uint64_t>(graph.aval(e.outputs[0]).elements()) *
+          static_cast<std::uint64_t>(std::max<std::int64_t>(places_of(e, graph.aval(e.inputs[1]).shape), 1));
     if (family_of(e.op) == Family::linalg)
       n = static_cast<std::uint64_t>(linalg_spec(graph, e).operations() * std::max<std::int64_t>(linalg_spec(graph, e).batch, 1));
     if (e.op == Op::fft) n = static_cast<std::uint64_t>(fft_spec(e.as<FftParams>(), graph.aval(e.inputs[0])).operations());

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "conv_spec.hpp"
 #include "epilogue.hpp"
 #include "fusion_groups.hpp"
 #include "matmul_spec.hpp"
@@ -126,7 +127,8 @@ GraphBody order_product_operands(const GraphBody& graph) {
 Fusion fuse(GraphBody graph, const FuseOptions& options) {
   Fusion fusion;
   fusion.graph = inline_calls(graph);
-  if (options.matrix_products) fusion.graph = nest_assembly::order_product_operands(sum_before_products(std::move(fusion.graph)));
+  if (options.matrix_products)
+    fusion.graph = nest_assembly::order_product_operands(sum_before_products(prepare_convolutions(std::move(fusion.graph))));
   FusionPlanner planner(fusion.graph, options);
   planner.run();
   NestSource source = planner.source;

@@ -79,7 +79,7 @@ bool can_fuse(const GraphBody& graph, const Equation& e) {
     case Family::window: return graph.aval(e.inputs[0]).shape.rank() <= most_reduced_rank;
     case Family::index:
       return !writes_window(graph, e) && (e.op == Op::slice || e.op == Op::dynamic_slice || e.op == Op::dynamic_update_slice || e.op == Op::gather);
-    case Family::contract: return true;
+    case Family::contract: return e.op == Op::dot_general;
     default: return false;
   }
 }

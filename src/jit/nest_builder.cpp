@@ -363,7 +363,7 @@ int NestBuilder::overlapping(const Equation& e, const IndexVector& index, int ma
   const std::size_t rank = index.size() - p.axes.size();
   IndexVector inner = index;
   int inside = -1;
-  bool never = source_.graph->aval(e.inputs[0]).elements() == 0;
+  bool never = false;
   const auto need = [&](int check) {
     never = never || check == -2;
     inside = both(inside, std::max(check, -1));

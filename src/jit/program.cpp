@@ -121,6 +121,7 @@ void Program::compile_steps(const Backend& backend) {
       prepare_linalg(step, e);
       fusion_.steps[k].writes_given_memory = true;
     }
+    if (e.op == Op::conv_general) prepare_convolution(k, backend);
     if (e.op != Op::dot_general) continue;
     MatmulPlan plan = plan_matmul(e.as<DotParams>(), g.aval(e.inputs[0]), g.aval(e.inputs[1]));
     MatmulSpec& spec = plan.spec;
@@ -148,6 +149,20 @@ void Program::compile_steps(const Backend& backend) {
   });
   for (const std::exception_ptr& e : errors)
     if (e) std::rethrow_exception(e);
+}
+
+void Program::prepare_convolution(std::size_t k, const Backend& backend) {
+  const GraphBody& g = fusion_.graph;
+  Step& step = steps_[k];
+  const Equation& e = g.equations[static_cast<std::size_t>(step.equation)];
+  std::optional<ConvPlan> plan = plan_conv(e.as<ConvParams>(), g.aval(e.inputs[0]).shape, g.aval(e.inputs[1]).shape, g.aval(e.inputs[0]).dtype);
+  if (!plan || plan->lhs_permutation || plan->spec.multiply_adds() == 0) return;
+  step.product = backend.convolution(plan->spec);
+  if (!step.product) return;
+  step.kind = Step::Kind::product;
+  step.work = static_cast<std::uint64_t>(2 * plan->spec.multiply_adds());
+  for (Var v : {e.inputs[0], e.inputs[1], e.outputs[0]}) step.operands.push_back(fusion_.storage[static_cast<std::size_t>(v)]);
+  fusion_.steps[k].writes_given_memory = true;
 }
 
 void Program::prepare_sort(Step& step, const Equation& e) const {
@@ -434,7 +449,7 @@ std::string Program::explain() const {
               (s.parallel ? ", on all threads" : "") + "\n" + s.nest_text;
     } else {
       const Equation& e = g.equations[static_cast<std::size_t>(s.equation)];
-      text += s.kind == Step::Kind::product  ? "matrix product " + s.product->describe() + ", "
+      text += s.kind == Step::Kind::product  ? (e.op == Op::dot_general ? "matrix product " : "convolution ") + s.product->describe() + ", "
               : s.kind == Step::Kind::sort   ? "sort of " + describe(s.sort) + ", "
               : s.kind == Step::Kind::linalg ? "matrices: "
               : s.kind == Step::Kind::fft    ? "transform: "

@@ -57,6 +57,7 @@ class Program : public Executable {
     bool partial = false;
   };
   void compile_steps(const Backend& backend);
+  void prepare_convolution(std::size_t k, const Backend& backend);
   void prepare_sort(Step& step, const Equation& e) const;
   void prepare_linalg(Step& step, const Equation& e) const;
   static void run_matrices(const Step& step, void* const* pointers);

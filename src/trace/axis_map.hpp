@@ -23,6 +23,13 @@ inline Axes inverse(const Axes& permutation) {
   return result;
 }
 
+/// The permutation that does `first`, then `then`.
+inline Axes composed(const Axes& first, const Axes& then) {
+  Axes both;
+  for (int axis : then) both.push_back(first[axis_index(axis)]);
+  return both;
+}
+
 /// The permutation that sorts `keys` (all different): keys[result[0]] < keys[result[1]] < …
 inline Axes sorting_permutation(const Axes& keys) {
   Axes order = Axes::first(static_cast<int>(keys.size()));

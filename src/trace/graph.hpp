@@ -167,11 +167,13 @@ struct DotParams {
 };
 /// conv_general: a dot_general in which further pairs of axes, `lhs_window` and `rhs_window`, slide along each other. The left one is
 /// stretched by zeros between its elements (lhs_dilation) and edged by zeros (low, high; cropped where negative); result element o adds
-/// up lhs[strides · o + rhs_dilation · p] · rhs[p]. Result axes: batch, lhs free, the windows' o, rhs free.
+/// up lhs[strides · o + rhs_dilation · p] · rhs[p]. Result axes: batch, lhs free, the windows' o, rhs free; with `order`, axis
+/// order[i] of these as result axis i.
 struct ConvParams {
   DotParams dot;
   Axes lhs_window = {}, rhs_window = {};
   Shape strides = {}, low = {}, high = {}, lhs_dilation = {}, rhs_dilation = {};
+  Axes order = {};
   bool operator==(const ConvParams&) const = default;
 };
 

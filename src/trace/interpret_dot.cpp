@@ -116,8 +116,9 @@ void product(Frame& frame, const ConvParams& p) {
                rhs = pack(frame, 1, p.dot.rhs_batch, joined(p.rhs_window, p.dot.rhs_contract));
   const std::size_t first = p.dot.lhs_batch.size() + free_axes(a.rank(), joined(p.lhs_window, p.dot.lhs_contract), p.dot.lhs_batch).size();
   const Shape left = picked(a, p.lhs_window), right = picked(b, p.rhs_window);
+  const Shape result = p.order.empty() ? frame.out().shape : picked(frame.out().shape, inverse(p.order));  // before it is put in order
   Shape out;
-  for (std::size_t d = 0; d < left.size(); ++d) out.push_back(frame.out().shape[first + d]);
+  for (std::size_t d = 0; d < left.size(); ++d) out.push_back(result[first + d]);
   const std::int64_t contracted = picked(a, p.dot.lhs_contract).elements(), places = out.elements();
   BufferRef results = frame.scratch(static_cast<std::size_t>(frame.out().elements()) * size_of(wide_of(dtype)));
   for (std::int64_t o = 0; o < places; ++o) {
@@ -128,6 +129,11 @@ void product(Frame& frame, const ConvParams& p) {
     else if (is_float(dtype)) run<double, double>(lhs, rhs, at, contracted, results->as<double>() + start, places);
     // Sums modulo 2⁶⁴ have the right low bits for every integer dtype, signed or not.
     else run<std::uint64_t, std::uint64_t>(lhs, rhs, at, contracted, results->as<std::uint64_t>() + start, places);
+  }
+  if (!p.order.empty()) {
+    const BufferRef unordered = std::exchange(results, frame.scratch(results->bytes));
+    copy_region(wide_of(dtype), frame.out().shape, unordered->data, 0, picked(row_major_strides(result), p.order), results->data, 0,
+                row_major_strides(frame.out().shape));
   }
   frame.narrow(std::move(results));
 }

@@ -9,12 +9,13 @@ namespace vt::detail::convolutions {
 /// The operands of a convolution with what its options say of them.
 struct Setting {
   std::string_view name;
-  Tensor x, filter;
+  Tensor given_x, given_filter;  ///< as messages show them
+  Tensor x, filter;              ///< [N, spatial…, C] and [spatial…, I, O], the layout in which they are multiplied
   Layout in, kernel, out;
   bool one_image = false;
   Where where;
 
-  [[noreturn]] void refuse_shape(const std::string& what) const { refuse(ErrorKind::shape, name, what, x, filter, where); }
+  [[noreturn]] void refuse_shape(const std::string& what) const { refuse(ErrorKind::shape, name, what, given_x, given_filter, where); }
   std::size_t axes() const { return in.spatial.size(); }
 };
 
@@ -27,7 +28,15 @@ std::string default_layout(const char* before, int spatial, const char* after) {
 }
 
 Setting prepared(std::string_view name, const Operand& x, const Operand& filter, const ConvOptions& o, int spatial) {
-  Setting s{.name = name, .x = x.tensor, .filter = filter.tensor, .in = {}, .kernel = {}, .out = {}, .where = x.where};
+  Setting s{.name = name,
+            .given_x = x.tensor,
+            .given_filter = filter.tensor,
+            .x = x.tensor,
+            .filter = filter.tensor,
+            .in = {},
+            .kernel = {},
+            .out = {},
+            .where = x.where};
   need(name, s.x, s.where);
   need(name, s.filter, s.where);
   Common c = common_dtype(aval_of(s.x), aval_of(s.filter));
@@ -64,6 +73,17 @@ Setting prepared(std::string_view name, const Operand& x, const Operand& filter,
   };
   in_order(s.kernel, o.filter_layout);
   in_order(s.out, o.out_layout);
+  const auto moved = [&](Tensor& t, Layout& l, Axes axes) {
+    axes.append(l.spatial.begin(), l.spatial.end());
+    if (&l == &s.kernel) axes.push_back(l.first);
+    axes.push_back(l.second);
+    t = permuted(t, axes, s.where);
+    for (int k = 0; k < n; ++k) l.spatial[axis_index(k)] = t.rank() - n - (&l == &s.kernel ? 2 : 1) + k;
+    l.second = t.rank() - 1;
+    l.first = &l == &s.kernel ? t.rank() - 2 : image ? -1 : 0;
+  };
+  moved(s.x, s.in, image ? Axes{} : Axes(s.in.first));
+  moved(s.filter, s.kernel, {});
   return s;
 }
 
@@ -162,17 +182,11 @@ Tensor depthwise(std::string_view name, const Operand& x, const Operand& filter,
   const std::int64_t channels = s.x.dim(s.in.second), given = s.filter.dim(s.kernel.first), multiplier = s.filter.dim(s.kernel.second);
   if (channels != given) s.refuse_shape(worded("x has {} channels, the filter {}", channels, given));
   // [spatial…, C, m] → [spatial…, 1, C · m]
-  Axes order = s.kernel.spatial;
-  order.push_back(s.kernel.first);
-  order.push_back(s.kernel.second);
   Shape shape = picked(s.filter.shape(), s.kernel.spatial);
   shape.push_back(1);
   shape.push_back(channels * multiplier);
   const Sliding slide = sliding(s, o);
-  s.filter = reshaped(permuted(s.filter, order, s.where), shape, s.where);
-  s.kernel.spatial = Axes::first(static_cast<int>(s.axes()));
-  s.kernel.first = static_cast<int>(s.axes());
-  s.kernel.second = s.kernel.first + 1;
+  s.filter = reshaped(s.filter, shape, s.where);
   return emitted(s, slide, std::max<std::int64_t>(channels, 1), 1, o.dtype.value_or(s.x.dtype()));
 }
 

@@ -154,13 +154,14 @@ struct ParamsText {
   }
   std::string operator()(const ConvParams& p) const {
     std::string text = (*this)(p.dot);
-    if (p.lhs_window.empty()) return text;
+    const std::string order = p.order.empty() ? std::string() : ", order=" + p.order.str();
+    if (p.lhs_window.empty()) return text + order;
     text += worded(", window={}·{}", p.lhs_window.str(), p.rhs_window.str());
     if (!all_are(p.strides, 1)) text += ", strides=" + p.strides.str();
     if (!all_are(p.low, 0) || !all_are(p.high, 0)) text += worded(", low={}, high={}", p.low.str(), p.high.str());
     if (!all_are(p.lhs_dilation, 1)) text += ", lhs_dilation=" + p.lhs_dilation.str();
     if (!all_are(p.rhs_dilation, 1)) text += ", rhs_dilation=" + p.rhs_dilation.str();
-    return text;
+    return text + order;
   }
   std::string operator()(const CollectiveParams& p) const {
     std::string text = "axis=" + p.axis->name;

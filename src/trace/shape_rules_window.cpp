@@ -97,6 +97,11 @@ Avals conv_general(const Call& c) {
     shape.push_back(room < window ? 0 : (room - window) / p.strides[k] + 1);
   }
   for (int d : free_axes(b.shape.rank(), joined(p.dot.rhs_contract, p.rhs_window), p.dot.rhs_batch)) shape.push_back(b.shape[axis_index(d)]);
+  if (!p.order.empty()) {
+    check_axes(c, p.order, shape.rank(), "order", false);
+    if (p.order.size() != shape.size()) c.refuse_shape(worded("order needs {} axes, not {}", shape.size(), p.order.size()));
+    shape = picked(shape, p.order);
+  }
   check_size(c, p.dot.dtype, shape);
   return result(p.dot.dtype, std::move(shape), a.weak && b.weak);
 }

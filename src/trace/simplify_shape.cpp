@@ -112,10 +112,7 @@ Var transpose(Pass& p, const Candidate& c) {
   if (!e) return Pass::none;
   switch (e->op) {
     case Op::transpose: {
-      const Axes& first = e->as<PermutationParams>().permutation;
-      Axes both;
-      for (int axis : permutation) both.push_back(first[axis_index(axis)]);
-      return p.transpose(e->inputs[0], both);
+      return p.transpose(e->inputs[0], composed(e->as<PermutationParams>().permutation, permutation));
     }
     case Op::iota: return iota(p, c, inverse(permutation)[axis_index(e->as<IotaParams>().axis)]);
     case Op::broadcast_in_dim: {
@@ -125,6 +122,12 @@ Var transpose(Pass& p, const Candidate& c) {
       const Axes order = sorting_permutation(moved);
       std::sort(moved.begin(), moved.end());
       return p.broadcast(p.transpose(e->inputs[0], order), c.aval.shape, moved);
+    }
+    case Op::conv_general: {  // where the features stay last, they are stored there at once
+      ConvParams conv = e->as<ConvParams>();
+      if (!p.used_once(x) || permutation.back() != static_cast<int>(permutation.size()) - 1) return Pass::none;
+      conv.order = conv.order.empty() ? permutation : composed(conv.order, permutation);
+      return p.emit(Op::conv_general, make_params(std::move(conv)), {e->inputs[0], e->inputs[1]});
     }
     case Op::dot_general: return p.used_once(x) ? exchanged_product(p, *e, permutation) : Pass::none;
     default: return meet_through_elementwise(p, c);

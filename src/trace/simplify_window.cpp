@@ -41,6 +41,7 @@ Var product_of_places(Pass& p, const Candidate& c) {
     if (!v.lhs_window.contains(free[i])) order.push_back(batches + static_cast<int>(i));
   for (int axis : v.lhs_window) order.push_back(batches + static_cast<int>(std::find(free.begin(), free.end(), axis) - free.begin()));
   for (int axis = static_cast<int>(order.size()); axis < c.aval.shape.rank(); ++axis) order.push_back(axis);
+  if (!v.order.empty()) order = composed(order, v.order);
   const Var product = p.emit(Op::dot_general, make_params(std::move(v.dot)), {a, p.reshape(b, kept)});
   return is_identity(order) ? product : p.transpose(product, order);
 }
@@ -59,7 +60,7 @@ Var simplify_conv(Pass& p, const Candidate& c) {
 Var simplify_windows(Pass& p, const Candidate& c) {
   const auto& w = c.as<WindowParams>();
   const Var x = c.in();
-  if (c.op != Op::windows) return Pass::none;
+  if (c.op == Op::overlap_add) return p.aval(x).elements() == 0 ? p.full_like(0, c.aval) : Pass::none;
   if (const Equation* e = p.def(x, Op::full)) return p.full(e->as<FullParams>().value, c.aval);
   if (!sliding::all_are(w.sizes, 1)) return Pass::none;
   const Shape shape = p.shape(x);

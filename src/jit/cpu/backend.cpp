@@ -3,6 +3,7 @@
 
 #include "../counters.hpp"
 #include "code_cache.hpp"
+#include "conv.hpp"
 #include "emit_nest.hpp"
 #include "emit_register_loop.hpp"
 #include "matmul.hpp"
@@ -63,6 +64,10 @@ class CpuBackend : public Backend {
   std::shared_ptr<const ProductKernel> product(const MatmulSpec& spec) const override {
     std::shared_ptr<const Matmul> matmul = make_matmul(spec);
     return matmul ? std::make_shared<CpuProduct>(std::move(matmul)) : nullptr;
+  }
+  std::shared_ptr<const ProductKernel> convolution(const ConvSpec& spec) const override {
+    std::shared_ptr<const Matmul> conv = make_convolution(spec);
+    return conv ? std::make_shared<CpuProduct>(std::move(conv)) : nullptr;
   }
 
  private:

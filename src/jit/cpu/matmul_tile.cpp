@@ -26,8 +26,9 @@ std::vector<Value> one_step(IrBuilder& b, const TileShape& t, DType accumulate, 
 
 // Σ over k in [0, depth) for a whole tile; `constant_depth` ≥ 0 when it is known.
 std::vector<Value> sum_tile(IrBuilder& b, const TileShape& t, DType accumulate, Value depth, std::int64_t constant_depth, const LoadA& load_a,
-                            const LoadB& load_b) {
-  std::vector<Value> acc(static_cast<std::size_t>(t.rows * t.vectors), b.integer(accumulate, 0, t.lanes));
+                            const LoadB& load_b, std::vector<Value> start) {
+  std::vector<Value> acc = std::move(start);
+  acc.resize(static_cast<std::size_t>(t.rows * t.vectors), b.integer(accumulate, 0, t.lanes));
   if (constant_depth >= 0 && constant_depth * t.rows * t.vectors <= 256) {
     for (std::int64_t k = 0; k < constant_depth; ++k) acc = one_step(b, t, accumulate, acc, load_a, load_b, b.index(k));
     return acc;

@@ -75,7 +75,9 @@ void conv_general(const TransposeCall& c) {
   const std::size_t n = lhs.window.size();
   const bool left = c.linear(0);
   ConvParams t = p;
-  const Shape& out = c.ct().shape();
+  t.order = {};
+  const Tensor ct = p.order.empty() ? c.ct() : permuted(c.ct(), inverse(p.order));
+  const Shape& out = ct.shape();
   for (std::size_t k = 0; k < n; ++k) {
     const std::int64_t extent = c.shape(0)[at(lhs.window[k])], size = c.shape(1)[at(rhs.window[k])];
     const std::int64_t places = out[at(windows_at) + k], window = stretched(size, p.rhs_dilation[k]);
@@ -99,14 +101,14 @@ void conv_general(const TransposeCall& c) {
     Axes windows = rhs.window;
     std::sort(windows.begin(), windows.end());
     if (n > 0) turned = emit(Op::rev, make_params(AxesParams{windows}), {turned}, {});
-    const Tensor product = emit(Op::conv_general, make_params(std::move(t)), {c.ct(), turned}, {});
+    const Tensor product = emit(Op::conv_general, make_params(std::move(t)), {ct, turned}, {});
     c.cotangents[0] = convert_to(placed(product, lhs, rhs.contract, true), c.operand(0).dtype);
   } else {
     t.dot.rhs_batch = Axes::first(batches);
     t.dot.lhs_contract = lhs.free;
     t.dot.rhs_contract = range(batches, lhs.free.size());
     t.rhs_window = range(windows_at, n);
-    const Tensor product = emit(Op::conv_general, make_params(std::move(t)), {convert_to(c.x[0], p.dot.dtype), c.ct()}, {});
+    const Tensor product = emit(Op::conv_general, make_params(std::move(t)), {convert_to(c.x[0], p.dot.dtype), ct}, {});
     c.cotangents[1] = convert_to(placed(product, rhs, lhs.contract, false), c.operand(1).dtype);
   }
 }

@@ -1,6 +1,7 @@
 // Batch rules of products: lanes of both operands become a batch axis; lanes of one become a free axis of one larger product. In a
 // convolution these are groups, more images or more features, and nothing has to be moved for it.
 #include <algorithm>
+#include <utility>
 
 #include "../../trace/axis_map.hpp"
 #include "lanes.hpp"
@@ -58,6 +59,10 @@ BatchedList dot_general(const BatchCall& c) {
 
 BatchedList conv_general(const BatchCall& c) {
   dot_batch::Product all = dot_batch::of(c, c.as<ConvParams>());
+  if (Axes& order = all.params.order; !order.empty()) {
+    order = lanes::shifted(order, all.axis);
+    order.insert(order.begin(), std::exchange(all.axis, 0));
+  }
   return dot_batch::emitted(c, make_params(std::move(all.params)), all.axis);
 }
 

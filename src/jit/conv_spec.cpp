@@ -1,0 +1,340 @@
+// A conv_general as kernels take it, and the convolutions that become loop nests instead.
+#include "conv_spec.hpp"
+
+#include <algorithm>
+
+#include "../trace/axis_map.hpp"
+
+namespace vt::detail {
+
+std::int64_t count_of(const ConvAxes& axes) {
+  std::int64_t n = 1;
+  for (const ConvAxis& a : axes) n *= a.extent;
+  return n;
+}
+
+std::int64_t ConvSpec::multiply_adds() const {
+  std::int64_t n = columns.extent;
+  for (const ConvAxes* axes : {&outer_batch, &outer_free, &outer_contract, &inner_batch, &inner_free, &inner_contract, &b_free}) n *= count_of(*axes);
+  for (const ConvWindow& w : windows) n *= w.out * w.size;
+  return n;
+}
+
+namespace conv_planning {
+
+Shape row_major(const Shape& shape) {
+  Shape strides = Shape::filled(shape.size(), 1);
+  for (std::size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * shape[i];
+  return strides;
+}
+Axes joined(Axes axes, const Axes& more) {
+  axes.append(more.begin(), more.end());
+  return axes;
+}
+std::size_t position(const Axes& axes, int axis) { return static_cast<std::size_t>(std::find(axes.begin(), axes.end(), axis) - axes.begin()); }
+
+// The place of each axis of c before its order, and their distances in c.
+Shape result_strides(const ConvParams& p, const Shape& unordered) {
+  if (p.order.empty()) return row_major(unordered);
+  const Shape strides = row_major(picked(unordered, p.order));
+  return picked(strides, inverse(p.order));
+}
+
+// The windows' axes stand together in their order (axes of one element do not count), and something is behind them or nothing before.
+bool is_image(const ConvParams& p, const Shape& lhs) {
+  int last = -1, before = 0, behind = 0;
+  for (int axis : p.lhs_window) {
+    if (lhs[axis_index(axis)] == 1) continue;
+    if (axis < last) return false;
+    for (int between = last + 1; last >= 0 && between < axis; ++between)
+      if (lhs[axis_index(between)] != 1) return false;
+    last = axis;
+  }
+  const int first = p.lhs_window.empty() ? 0 : *std::min_element(p.lhs_window.begin(), p.lhs_window.end());
+  for (int axis = 0; axis < lhs.rank(); ++axis)
+    if (!p.lhs_window.contains(axis) && lhs[axis_index(axis)] != 1) ++(axis < first ? before : behind);
+  return behind > 0 || before <= 1;
+}
+
+}  // namespace conv_planning
+
+std::optional<ConvPlan> plan_conv(const ConvParams& p, const Shape& lhs, const Shape& rhs, DType operands) {
+  using namespace conv_planning;
+  ConvPlan plan;
+  ConvSpec& s = plan.spec;
+  Axes lhs_order = Axes::first(lhs.rank());
+  if (!is_image(p, lhs)) {
+    // All others in front, but for the last.
+    Axes others, order;
+    for (int axis = 0; axis < lhs.rank(); ++axis)
+      if (!p.lhs_window.contains(axis)) others.push_back(axis);
+    const int last = others.empty() ? -1 : others.back();
+    for (int axis : others)
+      if (axis != last) order.push_back(axis);
+    order = joined(order, p.lhs_window);
+    if (last >= 0) order.push_back(last);
+    if (!is_identity(order)) plan.lhs_permutation = lhs_order = order;
+  }
+  const Shape a_strides = picked(row_major(picked(lhs, lhs_order)), inverse(lhs_order)), b_strides = row_major(rhs);
+  const Axes lhs_free = free_axes(lhs.rank(), joined(p.dot.lhs_contract, p.lhs_window), p.dot.lhs_batch);
+  const Axes rhs_free = free_axes(rhs.rank(), joined(p.dot.rhs_contract, p.rhs_window), p.dot.rhs_batch);
+  const std::size_t batches = p.dot.lhs_batch.size(), windows_at = batches + lhs_free.size(), rhs_free_at = windows_at + p.lhs_window.size();
+
+  Shape unordered = picked(lhs, p.dot.lhs_batch);
+  for (int axis : lhs_free) unordered.push_back(lhs[axis_index(axis)]);
+  for (std::size_t k = 0; k < p.lhs_window.size(); ++k) {
+    ConvWindow w;
+    w.extent = lhs[axis_index(p.lhs_window[k])];
+    w.size = rhs[axis_index(p.rhs_window[k])];
+    w.stride = p.strides[k], w.low = p.low[k], w.lhs_dilation = p.lhs_dilation[k], w.rhs_dilation = p.rhs_dilation[k];
+    w.a = a_strides[axis_index(p.lhs_window[k])];
+    w.b = b_strides[axis_index(p.rhs_window[k])];
+    const std::int64_t room = (w.extent == 0 ? 0 : (w.extent - 1) * w.lhs_dilation + 1) + p.low[k] + p.high[k];
+    const std::int64_t reach = w.size == 0 ? 0 : (w.size - 1) * w.rhs_dilation + 1;
+    w.out = room < reach ? 0 : (room - reach) / w.stride + 1;
+    unordered.push_back(w.out);
+    s.windows.push_back(w);
+  }
+  for (int axis : rhs_free) unordered.push_back(rhs[axis_index(axis)]);
+  const Shape c_strides = result_strides(p, unordered);
+  for (std::size_t k = 0; k < s.windows.size(); ++k) s.windows[k].c = c_strides[windows_at + k];
+
+  // Axes of a in the order of its memory. Where the windows begin, if there are none: in front of the last axis.
+  std::size_t first_window = lhs_order.size();
+  for (std::size_t i = 0; i < lhs_order.size(); ++i)
+    if (p.lhs_window.contains(lhs_order[i]) && lhs[axis_index(lhs_order[i])] != 1) first_window = std::min(first_window, i);
+  if (first_window == lhs_order.size()) {
+    for (std::size_t i = 0; i < lhs_order.size(); ++i)
+      if (p.lhs_window.contains(lhs_order[i])) first_window = std::min(first_window, i);
+  }
+  for (std::size_t i = 0; i < lhs_order.size(); ++i) {
+    const int axis = lhs_order[i];
+    const bool outer = i < first_window;
+    if (p.lhs_window.contains(axis)) continue;
+    ConvAxis x{lhs[axis_index(axis)], a_strides[axis_index(axis)], 0, 0};
+    if (!outer) s.inner *= x.extent;
+    if (p.dot.lhs_batch.contains(axis)) {
+      const std::size_t k = position(p.dot.lhs_batch, axis);
+      x.b = b_strides[axis_index(p.dot.rhs_batch[k])];
+      x.c = c_strides[k];
+      (outer ? s.outer_batch : s.inner_batch).push_back(x);
+    } else if (p.dot.lhs_contract.contains(axis)) {
+      x.b = b_strides[axis_index(p.dot.rhs_contract[position(p.dot.lhs_contract, axis)])];
+      (outer ? s.outer_contract : s.inner_contract).push_back(x);
+    } else {
+      x.c = c_strides[batches + position(lhs_free, axis)];
+      (outer ? s.outer_free : s.inner_free).push_back(x);
+    }
+  }
+
+  // The last free axes of b, as far as they are one in b and in c.
+  s.columns = {1, 0, 1, 1};
+  std::size_t taken = rhs_free.size();
+  for (; taken > 0; --taken) {
+    const std::int64_t extent = rhs[axis_index(rhs_free[taken - 1])], b = b_strides[axis_index(rhs_free[taken - 1])],
+                       c = c_strides[rhs_free_at + taken - 1];
+    if (extent == 1) continue;
+    if (s.columns.extent == 1) {
+      if (c != 1) return std::nullopt;
+      s.columns = {extent, 0, b, 1};
+    } else if (b == s.columns.b * s.columns.extent && c == s.columns.extent) {
+      s.columns.extent *= extent;
+    } else {
+      break;
+    }
+  }
+  for (std::size_t k = 0; k < taken; ++k)
+    if (rhs[axis_index(rhs_free[k])] != 1)
+      s.b_free.push_back({rhs[axis_index(rhs_free[k])], 0, b_strides[axis_index(rhs_free[k])], c_strides[rhs_free_at + k]});
+
+  s.a_dtype = s.b_dtype = operands;
+  s.result = p.dot.dtype;
+  s.accumulate = p.dot.dtype == f16 || p.dot.dtype == bf16 ? f32 : p.dot.dtype;
+  s.rows_in_order = (p.order.empty() || is_identity(p.order)) && count_of(s.inner_batch) == 1 && count_of(s.inner_free) == 1 && s.b_free.empty();
+  return plan;
+}
+
+ConvLoops loops_of(const ConvSpec& s) {
+  ConvLoops l;
+  l.n = s.columns.extent;
+  // What the windows reach, from the first element on.
+  bool inside = s.a_dtype == s.accumulate;
+  for (const ConvWindow& w : s.windows) {
+    l.extents.push_back((w.out - 1) * w.stride + (w.size - 1) * w.rhs_dilation + 1);
+    inside = inside && w.low <= 0 && (w.lhs_dilation == 1 || w.extent == 1) && l.extents.back() - w.low <= w.extent;
+  }
+  l.padded = !inside;
+  l.elements = s.inner;
+  l.distances.resize(s.windows.size());
+  for (std::size_t k = s.windows.size(); k-- > 0;) {
+    l.distances[k] = l.padded ? l.elements : s.windows[k].a;
+    l.elements *= l.extents[k];
+    if (!l.padded) l.start -= s.windows[k].low * s.windows[k].a;
+  }
+  for (const ConvAxis& a : s.inner_free) l.rows.push_back({a.extent, a.a, a.c});
+  for (std::size_t k = 0; k < s.windows.size(); ++k) {
+    const ConvWindow& w = s.windows[k];
+    l.rows.push_back({w.out, w.stride * l.distances[k], w.c});
+    l.depth.push_back({w.size, w.rhs_dilation * l.distances[k]});
+  }
+  for (const ConvAxis& a : s.inner_contract) l.depth.push_back({a.extent, a.a});
+  // Rows in the order of the image; what steps evenly is one loop.
+  std::stable_sort(l.rows.begin(), l.rows.end(), [](const ConvLoops::Row& x, const ConvLoops::Row& y) { return x.a > y.a; });
+  decltype(l.rows) rows;
+  for (const ConvLoops::Row& r : l.rows) {
+    if (r.extent == 1) continue;
+    if (!rows.empty() && rows.back().a == r.a * r.extent && rows.back().c == r.c * r.extent) rows.back() = {rows.back().extent * r.extent, r.a, r.c};
+    else rows.push_back(r);
+  }
+  l.rows = rows;
+  decltype(l.depth) depth;
+  for (const ConvLoops::Depth& d : l.depth) {
+    if (d.extent == 1) continue;
+    if (!depth.empty() && depth.back().a == d.a * d.extent) depth.back() = {depth.back().extent * d.extent, d.a};
+    else depth.push_back(d);
+  }
+  l.depth = depth;
+  return l;
+}
+
+namespace conv_planning {
+
+// With fewer columns most lanes of a register tile would be idle.
+constexpr std::int64_t least_columns = 4;
+
+class Preparation {
+ public:
+  explicit Preparation(GraphBody graph) : old_(std::move(graph)), graph_(old_) { graph_.equations.clear(); }
+
+  GraphBody run() {
+    for (const Equation& e : old_.equations) {
+      if (e.op != Op::conv_general || old_.aval(e.outputs[0]).elements() == 0) graph_.equations.push_back(e);
+      else prepare(e);
+    }
+    return std::move(graph_);
+  }
+
+ private:
+  Var add(Op op, ParamsRef params, std::initializer_list<Var> inputs) {
+    Equation e;
+    e.op = op;
+    e.where = where_;
+    e.params = std::move(params);
+    SmallVec<const Aval*, 2> operands;
+    for (Var v : inputs) {
+      e.inputs.push_back(v);
+      operands.push_back(&graph_.aval(v));
+    }
+    const Aval aval = infer(op, e.params, {operands.data(), operands.size()}, where_)[0];
+    e.outputs.push_back(graph_.fresh(aval));
+    graph_.equations.push_back(std::move(e));
+    return graph_.equations.back().outputs[0];
+  }
+  Var transposed(Var x, const Axes& permutation) {
+    return is_identity(permutation) ? x : add(Op::transpose, make_params(PermutationParams{permutation}), {x});
+  }
+
+  void prepare(const Equation& e) {
+    where_ = e.where;
+    ConvParams p = e.as<ConvParams>();
+    const Axes order = p.order;
+    const Shape &lhs = old_.aval(e.inputs[0]).shape, &rhs = old_.aval(e.inputs[1]).shape;
+    const DType d = old_.aval(e.inputs[0]).dtype;
+    std::optional<ConvPlan> plan = plan_conv(p, lhs, rhs, d);
+    const bool ordered_after = !plan || plan->spec.columns.extent < least_columns;
+    if (!plan) {
+      p.order = {};
+      plan = plan_conv(p, lhs, rhs, d);
+    }
+    Var result;
+    if (plan->spec.columns.extent < least_columns) {
+      result = as_sum(e, p);
+    } else {
+      Var a = e.inputs[0];
+      if (plan->lhs_permutation) {
+        a = transposed(a, *plan->lhs_permutation);
+        const Axes places = inverse(*plan->lhs_permutation);
+        // Free axes come out in the order of the operand: the new one's.
+        const Axes before = free_axes(lhs.rank(), joined(p.dot.lhs_contract, p.lhs_window), p.dot.lhs_batch);
+        for (Axes* axes : {&p.dot.lhs_contract, &p.dot.lhs_batch, &p.lhs_window})
+          for (int& axis : *axes) axis = places[axis_index(axis)];
+        Axes moved;
+        for (int axis : before) moved.push_back(places[axis_index(axis)]);
+        const Axes sorted = sorting_permutation(moved);
+        const int batches = static_cast<int>(p.dot.lhs_batch.size());
+        Axes back = Axes::first(old_.aval(e.outputs[0]).shape.rank());
+        for (std::size_t i = 0; i < sorted.size(); ++i) back[axis_index(batches + sorted[i])] = batches + static_cast<int>(i);
+        p.order = p.order.empty() ? back : composed(back, p.order);
+      }
+      result = add(Op::conv_general, make_params(p), {a, e.inputs[1]});
+    }
+    if (ordered_after && !order.empty()) transposed(result, order);
+    // The last equation made the result.
+    graph_.equations.back().outputs[0] = e.outputs[0];
+  }
+
+  // Σ over windows of a, their elements beside those of b.
+  Var as_sum(const Equation& e, const ConvParams& p) {
+    Var a = e.inputs[0], b = e.inputs[1];
+    const std::size_t n = p.lhs_window.size();
+    const Shape lhs = graph_.aval(a).shape, rhs = graph_.aval(b).shape;
+    const DType d = graph_.aval(a).dtype;
+    const Axes lhs_free = free_axes(lhs.rank(), joined(p.dot.lhs_contract, p.lhs_window), p.dot.lhs_batch);
+    const Axes rhs_free = free_axes(rhs.rank(), joined(p.dot.rhs_contract, p.rhs_window), p.dot.rhs_batch);
+    a = transposed(a, joined(joined(joined(p.dot.lhs_batch, lhs_free), p.lhs_window), p.dot.lhs_contract));
+    b = transposed(b, joined(joined(joined(p.dot.rhs_batch, rhs_free), p.dot.rhs_contract), p.rhs_window));
+    const auto at = static_cast<int>(p.dot.lhs_batch.size() + lhs_free.size());
+    WindowParams w;
+    PadParams pad{Shape::filled(lhs.size(), 0), Shape::filled(lhs.size(), 0), Shape::filled(lhs.size(), 0)};
+    bool pads = false;
+    for (std::size_t k = 0; k < n; ++k) {
+      const std::size_t axis = axis_index(at) + k;
+      const std::int64_t extent = lhs[axis_index(p.lhs_window[k])], size = rhs[axis_index(p.rhs_window[k])];
+      pad.low[axis] = p.low[k], pad.high[axis] = p.high[k], pad.interior[axis] = p.lhs_dilation[k] - 1;
+      pads = pads || p.low[k] != 0 || p.high[k] != 0 || p.lhs_dilation[k] != 1;
+      w.axes.push_back(static_cast<int>(axis));
+      w.sizes.push_back(size);
+      w.strides.push_back(p.strides[k]);
+      w.dilations.push_back(p.rhs_dilation[k]);
+      w.extents.push_back((extent - 1) * p.lhs_dilation[k] + 1 + p.low[k] + p.high[k]);
+    }
+    if (pads) a = add(Op::pad, make_params(pad), {a, add(Op::full, make_params(FullParams{Scalar(0).converted(d), Aval(d, Shape{})}), {})});
+    if (n > 0) a = add(Op::windows, make_params(w), {a});
+    // The domain: batch, free, o, free of b, contracted, places.
+    const Shape x = graph_.aval(a).shape, y = graph_.aval(b).shape;
+    const int before = at + static_cast<int>(n), columns = static_cast<int>(rhs_free.size());
+    Shape domain(std::vector<std::int64_t>(x.begin(), x.begin() + before));
+    const auto batches = static_cast<std::ptrdiff_t>(p.dot.rhs_batch.size());
+    domain.append(y.begin() + batches, y.end());
+    Axes a_axes = Axes::first(before), b_axes = Axes::first(static_cast<int>(batches)), reduced;
+    for (int axis = before; axis < domain.rank(); ++axis) {
+      b_axes.push_back(axis);
+      if (axis < before + columns) continue;
+      a_axes.push_back(axis);
+      reduced.push_back(axis);
+    }
+    const auto widened = [&](Var v) {
+      return graph_.aval(v).dtype == p.dot.dtype ? v : add(Op::convert, make_params(ConvertParams{p.dot.dtype, false}), {v});
+    };
+    const DType wide = p.dot.dtype == f16 || p.dot.dtype == bf16 ? f32 : p.dot.dtype;
+    const auto spread = [&](Var v, const Axes& axes) {
+      if (graph_.aval(v).dtype != wide) v = add(Op::convert, make_params(ConvertParams{wide, false}), {v});
+      return add(Op::broadcast_in_dim, make_params(BroadcastParams{domain, axes}), {v});
+    };
+    const Var left = spread(a, a_axes), right = spread(b, b_axes);
+    const Var product = add(Op::mul, {}, {left, right});
+    return widened(reduced.empty() ? product : add(Op::reduce_sum, make_params(AxesParams{reduced}), {product}));
+  }
+
+  GraphBody old_, graph_;
+  Where where_{};
+};
+
+}  // namespace conv_planning
+
+GraphBody prepare_convolutions(GraphBody graph) {
+  const bool any = std::any_of(graph.equations.begin(), graph.equations.end(), [](const Equation& e) { return e.op == Op::conv_general; });
+  return any ? conv_planning::Preparation(std::move(graph)).run() : graph;
+}
+
+}  // namespace vt::detail

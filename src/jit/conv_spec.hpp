@@ -1,0 +1,81 @@
+// A conv_general as kernels take it: its axes by what they do and where they lie, with their distances in both operands and the result.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "../trace/graph.hpp"
+
+namespace vt::detail {
+
+/// Distances are in elements; 0 where an operand or the result does not have the axis.
+struct ConvAxis {
+  std::int64_t extent = 1, a = 0, b = 0, c = 0;
+};
+using ConvAxes = SmallVec<ConvAxis, 4>;
+
+/// A pair of axes that slide along each other: c's `out` places o see a's elements (stride · o + rhs_dilation · p − low) / lhs_dilation
+/// through b's `size` places p.
+struct ConvWindow {
+  std::int64_t extent = 1, size = 1, out = 1, stride = 1, low = 0, lhs_dilation = 1, rhs_dilation = 1;
+  std::int64_t a = 0, b = 0, c = 0;
+};
+
+/// c[batch, free, o, b_free, column] = Σ a · b. In a's memory come first the outer axes, then the windows', then the inner ones, which end
+/// it: what belongs to one index of the outer axes is called an image.
+struct ConvSpec {
+  DType a_dtype = DType::f32, b_dtype = DType::f32;  ///< of the operands in memory
+  DType accumulate = DType::f32, result = DType::f32;
+  ConvAxes outer_batch, outer_free, outer_contract, inner_batch, inner_free, inner_contract, b_free;
+  ConvAxis columns;  ///< neighbours in c
+  SmallVec<ConvWindow, 3> windows;
+  std::int64_t inner = 1;      ///< elements of a at one place of the windows' axes
+  bool rows_in_order = false;  ///< c is a matrix of rows that are made one after the other
+
+  std::int64_t multiply_adds() const;
+};
+std::int64_t count_of(const ConvAxes&);
+
+struct ConvPlan {
+  ConvSpec spec;
+  /// a must be copied in this order of its axes first; the spec is that of the copy.
+  std::optional<Axes> lhs_permutation;
+};
+/// Nothing if the features do not lie side by side in the result.
+std::optional<ConvPlan> plan_conv(const ConvParams&, const Shape& lhs, const Shape& rhs, DType operands);
+
+/// Rewrites the convolutions of a Graph for compiled programs: those with few output features as sums over windows, which become loop
+/// nests; operands of the others in an order that plan_conv takes.
+GraphBody prepare_convolutions(GraphBody);
+
+/// What one call of a kernel computes, from one image, which may have been edged with zeros: loops over rows of c, outermost first, and
+/// for each of its elements loops over what is added up, in the order in which b is packed.
+struct ConvLoops {
+  struct Row {
+    std::int64_t extent, a, c;
+  };
+  struct Depth {
+    std::int64_t extent, a;
+  };
+  SmallVec<Row, 6> rows;
+  SmallVec<Depth, 6> depth;
+  std::int64_t n = 1;  ///< columns of c
+
+  bool padded = false;  ///< a is copied, in the dtype of the sums, to an image of these extents and distances
+  SmallVec<std::int64_t, 3> extents, distances;
+  std::int64_t start = 0;     ///< not padded: where the first element that is read lies
+  std::int64_t elements = 0;  ///< of the image
+  std::int64_t depth_count() const {
+    std::int64_t k = 1;
+    for (const Depth& d : depth) k *= d.extent;
+    return k;
+  }
+  std::int64_t row_count() const {
+    std::int64_t m = 1;
+    for (const Row& r : rows) m *= r.extent;
+    return m;
+  }
+};
+ConvLoops loops_of(const ConvSpec&);
+
+}  // namespace vt::detail

@@ -1,0 +1,247 @@
+// Convolutions on the CPU: the kernel of one image, and how images, blocks of rows and threads share the work.
+#include "conv.hpp"
+
+#if VT_HAS_LLVM_HEADERS
+
+#include <algorithm>
+#include <cstring>
+
+#include "../../trace/buffer.hpp"
+#include "../../trace/convert.hpp"
+#include "../threads.hpp"
+#include "code_cache.hpp"
+#include "conv_emit.hpp"
+#include "matmul_pack.hpp"
+
+namespace vt::detail::cpu {
+
+namespace conv_run {
+
+// Multiply-adds of one range of work: less stays on one thread.
+constexpr std::int64_t least_work = 1 << 17;
+// Rows that something else works on are handed over while they are in the second-level cache.
+constexpr std::int64_t rows_bytes = 64 << 10;
+
+std::int64_t pieces(std::int64_t n, std::int64_t size) { return (n + size - 1) / size; }
+const char* at(const void* p, std::int64_t i, DType d) { return static_cast<const char*>(p) + i * static_cast<std::int64_t>(size_of(d)); }
+char* at(void* p, std::int64_t i, DType d) { return static_cast<char*>(p) + i * static_cast<std::int64_t>(size_of(d)); }
+
+/// Where number i of several axes' joint numbers lies, by one of their distances.
+std::int64_t place(const ConvAxes& axes, std::int64_t i, std::int64_t ConvAxis::* distance) {
+  std::int64_t sum = 0;
+  for (std::size_t k = axes.size(); k-- > 0; i /= axes[k].extent) sum += i % axes[k].extent * (axes[k].*distance);
+  return sum;
+}
+
+class Convolution : public Matmul {
+ public:
+  explicit Convolution(const ConvSpec& s) : s_(s), loops_(loops_of(s)), kernel_(conv_kernel(s, loops_, host_target())) {
+    const std::string name = "vt_conv";
+    code_ = cached_code(kernel_.key(), {&name, 1}, [&](IrBuilder& b) { emit_conv(b, name, kernel_); });
+    // b's elements in the order of the kernel's depth: what steps evenly is packed at once.
+    const auto add = [&](std::int64_t extent, std::int64_t step) {
+      if (extent == 1) return;
+      if (!depth_.empty() && depth_.back().b == step * extent) depth_.back() = {depth_.back().extent * extent, 0, step, 0};
+      else depth_.push_back({extent, 0, step, 0});
+    };
+    for (const ConvWindow& w : s.windows) add(w.size, w.b);
+    for (const ConvAxis& a : s.inner_contract) add(a.extent, a.b);
+    along_ = depth_.empty() ? ConvAxis{} : depth_.back();
+    if (!depth_.empty()) depth_.pop_back();
+    const int width = kernel_.tile.columns();
+    pack_ = pack_code({.from = s.b_dtype,
+                       .to = s.accumulate,
+                       .lines = width,
+                       .lines_adjacent = s.columns.b == 1,
+                       .k_adjacent = along_.b == 1,
+                       .whole_vectors = width % host_target().lanes(size_of(s.accumulate)) == 0});
+    panels_ = pieces(loops_.n, width);
+    block_ = panels_ * loops_.depth_count() * width;
+    items_ = count_of(s.outer_batch) * count_of(s.outer_free);
+    batches_ = count_of(s.outer_batch);
+    rounds_ = count_of(s.outer_contract);
+    parts_ = count_of(s.inner_batch) * count_of(s.b_free);
+    c_elements_ = items_ * parts_ * loops_.row_count() * loops_.n;
+  }
+
+  void run(const void* a, const void* b, void* c, const RowsDone& done) const override {
+    if (s_.result == s_.accumulate) return all(a, b, c, done);
+    const BufferRef sums = allocate(static_cast<std::size_t>(c_elements_) * size_of(s_.accumulate), "vt::conv: sums");
+    const auto round = [&](std::int64_t begin, std::int64_t end) {
+      const std::int64_t first = begin * loops_.n, last = end * loops_.n;
+      convert_elements(at(sums->data, first, s_.accumulate), s_.accumulate, at(c, first, s_.result), s_.result,
+                       static_cast<std::size_t>(last - first));
+      done(begin, end);
+    };
+    if (s_.rows_in_order) return all(a, b, sums->data, RowsDone(round));
+    all(a, b, sums->data, {});
+    parallel_ranges(c_elements_ / loops_.n, pieces(least_work, loops_.n), round);
+  }
+
+  std::string describe() const override {
+    std::string tile;
+    for (int h : kernel_.heights) tile += (tile.empty() ? "" : "·") + std::to_string(h);
+    return "tiles of " + (tile.empty() ? "1" : tile) + "x" + std::to_string(kernel_.tile.columns()) + (loops_.padded ? ", edged images" : "");
+  }
+
+ private:
+  std::int64_t size() const { return static_cast<std::int64_t>(size_of(s_.accumulate)); }
+
+  // Copies one image into zeros, of which its elements' places are the same each time.
+  void edge(const char* image, char* to, std::size_t level = 0) const {
+    if (level == s_.windows.size()) return convert_elements(image, s_.a_dtype, to, s_.accumulate, static_cast<std::size_t>(s_.inner));
+    const ConvWindow& w = s_.windows[level];
+    const std::int64_t extent = loops_.extents[level];
+    // Elements n with 0 ≤ n · dilation + low < extent.
+    const std::int64_t first = w.low >= 0 ? 0 : pieces(-w.low, w.lhs_dilation);
+    const std::int64_t last = extent <= w.low ? first : std::min(w.extent, pieces(extent - w.low, w.lhs_dilation));
+    if (first >= last) return;
+    const std::int64_t start = first * w.lhs_dilation + w.low;
+    if (level + 1 == s_.windows.size() && w.lhs_dilation == 1 && w.a == s_.inner)
+      return convert_elements(at(image, first * w.a, s_.a_dtype), s_.a_dtype, to + start * s_.inner * size(), s_.accumulate,
+                              static_cast<std::size_t>((last - first) * s_.inner));
+    for (std::int64_t n = first; n < last; ++n)
+      edge(at(image, n * w.a, s_.a_dtype), to + (start + (n - first) * w.lhs_dilation) * loops_.distances[level] * size(), level + 1);
+  }
+
+  void pack(const char* b, char* to) const {
+    const std::int64_t width = kernel_.tile.columns(), depth = loops_.depth_count(), runs = count_of(depth_);
+    for (std::int64_t panel = 0; panel < panels_; ++panel)
+      for (std::int64_t r = 0; r < runs; ++r)
+        pack_->function<PackFunction>()(at(b, place(depth_, r, &ConvAxis::b) + panel * width * s_.columns.b, s_.b_dtype),
+                                        to + (panel * depth + r * along_.extent) * width * size(), s_.columns.b, along_.b, width,
+                                        std::min(width, loops_.n - panel * width), along_.extent);
+  }
+
+  // Item: one image of the result; round: one of those added up for it; part: of those in one image of a.
+  const char* image_of(const void* a, std::int64_t item, std::int64_t round) const {
+    const std::int64_t free = count_of(s_.outer_free);
+    return at(a,
+              place(s_.outer_batch, item / free, &ConvAxis::a) + place(s_.outer_free, item % free, &ConvAxis::a) +
+                  place(s_.outer_contract, round, &ConvAxis::a),
+              s_.a_dtype);
+  }
+  std::int64_t batch_of(std::int64_t item) const { return item / count_of(s_.outer_free); }
+  const char* filter_of(const void* b, std::int64_t batch, std::int64_t round, std::int64_t part) const {
+    const std::int64_t free = count_of(s_.b_free);
+    return at(b,
+              place(s_.outer_batch, batch, &ConvAxis::b) + place(s_.outer_contract, round, &ConvAxis::b) +
+                  place(s_.inner_batch, part / free, &ConvAxis::b) + place(s_.b_free, part % free, &ConvAxis::b),
+              s_.b_dtype);
+  }
+  char* result_of(void* c, std::int64_t item, std::int64_t part) const {
+    const std::int64_t free = count_of(s_.outer_free), b_free = count_of(s_.b_free);
+    return at(c,
+              place(s_.outer_batch, item / free, &ConvAxis::c) + place(s_.outer_free, item % free, &ConvAxis::c) +
+                  place(s_.inner_batch, part / b_free, &ConvAxis::c) + place(s_.b_free, part % b_free, &ConvAxis::c),
+              s_.accumulate);
+  }
+  /// Of one part in its image.
+  std::int64_t part_start(std::int64_t part) const { return loops_.start + place(s_.inner_batch, part / count_of(s_.b_free), &ConvAxis::a); }
+
+  BufferRef zeros(std::int64_t images) const {
+    const BufferRef memory = allocate(static_cast<std::size_t>(images * loops_.elements * size()), "vt::conv: edged images");
+    std::memset(memory->data, 0, memory->bytes);
+    return memory;
+  }
+
+  // What differs between images and what all share is made where it is used or before, by the number of images; rows of one image are cut
+  // into blocks where there are few. Each element is summed in one order, whatever the cuts.
+  void all(const void* a, const void* b, void* c, const RowsDone& done) const {
+    auto* function = code_->function<ConvFunction>();
+    const std::int64_t threads = thread_count(), units = kernel_.units();
+    const std::int64_t work = std::max<std::int64_t>(s_.multiply_adds() / items_, 1), grain = std::max<std::int64_t>(least_work / work, 1);
+    const bool many = items_ >= 4 * threads;
+    const bool shared_filters = !many || batches_ == 1;
+    const std::int64_t filters = batches_ * rounds_ * parts_;
+    BufferRef packed, images;
+    if (shared_filters) {
+      packed = allocate(static_cast<std::size_t>(filters * block_ * size()), "vt::conv: packed filters");
+      parallel_ranges(filters, std::max<std::int64_t>(least_work / block_, 1), [&](std::int64_t from, std::int64_t to) {
+        for (std::int64_t f = from; f < to; ++f)
+          pack(filter_of(b, f / (rounds_ * parts_), f / parts_ % rounds_, f % parts_), static_cast<char*>(packed->data) + f * block_ * size());
+      });
+    }
+    if (!many && loops_.padded) {
+      images = allocate(static_cast<std::size_t>(items_ * rounds_ * loops_.elements * size()), "vt::conv: edged images");
+      parallel_ranges(items_ * rounds_, std::max<std::int64_t>(least_work / loops_.elements, 1), [&](std::int64_t from, std::int64_t to) {
+        for (std::int64_t i = from; i < to; ++i) {
+          char* const image = static_cast<char*>(images->data) + i * loops_.elements * size();
+          std::memset(image, 0, static_cast<std::size_t>(loops_.elements * size()));
+          edge(image_of(a, i / rounds_, i % rounds_), image);
+        }
+      });
+    }
+    const auto filter_at = [&](std::int64_t item, std::int64_t round, std::int64_t part) {
+      return static_cast<const char*>(packed->data) + ((batch_of(item) * rounds_ + round) * parts_ + part) * block_ * size();
+    };
+    const std::int64_t rows = kernel_.rows_before(units);
+    if (many) {
+      // Units whose rows fill a part of the cache.
+      const std::int64_t turns = done && rounds_ == 1 ? std::clamp<std::int64_t>(pieces(rows * loops_.n * size(), rows_bytes), 1, units) : 1;
+      parallel_ranges(items_, grain, [&](std::int64_t from, std::int64_t to) {
+        const BufferRef own = loops_.padded ? zeros(1) : BufferRef();
+        const BufferRef filter = shared_filters ? BufferRef() : allocate(static_cast<std::size_t>(block_ * size()), "vt::conv: packed filters");
+        for (std::int64_t item = from; item < to; ++item) {
+          for (std::int64_t round = 0; round < rounds_; ++round) {
+            const char* image = image_of(a, item, round);
+            if (own) {
+              edge(image, static_cast<char*>(own->data));
+              image = static_cast<const char*>(own->data);
+            }
+            for (std::int64_t part = 0; part < parts_; ++part) {
+              if (filter) pack(filter_of(b, batch_of(item), round, part), static_cast<char*>(filter->data));
+              const char* const panels = filter ? static_cast<const char*>(filter->data) : filter_at(item, round, part);
+              for (std::int64_t t = 0; t < turns; ++t) {
+                const std::int64_t begin = units * t / turns, end = units * (t + 1) / turns;
+                function(image + part_start(part) * size(), panels, result_of(c, item, part), begin, end, round);
+                if (turns > 1) done(item * rows + kernel_.rows_before(begin), item * rows + kernel_.rows_before(end));
+              }
+            }
+          }
+          if (turns == 1) done(item * rows, (item + 1) * rows);
+        }
+      });
+      return;
+    }
+    const std::int64_t wanted = s_.multiply_adds() < 2 * least_work ? 1 : pieces(4 * threads, items_ * parts_);
+    const std::int64_t blocks = std::clamp<std::int64_t>(wanted, 1, units);
+    parallel_ranges(items_ * parts_ * blocks, 1, [&](std::int64_t from, std::int64_t to) {
+      for (std::int64_t i = from; i < to; ++i) {
+        const std::int64_t item = i / (parts_ * blocks), part = i / blocks % parts_, block = i % blocks;
+        const std::int64_t begin = units * block / blocks, end = units * (block + 1) / blocks;
+        for (std::int64_t round = 0; round < rounds_; ++round) {
+          const char* const image =
+              images ? static_cast<const char*>(images->data) + (item * rounds_ + round) * loops_.elements * size() : image_of(a, item, round);
+          function(image + part_start(part) * size(), filter_at(item, round, part), result_of(c, item, part), begin, end, round);
+        }
+        done(item * rows + kernel_.rows_before(begin), item * rows + kernel_.rows_before(end));
+      }
+    });
+  }
+
+  ConvSpec s_;
+  ConvLoops loops_;
+  ConvKernel kernel_;
+  ConvAxes depth_;  ///< of b, without the last
+  ConvAxis along_;  ///< the last
+  std::int64_t panels_ = 1, block_ = 0, items_ = 1, batches_ = 1, rounds_ = 1, parts_ = 1, c_elements_ = 0;
+  std::shared_ptr<const Code> code_, pack_;
+};
+
+}  // namespace conv_run
+
+std::shared_ptr<const Matmul> make_convolution(const ConvSpec& s) {
+  if (!llvm_missing_reason().empty()) return nullptr;
+  return std::make_shared<conv_run::Convolution>(s);
+}
+
+}  // namespace vt::detail::cpu
+
+#else
+
+namespace vt::detail::cpu {
+std::shared_ptr<const Matmul> make_convolution(const ConvSpec&) { return nullptr; }
+}  // namespace vt::detail::cpu
+
+#endif

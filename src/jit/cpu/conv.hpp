@@ -1,0 +1,12 @@
+// Convolutions on the CPU: the kernel of one image, and how images, blocks of rows and threads share the work.
+#pragma once
+
+#include "../conv_spec.hpp"
+#include "matmul.hpp"
+
+namespace vt::detail::cpu {
+
+/// A convolution made ready to run, as a product of its operands. Null when there is no LLVM.
+std::shared_ptr<const Matmul> make_convolution(const ConvSpec& spec);
+
+}  // namespace vt::detail::cpu

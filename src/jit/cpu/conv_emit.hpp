@@ -1,0 +1,35 @@
+// The code of a convolution of one image: register tiles over rows of the result, which read the image where it is.
+#pragma once
+
+#include "../conv_spec.hpp"
+#include "matmul_tile.hpp"
+
+#if VT_HAS_LLVM_HEADERS
+
+namespace vt::detail::cpu {
+
+/// What the code depends on. A tile has `heights` rows along the last one or two loops over rows.
+struct ConvKernel {
+  DType accumulate = DType::f32;
+  decltype(ConvLoops::rows) rows;
+  decltype(ConvLoops::depth) depth;
+  std::int64_t n = 1;
+  TileShape tile;
+  SmallVec<int, 2> heights;
+
+  /// Rounds of the outermost loop over rows, in which callers may cut the work.
+  std::int64_t units() const;
+  /// Rows of the result that the first `unit` of them make.
+  std::int64_t rows_before(std::int64_t unit) const;
+  std::string key() const;
+};
+ConvKernel conv_kernel(const ConvSpec&, const ConvLoops&, const Target&);
+
+/// Units begin … end − 1. `b`: packed as [panel][depth][tile.columns()] in the dtype of the sums, which c has as well. `adding`: to what c
+/// holds, if it is not 0.
+using ConvFunction = void(const void* a, const void* b, void* c, std::int64_t begin, std::int64_t end, std::int64_t adding);
+void emit_conv(IrBuilder&, const std::string& name, const ConvKernel&);
+
+}  // namespace vt::detail::cpu
+
+#endif

@@ -2,7 +2,7 @@
 // One line each, sorted by folder; new ones belong to the second part.
 #pragma once
 
-// What runs on every call and every recorded op: compiled as the user's flags say.
+// What runs on every call, every recorded op and every element: compiled as the user's flags say.
 #include "../../src/jit/control.cpp"
 #include "../../src/jit/conv_spec.cpp"
 #include "../../src/jit/counters.cpp"
@@ -13,14 +13,18 @@
 #include "../../src/jit/sort_kernel.cpp"
 #include "../../src/jit/threads.cpp"
 #include "../../src/trace/buffer.cpp"
+#include "../../src/trace/convert.cpp"
 #include "../../src/trace/fft_kernels.cpp"
 #include "../../src/trace/fft_lanes.cpp"
+#include "../../src/trace/interpret_binary.cpp"
+#include "../../src/trace/interpret_unary.cpp"
 #include "../../src/trace/lazy.cpp"
 #include "../../src/trace/linalg_kernels.cpp"
 #include "../../src/trace/node.cpp"
 #include "../../src/trace/params.cpp"
 #include "../../src/trace/recycled.cpp"
 #include "../../src/trace/scope.cpp"
+#include "../../src/trace/wide_loops.cpp"
 
 // What runs while transforming, compiling and interpreting. A prototype waits for the compiler more often than for this, and
 // the work itself is done in code compiled at run time; so here GCC need not optimise (half of a prototype's build time).
@@ -61,6 +65,7 @@
 #include "../../src/jit/cpu/object_loader.cpp"
 #include "../../src/jit/cpu/runtime_symbols.cpp"
 #include "../../src/jit/cpu/target.cpp"
+#include "../../src/jit/complex_formulas.cpp"
 #include "../../src/jit/disk_cache.cpp"
 #include "../../src/jit/dump.cpp"
 #include "../../src/jit/fuse.cpp"
@@ -84,12 +89,10 @@
 #include "../../src/trace/checker.cpp"
 #include "../../src/trace/complex_functions.cpp"
 #include "../../src/trace/constant_folding.cpp"
-#include "../../src/trace/convert.cpp"
 #include "../../src/trace/dependence.cpp"
 #include "../../src/trace/dlpack.cpp"
 #include "../../src/trace/effects.cpp"
 #include "../../src/trace/errors.cpp"
-#include "../../src/trace/interpret_binary.cpp"
 #include "../../src/trace/interpret_complex.cpp"
 #include "../../src/trace/interpret_control.cpp"
 #include "../../src/trace/interpret_dot.cpp"
@@ -101,7 +104,6 @@
 #include "../../src/trace/interpret_reduce.cpp"
 #include "../../src/trace/interpret_shape.cpp"
 #include "../../src/trace/interpret_structure.cpp"
-#include "../../src/trace/interpret_unary.cpp"
 #include "../../src/trace/interpreter.cpp"
 #include "../../src/trace/liveness.cpp"
 #include "../../src/trace/make_graph.cpp"

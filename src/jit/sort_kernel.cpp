@@ -20,6 +20,7 @@ namespace vt::detail {
 namespace sorting {
 
 constexpr std::int64_t most_columns = 16;        // sorted beside each other where rows are no rows of memory: a cache line's worth
+constexpr std::int64_t block = 64;               // elements whose keys are made at a time
 constexpr std::int64_t worth_a_range = 1 << 13;  // elements
 constexpr std::int64_t worth_threads_inside = 1 << 16;
 
@@ -101,190 +102,147 @@ class Sorter {
       tile.from = plane * s_.length * s_.inner + first;
       tile.to = plane * (s_.limit - s_.start) * s_.inner + first;
       tile.columns = std::min(columns_, s_.inner - first);
-      if (values_alone_ && (size_of(s_.dtypes[0]) <= 4 ? sort_values<Narrow>(tile) : sort_values<Wide>(tile))) continue;
+      if (values_alone_ && (size_of(s_.dtypes[0]) <= 4 ? sort_values<std::uint32_t>(tile) : sort_values<Word>(tile))) continue;
       if (one_word) sort_places<NarrowPlaced>(tile, narrow);
       else sort_places<WidePlaced>(tile, key_groups(s_, WidePlaced::most_bits));
     }
   }
 
   /// Records of each column, and one more row to work in.
-  template <class P>
+  template <class Record>
   struct Bench {
-    typename P::Record *rows[most_columns], *spare;
-    Bench(Tile& tile, std::size_t n)
-        : spare(static_cast<typename P::Record*>(tile.room(static_cast<std::size_t>(tile.columns + 1) * n * sizeof(typename P::Record)))) {
+    Record *rows[most_columns], *spare;
+    Bench(Tile& tile, std::size_t n) : spare(static_cast<Record*>(tile.room(static_cast<std::size_t>(tile.columns + 1) * n * sizeof(Record)))) {
       for (std::int64_t c = 0; c < tile.columns; ++c) rows[c] = spare + static_cast<std::size_t>(c + 1) * n;
     }
   };
 
-  /// f(begin, end) over 0 … n − 1, on all threads if they are at hand.
+  /// f(column, begin, end) over the places 0 … n − 1 of every column of a tile, `block` at a time, on all threads if they are at hand.
   template <class F>
-  void each_part(std::int64_t n, const F& f) const {
-    if (blocks_ > 1) parallel_ranges(n, worth_a_range, f);
-    else f(0, n);
+  void each_block(const Tile& tile, std::int64_t n, std::int64_t block, const F& f) const {
+    const auto run = [&](std::int64_t first, std::int64_t last) {
+      for (std::int64_t i = first; i < last; i += block)
+        for (std::int64_t c = 0; c < tile.columns; ++c) f(c, i, std::min(i + block, last));
+    };
+    if (blocks_ > 1) parallel_ranges(n, worth_a_range, run);
+    else run(0, n);
   }
-  /// f(row, at, count) for every column: the elements row[i], at[i · inner] with i in [begin, end).
-  template <class R, class E, class F>
-  void each_row(std::int64_t begin, std::int64_t end, std::int64_t columns, R* const* rows, E* at, const F& f) const {
-    // Columns beside each other share cache lines: some rows at a time.
-    const std::int64_t step = columns > 1 ? 64 : end - begin;
-    for (std::int64_t i = begin; i < end; i += step)
-      for (std::int64_t c = 0; c < columns; ++c) f(rows[c], at + c, i, std::min(i + step, end));
+  /// Columns beside each other share cache lines: some rows at a time.
+  std::int64_t block_of(const Tile& tile) const { return tile.columns > 1 ? block : std::max<std::int64_t>(s_.length, 1); }
+
+  const std::byte* operand(const Tile& tile, std::size_t k, std::int64_t c) const {
+    return static_cast<const std::byte*>(operands_[k]) + static_cast<std::size_t>(tile.from + c) * size_of(s_.dtypes[k]);
+  }
+  std::byte* result(const Tile& tile, std::size_t k, std::int64_t c) const {
+    return static_cast<std::byte*>(results_[k]) + static_cast<std::size_t>(tile.to + c) * size_of(s_.dtypes[k]);
   }
 
   /// False if elements cannot be made from their keys again.
-  template <class P>
+  template <class Key>
   bool sort_values(Tile& tile) const {
-    Bench<P> bench(tile, static_cast<std::size_t>(s_.length));
+    const DType dtype = s_.dtypes[0];
+    const Keys<Key> keys(dtype, s_.descending);
+    Bench<Key> bench(tile, static_cast<std::size_t>(s_.length));
     std::atomic<bool> lossy{false};
-    with_form(s_.dtypes[0], s_.descending, [&](auto form, auto word) {
-      using T = decltype(word);
-      const auto load = [&](auto inner) {
-        each_part(s_.length, [&](std::int64_t first, std::int64_t last) {
-          each_row(first, last, tile.columns, bench.rows, static_cast<const T*>(operands_[0]) + tile.from,
-                   [&lossy, form, inner](auto* row, const T* in, std::int64_t begin, std::int64_t end) {
-                     unsigned some = 0;
-                     for (std::int64_t i = begin; i < end; ++i) {
-                       const T x = in[i * inner];
-                       some |= static_cast<unsigned>(form.is_lossy(x));
-                       row[i] = P::make(form.key(x), 0);
-                     }
-                     if (some) lossy.store(true, std::memory_order_relaxed);
-                   });
-        });
-      };
-      with_stride(load);
+    each_block(tile, s_.length, block_of(tile), [&](std::int64_t c, std::int64_t begin, std::int64_t end) {
+      if (keys.read(operand(tile, 0, c), s_.inner, begin, end, bench.rows[c] + begin)) lossy.store(true, std::memory_order_relaxed);
     });
     if (lossy) return false;
     for (std::int64_t c = 0; c < tile.columns; ++c)
-      sort_row<P>(bench.rows[c], bench.spare, static_cast<std::size_t>(s_.length), key_bits(s_.dtypes[0]), blocks_);
-    with_form(s_.dtypes[0], s_.descending, [&](auto form, auto word) {
-      using T = decltype(word);
-      const auto store = [&](auto inner) {
-        each_part(s_.limit - s_.start, [&](std::int64_t first, std::int64_t last) {
-          each_row(first, last, tile.columns, bench.rows, static_cast<T*>(results_[0]) + tile.to,
-                   [form, inner, start = s_.start](auto* row, T* out, std::int64_t begin, std::int64_t end) {
-                     for (std::int64_t i = begin; i < end; ++i) out[i * inner] = form.element(static_cast<T>(P::key(row[start + i])));
-                   });
-        });
-      };
-      with_stride(store);
+      sort_row(bench.rows[c], bench.spare, static_cast<std::size_t>(s_.length), 0, key_bits(dtype), blocks_);
+    each_block(tile, s_.limit - s_.start, block_of(tile), [&](std::int64_t c, std::int64_t begin, std::int64_t end) {
+      keys.write(bench.rows[c] + s_.start + begin, end - begin, result(tile, 0, c) + static_cast<std::size_t>(begin * s_.inner) * size_of(dtype),
+                 s_.inner);
     });
     return true;
-  }
-  /// Calls f with the distance of a row's elements: as a constant, where it is 1.
-  template <class F>
-  void with_stride(const F& f) const {
-    if (s_.inner == 1) f(std::integral_constant<std::int64_t, 1>{});
-    else f(s_.inner);
   }
 
   template <class P>
   void sort_places(Tile& tile, const SmallVec<KeyGroup, 2>& groups) const {
     if (s_.keys == 1 && keeps_candidates(s_) && !s_.is_place[0]) {
       const std::size_t most = static_cast<std::size_t>(std::max<std::int64_t>(2 * s_.limit, 256));
-      Bench<P> bench(tile, most);
+      Bench<typename P::Record> bench(tile, most);
       keep_candidates<P>(tile, bench, most);
       return write<P>(tile, bench);
     }
-    Bench<P> bench(tile, static_cast<std::size_t>(s_.length));
+    Bench<typename P::Record> bench(tile, static_cast<std::size_t>(s_.length));
     bool loaded = false;
     for (const KeyGroup& g : groups) {
       for (int k = g.first; k < g.end; ++k) {
-        load<P>(tile, bench, k, loaded, k > g.first);
+        load<P>(tile, bench, static_cast<std::size_t>(k), loaded, k > g.first);
         loaded = true;
       }
-      for (std::int64_t c = 0; c < tile.columns; ++c) sort_row<P>(bench.rows[c], bench.spare, static_cast<std::size_t>(s_.length), g.bits, blocks_);
+      for (std::int64_t c = 0; c < tile.columns; ++c)
+        sort_row(bench.rows[c], bench.spare, static_cast<std::size_t>(s_.length), P::key_begin, g.bits, blocks_);
     }
     write<P>(tile, bench);
   }
 
   /// Key k of every element, in the order of the records so far; `joins`: behind the key that is there.
   template <class P>
-  void load(const Tile& tile, Bench<P>& bench, int k, bool loaded, bool joins) const {
-    const auto operand = static_cast<std::size_t>(k);
-    const bool from_place = s_.is_place[operand];
-    with_form(s_.dtypes[operand], s_.descending, [&](auto form, auto word) {
-      using T = decltype(word);
-      const T* column = from_place ? nullptr : static_cast<const T*>(operands_[operand]) + tile.from;
-      const int shift = joins ? static_cast<int>(8 * sizeof(T)) : 0;
-      const auto load_with = [&](auto inner) {
-        each_part(s_.length, [&](std::int64_t first, std::int64_t last) {
-          each_row(first, last, tile.columns, bench.rows, column, [=](auto* row, const T* in, std::int64_t begin, std::int64_t end) {
-            if (!loaded && !from_place) {
-              for (std::int64_t i = begin; i < end; ++i) row[i] = P::make(form.key(in[i * inner]), static_cast<Word>(i));
-              return;
-            }
-            for (std::int64_t i = begin; i < end; ++i) {
-              const Word place = loaded ? P::place(row[i]) : static_cast<Word>(i);
-              const Word key = form.key(from_place ? static_cast<T>(place) : in[static_cast<std::int64_t>(place) * inner]);
-              row[i] = P::make((joins ? P::key(row[i]) << shift : 0) | key, place);
-            }
-          });
-        });
-      };
-      with_stride(load_with);
+  void load(const Tile& tile, Bench<typename P::Record>& bench, std::size_t k, bool loaded, bool joins) const {
+    const Keys<typename P::Key> reader(s_.dtypes[k], s_.descending);
+    const int shift = key_bits(s_.dtypes[k]);
+    each_block(tile, s_.length, block, [&](std::int64_t c, std::int64_t begin, std::int64_t end) {
+      typename P::Record* row = bench.rows[c];
+      typename P::Key keys[block];
+      Word places[block];
+      for (std::int64_t i = begin; i < end; ++i) places[i - begin] = loaded ? P::place(row[i]) : static_cast<Word>(i);
+      if (loaded || s_.is_place[k]) reader.gather(s_.is_place[k] ? nullptr : operand(tile, k, c), s_.inner, places, end - begin, keys);
+      else reader.read(operand(tile, k, c), s_.inner, begin, end, keys);
+      if (joins)
+        for (std::int64_t i = begin; i < end; ++i) row[i] = P::make(P::key(row[i]) << shift | keys[i - begin], places[i - begin]);
+      else
+        for (std::int64_t i = begin; i < end; ++i) row[i] = P::make(keys[i - begin], places[i - begin]);
     });
   }
 
   /// Walks the row with the best `limit` elements so far and some more at hand: what is not before all of these is passed by.
   template <class P>
-  void keep_candidates(const Tile& tile, Bench<P>& bench, std::size_t most) const {
+  void keep_candidates(const Tile& tile, Bench<typename P::Record>& bench, std::size_t most) const {
     const auto kept = static_cast<std::size_t>(s_.limit);
-    with_form(s_.dtypes[0], s_.descending, [&](auto form, auto word) {
-      using T = decltype(word);
-      constexpr std::int64_t block = 64;
-      const auto walk = [&](auto inner) {
-        for (std::int64_t c = 0; c < tile.columns; ++c) {
-          const T* in = static_cast<const T*>(operands_[0]) + tile.from + c;
-          typename P::Record* best = bench.rows[c];
-          std::size_t count = 0;
-          T bar = 0;
-          bool full = false;
-          for (std::int64_t i = 0; i < s_.length; i += block) {
-            const std::int64_t size = std::min(block, s_.length - i);
-            T keys[block];
-            unsigned hit = !full;
-            if (size == block) {
-              for (std::int64_t j = 0; j < block; ++j) keys[j] = form.key(in[(i + j) * inner]);
-              for (std::int64_t j = 0; j < block; ++j) hit |= static_cast<unsigned>(keys[j] < bar);
-            } else {
-              for (std::int64_t j = 0; j < size; ++j) keys[j] = form.key(in[(i + j) * inner]);
-              hit = 1;
-            }
-            if (!hit) continue;
-            for (std::int64_t j = 0; j < size; ++j) {
-              if (full && keys[j] >= bar) continue;  // equals of the last one come after it
-              best[count++] = P::make(keys[j], static_cast<Word>(i + j));
-              if (count < most) continue;
-              sort_row<P>(best, bench.spare, most, key_bits(s_.dtypes[0]));
-              bar = static_cast<T>(P::key(best[kept - 1]));
-              full = true;
-              count = kept;
-            }
-          }
-          sort_row<P>(best, bench.spare, count, key_bits(s_.dtypes[0]));
-          bench.rows[c] = best;
+    const Keys<typename P::Key> reader(s_.dtypes[0], s_.descending);
+    const int bits = key_bits(s_.dtypes[0]);
+    for (std::int64_t c = 0; c < tile.columns; ++c) {
+      auto*& best = bench.rows[c];
+      std::size_t count = 0;
+      typename P::Key bar = 0;
+      bool full = false;
+      for (std::int64_t i = 0; i < s_.length; i += block) {
+        const std::int64_t size = std::min(block, s_.length - i);
+        typename P::Key keys[block];
+        reader.read(operand(tile, 0, c), s_.inner, i, i + size, keys);
+        unsigned hit = !full || size < block;
+        if (size == block)
+          for (std::int64_t j = 0; j < block; ++j) hit |= static_cast<unsigned>(keys[j] < bar);
+        if (!hit) continue;
+        for (std::int64_t j = 0; j < size; ++j) {
+          if (full && keys[j] >= bar) continue;  // equals of the last one come after it
+          best[count++] = P::make(keys[j], static_cast<Word>(i + j));
+          if (count < most) continue;
+          sort_row(best, bench.spare, most, P::key_begin, bits);
+          bar = static_cast<typename P::Key>(P::key(best[kept - 1]));
+          full = true;
+          count = kept;
         }
-      };
-      with_stride(walk);
-    });
+      }
+      sort_row(best, bench.spare, count, P::key_begin, bits);
+    }
   }
 
   template <class P>
-  void write(const Tile& tile, const Bench<P>& bench) const {
+  void write(const Tile& tile, const Bench<typename P::Record>& bench) const {
     for (std::size_t k = 0; k < s_.dtypes.size(); ++k) {
       if (!results_[k]) continue;
       const auto copy = [&](auto word) {
         using T = decltype(word);
-        const T* in = s_.is_place[k] ? nullptr : static_cast<const T*>(operands_[k]) + tile.from;
-        T* out = static_cast<T*>(results_[k]) + tile.to;
-        each_part(s_.limit - s_.start, [&](std::int64_t first, std::int64_t last) {
-          for (std::int64_t i = first; i < last; ++i)
-            for (std::int64_t c = 0; c < tile.columns; ++c) {
-              const auto place = static_cast<std::int64_t>(P::place(bench.rows[c][s_.start + i]));
-              out[i * s_.inner + c] = in ? in[place * s_.inner + c] : static_cast<T>(place);
-            }
+        each_block(tile, s_.limit - s_.start, block_of(tile), [&](std::int64_t c, std::int64_t begin, std::int64_t end) {
+          const T* in = s_.is_place[k] ? nullptr : reinterpret_cast<const T*>(operand(tile, k, c));
+          T* out = reinterpret_cast<T*>(result(tile, k, c));
+          for (std::int64_t i = begin; i < end; ++i) {
+            const auto place = static_cast<std::int64_t>(P::place(bench.rows[c][s_.start + i]));
+            out[i * s_.inner] = in ? in[place * s_.inner] : static_cast<T>(place);
+          }
         });
       };
       switch (size_of(s_.dtypes[k])) {

@@ -1,4 +1,4 @@
-// What the arithmetic ops do to two numbers of one type: wrap-around integers, 16-bit floats through float, NaN-keeping max and min.
+// What the arithmetic ops do to two numbers of one type: wrap-around integers, NaN-keeping max and min.
 // bool has max and min only.
 #pragma once
 
@@ -11,10 +11,6 @@
 #include "convert.hpp"
 
 namespace vt::detail::scalar_math {
-
-/// The type arithmetic on T happens in.
-template <class T>
-using Working = std::conditional_t<is_half_type<T>, float, T>;
 
 /// An unsigned type that neither promotes to int nor loses bits of T.
 template <class T>

@@ -1,5 +1,4 @@
-// Messages: fmt behind a function that is no template. The sources word some two hundred messages, and fmt's templates for each
-// list of arguments were a tenth of what a header-only program takes to compile.
+// Messages: a text with holes, filled in by a function that is no template, as the sources word some two hundred of them.
 #pragma once
 
 #include <concepts>
@@ -28,7 +27,7 @@ struct MessagePart {
   MessagePart(T number) : value(static_cast<std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>>(number)) {}
 };
 
-/// fmt::format(pattern, parts…).
+/// `pattern` with each {} replaced by the next part, and {{ and }} by a brace. Numbers as std::format writes them.
 std::string worded(std::string_view pattern, std::initializer_list<MessagePart> parts);
 template <class... Parts>
 std::string worded(std::string_view pattern, const Parts&... parts) {

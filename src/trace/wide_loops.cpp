@@ -1,0 +1,48 @@
+// Pieces of element-wise rules: widening operands, running the loop, rounding results.
+#include "wide_loops.hpp"
+
+#include <algorithm>
+
+namespace vt::detail::wide_loops {
+
+constexpr std::size_t piece = 512;  // elements: three such arrays stay in the nearest cache
+
+/// An operand, piece by piece.
+struct Operand {
+  const std::byte* data;
+  DType dtype, wide;
+  bool is_scalar;
+  alignas(8) std::byte numbers[8 * piece];
+
+  Operand(const Frame& frame, std::size_t i, DType seen_as)
+      : data(frame.bytes(i)), dtype(seen_as), wide(wide_of(seen_as)), is_scalar(frame.in(i).shape.empty()) {
+    if (!is_scalar) return;
+    convert_elements(data, dtype, numbers, wide, 1);
+    for (std::size_t i = 1; i < piece; ++i) std::memcpy(numbers + 8 * i, numbers, 8);
+  }
+  const void* at(std::size_t begin, std::size_t n) {
+    if (is_scalar) return numbers;
+    const std::byte* from = data + begin * size_of(dtype);
+    if (dtype == wide) return from;
+    convert_elements(from, dtype, numbers, wide, n);
+    return numbers;
+  }
+};
+
+void run(Frame& frame, DType seen_as, DType result, Loop loop, const void* f) {
+  const auto total = static_cast<std::size_t>(frame.out().elements());
+  auto* out = static_cast<std::byte*>(frame.make_bytes());
+  if (total == 0) return;
+  const DType written = result == DType::bool_ ? result : seen_as;
+  Operand a(frame, 0, seen_as), b(frame, frame.inputs.size() - 1, seen_as);
+  alignas(8) std::byte results[8 * piece];
+  for (std::size_t begin = 0; begin < total; begin += piece) {
+    const std::size_t n = std::min(piece, total - begin);
+    std::byte* to = out + begin * size_of(written);
+    const void *x = a.at(begin, n), *y = frame.inputs.size() == 1 ? x : b.at(begin, n);
+    loop(f, x, y, written == result ? to : results, n);
+    if (written != result) convert_elements(results, result, to, written, n);
+  }
+}
+
+}  // namespace vt::detail::wide_loops

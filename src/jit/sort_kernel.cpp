@@ -149,7 +149,7 @@ class Sorter {
     });
     if (lossy) return false;
     for (std::int64_t c = 0; c < tile.columns; ++c)
-      sort_row(bench.rows[c], bench.spare, static_cast<std::size_t>(s_.length), 0, key_bits(dtype), blocks_);
+      sort_row(bench.rows[c], bench.spare, static_cast<std::size_t>(s_.length), key_bits(dtype), blocks_);
     each_block(tile, s_.limit - s_.start, block_of(tile), [&](std::int64_t c, std::int64_t begin, std::int64_t end) {
       keys.write(bench.rows[c] + s_.start + begin, end - begin, result(tile, 0, c) + static_cast<std::size_t>(begin * s_.inner) * size_of(dtype),
                  s_.inner);
@@ -172,8 +172,7 @@ class Sorter {
         load<P>(tile, bench, static_cast<std::size_t>(k), loaded, k > g.first);
         loaded = true;
       }
-      for (std::int64_t c = 0; c < tile.columns; ++c)
-        sort_row(bench.rows[c], bench.spare, static_cast<std::size_t>(s_.length), P::key_begin, g.bits, blocks_);
+      for (std::int64_t c = 0; c < tile.columns; ++c) sort_row(bench.rows[c], bench.spare, static_cast<std::size_t>(s_.length), g.bits, blocks_);
     }
     write<P>(tile, bench);
   }
@@ -220,13 +219,13 @@ class Sorter {
           if (full && keys[j] >= bar) continue;  // equals of the last one come after it
           best[count++] = P::make(keys[j], static_cast<Word>(i + j));
           if (count < most) continue;
-          sort_row(best, bench.spare, most, P::key_begin, bits);
+          sort_row(best, bench.spare, most, bits);
           bar = static_cast<typename P::Key>(P::key(best[kept - 1]));
           full = true;
           count = kept;
         }
       }
-      sort_row(best, bench.spare, count, P::key_begin, bits);
+      sort_row(best, bench.spare, count, bits);
     }
   }
 

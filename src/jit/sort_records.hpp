@@ -123,10 +123,10 @@ class Keys {
 struct NarrowPlaced {  // keys of at most 32 bits, rows of at most 2^32 elements
   using Key = std::uint32_t;
   using Record = Word;
-  static constexpr int most_bits = 32, key_begin = 32;
-  static Word key(Record r) { return r >> 32; }
-  static Word place(Record r) { return r & 0xffffffff; }
-  static Record make(Word key, Word place) { return key << 32 | place; }
+  static constexpr int most_bits = 32;
+  static Word key(Record r) { return r & 0xffffffff; }
+  static Word place(Record r) { return r >> 32; }
+  static Record make(Word key, Word place) { return place << 32 | key; }
 };
 struct WideRecord {
   Word key, place;
@@ -134,44 +134,44 @@ struct WideRecord {
 struct WidePlaced {
   using Key = Word;
   using Record = WideRecord;
-  static constexpr int most_bits = 64, key_begin = 0;
+  static constexpr int most_bits = 64;
   static Word key(const Record& r) { return r.key; }
   static Word place(const Record& r) { return r.place; }
   static Record make(Word key, Word place) { return {key, place}; }
 };
 
-/// The key of a record in which it begins at bit `begin`.
-inline Word key_of(std::uint32_t record, int) { return record; }
-inline Word key_of(Word record, int begin) { return record >> begin; }
-inline Word key_of(const WideRecord& record, int) { return record.key; }
+/// A record's key, which is in its lowest bits; `mask`: these bits.
+inline Word key_of(Word record, Word mask) { return record & mask; }
+inline Word key_of(const WideRecord& record, Word) { return record.key; }
+inline Word mask_of(int bits) { return ~Word{0} >> (64 - bits); }
 
 // --- one row ---------------------------------------------------------------------------------------------------------
 
 template <class Record>
-void insert(Record* a, std::size_t n, int key_begin) {
+void insert(Record* a, std::size_t n, Word mask) {
   for (std::size_t i = 1; i < n; ++i) {
     const Record r = a[i];
-    const Word key = key_of(r, key_begin);
+    const Word key = key_of(r, mask);
     std::size_t j = i;
-    for (; j > 0 && key < key_of(a[j - 1], key_begin); --j) a[j] = a[j - 1];
+    for (; j > 0 && key < key_of(a[j - 1], mask); --j) a[j] = a[j - 1];
     a[j] = r;
   }
 }
 
 /// Stable, from the lowest digit to the highest; the result is in `a`, which may have changed places with `b`.
 template <int width, int digits, class Record>
-void sort_digits(Record*& a, Record*& b, std::size_t n, int key_begin) {
+void sort_digits(Record*& a, Record*& b, std::size_t n, Word mask) {
   constexpr std::size_t buckets = std::size_t{1} << width;
   const auto digit = [](Word key, int d) { return key >> (width * d) & (buckets - 1); };
   std::size_t counts[digits][buckets];
   std::memset(counts, 0, sizeof counts);
   for (std::size_t i = 0; i < n; ++i) {
-    const Word key = key_of(a[i], key_begin);
+    const Word key = key_of(a[i], mask);
     for (int d = 0; d < digits; ++d) ++counts[d][digit(key, d)];
   }
   for (int d = 0; d < digits; ++d) {
     std::size_t* next = counts[d];
-    if (next[digit(key_of(a[0], key_begin), d)] == n) continue;  // all alike
+    if (next[digit(key_of(a[0], mask), d)] == n) continue;  // all alike
     std::size_t sum = 0;
     for (std::size_t k = 0; k < buckets; ++k) {
       const std::size_t count = next[k];
@@ -180,7 +180,7 @@ void sort_digits(Record*& a, Record*& b, std::size_t n, int key_begin) {
     }
     for (std::size_t i = 0; i < n; ++i) {
       const Record r = a[i];
-      b[next[digit(key_of(r, key_begin), d)]++] = r;
+      b[next[digit(key_of(r, mask), d)]++] = r;
     }
     Record* const other = a;
     a = b;
@@ -190,7 +190,7 @@ void sort_digits(Record*& a, Record*& b, std::size_t n, int key_begin) {
 
 /// The same with the row cut in blocks that threads share: within a digit's places, blocks follow each other.
 template <class Record>
-void sort_digits_together(Record*& a, Record*& b, std::size_t n, int width, int key_begin, int bits, std::int64_t blocks) {
+void sort_digits_together(Record*& a, Record*& b, std::size_t n, int width, int bits, std::int64_t blocks) {
   const std::size_t buckets = std::size_t{1} << width;
   std::vector<std::size_t> counts(static_cast<std::size_t>(blocks) * buckets);
   const auto each_block = [&](const auto& f) {
@@ -202,7 +202,7 @@ void sort_digits_together(Record*& a, Record*& b, std::size_t n, int width, int 
   for (int low = 0; low < bits; low += width) {
     const Record* from = a;
     Record* to = b;
-    const auto digit = [mask = buckets - 1, low, key_begin](const Record& r) { return key_of(r, key_begin) >> low & mask; };
+    const auto digit = [last = buckets - 1, mask = mask_of(bits), low](const Record& r) { return key_of(r, mask) >> low & last; };
     each_block([from, digit, buckets](std::size_t* own, std::size_t begin, std::size_t end) {
       std::memset(own, 0, buckets * sizeof(std::size_t));
       for (std::size_t i = begin; i < end; ++i) ++own[digit(from[i])];
@@ -231,16 +231,16 @@ void sort_digits_together(Record*& a, Record*& b, std::size_t n, int width, int 
   }
 }
 
-/// `bits`: those that keys have, from bit `key_begin` of the record on. `blocks`: more than one if the calling thread has the others at
-/// its service.
+/// `bits`: those that keys have. `blocks`: more than one if the calling thread has the others at its service.
 template <class Record>
-void sort_row(Record*& a, Record*& b, std::size_t n, int key_begin, int bits, std::int64_t blocks = 1) {
-  if (n <= short_row) return insert(a, n, key_begin);
+void sort_row(Record*& a, Record*& b, std::size_t n, int bits, std::int64_t blocks = 1) {
+  const Word mask = mask_of(bits);
+  if (n <= short_row) return insert(a, n, mask);
   const bool wide = n >= worth_wide_digits && n * sizeof(Record) <= far_away;
-  if (blocks > 1) return sort_digits_together(a, b, n, wide ? 11 : 8, key_begin, bits, blocks);
-  if (bits <= 16) return sort_digits<8, 2>(a, b, n, key_begin);
-  if (sizeof(Record) == 4 || bits <= 32) return wide ? sort_digits<11, 3>(a, b, n, key_begin) : sort_digits<8, 4>(a, b, n, key_begin);
-  if constexpr (sizeof(Record) > 4) wide ? sort_digits<11, 6>(a, b, n, key_begin) : sort_digits<8, 8>(a, b, n, key_begin);
+  if (blocks > 1) return sort_digits_together(a, b, n, wide ? 11 : 8, bits, blocks);
+  if (bits <= 16) return sort_digits<8, 2>(a, b, n, mask);
+  if (sizeof(Record) == 4 || bits <= 32) return wide ? sort_digits<11, 3>(a, b, n, mask) : sort_digits<8, 4>(a, b, n, mask);
+  if constexpr (sizeof(Record) > 4) wide ? sort_digits<11, 6>(a, b, n, mask) : sort_digits<8, 8>(a, b, n, mask);
 }
 
 }  // namespace vt::detail::sorting

@@ -185,10 +185,14 @@ class Sorter {
     each_block(tile, s_.length, block, [&](std::int64_t c, std::int64_t begin, std::int64_t end) {
       typename P::Record* row = bench.rows[c];
       typename P::Key keys[block];
+      if (!loaded && !s_.is_place[k]) {
+        reader.read(operand(tile, k, c), s_.inner, begin, end, keys);
+        for (std::int64_t i = begin; i < end; ++i) row[i] = P::make(keys[i - begin], static_cast<Word>(i));
+        return;
+      }
       Word places[block];
       for (std::int64_t i = begin; i < end; ++i) places[i - begin] = loaded ? P::place(row[i]) : static_cast<Word>(i);
-      if (loaded || s_.is_place[k]) reader.gather(s_.is_place[k] ? nullptr : operand(tile, k, c), s_.inner, places, end - begin, keys);
-      else reader.read(operand(tile, k, c), s_.inner, begin, end, keys);
+      reader.gather(s_.is_place[k] ? nullptr : operand(tile, k, c), s_.inner, places, end - begin, keys);
       if (joins)
         for (std::int64_t i = begin; i < end; ++i) row[i] = P::make(P::key(row[i]) << shift | keys[i - begin], places[i - begin]);
       else

@@ -1,6 +1,7 @@
 // Functions of windows: reductions over them, pools, and what these share with convolutions of their options.
 #include "window_options.hpp"
 
+#include <cmath>
 #include <limits>
 
 #include <vt/detail/entry_points.hpp>

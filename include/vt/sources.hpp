@@ -155,6 +155,7 @@
 #include "../../src/trace/simplify_shape.cpp"
 #include "../../src/trace/simplify_window.cpp"
 #include "../../src/trace/special_functions.cpp"
+#include "../../src/trace/state.cpp"
 #include "../../src/trace/value_range.cpp"
 #include "../../src/trace/warnings.cpp"
 #include "../../src/transforms/control.cpp"

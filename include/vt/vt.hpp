@@ -22,6 +22,7 @@
 #include <vt/special.hpp>
 #include <vt/tensor.hpp>
 #include <vt/tree.hpp>
+#include <vt/variable.hpp>
 #include <vt/vmap.hpp>
 // fmt::format("{}", tensor) works in any file that has fmt; only fmt's small header is read here.
 #if __has_include(<fmt/core.h>)

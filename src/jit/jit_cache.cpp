@@ -1,4 +1,5 @@
 // JitCache: the compiled programs of one jitted function, found by the signature of a call.
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <mutex>
@@ -21,6 +22,7 @@ struct Program {
   std::vector<BufferRef> captured_values;
   std::shared_ptr<Executable> executable;  // null when the trace captured tracers or used a named axis: such a program is good for one call only
   std::shared_ptr<void> kept;
+  std::vector<OwnState> states;  // variables: inputs behind the arguments, and results of those that are updated
 };
 
 void append_aval(std::string& key, const Tensor& t) {
@@ -60,8 +62,8 @@ std::vector<Tensor> JitCache::call(std::span<const Tensor> arguments, const Stat
     std::vector<Aval> avals;
     for (const Tensor& t : arguments) avals.push_back(aval_of(t));
     const OuterAxes axes;
-    Recorded recorded = record(f, avals, {.kind = ScopeKind::jit, .transform = "vt::jit"});
     auto fresh = std::make_shared<Program>();
+    Recorded recorded = record(with_states(f, fresh->states), avals, {.kind = ScopeKind::jit, .transform = "vt::jit", .stateful = true});
     fresh->kept = keep();
     fresh->graph = std::make_shared<const GraphBody>(simplify(recorded.graph));
     debug_check(*fresh->graph, "simplify");
@@ -79,6 +81,12 @@ std::vector<Tensor> JitCache::call(std::span<const Tensor> arguments, const Stat
     }
   }
 
+  if (!program->states.empty() && (traced || !program->executable || current_level() > 0)) {
+    // Variables as the scopes around see them: what lanes add is no new value yet.
+    std::vector<Tensor> results = f(arguments);
+    kept = keep();
+    return results;
+  }
   kept = program->kept;
   if (traced || !program->executable) {
     std::vector<Tensor> operands(arguments.begin(), arguments.end());
@@ -88,12 +96,19 @@ std::vector<Tensor> JitCache::call(std::span<const Tensor> arguments, const Stat
   SmallVec<BufferRef, 8> inputs;
   inputs.reserve(arguments.size() + program->captured_values.size());
   for (const Tensor& t : arguments) inputs.push_back(value_of(t, where));
+  for (const OwnState& s : program->states) inputs.push_back(value_of(read_state(s.variable, where), where));
   inputs.append(program->captured_values.begin(), program->captured_values.end());
   std::vector<BufferRef> outputs = program->executable->run({inputs.data(), inputs.size()});
   std::vector<Tensor> results;
   results.reserve(outputs.size());
   for (std::size_t i = 0; i < outputs.size(); ++i)
     results.push_back(from_buffer(std::move(outputs[i]), program->graph->aval(program->graph->outputs[i])));
+  const auto updated =
+      static_cast<std::size_t>(std::count_if(program->states.begin(), program->states.end(), [](const OwnState& s) { return s.updated; }));
+  std::size_t next = results.size() - updated;
+  for (const OwnState& s : program->states)
+    if (s.updated) update_state({s.variable, Update::assign, results[next++], s.where});
+  results.resize(results.size() - updated);
   return results;
 }
 

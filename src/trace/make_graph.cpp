@@ -2,6 +2,7 @@
 #include <vt/graph.hpp>
 
 #include "scope.hpp"
+#include "state.hpp"
 
 namespace vt {
 
@@ -27,9 +28,10 @@ Graph make_graph_flat(const FlatFunction& f, std::span<const Tensor> arguments, 
 }
 
 std::vector<Tensor> eval_shape_flat(const FlatFunction& f, std::span<const Tensor> arguments, Where where) {
-  const Recorded recorded = recorded_like::record_like(f, arguments, "vt::eval_shape", where);
+  std::vector<StateUpdate> updates;  // none of which happens
+  const Recorded recorded = recorded_like::record_like(with_updates(f, updates), arguments, "vt::eval_shape", where);
   std::vector<Tensor> shapes;
-  for (Var v : recorded.graph.outputs) {
+  for (Var v : std::span<const Var>(recorded.graph.outputs).first(recorded.graph.outputs.size() - updates.size())) {
     // An input of a scope that never was: it has an aval, and every use of it is refused.
     RecordingScope nowhere({.kind = ScopeKind::branch, .transform = "vt::eval_shape"});
     shapes.push_back(nowhere.input(recorded.graph.aval(v)));

@@ -34,7 +34,7 @@ std::vector<Aval> avals_of(std::span<const Tensor> tensors) {
   return avals;
 }
 
-Recorded record_body(const FlatFunction& f, std::span<const Aval> avals, const ControlCall& call) {
+Recorded record_body(const FlatFunction& f, std::span<const Aval> avals, const ControlCall& call, bool stateful) {
   const FlatFunction checked = [&](std::span<const Tensor> leaves) {
     std::vector<Tensor> out = f(leaves);
     for (std::size_t i = 0; i < out.size(); ++i)
@@ -42,7 +42,7 @@ Recorded record_body(const FlatFunction& f, std::span<const Aval> avals, const C
         refuse(ErrorKind::tree, call, (call.result_name ? call.result_name(i) : worded("result {} of the body", i)) + " is an empty Tensor");
     return out;
   };
-  return record(checked, avals, {.kind = ScopeKind::branch, .transform = call.name});
+  return record(checked, avals, {.kind = ScopeKind::branch, .transform = call.name, .stateful = stateful});
 }
 
 /// Output `i` as another dtype, or no longer weak.
@@ -74,7 +74,7 @@ bool any_effects(std::span<const Recorded> parts) {
 }
 
 /// Results that differ only in that some are weak numbers meet in one dtype.
-void unify_results(std::span<Recorded> branches, const ControlCall& call) {
+void unify_results(std::span<Recorded> branches, std::size_t changes, const ControlCall& call) {
   const auto refuse_pair = [&](ErrorKind kind, const char* what, std::size_t result, std::size_t a, std::size_t b) {
     const auto type = [&](std::size_t k) { return branches[k].graph.aval(branches[k].graph.outputs[result]).str(); };
     const auto name = [&](std::size_t k) { return leaf_name(call.branch_name, k, "function"); };
@@ -82,7 +82,7 @@ void unify_results(std::span<Recorded> branches, const ControlCall& call) {
            worded("the functions must give the same {}: {} is {} in {} and {} in {}", what, leaf_name(call.result_name, result, "result"), type(a),
                   name(a), type(b), name(b)));
   };
-  for (std::size_t i = 0; i < branches[0].graph.outputs.size(); ++i) {
+  for (std::size_t i = 0; i + changes < branches[0].graph.outputs.size(); ++i) {
     const auto aval = [&](std::size_t k) -> const Aval& { return branches[k].graph.aval(branches[k].graph.outputs[i]); };
     std::size_t strong = 0;  // the first that is not weak, which the weak ones join
     while (strong + 1 < branches.size() && aval(strong).weak) ++strong;
@@ -102,6 +102,114 @@ void unify_results(std::span<Recorded> branches, const ControlCall& call) {
       if (a.dtype != common.dtype || a.weak != common.weak) convert_output(b.graph, i, common.dtype, common.weak);
     }
   }
+}
+
+// --- variables -------------------------------------------------------------------------------------------------------
+
+/// Results without the last ones, which are applied to variables.
+std::vector<Tensor> without_changes(std::vector<Tensor> out, std::span<const StateUpdate> changes) {
+  const std::size_t own = out.size() - changes.size();
+  apply_updates(changes, std::span<const Tensor>(out).subspan(own));
+  out.resize(own);
+  return out;
+}
+
+/// Makes branches give the same updates: of a variable that some assign, its new value; else what they add and so on, or nothing.
+/// `updates`: of each branch, whose values are its last results.
+std::vector<StateUpdate> unify_updates(std::vector<Recorded>& branches, const std::vector<std::vector<StateUpdate>>& updates) {
+  std::vector<StateUpdate> all;
+  const auto of = [](const auto& list, const VariableRef& variable) {
+    return std::find_if(list.begin(), list.end(), [&](const StateUpdate& u) { return u.variable == variable; });
+  };
+  for (const auto& list : updates)
+    for (const StateUpdate& u : list) {
+      const auto known = of(all, u.variable);
+      if (known == all.end()) all.push_back({u.variable, u.kind, {}, u.where});
+      else if (known->kind != u.kind) all[static_cast<std::size_t>(known - all.begin())].kind = Update::assign;
+    }
+  for (std::size_t b = 0; b < branches.size(); ++b) {
+    GraphBody& g = branches[b].graph;
+    const std::size_t own = g.outputs.size() - updates[b].size();
+    const std::vector<Var> given(g.outputs.begin() + static_cast<std::ptrdiff_t>(own), g.outputs.end());
+    g.outputs.resize(own);
+    for (const StateUpdate& change : all) {
+      const auto mine = of(updates[b], change.variable);
+      const auto captured = [&](const Tensor& t) {
+        branches[b].captured.push_back(t);
+        g.inputs.push_back(g.fresh(aval_of(t)));
+        return g.inputs.back();
+      };
+      if (mine == updates[b].end()) {
+        g.outputs.push_back(
+            captured(accumulates(change.kind) ? neutral(change.kind, change.variable->aval) : read_state(change.variable, change.where)));
+        continue;
+      }
+      Var value = given[static_cast<std::size_t>(mine - updates[b].begin())];
+      if (mine->kind != change.kind) {
+        Equation e;
+        e.op = op_of(mine->kind);
+        e.where = mine->where;
+        e.inputs.push_back(captured(read_state(change.variable, change.where)));
+        e.inputs.push_back(value);
+        e.outputs.push_back(value = g.fresh(change.variable->aval));
+        g.equations.push_back(std::move(e));
+      }
+      g.outputs.push_back(value);
+    }
+  }
+  return all;
+}
+
+/// The variables that a loop carries: how its results are applied, and what they begin with.
+struct LoopStates {
+  std::vector<StateUpdate> changes;
+  std::vector<Tensor> init;
+  LoopStates(std::span<const OwnState> body, std::span<const OwnState> condition) {
+    for (const OwnState& s : body) {
+      if (!s.updated) continue;
+      const bool looked_at = std::any_of(condition.begin(), condition.end(), [&](const OwnState& c) { return c.variable == s.variable; });
+      const Update kind = looked_at ? Update::assign : s.kind;
+      changes.push_back({s.variable, kind, {}, s.where});
+      init.push_back(accumulates(kind) ? neutral(kind, s.variable->aval) : read_state(s.variable, s.where));
+    }
+  }
+};
+
+/// Puts the inputs of a loop's function in order: carries, carried variables, elements, and the rest, to which variables belong
+/// that are only read. `arguments`: how many there are in front of the `own` states.
+void arrange_states(Recorded& part, std::size_t carries, std::size_t arguments, std::span<const OwnState> own, const LoopStates& states) {
+  GraphBody& g = part.graph;
+  const std::vector<Var> old = g.inputs;
+  const auto append = [&](std::size_t first, std::size_t last) {
+    for (std::size_t i = first; i < last; ++i) g.inputs.push_back(old[i]);
+  };
+  std::vector<bool> carried(own.size());
+  g.inputs.clear();
+  append(0, carries);
+  for (const StateUpdate& change : states.changes) {
+    Var v = -1;
+    for (std::size_t i = 0; i < own.size(); ++i) {
+      if (own[i].variable != change.variable) continue;
+      v = old[arguments + i];
+      carried[i] = true;
+    }
+    g.inputs.push_back(v < 0 ? g.fresh(change.variable->aval) : v);
+  }
+  append(carries, arguments);
+  append(arguments + own.size(), old.size());
+  for (std::size_t i = 0; i < own.size(); ++i) {
+    if (carried[i]) continue;
+    part.captured.push_back(read_state(own[i].variable, own[i].where));
+    g.inputs.push_back(old[arguments + i]);
+  }
+}
+
+/// The results of a loop without those of the variables, which come behind the carries.
+std::vector<Tensor> settled(std::vector<Tensor> out, std::size_t carries, const LoopStates& states) {
+  const auto first = static_cast<std::ptrdiff_t>(carries), count = static_cast<std::ptrdiff_t>(states.changes.size());
+  apply_updates(states.changes, std::span<const Tensor>(out).subspan(carries, states.changes.size()));
+  out.erase(out.begin() + first, out.begin() + first + count);
+  return out;
 }
 
 /// What the numbers in a loop's carry became, and in those of the loops inside it. A body that is recorded again begins its loops with
@@ -151,7 +259,7 @@ Recorded record_loop(const FlatFunction& body, std::vector<Tensor>& init, std::s
     const std::vector<Aval> avals = input_types(init, more);
     Recorded r = [&] {
       const InsideLoop inside(own);
-      return record_body(body, avals, call);
+      return record_body(body, avals, call, true);
     }();
     GraphBody& g = r.graph;
     bool again = false;
@@ -222,15 +330,20 @@ std::vector<Tensor> switch_flat(const Tensor& index, std::span<const FlatFunctio
 
   std::vector<Recorded> branches;
   const std::vector<Aval> avals = avals_of(operands);
-  for (const FlatFunction& f : functions) branches.push_back(record_body(f, avals, call));
-  unify_results(branches, call);
+  std::vector<std::vector<StateUpdate>> updates(functions.size());
+  for (const FlatFunction& f : functions) {
+    const FlatFunction both = with_updates(f, updates[branches.size()]);
+    branches.push_back(record_body(both, avals, call, false));
+  }
+  const std::vector<StateUpdate> changes = unify_updates(branches, updates);
+  unify_results(branches, changes.size(), call);
   if (branches[0].graph.outputs.empty() && !any_effects(branches)) return {};
   std::vector<Recorded*> parts;
   for (Recorded& b : branches) parts.push_back(&b);
   const std::vector<Tensor> captured = share_captures(parts);
   CondParams p;
   for (Recorded& b : branches) p.branches.push_back(finished(std::move(b)));
-  return emit_control(Op::cond, make_params(std::move(p)), joined({{&chosen, 1}, operands, captured}), call);
+  return without_changes(emit_control(Op::cond, make_params(std::move(p)), joined({{&chosen, 1}, operands, captured}), call), changes);
 }
 
 std::vector<Tensor> cond_flat(const Tensor& predicate, const FlatFunction& on_true, const FlatFunction& on_false, std::span<const Tensor> operands,
@@ -253,9 +366,12 @@ std::vector<Tensor> while_flat(const FlatFunction& condition, const FlatFunction
   if (options.checkpoint < 0) refuse(ErrorKind::value, call, worded("checkpoint is {}; it is a number of states", options.checkpoint));
   need_all(call, given, call.carry_name, "carry");
   std::vector<Tensor> init(given.begin(), given.end());
-  Recorded step = record_loop(body, init, {}, call);
+  std::vector<OwnState> own, asked;
+  const FlatFunction with_own = with_states(body, own);
+  Recorded step = record_loop(with_own, init, {}, call);
   const FlatFunction test = [&](std::span<const Tensor> carry) {
     std::vector<Tensor> out = condition(carry);
+    refuse_updates((std::string(call.name) + ": the condition").c_str());
     if (!out[0].defined() || out[0].rank() != 0)
       refuse(ErrorKind::shape, call,
              "the condition must give a bool scalar, not " +
@@ -263,7 +379,13 @@ std::vector<Tensor> while_flat(const FlatFunction& condition, const FlatFunction
     out[0] = to_bool(out[0], user_line(call.where));
     return out;
   };
-  Recorded check = record_body(test, avals_of(init), call);
+  const FlatFunction with_asked = with_states(test, asked);
+  Recorded check = record_body(with_asked, avals_of(init), call, true);
+  const std::size_t carries = init.size();
+  const LoopStates states(own, asked);
+  arrange_states(step, carries, carries, own, states);
+  arrange_states(check, carries, carries, asked, states);
+  init.insert(init.end(), states.init.begin(), states.init.end());
   if (init.empty() && !has_effects(check.graph) && !has_effects(step.graph)) return {};
   Recorded* const parts[2] = {&check, &step};
   const std::vector<Tensor> captured = share_captures(parts);
@@ -272,7 +394,7 @@ std::vector<Tensor> while_flat(const FlatFunction& condition, const FlatFunction
   p.checkpoints = options.checkpoint;
   p.condition = finished(std::move(check));
   p.body = finished(std::move(step));
-  return emit_control(Op::while_, make_params(std::move(p)), joined({init, captured}), call);
+  return settled(emit_control(Op::while_, make_params(std::move(p)), joined({init, captured}), call), carries, states);
 }
 
 namespace control_ops {
@@ -302,16 +424,27 @@ std::vector<Tensor> scan_elements(const FlatFunction& body, std::vector<Tensor>&
     a.shape.erase(a.shape.begin());
     elements.push_back(std::move(a));
   }
-  Recorded step = record_loop(body, init, elements, call);
+  std::vector<OwnState> own;
+  const FlatFunction with_own = with_states(body, own);
+  Recorded step = record_loop(with_own, init, elements, call);
+  const std::size_t carries = init.size();
+  const LoopStates states(own, {});
+  arrange_states(step, carries, carries + elements.size(), own, states);
+  // The new values lie behind the ys.
+  std::vector<Var>& results = step.graph.outputs;
+  std::rotate(results.begin() + static_cast<std::ptrdiff_t>(carries), results.end() - static_cast<std::ptrdiff_t>(states.changes.size()),
+              results.end());
+  std::vector<Tensor> all_init = init;
+  all_init.insert(all_init.end(), states.init.begin(), states.init.end());
   if (step.graph.outputs.empty() && !has_effects(step.graph)) return {};
   ScanParams p;
-  p.carries = static_cast<int>(init.size());
+  p.carries = static_cast<int>(all_init.size());
   p.sequences = static_cast<int>(xs.size());
   p.length = length;
   p.reverse = reverse;
   const std::vector<Tensor> captured = std::move(step.captured);
   p.body = finished(std::move(step));
-  return emit_control(Op::scan, make_params(std::move(p)), joined({init, xs, captured}), call);
+  return settled(emit_control(Op::scan, make_params(std::move(p)), joined({all_init, xs, captured}), call), carries, states);
 }
 
 /// Elements first … first + count − 1 of every sequence; with `block` > 0 in rows of so many.

@@ -32,6 +32,7 @@ RecordingScope::RecordingScope(const RecordOptions& options) {
   scope.floor = pinned ? static_cast<int>(state.scopes.size()) + 1 : state.floor;
   scope.concrete.assign(options.concrete.begin(), options.concrete.end());
   scope.axis = options.axis;
+  scope.stateful = options.stateful;
   state.named_axes += scope.axis != nullptr;
   state.scopes.push_back(std::move(scope));
   state.floor = state.scopes.back().floor;
@@ -177,6 +178,7 @@ Tensor RecordingScope::input(const Aval& aval) {
 
 Recorded RecordingScope::finish(std::span<const Tensor> outputs) {
   ThreadState& state = thread_state();
+  refuse_updates(state.scopes.back().transform);
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (!outputs[i].defined())
       fail(ErrorKind::tree, std::string(state.scopes.back().transform) + ": result " + std::to_string(i) + " of the function is an empty Tensor",

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "scope.hpp"
+#include "state.hpp"
 
 namespace vt::detail {
 
@@ -19,6 +20,8 @@ struct ScopeState {
   std::vector<Tensor> inputs;   ///< with an `axis`, the last one is the index of the lane
   AxisRef axis;                 ///< the name of the lanes that are recorded, if it has one
   std::vector<Tensor> concrete;
+  std::vector<StateEntry> states;  ///< variables that were updated here (or touched, if `stateful`)
+  bool stateful = false;
   std::unordered_map<const Node*, std::vector<Tensor>> looked_at;  ///< outer stand-ins of tracers whose value was asked for
 };
 

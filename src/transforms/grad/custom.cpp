@@ -8,6 +8,7 @@
 #include "../../trace/effects.hpp"
 #include "../../trace/node.hpp"
 #include "../../trace/scope.hpp"
+#include "../../trace/state.hpp"
 
 namespace vt::detail {
 
@@ -26,7 +27,10 @@ inline std::vector<Tensor> as_equation(Op op, const char* name, std::shared_ptr<
     if (!arguments[i].defined()) fail(ErrorKind::value, std::string(name) + ": argument " + std::to_string(i) + " is an empty Tensor", where);
     avals.push_back(aval_of(arguments[i]));
   }
-  const Recorded r = record(f, avals, {.kind = ScopeKind::grad, .transform = name, .concrete = arguments});
+  std::vector<StateUpdate> updates;
+  // A rule of the user's says nothing of variables; what a checkpoint does to them, it does going forward.
+  const Recorded r =
+      record(op == Op::checkpoint ? with_updates(f, updates) : f, avals, {.kind = ScopeKind::grad, .transform = name, .concrete = arguments});
   if (r.graph.outputs.empty() && !has_effects(r.graph)) return {};
   CallParams p;
   p.body = std::make_shared<GraphBody>(r.graph);
@@ -36,7 +40,10 @@ inline std::vector<Tensor> as_equation(Op op, const char* name, std::shared_ptr<
   std::vector<Tensor> operands(arguments.begin(), arguments.end());
   operands.insert(operands.end(), r.captured.begin(), r.captured.end());
   const SmallVec<Tensor, 1> results = emit_all(op, make_params(std::move(p)), operands, where);
-  return {results.begin(), results.end()};
+  std::vector<Tensor> own(results.begin(), results.end());
+  apply_updates(updates, std::span<const Tensor>(own).subspan(own.size() - updates.size()));
+  own.resize(own.size() - updates.size());
+  return own;
 }
 
 }  // namespace custom_entry

@@ -5,6 +5,7 @@
 
 #include <vt/detail/entry_points.hpp>
 
+#include "../../trace/state.hpp"
 #include "build.hpp"
 #include "jvp.hpp"
 #include "transpose.hpp"
@@ -84,10 +85,17 @@ inline std::vector<std::size_t> wanted_arguments(const GradCall& call, Integers 
 }
 
 /// The function as a Graph of its arguments, recorded where their values may be looked at.
-inline Recorded recorded(const FlatFunction& f, const GradCall& call) {
+/// `updates`: of variables, whose values are its last results.
+inline Recorded recorded(const FlatFunction& f, const GradCall& call, std::vector<StateUpdate>& updates) {
   std::vector<Aval> avals;
   for (const Tensor& t : call.arguments) avals.push_back(aval_of(t));
-  return record(f, avals, {.kind = ScopeKind::grad, .transform = call.transform, .concrete = call.arguments});
+  return record(with_updates(f, updates), avals, {.kind = ScopeKind::grad, .transform = call.transform, .concrete = call.arguments});
+}
+/// Applies the updates, and takes their values off the results.
+inline void settle(std::span<const StateUpdate> updates, std::vector<Tensor>& outputs) {
+  const std::size_t own = outputs.size() - updates.size();
+  apply_updates(updates, std::span<const Tensor>(outputs).subspan(own));
+  outputs.resize(own);
 }
 
 inline std::vector<Tensor> primals_of(const GradCall& call, const Recorded& r) {
@@ -114,8 +122,12 @@ namespace grad_entry {
 inline LinearPart linearized(const FlatFunction& f, const GradCall& call, Integers integers) {
   std::vector<bool> wanted(call.arguments.size());
   for (std::size_t i : wanted_arguments(call, integers)) wanted[i] = true;
-  const Recorded r = recorded(f, call);
-  return linearize_graph(r.graph, primals_of(call, r), wanted);
+  std::vector<StateUpdate> updates;
+  const Recorded r = recorded(f, call, updates);
+  LinearPart part = linearize_graph(r.graph, primals_of(call, r), wanted);
+  settle(updates, part.outputs);
+  part.tangent_of.resize(part.outputs.size());
+  return part;
 }
 }  // namespace grad_entry
 
@@ -141,9 +153,12 @@ JvpFlat jvp_flat(const FlatFunction& f, const GradCall& call, std::span<const Te
     const Aval& a = aval_of(call.arguments[wanted[k]]);
     if (is_inexact(a.dtype)) given[wanted[k]] = like(tangents[k], a, call.transform, "tangent", argument(call, wanted[k]), call.where);
   }
-  const Recorded r = recorded(f, call);
+  std::vector<StateUpdate> updates;
+  const Recorded r = recorded(f, call, updates);
   given.resize(r.graph.inputs.size());
   JvpResult result = jvp_graph(r.graph, primals_of(call, r), given);
+  settle(updates, result.primals);
+  result.tangents.resize(result.primals.size());
   for (std::size_t i = 0; i < result.tangents.size(); ++i) result.tangents[i] = or_zeros(result.tangents[i], aval_of(result.primals[i]));
   return {std::move(result.primals), std::move(result.tangents)};
 }

@@ -93,8 +93,7 @@ Recorded record_function(const FlatFunction& f, const VmapCall& call, const std:
 }
 
 // The asked-for axis of each result, counted from the front.
-std::vector<MappedAxis> result_axes(const VmapCall& call, const GraphBody& lane) {
-  const std::size_t count = lane.outputs.size();
+std::vector<MappedAxis> result_axes(const VmapCall& call, const GraphBody& lane, std::size_t count) {
   std::vector<MappedAxis> axes = call.out_axes ? call.out_axes(count) : std::vector<MappedAxis>(count, 0);
   if (axes.size() != count)
     refuse(call, ErrorKind::tree, "out_axes has " + std::to_string(axes.size()) + " entries for " + std::to_string(count) + " result leaves");
@@ -114,6 +113,25 @@ std::vector<MappedAxis> result_axes(const VmapCall& call, const GraphBody& lane)
 [[noreturn]] void refuse_unmapped(const VmapCall& call, const GraphBody& lane, std::size_t k) {
   refuse(call, ErrorKind::transform,
          result_name(call, k) + ", " + lane.aval(lane.outputs[k]).str() + " per lane, differs between lanes, so its out_axes cannot be vt::unmapped");
+}
+
+// What all lanes together do to a variable.
+Tensor of_all_lanes(const VmapCall& call, const StateUpdate& u, const Batched& value, std::int64_t lanes) {
+  if (!accumulates(u.kind)) {
+    if (value.axis && lanes > 0)
+      fail(ErrorKind::transform,
+           std::string("vt::Variable::assign: ") + call.transform + " would give " + u.variable->name +
+               ", which all lanes share, a value that differs " + "between lanes; add to it, or reduce the value",
+           u.where);
+    return value.value;
+  }
+  if (lanes == 0) return neutral(u.kind, u.variable->aval);
+  if (!value.axis) return repeated_update(u.kind, value.value, lanes, u.where);
+  const Op op = u.kind == Update::add   ? Op::reduce_sum
+                : u.kind == Update::mul ? Op::reduce_prod
+                : u.kind == Update::max ? Op::reduce_max
+                                        : Op::reduce_min;
+  return emit(op, make_params(AxesParams{Axes{*value.axis}}), {value.value}, u.where);
 }
 
 // Which results of the function depend on an input that differs between lanes: what does not is the same in every block.
@@ -156,7 +174,7 @@ Batched block_of(const Batched& x, std::int64_t first, std::int64_t count, Where
 }
 
 std::vector<Tensor> run_in_blocks(const VmapCall& call, const Recorded& lane, const std::vector<Batched>& arguments, std::int64_t lanes,
-                                  const std::vector<MappedAxis>& axes, const AxisRef& axis) {
+                                  const std::vector<MappedAxis>& axes, const AxisRef& axis, std::span<const StateUpdate> updates) {
   if (axis && works_over(lane.graph, *axis))
     refuse(call, ErrorKind::transform,
            "chunk runs " + std::to_string(call.chunk) + " lanes at a time, but a collective over \"" + axis->name + "\" needs all " +
@@ -166,13 +184,20 @@ std::vector<Tensor> run_in_blocks(const VmapCall& call, const Recorded& lane, co
   for (std::size_t k = 0; k < axes.size(); ++k)
     if (depends[k] && !axes[k]) refuse_unmapped(call, lane.graph, k);
   std::vector<std::vector<Tensor>> parts(axes.size());
+  std::vector<Tensor> changes(updates.size());
   for (std::int64_t first = 0; first < lanes; first += call.chunk) {
     const std::int64_t count = std::min(call.chunk, lanes - first);
     std::vector<Batched> block;
     for (const Batched& a : arguments) block.push_back(block_of(a, first, count, call.where));
     const std::vector<Batched> results = batch_recorded(lane, block, count, axis);
     std::vector<Tensor> made;
-    for (std::size_t k = 0; k < results.size(); ++k) {
+    for (std::size_t k = 0; k < updates.size(); ++k) {
+      const Tensor change = of_all_lanes(call, updates[k], results[axes.size() + k], count);
+      const bool adds = first > 0 && accumulates(updates[k].kind);
+      changes[k] = adds ? combined(updates[k].kind, changes[k], change, updates[k].where) : change;
+    }
+    made = changes;
+    for (std::size_t k = 0; k < axes.size(); ++k) {
       if (!axes[k] && first > 0) continue;  // the same in every block
       parts[k].push_back(axes[k] ? lanes::at_axis(results[k], *axes[k], count, call.where) : results[k].value);
       made.push_back(parts[k].back());
@@ -180,6 +205,7 @@ std::vector<Tensor> run_in_blocks(const VmapCall& call, const Recorded& lane, co
     // What blocks are for: the memory of one at a time. Under a trace that is the compiler's to plan.
     if (thread_state().floor == 0 && std::none_of(made.begin(), made.end(), [](const Tensor& t) { return is_tracer(t); })) evaluate(made, call.where);
   }
+  apply_updates(updates, changes);
   std::vector<Tensor> outputs;
   for (std::size_t k = 0; k < axes.size(); ++k)
     outputs.push_back(parts[k].size() == 1 ? parts[k][0] : emit(Op::concatenate, make_params(AxisParams{*axes[k]}), parts[k], call.where));
@@ -196,17 +222,23 @@ std::vector<Tensor> vmap_flat(const FlatFunction& f, const VmapCall& call) {
   AxisRef axis;
   if (!call.axis_name.empty()) axis = std::make_shared<const NamedAxis>(NamedAxis{call.axis_name, lanes});
   arguments = with_lane_index(arguments, axis);
-  const Recorded lane = record_function(f, call, arguments, lanes, axis);
-  const std::vector<MappedAxis> axes = result_axes(call, lane.graph);
+  std::vector<StateUpdate> updates;  // their values are the last results
+  const Recorded lane = record_function(with_updates(f, updates), call, arguments, lanes, axis);
+  const std::vector<MappedAxis> axes = result_axes(call, lane.graph, lane.graph.outputs.size() - updates.size());
   const WhereScope line(call.where);
-  if (call.chunk > 0 && call.chunk < lanes) return run_in_blocks(call, lane, arguments, lanes, axes, axis);
-  std::vector<Tensor> outputs;
+  if (call.chunk > 0 && call.chunk < lanes) return run_in_blocks(call, lane, arguments, lanes, axes, axis, updates);
+  std::vector<Tensor> outputs, changes;
   outputs.reserve(axes.size());
   for (const Batched& result : batch_recorded(lane, arguments, lanes, axis)) {
+    if (outputs.size() == axes.size()) {
+      changes.push_back(of_all_lanes(call, updates[changes.size()], result, lanes));
+      continue;
+    }
     const MappedAxis& wanted = axes[outputs.size()];
     if (result.axis && !wanted) refuse_unmapped(call, lane.graph, outputs.size());
     outputs.push_back(wanted ? lanes::at_axis(result, *wanted, lanes, call.where) : result.value);
   }
+  if (lanes > 0) apply_updates(updates, changes);
   return outputs;
 }
 

@@ -32,7 +32,8 @@ inline Tensor along(FftKind kind, const Tensor& t, const Axes& axes, const Shape
   return permuted(emit(Op::fft, make_params(FftParams{kind, lengths, false}), {permuted(t, order, where)}, where), back, where);
 }
 
-inline Tensor transform(std::string_view name, FftKind kind, Operand x, const fft::Lengths& s, const fft::TransformAxes& wanted, fft::Norm norm) {
+inline Tensor transform(std::string_view name, FftKind kind, Operand x, const vt::fft::Lengths& s, const vt::fft::TransformAxes& wanted,
+                        vt::fft::Norm norm) {
   const Where w = x.where;
   const UserLine line(w);
   need(name, x.tensor, w);
@@ -79,17 +80,17 @@ inline Tensor transform(std::string_view name, FftKind kind, Operand x, const ff
   if (kind == FftKind::irfft) part(first, axes.size(), kind);
 
   const double root = std::sqrt(elements);
-  if (norm == fft::Norm::ortho) t = t * (backward ? root : 1 / root);
-  if (norm == fft::Norm::forward) t = t * (backward ? elements : 1 / elements);
+  if (norm == vt::fft::Norm::ortho) t = t * (backward ? root : 1 / root);
+  if (norm == vt::fft::Norm::forward) t = t * (backward ? elements : 1 / elements);
   return weak ? cast(t, t.dtype(), true, w) : t;
 }
 
-inline Tensor transform_one(std::string_view name, FftKind kind, Operand x, fft::Length n, int axis, fft::Norm norm) {
-  return transform(name, kind, std::move(x), n ? fft::Lengths(Shape{*n}) : std::nullopt, Axes(axis), norm);
+inline Tensor transform_one(std::string_view name, FftKind kind, Operand x, vt::fft::Length n, int axis, vt::fft::Norm norm) {
+  return transform(name, kind, std::move(x), n ? vt::fft::Lengths(Shape{*n}) : std::nullopt, Axes(axis), norm);
 }
 
-inline fft::Norm other_way(fft::Norm norm) {
-  return norm == fft::Norm::backward ? fft::Norm::forward : norm == fft::Norm::forward ? fft::Norm::backward : norm;
+inline vt::fft::Norm other_way(vt::fft::Norm norm) {
+  return norm == vt::fft::Norm::backward ? vt::fft::Norm::forward : norm == vt::fft::Norm::forward ? vt::fft::Norm::backward : norm;
 }
 
 inline Tensor frequencies(std::string_view name, const Tensor& counts, std::int64_t n, double d, DType dtype, Where where) {

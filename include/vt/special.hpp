@@ -24,6 +24,7 @@ Tensor zeta(Operand s, Operand q = 1.0);
 Tensor beta(Operand a, Operand b);    ///< Γ(a) Γ(b) / Γ(a + b)
 Tensor betaln(Operand a, Operand b);  ///< log |beta(a, b)|
 /// The regularised incomplete gamma functions P(a, x) = γ(a, x)/Γ(a) and Q = 1 − P. NaN for a < 0 or x < 0.
+/// Within 16 units in the last place for a up to 1000, but in the far tails, where exponents of some hundreds have to be rounded; so is betainc.
 /// Source: the series, the continued fraction and the small-argument forms of DLMF 8.7, 8.9, 8.19.
 Tensor igamma(Operand a, Operand x);
 Tensor igammac(Operand a, Operand x);

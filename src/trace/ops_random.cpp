@@ -13,8 +13,7 @@ Tensor hashed(const Tensor& key, const Tensor& counter, Where where) { return em
 
 /// The hash of every element's number, u64.
 Tensor words(const Draw& d, const Shape& shape) {
-  for (std::int64_t extent : shape)
-    if (extent < 0) refuse(ErrorKind::shape, d.name, worded("shape {} has a negative extent", shape.str()), d.key, d.where);
+  d.want_shape(shape);
   const Tensor number = shape.rank() == 0 ? full_tensor(Scalar(std::uint64_t{0}), Aval(u64, Shape{}))
                                           : reshaped(counted(u64, Shape{shape.elements()}, 0, d.where), shape, d.where);
   return hashed(d.key, number, d.where);

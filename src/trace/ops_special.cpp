@@ -78,9 +78,10 @@ Tensor multigammaln(Operand a, int d) {
 Tensor factorial(Operand n) {
   const Composed f("factorial", n);
   const Tensor& t = n.tensor;
-  const Tensor value = gamma(where(t < 0.0, 0.0, t) + 1.0);
-  // Integers that f64 holds are exact.
-  const Tensor whole = logical_and(equal(t, floor(t)), t <= 22.0);
+  // n Γ(n) for larger ones: what n + 1 is rounded by, Γ would magnify.
+  const Tensor large = t > 1.0, value = where(large, t * gamma(where(large, t, 1.0)), gamma(where(large, 0.0, maximum(t, 0.0)) + 1.0));
+  // Products below 2^50, whose error is less than one half, are exact.
+  const Tensor whole = logical_and(equal(t, floor(t)), t <= 17.0);
   return f(where(t < 0.0, 0.0, where(whole, value + stop_gradient(round(value) - value), value)));
 }
 

@@ -61,24 +61,23 @@ Tensors gamma_fraction(const Tensor& a, const Tensor& x, const Tensor& needed, W
   return for_each_element(loop, operands, where);
 }
 
-/// The continued fraction of I_x(a, b) B(a, b) x⁻ᵃ (1 − x)⁻ᵇ, for x below the mean; `mirror` = 1 − x.
-Tensor beta_fraction(const Tensor& a, const Tensor& b, const Tensor& x, const Tensor& mirror, const Tensor& needed, Where where) {
+/// The continued fraction of I_x(a, b) B(a, b) x⁻ᵃ (1 − x)⁻ᵇ, for x below the mean; `lead` = a (1 − x) − b x + 1.
+Tensor beta_fraction(const Tensor& a, const Tensor& b, const Tensor& x, const Tensor& lead, const Tensor& needed, Where where) {
   const FlatFunction loop = [where](Leaves in) -> Tensors {
-    const Tensor a = in[0], b = in[1], x = in[2], mirror = in[3], needed = in[4];
-    const Tensor lead = a * mirror - b * x + 1.0;
+    const Tensor a = in[0], b = in[1], x = in[2], lead = in[3], needed = in[4];
     const Tensor d = 1.0 / (a * lead / (a + 1.0));
     const Tensors init = {number(0), d, d, d};
     const auto going = [&](Leaves s) -> Tensors { return {logical_and(needed, abs(s[2]) > abs(s[3]) * least_part)}; };
     const auto body = [&](Leaves s) -> Tensors {
       const Tensor m = s[0] + 1.0, below = a + 2.0 * m - 1.0, part = m * (b - m) * x / below;
       const Tensor top = (a + m - 1.0) * (a + b + m - 1.0) / below * (x * part);
-      const Tensor bottom = m + part + (a + m) * (lead + m * (1.0 + mirror)) / (below + 2.0);
+      const Tensor bottom = m + part + (a + m) * (lead + m * (2.0 - x)) / (below + 2.0);
       const Tensor d = 1.0 / (top * s[1] + bottom), added = -(top * s[1] * d) * s[2];
       return {m, d, added, s[3] + added};
     };
     return {run_while("vt::betainc", going, body, init, where)[3]};
   };
-  const Tensor operands[] = {a, b, x, mirror, needed};
+  const Tensor operands[] = {a, b, x, lead, needed};
   return for_each_element(loop, operands, where)[0];
 }
 
@@ -166,15 +165,22 @@ Tensor gamma_prefix(const Tensor& a, const Tensor& x) {
   return where(direct, near, far);
 }
 
+/// 1 − x = mirror + this.
+Tensor lost_in_mirror(const Tensor& x, const Tensor& mirror) { return stop_gradient((1.0 - mirror) - x); }
+/// b x − a (1 − x), which is 0 at the mean: there the products cancel.
+Tensor beyond_mean(const Tensor& a, const Tensor& b, const Tensor& x, const Tensor& mirror) {
+  const Tensor left = x * b, right = mirror * a;
+  return (left - right) + (lost_in_product(x, b, left) - lost_in_product(mirror, a, right) - stop_gradient(lost_in_mirror(x, mirror) * a));
+}
+
 /// xᵃ (1 − x)ᵇ / B(a, b) for a, b > 0, 0 < x < 1.
 Tensor beta_prefix(const Tensor& a, const Tensor& b, const Tensor& x, const Tensor& mirror) {
-  const Tensor lost = stop_gradient((1.0 - mirror) - x);  // 1 − x is mirror + lost
+  const Tensor lost = lost_in_mirror(x, mirror);
   const Tensor direct = logical_or(a + b <= 100.0, minimum(a, b) <= 8.5);
   const Tensor u = where(direct, a, 1.0), v = where(direct, b, 1.0);
   const Tensor near = pow(x, u) * (pow(mirror, v) * (1.0 + v * lost / mirror)) / beta_positive(u, v);
   // (x s/a)ᵃ ((1 − x) s/b)ᵇ with s = a + b: what the bases differ from 1 by is d/a and −d/b.
-  const Tensor A = where(direct, 50.0, a), B = where(direct, 51.0, b), S = A + B, left = x * B, right = mirror * A;
-  const Tensor d = (left - right) + (lost_in_product(x, B, left) - lost_in_product(mirror, A, right)) - lost * A;
+  const Tensor A = where(direct, 50.0, a), B = where(direct, 51.0, b), S = A + B, d = beyond_mean(A, B, x, mirror);
   const Tensor exponent = A * log1p_excess(d / A) + B * log1p_excess(-d / B);
   const Tensor stars = gamma_star(S) / (gamma_star(A) * gamma_star(B));
   return where(direct, near, exp(-exponent) * stars * sqrt(A * B / (2 * std::numbers::pi * S)));
@@ -279,8 +285,10 @@ Tensor incomplete_beta(const Tensor& a, const Tensor& b, const Tensor& x, Where 
   const Tensor inside = logical_and(logical_and(positive(a), positive(b)), logical_and(x > 0.0, x < 1.0));
   const Tensor A = where(inside, a, 1.0), B = where(inside, b, 1.0), X = where(inside, x, 0.5), mirror = 1.0 - X;
   // From beyond the mean, where 1 − I is not nearly all there is.
-  const Tensor beyond = logical_and(X > (A + 1.0) / (A + B + 2.0), logical_not(logical_and(logical_and(B < 0.25, B < A), mirror > 1e-3)));
-  const Tensor fraction = beta_fraction(where(beyond, B, A), where(beyond, A, B), where(beyond, mirror, X), where(beyond, X, mirror), inside, user);
+  const Tensor beyond =
+      logical_and(X > maximum((A + 1.0) / (A + B + 2.0), A / (A + B)), logical_not(logical_and(logical_and(B < 0.25, B < A), mirror > 1e-3)));
+  const Tensor d = beyond_mean(A, B, X, mirror), lead = 1.0 - where(beyond, -d, d);
+  const Tensor fraction = beta_fraction(where(beyond, B, A), where(beyond, A, B), where(beyond, mirror, X), lead, inside, user);
   const Tensor part = beta_prefix(A, B, X, mirror) * fraction;
   const Tensor edge_a = equal(a, 0.0), edge_b = equal(b, 0.0);
   const Tensor at_zero = where(equal(x, 0.0), 0.0, 1.0);

@@ -26,9 +26,14 @@ struct Draw {
   void want_float(DType d) const {
     if (!is_float(d)) refuse(ErrorKind::dtype, name, worded("{} is no float dtype", name_of(d)), key, where);
   }
+  void want_shape(const Shape& shape) const {
+    for (std::int64_t extent : shape)
+      if (extent < 0) refuse(ErrorKind::shape, name, worded("shape {} has a negative extent", shape.str()), key, where);
+  }
   /// A parameter of the distribution in the shape and dtype of the draw.
   Tensor parameter(const Operand& p, const Shape& shape, DType d) const {
     need(name, p.tensor, where);
+    want_shape(shape);
     if (!stretches(p.tensor.shape(), shape))
       refuse(ErrorKind::shape, name, worded("a parameter does not broadcast to {}", shape.str()), p.tensor, where);
     const Tensor t = cast(p.tensor, d, where);

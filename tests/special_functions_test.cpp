@@ -1,0 +1,519 @@
+// Special functions against MPFR and Boost.Math: units in the last place over ranges, special values, derivatives, lanes, narrow dtypes.
+#include <gtest/gtest.h>
+#include <mpfr.h>
+
+#include <boost/math/special_functions.hpp>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <random>
+#include <vt/vt.hpp>
+
+#include "support/message.hpp"
+#include "support/property.hpp"
+
+namespace {
+
+using vt::Tensor;
+namespace sp = vt::special;
+constexpr double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+
+// --- references --------------------------------------------------------------------------------------------------------
+
+/// x87 numbers hold 11 bits more than a double: Boost computes in them, and its own errors are small beside a double's last place.
+using Wide = long double;
+namespace bm = boost::math;
+using Policy = bm::policies::policy<bm::policies::promote_double<false>, bm::policies::overflow_error<bm::policies::ignore_error>,
+                                    bm::policies::domain_error<bm::policies::ignore_error>, bm::policies::pole_error<bm::policies::ignore_error>>;
+constexpr Policy quiet{};
+
+using MpfrFunction = std::function<void(mpfr_ptr out, mpfr_srcptr x)>;
+/// Of a function of one number, to 160 bits, as what a long double holds.
+std::function<Wide(const std::vector<double>&)> mpfr(const MpfrFunction& f) {
+  return [f](const std::vector<double>& x) {
+    mpfr_t in, out;
+    mpfr_init2(in, 53);
+    mpfr_init2(out, 160);
+    mpfr_set_d(in, x[0], MPFR_RNDN);
+    f(out, in);
+    const Wide r = mpfr_get_ld(out, MPFR_RNDN);
+    mpfr_clears(in, out, nullptr);
+    return r;
+  };
+}
+template <class F>
+std::function<Wide(const std::vector<double>&)> one(F f) {
+  return [f](const std::vector<double>& x) { return f(static_cast<Wide>(x[0])); };
+}
+template <class F>
+std::function<Wide(const std::vector<double>&)> two(F f) {
+  return [f](const std::vector<double>& x) { return f(static_cast<Wide>(x[0]), static_cast<Wide>(x[1])); };
+}
+
+/// exp(x²)·erfc(x) by MPFR, whose erfc does not underflow.
+void erfcx(mpfr_ptr out, mpfr_srcptr x) {
+  mpfr_t square;
+  mpfr_init2(square, 400);
+  mpfr_set_prec(out, 400);
+  mpfr_sqr(square, x, MPFR_RNDN);
+  mpfr_exp(square, square, MPFR_RNDN);
+  mpfr_erfc(out, x, MPFR_RNDN);
+  mpfr_mul(out, out, square, MPFR_RNDN);
+  mpfr_clear(square);
+}
+void normal_tail(mpfr_ptr out, mpfr_srcptr x) {  // Φ(x) = erfc(−x/√2)/2
+  mpfr_t root;
+  mpfr_init2(root, 1500);
+  mpfr_set_prec(out, 1500);
+  mpfr_set_ui(root, 2, MPFR_RNDN);
+  mpfr_sqrt(root, root, MPFR_RNDN);
+  mpfr_div(root, x, root, MPFR_RNDN);
+  mpfr_neg(root, root, MPFR_RNDN);
+  mpfr_erfc(out, root, MPFR_RNDN);
+  mpfr_div_ui(out, out, 2, MPFR_RNDN);
+  mpfr_clear(root);
+}
+void log_normal_tail(mpfr_ptr out, mpfr_srcptr x) {
+  normal_tail(out, x);
+  mpfr_log(out, out, MPFR_RNDN);
+}
+/// Ei(−y) = −E₁(y) by MPFR, which has Ei for all signs.
+void spence(mpfr_ptr out, mpfr_srcptr x) {  // Li₂(1 − x), of whose complex values for x < 0 nothing is asked
+  mpfr_t u;
+  mpfr_init2(u, 400);
+  mpfr_set_prec(out, 400);
+  mpfr_ui_sub(u, 1, x, MPFR_RNDN);
+  mpfr_li2(out, u, MPFR_RNDN);
+  mpfr_clear(u);
+}
+
+// --- the table ---------------------------------------------------------------------------------------------------------
+
+struct Range {
+  double low, high;
+  bool logarithmic = false;
+};
+struct Row {
+  const char* name;
+  std::function<Tensor(const std::vector<Tensor>&)> function;
+  std::function<Wide(const std::vector<double>&)> reference;
+  std::vector<std::vector<Range>> ranges;  ///< each: one range per operand
+  double ulps = 8;
+  bool oscillates = false;  ///< the error is measured by the larger of the result and the smaller of 1 and √(2/πx)
+};
+
+std::function<Tensor(const std::vector<Tensor>&)> of(Tensor (*f)(vt::Operand)) {
+  return [f](const std::vector<Tensor>& x) { return f(x[0]); };
+}
+std::function<Tensor(const std::vector<Tensor>&)> of(Tensor (*f)(vt::Operand, vt::Operand)) {
+  return [f](const std::vector<Tensor>& x) { return f(x[0], x[1]); };
+}
+
+const std::vector<Row>& rows() {
+  static const std::vector<Row> all = {
+      {"gamma",
+       of(vt::gamma),
+       mpfr([](mpfr_ptr r, mpfr_srcptr x) { mpfr_gamma(r, x, MPFR_RNDN); }),
+       {{{-20, 20}}, {{0, 2}}, {{1e-300, 1, true}}, {{5, 171.6}}, {{-183, -20}}}},
+      {"lgamma",
+       of(vt::lgamma),
+       mpfr([](mpfr_ptr r, mpfr_srcptr x) {
+         int sign = 0;
+         mpfr_lgamma(r, &sign, x, MPFR_RNDN);
+       }),
+       {{{0, 5}}, {{5, 1e4}}, {{1e-300, 1e300, true}}}},
+      {"digamma",
+       of(vt::digamma),
+       mpfr([](mpfr_ptr r, mpfr_srcptr x) { mpfr_digamma(r, x, MPFR_RNDN); }),
+       {{{0, 5}}, {{5, 1e4}}, {{1e-300, 1e300, true}}}},
+      {"erf_inv", of(vt::erf_inv), one([](Wide x) { return bm::erf_inv(x, quiet); }), {{{-1, 1}}, {{-1e-5, 1e-5}}}},
+      {"erfc_inv", of(vt::erfc_inv), one([](Wide x) { return bm::erfc_inv(x, quiet); }), {{{0, 2}}, {{1e-300, 0.1, true}}}},
+      {"erfcx", of(vt::erfcx), mpfr(erfcx), {{{-5, 5}}, {{-26, 0}}, {{0, 50}}, {{0, 1e4}}}},
+      {"ndtr", of(vt::ndtr), mpfr(normal_tail), {{{-5, 5}}, {{-37, 8}}}},
+      {"log_ndtr", of(vt::log_ndtr), mpfr(log_normal_tail), {{{-5, 5}}, {{-1000, 0}}, {{0, 37}}}},
+      {"ndtri", of(vt::ndtri), one([](Wide p) { return -std::sqrt(2.0L) * bm::erfc_inv(2 * p, quiet); }), {{{0, 1}}, {{1e-300, 0.1, true}}}},
+      {"bessel_j0",
+       of(vt::bessel_j0),
+       mpfr([](mpfr_ptr r, mpfr_srcptr x) { mpfr_j0(r, x, MPFR_RNDN); }),
+       {{{-6, 6}}, {{0, 100}}, {{0, 1e6}}},
+       8,
+       true},
+      {"bessel_j1",
+       of(vt::bessel_j1),
+       mpfr([](mpfr_ptr r, mpfr_srcptr x) { mpfr_j1(r, x, MPFR_RNDN); }),
+       {{{-6, 6}}, {{0, 100}}, {{0, 1e6}}},
+       8,
+       true},
+      {"bessel_y0",
+       of(vt::bessel_y0),
+       mpfr([](mpfr_ptr r, mpfr_srcptr x) { mpfr_y0(r, x, MPFR_RNDN); }),
+       {{{0, 6}}, {{0, 100}}, {{1e-300, 1e6, true}}},
+       8,
+       true},
+      {"bessel_y1",
+       of(vt::bessel_y1),
+       mpfr([](mpfr_ptr r, mpfr_srcptr x) { mpfr_y1(r, x, MPFR_RNDN); }),
+       {{{0, 6}}, {{0, 100}}, {{1e-300, 1e6, true}}},
+       8,
+       true},
+      {"bessel_i0", of(vt::bessel_i0), one([](Wide x) { return bm::cyl_bessel_i(0, x, quiet); }), {{{-10, 10}}, {{10, 700}}}},
+      {"bessel_i1", of(vt::bessel_i1), one([](Wide x) { return bm::cyl_bessel_i(1, x, quiet); }), {{{-10, 10}}, {{10, 700}}}},
+      {"bessel_i0e",
+       of(vt::bessel_i0e),
+       one([](Wide x) { return bm::cyl_bessel_i(0, x, quiet) * std::exp(-std::fabs(x)); }),
+       {{{-10, 10}}, {{10, 1000}}}},
+      {"bessel_i1e",
+       of(vt::bessel_i1e),
+       one([](Wide x) { return bm::cyl_bessel_i(1, x, quiet) * std::exp(-std::fabs(x)); }),
+       {{{-10, 10}}, {{10, 1000}}}},
+      {"bessel_k0", of(vt::bessel_k0), one([](Wide x) { return bm::cyl_bessel_k(0, x, quiet); }), {{{0, 5}}, {{5, 700}}, {{1e-300, 1, true}}}},
+      {"bessel_k1", of(vt::bessel_k1), one([](Wide x) { return bm::cyl_bessel_k(1, x, quiet); }), {{{0, 5}}, {{5, 700}}, {{1e-300, 1, true}}}},
+      {"bessel_k0e", of(vt::bessel_k0e), one([](Wide x) { return bm::cyl_bessel_k(0, x, quiet) * std::exp(x); }), {{{0, 5}}, {{5, 1000}}}},
+      {"bessel_k1e", of(vt::bessel_k1e), one([](Wide x) { return bm::cyl_bessel_k(1, x, quiet) * std::exp(x); }), {{{0, 5}}, {{5, 1000}}}},
+      {"expi",
+       of(vt::expi),
+       mpfr([](mpfr_ptr r, mpfr_srcptr x) { mpfr_eint(r, x, MPFR_RNDN); }),
+       {{{0, 1}}, {{0, 12}}, {{10, 715}}, {{-700, 0}}, {{1e-300, 1, true}}}},
+      {"exp1", of(vt::exp1), one([](Wide x) { return bm::expint(1, x, quiet); }), {{{0, 3}}, {{1, 700}}}},
+      {"spence", of(vt::spence), mpfr(spence), {{{0, 3}}, {{0, 100}}, {{1e-300, 1e300, true}}}},
+      {"zeta", of(vt::zeta), two([](Wide s, Wide) { return bm::zeta(s, quiet); }), {{{1.001, 60}, {1, 1}}}},
+      {"polygamma",
+       of(vt::polygamma),
+       [](const std::vector<double>& x) { return bm::polygamma(static_cast<int>(x[0]), static_cast<Wide>(x[1]), quiet); },
+       {{{1, 1}, {0.1, 30}}, {{2, 2}, {0.1, 30}}, {{5, 5}, {0.1, 30}}}},
+      {"trigamma", of(vt::trigamma), one([](Wide x) { return bm::trigamma(x, quiet); }), {{{0, 30}}}},
+      {"beta",
+       of(vt::beta),
+       two([](Wide a, Wide b) { return bm::beta(a, b, quiet); }),
+       {{{0.01, 20}, {0.01, 20}}, {{0.1, 300}, {0.1, 300}}, {{1e-3, 8, true}, {100, 1e6, true}}}},
+      {"betaln", of(vt::betaln), two([](Wide a, Wide b) { return std::log(bm::beta(a, b, quiet)); }), {{{2, 20}, {2, 20}}, {{10, 300}, {10, 300}}}},
+      // Near a mean far from 0 the exponents' rounding shows; further out in the tails it grows with them.
+      {"igamma",
+       of(vt::igamma),
+       two([](Wide a, Wide x) { return bm::gamma_p(a, x, quiet); }),
+       {{{1e-3, 1, true}, {1e-3, 3, true}}, {{0.1, 20}, {0, 30}}, {{20, 100}, {10, 200}}},
+       16},
+      {"igammac",
+       of(vt::igammac),
+       two([](Wide a, Wide x) { return bm::gamma_q(a, x, quiet); }),
+       {{{1e-3, 1, true}, {1e-3, 3, true}}, {{0.1, 20}, {0, 30}}, {{20, 100}, {10, 200}}},
+       16},
+      {"betainc",
+       [](const std::vector<Tensor>& x) { return vt::betainc(x[0], x[1], x[2]); },
+       [](const std::vector<double>& x) { return bm::ibeta(static_cast<Wide>(x[0]), static_cast<Wide>(x[1]), static_cast<Wide>(x[2]), quiet); },
+       {{{0.1, 10}, {0.1, 10}, {0, 1}}, {{1, 40}, {1, 40}, {0, 1}}, {{200, 220}, {200, 220}, {0.45, 0.55}}},
+       16},
+      {"entr", of(vt::entr), one([](Wide x) { return -x * std::log(x); }), {{{0, 5}}}},
+      {"rel_entr",
+       of(vt::rel_entr),
+       two([](Wide x, Wide y) { return x * std::log(x / y); }),
+       {{{0, 1}, {0, 1}}, {{1e-200, 1e200, true}, {1e-200, 1e200, true}}}},
+      {"sinc", of(vt::sinc), one([](Wide x) { return bm::sin_pi(x) / (bm::constants::pi<Wide>() * x); }), {{{-0.5, 0.5}}, {{-30, 30}}}},
+      {"factorial", of(vt::factorial), one([](Wide x) { return bm::tgamma(x + 1, quiet); }), {{{0, 150}}}},
+  };
+  return all;
+}
+
+class SpecialFunctions : public testing::TestWithParam<std::size_t> {};
+
+double error_in_ulps(double got, Wide want, Wide size, int digits, int least_exponent) {
+  if (std::isnan(want)) return std::isnan(got) ? 0 : inf;
+  if (!std::isfinite(want)) return static_cast<Wide>(got) == want ? 0 : inf;
+  int e = 0;
+  std::frexp(size, &e);
+  const Wide unit = std::ldexp(1.0L, std::max(e, least_exponent) - digits);
+  const double off = static_cast<double>(std::fabs(got - want) / unit);
+  return std::isnan(off) ? inf : off;
+}
+
+TEST_P(SpecialFunctions, AgainstReferences) {
+  const Row& row = rows()[GetParam()];
+  std::mt19937_64 engine(GetParam() + 1);
+  constexpr std::int64_t count = 1500;
+  for (const vt::DType dtype : {vt::f64, vt::f32}) {
+    for (const std::vector<Range>& ranges : row.ranges) {
+      std::vector<std::vector<double>> points;
+      std::vector<Tensor> operands;
+      for (const Range& r : ranges) {
+        std::vector<double> x;
+        for (std::int64_t i = 0; i < count; ++i) {
+          const double u = static_cast<double>(engine() >> 11) * 0x1p-53;
+          double v = r.logarithmic ? std::exp(std::log(r.low) + u * (std::log(r.high) - std::log(r.low))) : r.low + u * (r.high - r.low);
+          if (dtype == vt::f32) v = static_cast<double>(static_cast<float>(v));
+          x.push_back(v);
+        }
+        operands.push_back(vt::tensor(x, {count}).astype(dtype));
+        points.push_back(x);
+      }
+      const Tensor result = row.function(operands);
+      ASSERT_EQ(result.dtype(), dtype);
+      const auto got = result.to_vector<double>();
+      double worst = 0;
+      std::vector<double> at;
+      Wide wanted = 0;
+      for (std::size_t i = 0; i < got.size(); ++i) {
+        std::vector<double> x;
+        for (const auto& p : points) x.push_back(p[i]);
+        const Wide want = row.reference(x);
+        if (dtype == vt::f32 && (!(std::fabs(want) < 3e38L) || std::fabs(want) < 1.2e-38L)) continue;
+        if (dtype == vt::f64 && (!(std::fabs(want) < 1e308L) || std::fabs(want) < 1e-307L)) continue;
+        Wide size = std::fabs(want);
+        if (row.oscillates) size = std::max(size, std::min(1.0L, std::sqrt(2 / (3.14159265358979324L * std::fabs(static_cast<Wide>(x[0]))))));
+        const double off = dtype == vt::f64 ? error_in_ulps(got[i], want, size, 53, -1021) : error_in_ulps(got[i], want, size, 24, -125);
+        if (off > worst) worst = off, at = x, wanted = want;
+      }
+      EXPECT_LE(worst, dtype == vt::f64 ? row.ulps : 1.0)
+          << row.name << " of " << vt::name_of(dtype) << " at " << testing::PrintToString(at) << " is " << static_cast<double>(wanted);
+      RecordProperty(std::string(row.name) + "_" + vt::name_of(dtype), std::to_string(worst));
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, SpecialFunctions, testing::Range<std::size_t>(0, rows().size()),
+                         [](const auto& info) { return std::string(rows()[info.param].name); });
+
+// --- special values ----------------------------------------------------------------------------------------------------
+
+bool same(double a, double b) { return (std::isnan(a) && std::isnan(b)) || (a == b && std::signbit(a) == std::signbit(b)); }
+
+TEST(SpecialValues, OfOneOperand) {
+  struct Case {
+    const char* name;
+    Tensor (*f)(vt::Operand);
+    std::vector<std::pair<double, double>> values;  ///< argument, result
+  };
+  const Case cases[] = {
+      {"gamma", vt::gamma, {{0.0, inf}, {-0.0, -inf}, {-1, nan}, {-7, nan}, {inf, inf}, {-inf, nan}, {1, 1}, {2, 1}, {172, inf}, {nan, nan}}},
+      {"erfcx", vt::erfcx, {{0.0, 1}, {inf, 0}, {-inf, inf}, {-30, inf}, {nan, nan}}},
+      {"erfc_inv", vt::erfc_inv, {{0, inf}, {2, -inf}, {1, 0}, {-0.1, nan}, {2.1, nan}, {nan, nan}}},
+      {"ndtr", vt::ndtr, {{0, 0.5}, {inf, 1}, {-inf, 0}, {-1e9, 0}, {nan, nan}}},
+      {"log_ndtr", vt::log_ndtr, {{-inf, -inf}, {-1e200, -inf}, {nan, nan}}},
+      {"ndtri", vt::ndtri, {{0, -inf}, {1, inf}, {-0.1, nan}, {1.1, nan}}},
+      {"dawsn", vt::dawsn, {{0.0, 0.0}, {-0.0, -0.0}, {inf, 0}, {-inf, -0.0}, {nan, nan}}},
+      {"i0", sp::i0, {{0, 1}, {inf, inf}, {-inf, inf}, {800, inf}, {nan, nan}}},
+      {"i1", sp::i1, {{0.0, 0.0}, {-0.0, -0.0}, {inf, inf}, {-inf, -inf}, {nan, nan}}},
+      {"i0e", sp::i0e, {{0, 1}, {inf, 0}, {-inf, 0}, {nan, nan}}},
+      {"i1e", sp::i1e, {{0.0, 0.0}, {-0.0, -0.0}, {inf, 0}, {-inf, -0.0}, {nan, nan}}},
+      {"k0", sp::k0, {{0, inf}, {inf, 0}, {-1, nan}, {nan, nan}}},
+      {"k1", sp::k1, {{0, inf}, {inf, 0}, {-1, nan}, {nan, nan}}},
+      {"k0e", sp::k0e, {{0, inf}, {inf, 0}, {-1, nan}, {nan, nan}}},
+      {"k1e", sp::k1e, {{0, inf}, {inf, 0}, {-1, nan}, {nan, nan}}},
+      {"j0", sp::j0, {{0, 1}, {inf, 0}, {-inf, 0}, {nan, nan}}},
+      {"j1", sp::j1, {{0.0, 0.0}, {-0.0, -0.0}, {inf, 0}, {-inf, -0.0}, {nan, nan}}},
+      {"y0", sp::y0, {{0, -inf}, {inf, 0}, {-1, nan}, {nan, nan}}},
+      {"y1", sp::y1, {{0, -inf}, {inf, 0}, {-1, nan}, {nan, nan}}},
+      {"expi", vt::expi, {{0, -inf}, {-0.0, -inf}, {inf, inf}, {-inf, -0.0}, {nan, nan}}},
+      {"exp1", vt::exp1, {{0, inf}, {inf, 0}, {-1, nan}, {nan, nan}}},
+      {"fresnel_sin", vt::fresnel_sin, {{0.0, 0.0}, {-0.0, -0.0}, {inf, 0.5}, {-inf, -0.5}, {nan, nan}}},
+      {"fresnel_cos", vt::fresnel_cos, {{0.0, 0.0}, {-0.0, -0.0}, {inf, 0.5}, {-inf, -0.5}, {nan, nan}}},
+      {"spence", vt::spence, {{1, 0}, {inf, -inf}, {-1, nan}, {nan, nan}}},
+      {"entr", vt::entr, {{0, 0}, {1, -0.0}, {-1, -inf}, {inf, -inf}, {nan, nan}}},
+      {"sinc", vt::sinc, {{0, 1}, {inf, 0}, {-inf, 0}, {nan, nan}}},
+      {"factorial", vt::factorial, {{0, 1}, {1, 1}, {5, 120}, {17, 355687428096000.0}, {-1, 0}, {-2.5, 0}, {171, inf}, {nan, nan}}},
+  };
+  for (const Case& c : cases)
+    for (vt::DType d : {vt::f64, vt::f32})
+      for (const auto& [x, want] : c.values) {
+        if (d == vt::f32 && (std::fabs(x) > 1e30 && std::isfinite(x))) continue;
+        const double got = c.f(vt::tensor(x).astype(d)).to_vector<double>()[0];
+        const double expected = d == vt::f32 ? static_cast<double>(static_cast<float>(want)) : want;
+        // A zero's sign matters where the function is odd; elsewhere ±0 will do.
+        EXPECT_TRUE(same(got, expected) || (got == 0 && want == 0 && x != 0)) << c.name << "(" << x << ") in " << vt::name_of(d) << " is " << got;
+      }
+  EXPECT_NEAR(vt::spence(vt::tensor(0.0)).item<double>(), 1.6449340668482264, 1e-15);
+}
+
+TEST(SpecialValues, OfTwoAndThreeOperands) {
+  struct Case {
+    const char* name;
+    Tensor (*f)(vt::Operand, vt::Operand);
+    double a, b, want;
+  };
+  const Case cases[] = {
+      {"zeta", vt::zeta, 1, 2, inf},
+      {"zeta", vt::zeta, 0.5, 1, nan},
+      {"zeta", vt::zeta, 2, 0, inf},
+      {"zeta", vt::zeta, 2, -3, inf},
+      {"zeta", vt::zeta, 2.5, -0.5, nan},
+      {"zeta", vt::zeta, 2, inf, 0},
+      {"zeta", vt::zeta, inf, 1, 1},
+      {"zeta", vt::zeta, inf, 2, 0},
+      {"polygamma", vt::polygamma, 1, 0, inf},
+      {"polygamma", vt::polygamma, -1, 2, nan},
+      {"polygamma", vt::polygamma, 1.5, 2, nan},
+      {"igamma", vt::igamma, 0, 1, 1},
+      {"igamma", vt::igamma, 2, 0, 0},
+      {"igamma", vt::igamma, 2, inf, 1},
+      {"igamma", vt::igamma, inf, 2, 0},
+      {"igamma", vt::igamma, -1, 2, nan},
+      {"igamma", vt::igamma, 2, -1, nan},
+      {"igamma", vt::igamma, 0, 0, nan},
+      {"igamma", vt::igamma, nan, 1, nan},
+      {"igamma", vt::igamma, 1, nan, nan},
+      {"igammac", vt::igammac, 0, 1, 0},
+      {"igammac", vt::igammac, 2, 0, 1},
+      {"igammac", vt::igammac, 2, inf, 0},
+      {"igammac", vt::igammac, inf, 2, 1},
+      {"igammac", vt::igammac, -1, 2, nan},
+      {"igammac", vt::igammac, 1, nan, nan},
+      {"random_gamma_grad", vt::random_gamma_grad, 2, 0, 0},
+      {"beta", vt::beta, 0, 1, inf},
+      {"beta", vt::beta, nan, 1, nan},
+      {"xdivy", vt::xdivy, 0, 0, 0},
+      {"xdivy", vt::xdivy, 0, nan, nan},
+      {"xdivy", vt::xdivy, 1, 0, inf},
+      {"xdivy", vt::xdivy, 3, 2, 1.5},
+      {"rel_entr", vt::rel_entr, 0, 0, 0},
+      {"rel_entr", vt::rel_entr, 0, 2, 0},
+      {"rel_entr", vt::rel_entr, 1, 0, inf},
+      {"rel_entr", vt::rel_entr, -1, 1, inf},
+      {"rel_entr", vt::rel_entr, nan, 1, nan},
+      {"kl_div", vt::kl_div, 0, 2, 2},
+      {"kl_div", vt::kl_div, 1, 0, inf},
+      {"kl_div", vt::kl_div, 2, 2, 0},
+      {"xlogy", vt::xlogy, 0, 0, 0},
+      {"xlog1py", vt::xlog1py, 0, -1, 0},
+  };
+  for (const Case& c : cases) {
+    const double got = c.f(c.a, c.b).to_vector<double>()[0];
+    EXPECT_TRUE(same(got, c.want) || (got == 0 && c.want == 0)) << c.name << "(" << c.a << ", " << c.b << ") is " << got;
+  }
+  const double edges[][4] = {{2, 3, 0, 0},      {2, 3, 1, 1},     {0, 3, 0.5, 1},    {3, 0, 0.5, 0},     {0, 0, 0.5, nan},
+                             {2, 3, -0.1, nan}, {2, 3, 1.1, nan}, {-1, 2, 0.5, nan}, {nan, 2, 0.5, nan}, {2, 2, nan, nan}};
+  for (const auto& e : edges) EXPECT_TRUE(same(vt::betainc(e[0], e[1], e[2]).item<double>(), e[3])) << e[0] << " " << e[1] << " " << e[2];
+}
+
+// --- identities ----------------------------------------------------------------------------------------------------
+
+TEST(SpecialIdentities, ZetaOfAnyQ) {
+  const Tensor s = vt_test::random_tensor(vt::f64, {300}, 1.1, 12, 5), q = vt_test::random_tensor(vt::f64, {300}, 0.2, 30, 6);
+  // Multiplication: Σ ζ(s, (q + k)/3) = 3ˢ ζ(s, q), and the step by 1.
+  const Tensor thirds = vt::zeta(s, q / 3.0) + vt::zeta(s, (q + 1.0) / 3.0) + vt::zeta(s, (q + 2.0) / 3.0);
+  vt_test::expect_close(thirds, vt::pow(3.0, s) * vt::zeta(s, q), {.ulps = 24});
+  vt_test::expect_close(vt::zeta(s, q), vt::zeta(s, q + 1.0) + vt::pow(q, -s), {.ulps = 16});
+  EXPECT_DOUBLE_EQ(vt::zeta(2.0).item<double>(), 1.6449340668482264);
+  // Below 0, for integer s: the terms by hand.
+  for (double x : {-0.5, -3.25, -20.125}) {
+    double sum = 0;
+    for (int k = 40; k >= 0; --k) sum += std::pow(x + k, -3);
+    EXPECT_NEAR(vt::zeta(3.0, x).item<double>(), sum + vt::zeta(3.0, x + 41).item<double>(), 1e-13 * std::fabs(sum)) << x;
+  }
+}
+
+TEST(SpecialIdentities, Composed) {
+  const Tensor a = vt_test::random_tensor(vt::f64, {200}, 2, 9, 7);
+  vt_test::expect_close(vt::multigammaln(a, 3), vt::lgamma(a) + vt::lgamma(a - 0.5) + vt::lgamma(a - 1.0) + 1.5 * std::log(3.14159265358979324),
+                        {.ulps = 8});
+  vt_test::expect_close(vt::igamma(a, a * 0.7) + vt::igammac(a, a * 0.7), vt::ones_like(a), {.ulps = 16});
+  const Tensor x = vt_test::random_tensor(vt::f64, {200}, 0.05, 0.95, 8);
+  vt_test::expect_close(vt::betainc(a, a + 1.0, x) + vt::betainc(a + 1.0, a, 1.0 - x), vt::ones_like(a), {.ulps = 32});
+  vt_test::expect_close(vt::fresnel(x).first, vt::fresnel_sin(x), {.ulps = 8});
+  vt_test::expect_close(sp::gammainc(a, x), vt::igamma(a, x), {.ulps = 8});
+  vt_test::expect_close(sp::expit(x), vt::sigmoid(x), {.ulps = 8});
+}
+
+// --- derivatives, lanes, dtypes ----------------------------------------------------------------------------------------
+
+using Function = std::function<Tensor(const std::vector<Tensor>&)>;
+
+/// The derivative of f along `direction`, and that of it, against differences; and both modes against each other.
+void check_derivatives(const char* name, const Function& f, const std::vector<Tensor>& x, double tolerance) {
+  SCOPED_TRACE(name);
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const auto along = [&](const Tensor& t) {
+      std::vector<Tensor> all = x;
+      all[i] = t;
+      return f(all);
+    };
+    const auto first = [&](const Tensor& t) { return vt::jvp(along, std::tuple(t), std::tuple(vt::ones_like(t))).second; };
+    const auto reverse = [&](const Tensor& t) { return vt::grad([&](Tensor u) { return vt::sum(along(u)); })(t); };
+    const auto second = [&](const Tensor& t) { return vt::grad([&](Tensor u) { return vt::sum(reverse(u)); })(t); };
+    const std::vector<Tensor> at = {x[i]}, one = {vt::ones_like(x[i])};
+    const Tensor slope = first(x[i]), curve = second(x[i]);
+    vt_test::expect_close(slope, vt_test::difference([&](const std::vector<Tensor>& t) { return std::vector<Tensor>{along(t[0])}; }, at, one)[0],
+                          {.relative = tolerance, .absolute = tolerance}, "first derivative by operand " + std::to_string(i));
+    vt_test::expect_close(reverse(x[i]), slope, {.relative = 1e-12, .absolute = 1e-13}, "reverse mode by operand " + std::to_string(i));
+    vt_test::expect_close(curve, vt_test::difference([&](const std::vector<Tensor>& t) { return std::vector<Tensor>{first(t[0])}; }, at, one)[0],
+                          {.relative = 10 * tolerance, .absolute = 10 * tolerance}, "second derivative by operand " + std::to_string(i));
+  }
+}
+
+TEST(SpecialDerivatives, AgainstDifferences) {
+  const auto points = [](double low, double high, std::uint64_t seed) { return vt_test::random_tensor(vt::f64, {6}, low, high, seed); };
+  const Tensor positive = points(0.4, 4, 1), any = points(-3, 3, 2), part = points(0.1, 0.9, 3);
+  const std::pair<const char*, Tensor (*)(vt::Operand)> of_any[] = {
+      {"erfcx", vt::erfcx}, {"ndtr", vt::ndtr}, {"log_ndtr", vt::log_ndtr},      {"dawsn", vt::dawsn}, {"i0", sp::i0}, {"i1", sp::i1}, {"j0", sp::j0},
+      {"j1", sp::j1},       {"sinc", vt::sinc}, {"fresnel_sin", vt::fresnel_sin}};
+  for (const auto& [name, f] : of_any) check_derivatives(name, of(f), {any}, 1e-8);
+  const std::pair<const char*, Tensor (*)(vt::Operand)> of_positive[] = {
+      {"gamma", vt::gamma},        {"k0", sp::k0},     {"k1", sp::k1},         {"y0", sp::y0},     {"y1", sp::y1},
+      {"expi", vt::expi},          {"exp1", vt::exp1}, {"spence", vt::spence}, {"entr", vt::entr}, {"trigamma", vt::trigamma},
+      {"factorial", vt::factorial}};
+  for (const auto& [name, f] : of_positive) check_derivatives(name, of(f), {positive}, 1e-7);
+  check_derivatives("ndtri", of(vt::ndtri), {part}, 1e-7);
+  const std::pair<const char*, Tensor (*)(vt::Operand, vt::Operand)> of_two[] = {{"beta", vt::beta},
+                                                                                 {"betaln", vt::betaln},
+                                                                                 {"igamma", vt::igamma},
+                                                                                 {"igammac", vt::igammac},
+                                                                                 {"random_gamma_grad", vt::random_gamma_grad},
+                                                                                 {"rel_entr", vt::rel_entr},
+                                                                                 {"kl_div", vt::kl_div},
+                                                                                 {"xdivy", vt::xdivy}};
+  for (const auto& [name, f] : of_two) check_derivatives(name, of(f), {positive, points(0.5, 5, 4)}, 1e-7);
+  check_derivatives("zeta", of(vt::zeta), {positive + 1.0, points(0.5, 5, 4)}, 1e-7);
+  check_derivatives("betainc", [](const std::vector<Tensor>& x) { return vt::betainc(x[0], x[1], x[2]); }, {positive, points(0.5, 5, 4), part}, 1e-7);
+}
+
+TEST(SpecialDerivatives, AtZero) {
+  // Where a quotient stands for the derivative, the limit does.
+  const auto first = [](auto f) { return vt::grad(f)(vt::tensor(0.0)).template item<double>(); };
+  const auto second = [](auto f) { return vt::grad(vt::grad(f))(vt::tensor(0.0)).template item<double>(); };
+  EXPECT_DOUBLE_EQ(first([](Tensor x) { return sp::i1(x); }), 0.5);
+  EXPECT_DOUBLE_EQ(first([](Tensor x) { return sp::j1(x); }), 0.5);
+  EXPECT_DOUBLE_EQ(second([](Tensor x) { return sp::i0(x); }), 0.5);
+  EXPECT_DOUBLE_EQ(second([](Tensor x) { return sp::j0(x); }), -0.5);
+  EXPECT_NEAR(second([](Tensor x) { return vt::sinc(x); }), -3.28986813369645287, 1e-14);
+  EXPECT_DOUBLE_EQ(vt::grad([](Tensor x) { return vt::spence(x); })(vt::tensor(1.0)).item<double>(), -1);
+}
+
+TEST(SpecialLanes, AsAlone) {
+  const Tensor a = vt_test::random_tensor(vt::f64, {3, 4}, 0.3, 30, 1), x = vt_test::random_tensor(vt::f64, {3, 4}, 0.1, 40, 2);
+  const auto f = [](const std::vector<Tensor>& t) { return std::vector<Tensor>{vt::igamma(t[0], t[1]), vt::betainc(t[0], t[1], 0.3)}; };
+  const auto loop = vt_test::stack_loop(f, {a, x}, {1, 1});
+  const auto lanes = vt::vmap([&](Tensor p, Tensor q) { return f({p, q}); }, {.in_axes = {1, 1}})(a, x);
+  for (std::size_t i = 0; i < loop.size(); ++i) vt_test::expect_close(lanes[i], loop[i], {.ulps = 8});
+  const auto deep = vt::jit(vt::vmap(vt::vmap(vt::grad([](Tensor p, Tensor q) { return vt::igamma(p, q); }))))(a, x);
+  for (std::int64_t i = 0; i < 3; ++i) {
+    const Tensor alone = vt::grad([](Tensor p, Tensor q) { return vt::igamma(p, q); })(a[i][1], x[i][1]);
+    vt_test::expect_close(Tensor(deep[i][1]), alone, {.relative = 1e-13});
+  }
+  EXPECT_EQ(vt::igamma(vt::zeros({0, 3}), vt::ones({3})).shape(), (vt::Shape{0, 3}));
+}
+
+TEST(SpecialDtypes, NarrowFloatsAndIntegers) {
+  for (vt::DType d : {vt::f16, vt::bf16}) {
+    const Tensor x = vt_test::random_tensor(d, {50}, 0.3, 4, 3), wide = x.astype(vt::f64);
+    for (Tensor (*f)(vt::Operand) : {vt::gamma, vt::log_ndtr, sp::i0, sp::k1, sp::j0, vt::exp1})
+      vt_test::expect_close(f(x).astype(vt::f64), f(wide).astype(d).astype(vt::f64),
+                            {.relative = vt::size_of(d) == 2 && d == vt::bf16 ? 0.008 : 0.001});
+    EXPECT_EQ(vt::igamma(x, x).dtype(), d);
+  }
+  EXPECT_EQ(vt::gamma(vt::tensor({3, 4})).dtype(), vt::f32);
+  EXPECT_EQ(vt::polygamma(2, vt::tensor({0.5f, 2.0f})).dtype(), vt::f32);
+  EXPECT_EQ(vt::betainc(vt::tensor({1, 2}), 2.0, 0.5).dtype(), vt::f32);
+}
+
+TEST(SpecialErrors, NameTheFunctionAndTheLine) {
+  const auto says = [](const std::function<void()>& f, const std::string& part) {
+    const std::string text = vt_test::message(f);
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+    EXPECT_NE(text.find("special_functions_test.cpp:"), std::string::npos) << text;
+  };
+  says([] { vt::igamma(vt::ones({2}), vt::ones({3})); }, "vt::igamma: ");
+  says([] { vt::betainc(vt::ones({2}), 1.0, vt::ones({3})); }, "vt::betainc: ");
+  says([] { vt::zeta(vt::ones({2}), vt::ones({3})); }, "vt::zeta: ");
+  says([] { vt::multigammaln(vt::ones({2}), 0); }, "vt::multigammaln: ");
+  says([] { vt::gamma(Tensor()); }, "vt::gamma: ");
+}
+
+}  // namespace

@@ -71,6 +71,12 @@ def rows():
     out.append(Row("median of 1e6 f32, 2 threads, against JAX", "median/f32/1000000/threads:2/vt", "median/f32/1000000/jax", None))
     out.append(Row("sort 1e5 rows of 10 f32, 1 thread, against std::sort", "sort/f32/100000x10/threads:1/vt", "sort/f32/100000x10/std", None))
     out.append(Row("… 2 threads, against JAX", "sort/f32/100000x10/threads:2/vt", "sort/f32/100000x10/jax", None))
+    for t in (1, 2):
+        out.append(Row(f"1e8 normal draws f32, {t} threads, against JAX", f"random/normal/f32/100000000/threads:{t}/vt", "random/normal/f32/100000000/jax",
+                       2.0 if t == 2 else None))
+    for name, title in (("random/gamma/f32/1000000", "1e6 gamma draws, a = 0.7"), ("random/poisson/1000000", "1e6 Poisson draws, mean 20"),
+                        ("special/igamma/f32/1000000", "igamma of 1e6 f32"), ("special/i0e/f32/1000000", "i0e of 1e6 f32")):
+        out.append(Row(f"{title}, 2 threads, against JAX", f"{name}/threads:2/vt", f"{name}/jax", None))
     out += control()
     out += [
         Row("per-example gradients, 256 digits, against the loop", "per_example_gradients/256/vt", "per_example_gradients/256/loop", 30.0),

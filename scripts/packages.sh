@@ -48,6 +48,7 @@ build_packages=(
 test_packages=(
   "libgtest-dev=$multiarch/libgtest.a|/usr/lib/libgtest.*|/usr/local/lib/libgtest.*"
   "libmpfr-dev=/usr/include/mpfr.h"
+  "libboost-dev=/usr/include/boost/math|/usr/local/include/boost/math"
   "libgmp-dev=/usr/include/gmp.h|/usr/include/*/gmp.h"
   python3=python3
 )

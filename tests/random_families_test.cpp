@@ -156,6 +156,52 @@ TEST(Counts, Multinomial) {
   EXPECT_NEAR(covariance, -20 * 0.2 * 0.4, 12 / std::sqrt(static_cast<double>(draws)));
 }
 
+// --- vectors and classes -----------------------------------------------------------------------------------------------
+
+TEST(Vectors, MultivariateNormal) {
+  const std::int64_t draws = many / 5;
+  const Tensor mean = vt::tensor({1.0, -2.0, 0.5}), covariance = vt::tensor({{2.0, 0.5, 0.0}, {0.5, 1.0, -0.3}, {0.0, -0.3, 0.8}});
+  const Tensor x = rnd::multivariate_normal(rnd::key(2), {draws}, mean, covariance, vt::f64), centred = x - mean;
+  const double error = 6 / std::sqrt(static_cast<double>(draws));
+  vt_test::expect_close(vt::mean(x, 0), mean, {.absolute = error});
+  vt_test::expect_close(vt::matmul(vt::transpose(centred), centred) / static_cast<double>(draws), covariance, {.absolute = 2 * error});
+  // Whitened, each coordinate is normal.
+  const Tensor white = vt::linalg::solve(vt::linalg::cholesky(covariance), vt::transpose(centred));
+  EXPECT_LT(kolmogorov_smirnov(white.reshape({3 * draws}), [](Tensor t) { return vt::ndtr(t); }), 1.95);
+  // Batches of means and covariances, and derivatives by both.
+  const Tensor two = vt::stack({covariance, 4.0 * covariance});
+  EXPECT_EQ(rnd::multivariate_normal(rnd::key(1), {5, 2}, mean, two).shape(), (vt::Shape{5, 2, 3}));
+  const auto f = [&](Tensor m, Tensor c) { return vt::sum(rnd::multivariate_normal(rnd::key(1), {}, m, c, vt::f64)); };
+  const auto [dm, dc] = vt::grad<0, 1>(f)(mean, covariance);
+  vt_test::expect_close(dm, vt::ones({3}, vt::f64));
+  EXPECT_TRUE(vt::all(vt::isfinite(dc)).item<bool>());
+}
+
+TEST(Vectors, Orthogonal) {
+  const std::int64_t draws = many / 50;
+  const Tensor q = rnd::orthogonal(rnd::key(3), {draws}, 3, vt::f64);
+  vt_test::expect_close(vt::matmul(vt::swapaxes(q, 1, 2), q), vt::broadcast_to(vt::eye(3, vt::f64), {draws, 3, 3}), {.absolute = 1e-13});
+  // An element of a random direction in space is uniform (Archimedes).
+  for (int row : {0, 2})
+    for (int column : {0, 2}) {
+      const Tensor element = vt::take(vt::take(q, vt::tensor(row), 1), vt::tensor(column), 1);
+      EXPECT_LT(kolmogorov_smirnov(element, [](Tensor t) { return 0.5 * (t + 1.0); }), 1.95) << row << column;
+    }
+}
+
+TEST(Vectors, CategoricalOfManyDraws) {
+  const Tensor logits = vt::log(vt::tensor({0.1, 0.2, 0.3, 0.4}));
+  const Tensor drawn = rnd::categorical(rnd::key(1), logits, {many / 10}, {});
+  const auto mass = [](std::int64_t k) { return 0.1 * static_cast<double>(k + 1); };
+  EXPECT_LT(std::abs(chi_square(drawn, mass, 3)), 3.4);
+  EXPECT_EQ(rnd::categorical(rnd::key(1), vt::zeros({5, 3, 2}), {7}, {.axis = 1}).shape(), (vt::Shape{7, 5, 2}));
+  // Without replacement: no class twice, the first one as likely as ever.
+  const Tensor some = vt::vmap([&](Tensor k) { return rnd::categorical(k, logits, {3}, {.replace = false}); })(rnd::split(rnd::key(4), many / 20));
+  EXPECT_LT(std::abs(chi_square(vt::take(some, vt::tensor(0), 1), mass, 3)), 3.4);
+  const Tensor a = vt::take(some, vt::tensor(0), 1), b = vt::take(some, vt::tensor(1), 1), c = vt::take(some, vt::tensor(2), 1);
+  EXPECT_EQ(vt::sum((a == b) | (b == c) | (a == c)).item<int>(), 0);
+}
+
 // --- derivatives -------------------------------------------------------------------------------------------------------
 
 // The derivative of a draw x by a is −(∂P/∂a)/(∂P/∂x), so that of its mean by a is the mean's: 1 for gamma.
@@ -218,6 +264,8 @@ TEST(FamilyErrors, NameTheFunctionAndTheLine) {
   says([] { rnd::dirichlet(rnd::key(1), {3}, 1.0); }, "alpha needs an axis of classes");
   says([] { rnd::multinomial(rnd::key(1), {3}, 5, vt::zeros({0})); }, "there are no classes");
   says([] { rnd::ball(rnd::key(1), {3}, 0); }, "there is no ball in 0 dimensions");
+  says([] { rnd::multivariate_normal(rnd::key(1), {}, vt::ones({2}), vt::ones({3, 3})); }, "the covariance must be [..., 2, 2]");
+  says([] { rnd::categorical(rnd::key(1), vt::zeros({3}), {5}, {.replace = false}); }, "cannot draw 5 of 3 without replacement");
   says([] { rnd::binomial(rnd::key(1), {-1}, 5, 0.5); }, "negative extent");
   EXPECT_TRUE(std::isnan(rnd::gamma(rnd::key(1), {}, -1.0).item<double>()));
   EXPECT_EQ(rnd::gamma(rnd::key(1), {}, 0.0).item<double>(), 0);

@@ -63,8 +63,8 @@ void erfcx(mpfr_ptr out, mpfr_srcptr x) {
 }
 void normal_tail(mpfr_ptr out, mpfr_srcptr x) {  // Φ(x) = erfc(−x/√2)/2
   mpfr_t root;
-  mpfr_init2(root, 1500);
-  mpfr_set_prec(out, 1500);
+  mpfr_init2(root, 200);
+  mpfr_set_prec(out, 200);
   mpfr_set_ui(root, 2, MPFR_RNDN);
   mpfr_sqrt(root, root, MPFR_RNDN);
   mpfr_div(root, x, root, MPFR_RNDN);
@@ -74,10 +74,19 @@ void normal_tail(mpfr_ptr out, mpfr_srcptr x) {  // Φ(x) = erfc(−x/√2)/2
   mpfr_clear(root);
 }
 void log_normal_tail(mpfr_ptr out, mpfr_srcptr x) {
-  normal_tail(out, x);
-  mpfr_log(out, out, MPFR_RNDN);
+  if (mpfr_sgn(x) <= 0) {
+    normal_tail(out, x);
+    mpfr_log(out, out, MPFR_RNDN);
+    return;
+  }
+  mpfr_t mirrored;
+  mpfr_init2(mirrored, 53);
+  mpfr_neg(mirrored, x, MPFR_RNDN);
+  normal_tail(out, mirrored);
+  mpfr_neg(out, out, MPFR_RNDN);
+  mpfr_log1p(out, out, MPFR_RNDN);
+  mpfr_clear(mirrored);
 }
-/// Ei(−y) = −E₁(y) by MPFR, which has Ei for all signs.
 void spence(mpfr_ptr out, mpfr_srcptr x) {  // Li₂(1 − x), of whose complex values for x < 0 nothing is asked
   mpfr_t u;
   mpfr_init2(u, 400);
@@ -175,6 +184,11 @@ const std::vector<Row>& rows() {
        mpfr([](mpfr_ptr r, mpfr_srcptr x) { mpfr_eint(r, x, MPFR_RNDN); }),
        {{{0, 1}}, {{0, 12}}, {{10, 715}}, {{-700, 0}}, {{1e-300, 1, true}}}},
       {"exp1", of(vt::exp1), one([](Wide x) { return bm::expint(1, x, quiet); }), {{{0, 3}}, {{1, 700}}}},
+      {"expn",
+       of(vt::expn),
+       [](const std::vector<double>& x) { return bm::expint(static_cast<unsigned>(x[0]), static_cast<Wide>(x[1]), quiet); },
+       {{{1, 1}, {0, 5}}, {{2, 2}, {0, 5}}, {{3, 3}, {1, 600}}, {{7, 7}, {0, 30}}},
+       16},
       {"spence", of(vt::spence), mpfr(spence), {{{0, 3}}, {{0, 100}}, {{1e-300, 1e300, true}}}},
       {"zeta", of(vt::zeta), two([](Wide s, Wide) { return bm::zeta(s, quiet); }), {{{1.001, 60}, {1, 1}}}},
       {"polygamma",
@@ -359,6 +373,12 @@ TEST(SpecialValues, OfTwoAndThreeOperands) {
       {"random_gamma_grad", vt::random_gamma_grad, 2, 0, 0},
       {"beta", vt::beta, 0, 1, inf},
       {"beta", vt::beta, nan, 1, nan},
+      {"expn", vt::expn, 0, 0, inf},
+      {"expn", vt::expn, 1, 0, inf},
+      {"expn", vt::expn, 3, 0, 0.5},
+      {"expn", vt::expn, 2, inf, 0},
+      {"expn", vt::expn, 1.5, 1, nan},
+      {"expn", vt::expn, 2, -1, nan},
       {"xdivy", vt::xdivy, 0, 0, 0},
       {"xdivy", vt::xdivy, 0, nan, nan},
       {"xdivy", vt::xdivy, 1, 0, inf},
@@ -459,6 +479,7 @@ TEST(SpecialDerivatives, AgainstDifferences) {
                                                                                  {"rel_entr", vt::rel_entr},
                                                                                  {"kl_div", vt::kl_div},
                                                                                  {"xdivy", vt::xdivy}};
+  check_derivatives("expn", [](const std::vector<Tensor>& x) { return vt::expn(3.0, x[0]); }, {positive}, 1e-7);
   for (const auto& [name, f] : of_two) check_derivatives(name, of(f), {positive, points(0.5, 5, 4)}, 1e-7);
   check_derivatives("zeta", of(vt::zeta), {positive + 1.0, points(0.5, 5, 4)}, 1e-7);
   check_derivatives("betainc", [](const std::vector<Tensor>& x) { return vt::betainc(x[0], x[1], x[2]); }, {positive, points(0.5, 5, 4), part}, 1e-7);

@@ -44,6 +44,15 @@ Tensor rademacher(Operand key, const Shape& shape = {}, DType dtype = i32);
 /// An index along `axis` of `logits`, drawn with probability softmax(logits); i32, of the shape without that axis.
 Tensor categorical(Operand key, Operand logits, int axis = -1);
 
+struct CategoricalOptions {
+  int axis = -1;        ///< of the logits
+  bool replace = true;  ///< may a draw of `shape` repeat another one of the same row?
+};
+/// Several draws from each row: of shape `shape` ⧺ that of the logits without their axis; i32.
+/// Throws: Error if there are fewer classes than draws without replacement.
+/// Source: JAX `random.categorical`; without replacement the greatest of logits + Gumbel noise.
+Tensor categorical(Operand key, Operand logits, const Shape& shape, const CategoricalOptions& options);
+
 Tensor normal(Operand key, const Shape& shape = {}, DType dtype = f32);  ///< mean 0, deviation 1
 /// Normal, given lower < x < upper.
 Tensor truncated_normal(Operand key, const Shape& shape, Operand lower, Operand upper, DType dtype = f32);
@@ -79,6 +88,13 @@ Tensor maxwell(Operand key, const Shape& shape = {}, DType dtype = f32);  ///< t
 Tensor double_sided_maxwell(Operand key, const Shape& shape, Operand loc, Operand scale, DType dtype = f32);
 Tensor wald(Operand key, const Shape& shape, Operand mean, DType dtype = f32);                                 ///< inverse Gaussian of scale 1
 Tensor weibull_min(Operand key, const Shape& shape, Operand scale, Operand concentration, DType dtype = f32);  ///< weibull
+
+/// Vectors of the normal distribution. mean: […, n], covariance: […, n, n], to whose batch axes `shape` must broadcast; shapes: `shape` ⧺ [n].
+/// Differentiable in both. NaN where the covariance is not positive definite.
+Tensor multivariate_normal(Operand key, const Shape& shape, Operand mean, Operand covariance, DType dtype = f32);
+/// Orthogonal matrices, every one being as likely (Haar's measure): `shape` ⧺ [n, n].
+/// Source: Mezzadri 2007, How to generate random matrices from the classical compact groups.
+Tensor orthogonal(Operand key, const Shape& shape, std::int64_t n, DType dtype = f32);
 
 /// Counts, as integers or floats. Poisson's by searching the distribution below a mean of 10, else by transformed rejection.
 /// Source: Hörmann 1993, The transformed rejection method for generating Poisson (PTRS) and The generation of binomial random variates (BTRS).

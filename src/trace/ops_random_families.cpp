@@ -6,11 +6,13 @@
 #include <vt/special.hpp>
 
 #include "element_functions.hpp"
+#include "formulas.hpp"
 #include "random_draw.hpp"
 
 namespace vt::detail::random_families {
 
 using namespace element_functions;
+using namespace formulas;
 using randoms::Draw, randoms::part, randoms::working;
 inline constexpr double infinity = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
 
@@ -24,9 +26,9 @@ Tensor fraction(const Tensor& word, DType dtype, bool lower_half = false) {
 }
 /// Two independent numbers in (0, 1) of an element's key and the number of the attempt.
 std::pair<Tensor, Tensor> fractions(const Tensor& key, const Tensor& attempt, DType dtype, Where where) {
-  const Tensor word = randoms::hashed(key, dtype == f64 ? attempt * 2 : attempt, where);
+  const Tensor word = randoms::hashed(key, dtype == f64 ? attempt + attempt : attempt, where);
   if (dtype == f32) return {fraction(word, f32), fraction(word, f32, true)};
-  return {fraction(word, f64), fraction(randoms::hashed(key, attempt * 2 + 1, where), f64)};
+  return {fraction(word, f64), fraction(randoms::hashed(key, attempt + attempt + counter(1), where), f64)};
 }
 
 /// (key, number of the attempt, parameters…) → value, accepted.
@@ -41,7 +43,7 @@ Tensor accepted(const char* name, const Tensor& keys, Leaves parameters, const T
     const auto going = [](Leaves s) -> Tensors { return {logical_not(s[2])}; };
     const auto body = [&](Leaves s) -> Tensors {
       auto [value, good] = attempt(in[0], s[0], own, where);
-      return {s[0] + 1, value, good};
+      return {s[0] + counter(1), value, good};
     };
     return {run_while(name, going, body, init, where)[1]};
   };

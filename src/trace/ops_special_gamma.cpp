@@ -6,12 +6,14 @@
 
 #include "composed.hpp"
 #include "element_functions.hpp"
+#include "formulas.hpp"
 #include "special_math.hpp"
 
 namespace vt::detail::incomplete {
 
 using elementwise::Composed;
 using namespace element_functions;
+using namespace formulas;
 inline constexpr double infinity = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
 
 /// Terms below this part of the sum are its last digit; the derivatives' terms are larger by a logarithm.
@@ -278,6 +280,41 @@ Tensor incomplete_gamma_function(const char* name, Operand& a, Operand& x, bool 
   return composed(with_slopes(f, slope, operands, where));
 }
 
+// --- the exponential integrals ---------------------------------------------------------------------------------------
+
+/// For n ≥ 1: up to x = 1 by its series, beyond by the fraction of Γ(1 − n, x) = Eₙ(x) x¹⁻ⁿ.
+Tensor exponential_integral(const Tensor& n, const Tensor& x, Where user) {
+  const Tensor small = x <= 1.0, X = where(logical_and(small, x > 0.0), x, 0.5);
+  constexpr int terms = 20;
+  Tensor power = ones_like(X), sum = zeros_like(X), special = zeros_like(X);  // (−x)ᵐ/m!
+  for (int m = 0; m < terms; ++m) {
+    const Tensor place = static_cast<double>(m) - n + 1.0, own = equal(place, 0.0);
+    sum = sum + where(own, 0.0, power / where(own, 1.0, place));
+    special = where(own, power, special);
+    power = power * (X / -static_cast<double>(m + 1));
+  }
+  const Tensor series = special * (digamma(n) - log(X)) - sum;
+  const Tensor at = where(logical_and(x > 1.0, x < infinity), x, 2.0);
+  const Tensor fraction = exp(-at) * gamma_fraction(1.0 - n, at, logical_and(x > 1.0, x < infinity), user)[0];
+  const Tensor at_zero = where(n > 1.0, 1.0 / where(n > 1.0, n - 1.0, 1.0), infinity);
+  return where(equal(n, 1.0), -expi(-x), where(equal(x, 0.0), at_zero, where(small, series, where(equal(x, infinity), 0.0, fraction))));
+}
+
+Tensor exponential_integral_function(Leaves operands, Where user) {
+  const FlatFunction f = [user](Leaves in) -> Tensors {
+    const Tensor &n = in[0], &x = in[1], valid = logical_and(logical_and(n >= 0.0, equal(n, floor(n))), x >= 0.0), none = equal(n, 0.0);
+    const Tensor order = where(logical_and(valid, logical_not(none)), n, 1.0), X = where(valid, x, 1.0);
+    return {where(valid, where(none, exp(-X) / X, exponential_integral(order, X, user)), nan)};
+  };
+  const auto slope = [user](std::size_t i, Leaves in, const Tensor& value) {
+    if (i == 0) return zeros_like(value);
+    const Tensor &n = in[0], &x = in[1], none = equal(n, 0.0);
+    const Tensor lower[] = {where(none, 0.0, n - 1.0), x};
+    return -exponential_integral_function(lower, user) * where(none, 1.0 + 1.0 / x, 1.0);
+  };
+  return with_slopes(f, slope, operands, user);
+}
+
 // --- the incomplete beta function ------------------------------------------------------------------------------------
 
 Tensor incomplete_beta(const Tensor& a, const Tensor& b, const Tensor& x, Where user) {
@@ -357,6 +394,14 @@ Tensor random_gamma_grad(Operand a, Operand x) {
   const Shape shape = detail::broadcast_shape("random_gamma_grad", std::initializer_list<Tensor>{a.tensor, x.tensor}, where);
   const Tensor operands[] = {detail::broadcast(a.tensor, shape, where), detail::broadcast(x.tensor, shape, where)};
   return composed(parts_of_gamma::sample_slope_function(operands, where));
+}
+
+Tensor expn(Operand n, Operand x) {
+  const detail::elementwise::Composed composed("expn", n, x);
+  const Where where = detail::user_line(n.where);
+  const Shape shape = detail::broadcast_shape("expn", std::initializer_list<Tensor>{n.tensor, x.tensor}, where);
+  const Tensor operands[] = {detail::broadcast(n.tensor, shape, where), detail::broadcast(x.tensor, shape, where)};
+  return composed(parts_of_gamma::exponential_integral_function(operands, where));
 }
 
 Tensor betainc(Operand a, Operand b, Operand x) {

@@ -78,6 +78,7 @@ def rows():
                         ("special/igamma/f32/1000000", "igamma of 1e6 f32"), ("special/i0e/f32/1000000", "i0e of 1e6 f32")):
         out.append(Row(f"{title}, 2 threads, against JAX", f"{name}/threads:2/vt", f"{name}/jax", None))
     out += control()
+    out += spectral()
     out += [
         Row("per-example gradients, 256 digits, against the loop", "per_example_gradients/256/vt", "per_example_gradients/256/loop", 30.0),
         Row("… against a loop of compiled calls", "per_example_gradients/256/vt", "per_example_gradients/256/compiled_loop", None),
@@ -117,6 +118,19 @@ def control():
         out.append(Row(f"vmap of an LSTM by while, {n} sequences of 1 to 100, against the loop over them", name + "/vt", name + "/loop",
                        10.0 if n == 256 else 1.0, "Gtoken/s"))
         out.append(Row("… against JAX", name + "/vt", name + "/jax", None))
+    return out
+
+
+def spectral():
+    out = []
+    for name in ("c64", "c128"):
+        for what in [f"fft/{name}/{1 << p}" for p in (10, 12, 14, 16, 18, 20)] + [
+                f"{kind}/{name}/{size}" for kind, size in (("fft", "1000x1024"), ("fft", "1000x1000"), ("fft", "100x10007"), ("fft2", "1024x1024"),
+                                                           ("rfft", "1000x1024"), ("filter", "1000x1024"))]:
+            out.append(Row(f"{what}, 1 thread, against NumPy", f"{what}/threads:1/vt", f"{what}/numpy", 1.0))
+            out.append(Row("… 2 threads, against JAX", f"{what}/threads:2/vt", f"{what}/jax", None))
+    for what in ("exp/c64/1000000", "chain/c64/1000000", "matmul/c64/512"):
+        out.append(Row(f"complex {what}, 2 threads, against JAX", f"complex/{what}/threads:2/vt", f"complex/{what}/jax", None))
     return out
 
 

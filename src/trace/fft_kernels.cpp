@@ -229,11 +229,19 @@ void split(Plan<R>& plan) {
   plan.second = plan_for<R>(plan.n2);
 }
 
-/// The least 2ᵃ or 3 · 2ᵃ that holds a convolution of n with n elements.
+/// The least length of small factors that holds a convolution of n with n elements.
 std::int64_t convolution_length(std::int64_t n) {
-  std::int64_t m = 1;
-  while (m < 2 * n - 1) m *= 2;
-  return m / 4 * 3 >= 2 * n - 1 ? m / 4 * 3 : m;
+  const std::int64_t least = 2 * n - 1;
+  std::int64_t best = 1;
+  while (best < least) best *= 2;
+  for (std::int64_t sevens = 1; sevens <= 7; sevens *= 7)
+    for (std::int64_t fives = sevens; fives < best && fives <= 25 * sevens; fives *= 5)
+      for (std::int64_t threes = fives; threes < best && threes <= 27 * fives; threes *= 3) {
+        std::int64_t m = threes;
+        while (m < least) m *= 2;
+        best = std::min(best, m);
+      }
+  return best;
 }
 
 template <class R>
@@ -289,7 +297,7 @@ PlanRef<R> plan_for(std::int64_t n) {
 template <class R>
 std::vector<R> half_turns(std::int64_t n) {
   std::vector<R> w;
-  for (std::int64_t k = 0; k <= n / 4; ++k) append(w, root_of_unity(k, n));
+  for (std::int64_t k = 0; 4 * k <= n && n > 0; ++k) append(w, root_of_unity(k, n));
   return w;
 }
 
@@ -326,57 +334,76 @@ void part_spectra(const R* x, R* z, std::int64_t h, const R* w) {
   }
 }
 
+/// Calls f(begin, end, how the transforms inside run) on blocks of rows that stay in the cache.
+template <class F>
+void by_blocks(std::int64_t rows, std::int64_t bytes_of_row, FftRanges run, const F& f) {
+  constexpr std::int64_t cache = 128 * 1024, least = 8;
+  const std::int64_t block = std::max(least, cache / bytes_of_row / least * least), blocks = (rows + block - 1) / block;
+  const bool apart = blocks > 3;
+  ranges(apart ? run : one_range, blocks, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t b = begin; b < end; ++b) f(b * block, std::min(rows, (b + 1) * block), apart ? one_range : run);
+  });
+}
+
 template <class R>
 void from_real(std::int64_t n, std::int64_t rows, const R* in, R* out, FftRanges run) {
   const std::int64_t h = n / 2, width = h + 1;
   const bool even = n % 2 == 0;
-  const BufferRef spectra = allocate(static_cast<std::size_t>(rows * (even ? h : n) * 2) * sizeof(R), "fft");
-  R* z = spectra->as<R>();
-  if (even) {
-    rows_of(*plan_for<R>(h), Many<R>{in, z, rows, 1, false, R(1)}, run);
-    const std::vector<R> w = half_turns<R>(n);
-    ranges(run, rows, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t r = begin; r < end; ++r) join_spectra(z + 2 * r * h, out + 2 * r * width, h, w.data());
-    });
-    return;
-  }
-  for (std::int64_t i = 0; i < rows * n; ++i) {
-    z[2 * i] = in[i];
-    z[2 * i + 1] = 0;
-  }
-  rows_of(*plan_for<R>(n), Many<R>{z, z, rows, 1, false, R(1)}, run);
-  for (std::int64_t r = 0; r < rows; ++r) {
-    std::memcpy(out + 2 * r * width, z + 2 * r * n, static_cast<std::size_t>(2 * width) * sizeof(R));
-    out[2 * r * width + 1] = 0;
-  }
+  const std::int64_t points = even ? h : n;
+  const PlanRef<R> plan = plan_for<R>(points);
+  const std::vector<R> w = half_turns<R>(even ? n : 0);
+  by_blocks(rows, points * static_cast<std::int64_t>(2 * sizeof(R)), run, [&](std::int64_t begin, std::int64_t end, FftRanges inside) {
+    const std::int64_t count = end - begin;
+    const BufferRef spectra = allocate(static_cast<std::size_t>(count * points * 2) * sizeof(R), "fft");
+    R* z = spectra->as<R>();
+    if (even) {
+      rows_of(*plan, Many<R>{in + begin * n, z, count, 1, false, R(1)}, inside);
+      for (std::int64_t r = 0; r < count; ++r) join_spectra(z + 2 * r * h, out + 2 * (begin + r) * width, h, w.data());
+      return;
+    }
+    for (std::int64_t i = 0; i < count * n; ++i) {
+      z[2 * i] = in[begin * n + i];
+      z[2 * i + 1] = 0;
+    }
+    rows_of(*plan, Many<R>{z, z, count, 1, false, R(1)}, inside);
+    for (std::int64_t r = 0; r < count; ++r) {
+      R* row = out + 2 * (begin + r) * width;
+      std::memcpy(row, z + 2 * r * n, static_cast<std::size_t>(2 * width) * sizeof(R));
+      row[1] = 0;
+    }
+  });
 }
 
 template <class R>
 void to_real(std::int64_t n, std::int64_t rows, const R* in, R* out, R scale, FftRanges run) {
   const std::int64_t h = n / 2, width = h + 1;
-  if (n % 2 == 0) {
-    const std::vector<R> w = half_turns<R>(n);
-    ranges(run, rows, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t r = begin; r < end; ++r) part_spectra(in + 2 * r * width, out + 2 * r * h, h, w.data());
-    });
-    rows_of(*plan_for<R>(h), Many<R>{out, out, rows, 1, true, scale}, run);
-    return;
-  }
-  const BufferRef spectra = allocate(static_cast<std::size_t>(rows * n * 2) * sizeof(R), "fft");
-  R* z = spectra->as<R>();
-  for (std::int64_t r = 0; r < rows; ++r) {
-    const R* x = in + 2 * r * width;
-    R* row = z + 2 * r * n;
-    row[0] = x[0];
-    row[1] = 0;
-    for (std::int64_t k = 1; k < width; ++k) {
-      row[2 * k] = row[2 * (n - k)] = x[2 * k];
-      row[2 * k + 1] = x[2 * k + 1];
-      row[2 * (n - k) + 1] = -x[2 * k + 1];
+  const bool even = n % 2 == 0;
+  const std::int64_t points = even ? h : n;
+  const PlanRef<R> plan = plan_for<R>(points);
+  const std::vector<R> w = half_turns<R>(even ? n : 0);
+  by_blocks(rows, points * static_cast<std::int64_t>(2 * sizeof(R)), run, [&](std::int64_t begin, std::int64_t end, FftRanges inside) {
+    const std::int64_t count = end - begin;
+    if (even) {
+      R* own = out + begin * n;
+      for (std::int64_t r = 0; r < count; ++r) part_spectra(in + 2 * (begin + r) * width, own + 2 * r * h, h, w.data());
+      return rows_of(*plan, Many<R>{own, own, count, 1, true, scale}, inside);
     }
-  }
-  rows_of(*plan_for<R>(n), Many<R>{z, z, rows, 1, true, scale}, run);
-  for (std::int64_t i = 0; i < rows * n; ++i) out[i] = z[2 * i];
+    const BufferRef spectra = allocate(static_cast<std::size_t>(count * n * 2) * sizeof(R), "fft");
+    R* z = spectra->as<R>();
+    for (std::int64_t r = 0; r < count; ++r) {
+      const R* x = in + 2 * (begin + r) * width;
+      R* row = z + 2 * r * n;
+      row[0] = x[0];
+      row[1] = 0;
+      for (std::int64_t k = 1; k < width; ++k) {
+        row[2 * k] = row[2 * (n - k)] = x[2 * k];
+        row[2 * k + 1] = x[2 * k + 1];
+        row[2 * (n - k) + 1] = -x[2 * k + 1];
+      }
+    }
+    rows_of(*plan, Many<R>{z, z, count, 1, true, scale}, inside);
+    for (std::int64_t i = 0; i < count * n; ++i) out[begin * n + i] = z[2 * i];
+  });
 }
 
 template <class R>

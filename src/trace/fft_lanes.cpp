@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <numbers>
+#include <utility>
 
 #if defined(__x86_64__)
 #define VT_FFT_AVX2 __attribute__((target("avx2,fma")))
@@ -185,53 +186,105 @@ VT_FFT_INLINE void pass_of_odd(const Pass& pass, const R* twiddles, const Number
   }
 }
 
+// Rows of vectors become columns: after the step at distance d, lanes and vectors have exchanged the bit d of their numbers.
+template <int d, class R, int... lane>
+VT_FFT_INLINE void exchange(typename VectorOf<R>::type& a, typename VectorOf<R>::type& b, std::integer_sequence<int, lane...>) {
+  constexpr int L = lanes<R>;
+  const auto first = __builtin_shufflevector(a, b, ((lane & d) ? L + lane - d : lane)...);
+  b = __builtin_shufflevector(a, b, ((lane & d) ? L + lane : lane + d)...);
+  a = first;
+}
+template <class R>
+VT_FFT_INLINE void turn(typename VectorOf<R>::type* v) {
+  constexpr int L = lanes<R>;
+  constexpr auto all = std::make_integer_sequence<int, L>();
+  for (int i = 0; i < L; ++i)
+    if (!(i & 1)) exchange<1, R>(v[i], v[i + 1], all);
+  for (int i = 0; i < L; ++i)
+    if (!(i & 2)) exchange<2, R>(v[i], v[i + 2], all);
+  if constexpr (L == 8)
+    for (int i = 0; i < 4; ++i) exchange<4, R>(v[i], v[i + 4], all);
+}
+
+template <class R, int... lane>
+VT_FFT_INLINE void parts_of(const R* x, R* re, R* im, std::integer_sequence<int, lane...>) {
+  typename VectorOf<R>::type a, b;
+  std::memcpy(&a, x, sizeof a);
+  std::memcpy(&b, x + lanes<R>, sizeof b);
+  const auto even = __builtin_shufflevector(a, b, (2 * lane)...), odd = __builtin_shufflevector(a, b, (2 * lane + 1)...);
+  std::memcpy(re, &even, sizeof even);
+  std::memcpy(im, &odd, sizeof odd);
+}
+template <class R, int... lane>
+VT_FFT_INLINE void joined(const R* re, const R* im, R* y, std::integer_sequence<int, lane...>) {
+  constexpr int L = lanes<R>;
+  typename VectorOf<R>::type a, b;
+  std::memcpy(&a, re, sizeof a);
+  std::memcpy(&b, im, sizeof b);
+  const auto low = __builtin_shufflevector(a, b, ((lane & 1) ? L + lane / 2 : lane / 2)...);
+  const auto high = __builtin_shufflevector(a, b, ((lane & 1) ? L + (L + lane) / 2 : (L + lane) / 2)...);
+  std::memcpy(y, &low, sizeof low);
+  std::memcpy(y + L, &high, sizeof high);
+}
+
+/// Complex numbers in a vector.
+template <class R>
+inline constexpr int together = lanes<R> / 2;
+
 template <class R>
 VT_FFT_INLINE void load(const LaneJob<R>& job, std::int64_t n, R* work) {
   constexpr int L = lanes<R>;
+  constexpr auto all = std::make_integer_sequence<int, L>();
   const int first = job.swap_in ? L : 0, second = L - first;
-  if (job.rows < L) std::memset(work, 0, static_cast<std::size_t>(n) * 2 * L * sizeof(R));
-  if (job.in_row == 1) {
-    for (std::int64_t i = 0; i < n; ++i) {
-      const R* x = job.in + 2 * i * job.in_step;
-      R* to = work + 2 * L * i;
-      for (int l = 0; l < job.rows; ++l) {
-        to[first + l] = x[2 * l];
-        to[second + l] = x[2 * l + 1];
+  std::int64_t done = 0;
+  if (job.rows == L && job.in_row == 1) {
+    for (; done < n; ++done) parts_of(job.in + 2 * done * job.in_step, work + 2 * L * done + first, work + 2 * L * done + second, all);
+  } else if (job.rows == L && job.in_step == 1) {
+    for (; done + together<R> <= n; done += together<R>) {
+      typename VectorOf<R>::type v[L];
+      for (int l = 0; l < L; ++l) std::memcpy(&v[l], job.in + 2 * (l * job.in_row + done), sizeof v[l]);
+      turn<R>(v);
+      for (int k = 0; k < together<R>; ++k) {
+        std::memcpy(work + 2 * L * (done + k) + first, &v[2 * k], sizeof v[0]);
+        std::memcpy(work + 2 * L * (done + k) + second, &v[2 * k + 1], sizeof v[0]);
       }
     }
-    return;
+  } else if (job.rows < L) {
+    std::memset(work, 0, static_cast<std::size_t>(n) * 2 * L * sizeof(R));
   }
-  for (int l = 0; l < job.rows; ++l) {
-    const R* x = job.in + 2 * l * job.in_row;
-    for (std::int64_t i = 0; i < n; ++i) {
-      work[2 * L * i + first + l] = x[2 * i * job.in_step];
-      work[2 * L * i + second + l] = x[2 * i * job.in_step + 1];
+  for (std::int64_t i = done; i < n; ++i)
+    for (int l = 0; l < job.rows; ++l) {
+      const R* x = job.in + 2 * (l * job.in_row + i * job.in_step);
+      work[2 * L * i + first + l] = x[0];
+      work[2 * L * i + second + l] = x[1];
     }
-  }
 }
 
 template <class R>
 VT_FFT_INLINE void store(const LaneJob<R>& job, std::int64_t n, const R* work) {
   constexpr int L = lanes<R>;
+  constexpr auto all = std::make_integer_sequence<int, L>();
   const int first = job.swap_out ? L : 0, second = L - first;
-  if (job.out_row == 1) {
-    for (std::int64_t i = 0; i < n; ++i) {
-      R* y = job.out + 2 * i * job.out_step;
-      const R* from = work + 2 * L * i;
-      for (int l = 0; l < job.rows; ++l) {
-        y[2 * l] = from[first + l];
-        y[2 * l + 1] = from[second + l];
+  std::int64_t done = 0;
+  if (job.rows == L && job.out_row == 1) {
+    for (; done < n; ++done) joined(work + 2 * L * done + first, work + 2 * L * done + second, job.out + 2 * done * job.out_step, all);
+  } else if (job.rows == L && job.out_step == 1) {
+    for (; done + together<R> <= n; done += together<R>) {
+      typename VectorOf<R>::type v[L];
+      for (int k = 0; k < together<R>; ++k) {
+        std::memcpy(&v[2 * k], work + 2 * L * (done + k) + first, sizeof v[0]);
+        std::memcpy(&v[2 * k + 1], work + 2 * L * (done + k) + second, sizeof v[0]);
       }
-    }
-    return;
-  }
-  for (int l = 0; l < job.rows; ++l) {
-    R* y = job.out + 2 * l * job.out_row;
-    for (std::int64_t i = 0; i < n; ++i) {
-      y[2 * i * job.out_step] = work[2 * L * i + first + l];
-      y[2 * i * job.out_step + 1] = work[2 * L * i + second + l];
+      turn<R>(v);
+      for (int l = 0; l < L; ++l) std::memcpy(job.out + 2 * (l * job.out_row + done), &v[l], sizeof v[l]);
     }
   }
+  for (std::int64_t i = done; i < n; ++i)
+    for (int l = 0; l < job.rows; ++l) {
+      R* y = job.out + 2 * (l * job.out_row + i * job.out_step);
+      y[0] = work[2 * L * i + first + l];
+      y[1] = work[2 * L * i + second + l];
+    }
 }
 
 template <class R>

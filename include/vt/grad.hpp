@@ -11,12 +11,14 @@ struct HasAux {};
 /// Says that the function returns pair(value, anything else); the rest is handed back undifferentiated.
 inline constexpr HasAux has_aux{};
 
+using JacobianMode = detail::JacobianMode;
 struct GradOptions {
   bool holomorphic = false;  ///< a complex function of complex arguments with one complex derivative, not two real ones
 };
 struct JacobianOptions {
-  std::int64_t chunk = 0;    ///< rows (reverse) or columns (forward) at a time; 0: all
-  bool holomorphic = false;  ///< a complex function of complex arguments with one complex derivative, not two real ones
+  std::int64_t chunk = 0;                       ///< rows (reverse) or columns (forward) at a time; 0: all
+  bool holomorphic = false;                     ///< a complex function of complex arguments with one complex derivative, not two real ones
+  JacobianMode mode = JacobianMode::automatic;  ///< of jacobian and batch_jacobian: whichever needs fewer passes
 };
 
 namespace detail {
@@ -132,13 +134,13 @@ auto gradient_function(F f, GradOptions options, const char* transform, Where wh
 }
 
 template <JacobianMode mode, std::size_t... I, class F>
-auto jacobian_function(F f, JacobianOptions options, const char* transform, Where where) {
-  return [f = Callable(std::move(f)), options, transform, where]<class... A>(const A&... arguments) {
+auto jacobian_function(F f, JacobianOptions options, const char* transform, Where where, bool by_example = false) {
+  return [f = Callable(std::move(f)), options, transform, where, by_example]<class... A>(const A&... arguments) {
     auto g = tree_function(f, lift<I...>(f, own(arguments...)));
     const Mask wanted = wanted_leaves<I...>(g.arguments());
     GradCall call = grad_call(g, wanted, transform, where);
     call.holomorphic = options.holomorphic;
-    JacobianFlat flat = jacobian_flat(g.flat(), call, mode, options.chunk);
+    JacobianFlat flat = jacobian_flat(g.flat(), call, mode == JacobianMode::automatic ? options.mode : mode, options.chunk, by_example);
     std::size_t row = 0;
     using Columns = decltype(rebuild_wanted<I...>(g.arguments(), {}));
     auto make = [&]() -> Columns { return rebuild_wanted<I...>(g.arguments(), flat.blocks[row++]); };
@@ -207,6 +209,19 @@ template <std::size_t... I, class F>
 auto jacrev(F f, JacobianOptions options = {}, Where where = Where::here()) {
   if constexpr (sizeof...(I) == 0) return detail::jacobian_function<detail::JacobianMode::reverse, 0>(std::move(f), options, "vt::jacrev", where);
   else return detail::jacobian_function<detail::JacobianMode::reverse, I...>(std::move(f), options, "vt::jacrev", where);
+}
+
+/// The Jacobians of all examples at once, of a function that works on each of them alone: y[b, …] depends on x[b, …] only, axis 0
+/// holding the examples. As many passes as one example needs, since one pass serves all of them. Where examples do depend on each
+/// other the result is the sum over them, silently.
+/// Shapes: results [b, m…], arguments [b, n…] → [b, m…, n…], in trees as jacobian's. What is not differentiated may have any shape.
+/// Throws: Error if an argument or a result has no axis 0 or another number of examples there.
+/// Source: TensorFlow `GradientTape.batch_jacobian`. For a function of one example use vmap(jacobian(f)).
+template <std::size_t... I, class F>
+auto batch_jacobian(F f, JacobianOptions options = {}, Where where = Where::here()) {
+  constexpr auto mode = detail::JacobianMode::automatic;
+  if constexpr (sizeof...(I) == 0) return detail::jacobian_function<mode, 0>(std::move(f), options, "vt::batch_jacobian", where, true);
+  else return detail::jacobian_function<mode, I...>(std::move(f), options, "vt::batch_jacobian", where, true);
 }
 
 /// Second derivatives: for results [m…] and arguments [a…], [b…] blocks [m…, a…, b…], as the Jacobian of the Jacobian.

@@ -19,6 +19,7 @@
 #include <vt/ops.hpp>
 #include <vt/random.hpp>
 #include <vt/shape.hpp>
+#include <vt/solvers.hpp>
 #include <vt/special.hpp>
 #include <vt/tensor.hpp>
 #include <vt/tree.hpp>

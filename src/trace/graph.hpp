@@ -225,7 +225,10 @@ struct CollectiveParams {
 /// The rules of custom_jvp, custom_vjp and custom_vmap as flat functions; which are set depends on the op.
 struct CustomRule {
   std::string name;
-  FlatFunction jvp;       ///< (primals…, tangents…) → (outputs…, output tangents…)
+  FlatFunction jvp;  ///< (primals…, tangents…) → (outputs…, output tangents…)
+  /// custom_jvp of a function linear in its first `linear` operands: (cotangents…, the other operands…) → cotangents of those
+  FlatFunction transpose;
+  int linear = 0;
   FlatFunction forward;   ///< (primals…) → (outputs…, residuals…)
   FlatFunction backward;  ///< (residuals…, cotangents…) → (cotangents of primals…)
   /// (axis size, which operands carry the axis (at 0), operands) → results; sets which results carry it

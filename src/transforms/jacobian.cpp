@@ -93,9 +93,27 @@ std::vector<Tensor> along_basis(const Linear& f, const Aval& from, std::size_t r
 
 inline std::string result_name(const GradCall& call, std::size_t i) { return call.result_name ? call.result_name(i) : "result " + std::to_string(i); }
 
+inline void check_examples(const GradCall& call, const LinearPart& part, std::span<const Aval> results) {
+  std::int64_t examples = -1;
+  const auto check = [&](const Aval& a, const std::string& name) {
+    if (a.shape.empty())
+      fail(ErrorKind::shape, std::string(call.transform) + ": " + name + " is a scalar " + a.str() + "; axis 0 must hold the examples", call.where);
+    if (examples < 0) examples = a.shape[0];
+    if (a.shape[0] != examples)
+      fail(ErrorKind::shape,
+           std::string(call.transform) + ": " + name + " is " + a.str() + ", but there are " + std::to_string(examples) +
+               " examples; axis 0 of every argument and result must hold them",
+           call.where);
+  };
+  std::size_t k = 0;
+  for (std::size_t i = 0; i < call.wanted.size(); ++i)
+    if (call.wanted[i]) check(part.wanted[k++], call.argument_name ? call.argument_name(i) : "argument leaf " + std::to_string(i));
+  for (std::size_t o = 0; o < results.size(); ++o) check(results[o], result_name(call, o));
+}
+
 }  // namespace jacobian_parts
 
-JacobianFlat jacobian_flat(const FlatFunction& f, const GradCall& call, JacobianMode mode, std::int64_t chunk) {
+JacobianFlat jacobian_flat(const FlatFunction& f, const GradCall& call, JacobianMode mode, std::int64_t chunk, bool by_example) {
   using namespace jacobian_parts;
   if (chunk < 0) fail(ErrorKind::value, std::string(call.transform) + ": chunk " + std::to_string(chunk) + " must not be negative", call.where);
   LinearPart part = linearize_call(f, call);
@@ -133,6 +151,10 @@ JacobianFlat jacobian_flat(const FlatFunction& f, const GradCall& call, Jacobian
     if (in) mode = JacobianMode::reverse;
     if (from_results) mode = JacobianMode::forward;
   }
+  if (by_example) check_examples(call, part, out);
+  const auto basis = [&](const Aval& a) { return by_example ? Aval(a.dtype, Shape(std::span(a.shape.begin() + 1, a.shape.end()))) : a; };
+  // The same direction for every example.
+  const auto whole = [&](const Tensor& one, const Aval& a) { return by_example ? in_dim(one, a.shape, other_axes(a.shape.rank(), Axes{0})) : one; };
   const bool forward = mode == JacobianMode::forward || (mode == JacobianMode::automatic && inputs < outputs);
 
   result.blocks.assign(out.size(), std::vector<Tensor>(part.wanted.size()));
@@ -140,10 +162,10 @@ JacobianFlat jacobian_flat(const FlatFunction& f, const GradCall& call, Jacobian
     for (std::size_t k = 0; k < part.wanted.size(); ++k) {
       auto push = [&](const Tensor& column) {
         std::vector<Tensor> tangents(part.wanted.size());
-        tangents[k] = column;
+        tangents[k] = whole(column, part.wanted[k]);
         return push_linear(part, tangents);
       };
-      const std::vector<Tensor> columns = along_basis(push, part.wanted[k], out.size(), false, chunk, call);
+      const std::vector<Tensor> columns = along_basis(push, basis(part.wanted[k]), out.size(), false, chunk, call);
       for (std::size_t o = 0; o < out.size(); ++o) result.blocks[o][k] = columns[o];
     }
   } else {
@@ -151,16 +173,18 @@ JacobianFlat jacobian_flat(const FlatFunction& f, const GradCall& call, Jacobian
       if (part.tangent_of[o] < 0) continue;
       auto pull = [&](const Tensor& row) {
         std::vector<Tensor> cotangents(out.size());
-        cotangents[o] = row;
+        cotangents[o] = whole(row, out[o]);
         return pull_linear(part, cotangents);
       };
-      result.blocks[o] = along_basis(pull, out[o], part.wanted.size(), true, chunk, call);
+      result.blocks[o] = along_basis(pull, basis(out[o]), part.wanted.size(), true, chunk, call);
+      for (Tensor& block : result.blocks[o])
+        if (by_example && block.defined()) block = lanes_at({block, 1}, 0, true);  // examples in front of the rows
     }
   }
   for (std::size_t o = 0; o < out.size(); ++o)
     for (std::size_t k = 0; k < part.wanted.size(); ++k) {
       Tensor& block = result.blocks[o][k];
-      const Shape shape = joined_shape(out[o].shape, part.wanted[k].shape);
+      const Shape shape = joined_shape(out[o].shape, basis(part.wanted[k]).shape);
       // Of mixed precisions a block has the result's dtype in both modes.
       const DType dtype = is_complex(part.wanted[k].dtype) ? complex_dtype(out[o].dtype) : out[o].dtype;
       block = block.defined() ? convert_to(with_shape(block, shape), dtype) : zeros(Aval(dtype, shape));

@@ -81,7 +81,9 @@ struct JacobianFlat {
   std::vector<Tensor> outputs;
   std::vector<std::vector<Tensor>> blocks;  ///< [output leaf][wanted leaf], each of shape output ⧺ argument
 };
-JacobianFlat jacobian_flat(const FlatFunction&, const GradCall&, JacobianMode, std::int64_t chunk);
+/// `by_example`: the function works on each example, along axis 0 of all wanted arguments and results, alone; blocks are
+/// [examples] ⧺ output of one ⧺ argument of one.
+JacobianFlat jacobian_flat(const FlatFunction&, const GradCall&, JacobianMode, std::int64_t chunk, bool by_example = false);
 /// blocks[output leaf][wanted leaf a][wanted leaf b]: shape output ⧺ a ⧺ b. Forward over reverse.
 std::vector<std::vector<std::vector<Tensor>>> hessian_flat(const FlatFunction&, const GradCall&, std::int64_t chunk);
 

@@ -1,8 +1,10 @@
 // The transpose walk over a linear Graph, and the table of transpose rules with the element-wise ones.
 #include "transpose.hpp"
 
+#include <algorithm>
 #include <string>
 
+#include "../../trace/dependence.hpp"
 #include "../../trace/thread_state.hpp"
 #include "build.hpp"
 #include "linear_call.hpp"
@@ -105,6 +107,21 @@ inline void inlined(const TransposeCall& c) {
   }
   const std::vector<Tensor> cts = transpose_graph(ordered, linear.size(), rest, c.results);
   for (std::size_t k = 0; k < linear.size(); ++k) c.cotangents[linear[k]] = cts[k];
+}
+inline void custom_jvp(const TransposeCall& c) {
+  const auto& p = c.as<CallParams>();
+  if (!p.rule->transpose) return inlined(c);
+  const auto linear = static_cast<std::size_t>(p.rule->linear);
+  std::vector<Tensor> arguments;
+  for (std::size_t i = 0; i < c.results.size(); ++i)
+    arguments.push_back(c.results[i].defined() ? c.results[i] : zeros(c.graph.aval(c.equation.outputs[i])));
+  for (std::size_t i = linear; i < c.x.size(); ++i) {
+    if (c.linear(i)) refuse(c);
+    arguments.push_back(c.x[i]);
+  }
+  const std::vector<Tensor> cts = p.rule->transpose(arguments);
+  for (std::size_t i = 0; i < linear; ++i)
+    if (c.linear(i)) c.cotangents[i] = cts[i];
 }
 inline void call(const TransposeCall& c) {
   if (!is_linear_call(c.equation)) return inlined(c);
@@ -267,7 +284,7 @@ inline constexpr auto table = rule_table<TransposeRule>({
     {Op::ppermute, ppermute},
 
     {Op::call, call},
-    {Op::custom_jvp, inlined},
+    {Op::custom_jvp, custom_jvp},
     {Op::custom_vjp, inlined},
     {Op::custom_vmap, inlined},
     {Op::checkpoint, inlined},
@@ -300,6 +317,21 @@ struct Values {
   auto take() {
     return [this](Var v, Tensor t) { x[index(v)] = std::move(t); };
   }
+  /// A loop that carries tangents beside values has results that depend on no tangent: they are the same when these are zero.
+  void keep_independent(const GraphBody& graph, const Equation& e) {
+    Dependence::Flags operands;
+    for (Var v : e.inputs) operands.push_back(linear[index(v)]);
+    const Dependence::Flags made = Dependence().results(graph, e, operands);
+    if (std::find(made.begin(), made.end(), false) == made.end()) return;
+    std::vector<Tensor> at_zero;
+    for (Var v : e.inputs) at_zero.push_back(linear[index(v)] ? grad_build::zeros(graph.aval(v)) : x[index(v)]);
+    repeat(graph, e, at_zero, [&](Var v, Tensor t) {
+      const auto i = static_cast<std::size_t>(std::find(e.outputs.begin(), e.outputs.end(), v) - e.outputs.begin());
+      if (made[i]) return;
+      linear[index(v)] = false;
+      x[index(v)] = std::move(t);
+    });
+  }
   bool depends(const Equation& e) const {
     for (Var v : e.inputs)
       if (linear[index(v)]) return true;
@@ -318,6 +350,7 @@ std::vector<Tensor> transpose_graph(const GraphBody& graph, std::size_t linear, 
       // An integer made from a tangent (a comparison, say) has no derivative; it is not linear either, and refused below only
       // if a cotangent reaches it.
       for (Var v : e.outputs) values.linear[index(v)] = true;
+      if (is_control(e.op)) values.keep_independent(graph, e);
       continue;
     }
     operands.clear();

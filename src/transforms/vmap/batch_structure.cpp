@@ -93,6 +93,18 @@ BatchedList custom_jvp(const BatchCall& c) {
     check_count(*rule, "jvp", results.size(), 2 * out_axes.size(), where);
     return results;
   };
+  if (batched->transpose)
+    batched->transpose = [rule = c.as<CallParams>().rule, in_axes = explicit_axes(c), out_axes = body.axes, lanes = c.lanes, axis = c.axis,
+                          where = c.where()](std::span<const Tensor> arguments) {
+      const auto linear = static_cast<std::size_t>(rule->linear);
+      std::vector<Batched> inputs;
+      for (std::size_t i = 0; i < arguments.size(); ++i)
+        inputs.push_back({arguments[i], i < out_axes.size() ? out_axes[i] : in_axes[linear + i - out_axes.size()]});
+      std::vector<Tensor> results;
+      for (const Batched& out : batch_function(rule->transpose, inputs, lanes, "vt::vmap", axis))
+        results.push_back(cotangent_for(out, in_axes[results.size()], lanes, where));
+      return results;
+    };
   return emit_body(c, std::move(body), std::move(batched));
 }
 

@@ -1,0 +1,152 @@
+// Solutions of equations, differentiated by the equation and not by the way they were found: linear_solve with cg and bicgstab; root
+// with newton and fixed_point.
+#pragma once
+
+#include <vt/control.hpp>
+#include <vt/custom.hpp>
+
+namespace vt {
+
+struct IterationOptions {
+  double tolerance = 0;             ///< 0: 1e-10 in f64, 1e-5 in f32
+  std::int64_t max_iterations = 0;  ///< 0: a number that suits the method
+};
+
+namespace detail {
+
+/// (matrix-vector product, right-hand side) → solution.
+using FlatSolve = std::function<std::vector<Tensor>(const FlatFunction& matvec, std::span<const Tensor> b)>;
+/// (function, initial guess) → where it is zero.
+using FlatRootFinder = std::function<std::vector<Tensor>(const FlatFunction& f, std::span<const Tensor> x)>;
+/// `transpose_solve` may be empty: then the solution has no reverse mode, unless `symmetric`.
+std::vector<Tensor> linear_solve_flat(const FlatFunction& matvec, std::span<const Tensor> b, const FlatSolve& solve, const FlatSolve& transpose_solve,
+                                      bool symmetric, const char* name, Where);
+std::vector<Tensor> root_flat(const FlatFunction& f, std::span<const Tensor> guess, const FlatRootFinder& solve, const FlatSolve& tangent_solve,
+                              const char* name, Where);
+/// `preconditioner` may be empty.
+FlatSolve cg_solver(const FlatFunction& preconditioner, const IterationOptions&, Where);
+FlatSolve bicgstab_solver(const IterationOptions&, Where);
+FlatRootFinder newton_solver(const IterationOptions&, Where);
+/// Repeats f(x) + x, that is the function whose fixed point is looked for.
+FlatRootFinder repetition_solver(const IterationOptions&, Where);
+
+/// A function of a tree like `like`, which gives such a tree, on flat leaves.
+template <class F, class T>
+FlatFunction on_leaves_of(F& f, const T& like, const ControlCall& call) {
+  return [&f, &like, call](std::span<const Tensor> leaves) {
+    return kept_structure(like, f(with_leaves(like, leaves)), "the function must give a tree like its argument", "leaf", call);
+  };
+}
+/// solve(function, tree), where the function that it gets takes and gives trees. It may outlive the call.
+template <class Solve, class T>
+auto solver_on_leaves(const Solve& solve, const T& like, const ControlCall& call) {
+  return [solve = Callable(solve), like = hollow(like), call](const FlatFunction& f, std::span<const Tensor> leaves) {
+    const auto on_trees = [&](const T& x) { return with_leaves(like, f(tree_leaves(x))); };
+    return kept_structure(like, solve(on_trees, with_leaves(like, leaves)), "the solution must be a tree like the other side", "leaf", call);
+  };
+}
+
+}  // namespace detail
+
+/// x with matvec(x) = b, found by `solve(matvec, b)`, however it does that: derivatives, of any order and in both modes, come from the
+/// equation. Reverse mode solves with the transposed matrix, by transpose_solve(vecmat, b).
+/// b: a tree; matvec, a linear function of such trees, may capture Tensors, and the solution is differentiable by them.
+/// Throws: Error if the trees or shapes differ, or if matvec is not linear.
+/// Source: JAX `lax.custom_linear_solve`.
+template <class MatVec, class T, class Solve, class TransposeSolve>
+auto linear_solve(MatVec matvec, const T& b, Solve solve, TransposeSolve transpose_solve, Where where = Where::here()) {
+  const auto own = detail::lifted(b);
+  const detail::ControlCall call{.name = "vt::linear_solve", .where = where};
+  return detail::with_leaves(
+      own, detail::linear_solve_flat(detail::on_leaves_of(matvec, own, call), tree_leaves(own), detail::solver_on_leaves(solve, own, call),
+                                     detail::solver_on_leaves(transpose_solve, own, call), false, "vt::linear_solve", where));
+}
+struct LinearSolveOptions {
+  bool symmetric = false;  ///< matvec is its own transpose, so that `solve` serves reverse mode too; else there is none
+};
+template <class MatVec, class T, class Solve>
+auto linear_solve(MatVec matvec, const T& b, Solve solve, LinearSolveOptions options = {}, Where where = Where::here()) {
+  const auto own = detail::lifted(b);
+  const detail::ControlCall call{.name = "vt::linear_solve", .where = where};
+  return detail::with_leaves(
+      own, detail::linear_solve_flat(detail::on_leaves_of(matvec, own, call), tree_leaves(own), detail::solver_on_leaves(solve, own, call), {},
+                                     options.symmetric, "vt::linear_solve", where));
+}
+
+/// x with matvec(x) = b by conjugate gradients, from x = 0, for a symmetric (Hermitian) positive definite matrix. Ends when the
+/// residual is at most `tolerance` times as long as b, or after max_iterations (10 times the number of unknowns).
+/// b: a tree of floats; the derivatives are linear_solve's. Under vmap each lane ends on its own.
+/// Source: Hestenes and Stiefel 1952; JAX `scipy.sparse.linalg.cg`.
+template <class MatVec, class T>
+auto cg(MatVec matvec, const T& b, IterationOptions options = {}, Where where = Where::here()) {
+  const auto own = detail::lifted(b);
+  const detail::ControlCall call{.name = "vt::cg", .where = where};
+  return detail::with_leaves(own, detail::linear_solve_flat(detail::on_leaves_of(matvec, own, call), tree_leaves(own),
+                                                            detail::cg_solver({}, options, where), {}, true, "vt::cg", where));
+}
+/// The same with a preconditioner, a function that comes near to the inverse of matvec and is symmetric and positive definite too.
+template <class MatVec, class T, class Preconditioner>
+  requires(!std::is_same_v<Preconditioner, IterationOptions>)
+auto cg(MatVec matvec, const T& b, Preconditioner preconditioner, IterationOptions options = {}, Where where = Where::here()) {
+  const auto own = detail::lifted(b);
+  const detail::ControlCall call{.name = "vt::cg", .where = where};
+  return detail::with_leaves(
+      own, detail::linear_solve_flat(detail::on_leaves_of(matvec, own, call), tree_leaves(own),
+                                     detail::cg_solver(detail::on_leaves_of(preconditioner, own, call), options, where), {}, true, "vt::cg", where));
+}
+/// The same for any regular matrix, by stabilized biconjugate gradients.
+/// Source: van der Vorst 1992; JAX `scipy.sparse.linalg.bicgstab`.
+template <class MatVec, class T>
+auto bicgstab(MatVec matvec, const T& b, IterationOptions options = {}, Where where = Where::here()) {
+  const auto own = detail::lifted(b);
+  const detail::ControlCall call{.name = "vt::bicgstab", .where = where};
+  const detail::FlatSolve solve = detail::bicgstab_solver(options, where);
+  return detail::with_leaves(
+      own, detail::linear_solve_flat(detail::on_leaves_of(matvec, own, call), tree_leaves(own), solve, solve, false, "vt::bicgstab", where));
+}
+
+/// x with f(x) = 0, found by `solve(f, guess)`, however it does that. By what f captures x is differentiable, as the implicit function
+/// theorem says: ∂x = −(∂f/∂x)⁻¹ ∂f; by the guess it is constant. The matrix is built whole, column by column.
+/// guess: a tree of floats; f gives such a tree.
+/// Source: JAX `lax.custom_root`.
+template <class F, class T, class Solve>
+auto root(F f, const T& guess, Solve solve, Where where = Where::here()) {
+  const auto own = detail::lifted(guess);
+  const detail::ControlCall call{.name = "vt::root", .where = where};
+  return detail::with_leaves(own, detail::root_flat(detail::on_leaves_of(f, own, call), tree_leaves(own), detail::solver_on_leaves(solve, own, call),
+                                                    {}, "vt::root", where));
+}
+/// The same with a way to solve the linear equation of the derivative: tangent_solve(v ↦ ∂f/∂x · v, b). It must be linear in b.
+template <class F, class T, class Solve, class TangentSolve>
+  requires(!std::is_same_v<TangentSolve, Where>)
+auto root(F f, const T& guess, Solve solve, TangentSolve tangent_solve, Where where = Where::here()) {
+  const auto own = detail::lifted(guess);
+  const detail::ControlCall call{.name = "vt::root", .where = where};
+  return detail::with_leaves(own, detail::root_flat(detail::on_leaves_of(f, own, call), tree_leaves(own), detail::solver_on_leaves(solve, own, call),
+                                                    detail::solver_on_leaves(tangent_solve, own, call), "vt::root", where));
+}
+/// root by Newton's method, until no element of f(x) is greater than `tolerance`, or after max_iterations (50). Each step solves with
+/// the whole Jacobian. Where it does not converge, the last x; NaN once the Jacobian is singular.
+template <class F, class T>
+auto newton(F f, const T& guess, IterationOptions options = {}, Where where = Where::here()) {
+  const auto own = detail::lifted(guess);
+  const detail::ControlCall call{.name = "vt::newton", .where = where};
+  return detail::with_leaves(
+      own, detail::root_flat(detail::on_leaves_of(f, own, call), tree_leaves(own), detail::newton_solver(options, where), {}, "vt::newton", where));
+}
+/// x with f(x) = x, by x ← f(x) until no element changes by more than `tolerance`, or max_iterations times (1000). Differentiable as root.
+template <class F, class T>
+auto fixed_point(F f, const T& guess, IterationOptions options = {}, Where where = Where::here()) {
+  const auto own = detail::lifted(guess);
+  const detail::ControlCall call{.name = "vt::fixed_point", .where = where};
+  const detail::FlatFunction flat = detail::on_leaves_of(f, own, call);
+  const detail::FlatFunction change = [&](std::span<const Tensor> x) {
+    std::vector<Tensor> out = flat(x);
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] = out[i] - x[i];
+    return out;
+  };
+  return detail::with_leaves(own,
+                             detail::root_flat(change, tree_leaves(own), detail::repetition_solver(options, where), {}, "vt::fixed_point", where));
+}
+
+}  // namespace vt

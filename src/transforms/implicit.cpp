@@ -1,0 +1,329 @@
+// linear_solve and root: solutions as equations whose derivative comes from what they solve.
+#include <memory>
+#include <string>
+
+#include <vt/linalg.hpp>
+#include <vt/solvers.hpp>
+
+#include "../trace/promote.hpp"
+#include "../trace/scope.hpp"
+#include "grad/build.hpp"
+#include "grad/jvp.hpp"
+#include "grad/transpose.hpp"
+#include "vmap/batch.hpp"
+
+namespace vt::detail {
+
+namespace implicit_parts {
+
+using grad_build::zeros;
+
+std::vector<Tensor> joined(std::span<const Tensor> a, std::span<const Tensor> b) {
+  std::vector<Tensor> all(a.begin(), a.end());
+  all.insert(all.end(), b.begin(), b.end());
+  return all;
+}
+
+/// Records `f` of Tensors like `avals`, which must give such Tensors.
+Recorded recorded(const FlatFunction& f, std::span<const Aval> avals, const char* name, const char* part, Where where) {
+  const FlatFunction checked = [&](std::span<const Tensor> x) {
+    std::vector<Tensor> out = f(x);
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      const std::string leaf = out.size() > 1 ? "leaf " + std::to_string(i) : "a value";
+      if (!out[i].defined()) fail(ErrorKind::tree, std::string(name) + ": " + part + " gives an empty Tensor", where);
+      const Aval& given = aval_of(out[i]);
+      if (given.shape != avals[i].shape || (given.dtype != avals[i].dtype && !given.weak))
+        fail(given.shape != avals[i].shape ? ErrorKind::shape : ErrorKind::dtype,
+             std::string(name) + ": " + part + " gives " + given.str() + " as " + leaf + " where " + avals[i].str() + " is needed", where);
+      out[i] = cast(out[i], avals[i].dtype, where);
+    }
+    return out;
+  };
+  return record(checked, avals, {.kind = ScopeKind::branch, .transform = name});
+}
+/// It as a function of the same scope, for what is recorded next.
+FlatFunction replayed(const Recorded& r) {
+  return [&r](std::span<const Tensor> x) { return replay(r.graph, joined(x, r.captured)); };
+}
+GraphRef shared(Recorded& r) { return std::make_shared<const GraphBody>(std::move(r.graph)); }
+
+std::vector<Aval> strong_avals(std::span<const Tensor> tensors, const char* name, Where where) {
+  std::vector<Aval> avals;
+  for (const Tensor& t : tensors) {
+    if (!t.defined()) fail(ErrorKind::value, std::string(name) + ": an argument is an empty Tensor", where);
+    if (!is_inexact(t.dtype())) fail(ErrorKind::dtype, std::string(name) + ": needs floats, not " + aval_of(t).str(), where);
+    avals.emplace_back(t.dtype(), t.shape());
+  }
+  return avals;
+}
+
+/// A tangent that a rule was given in place of a symbolic zero.
+bool is_zero(const Tensor& t) { return t.node()->op == Op::full && std::get<FullParams>(t.node()->params->base()).value.is_value(0); }
+
+/// The derivative of `graph` by what it captures, at x: (x…, captured…) and tangents of the captured. Undefined results are zero.
+std::vector<Tensor> by_captured(const GraphBody& graph, std::span<const Tensor> x, std::span<const Tensor> captured,
+                                std::span<const Tensor> tangents) {
+  std::vector<Tensor> directions(x.size());
+  for (const Tensor& t : tangents) directions.push_back(is_inexact(t.dtype()) && !is_zero(t) ? t : Tensor());
+  return jvp_graph(graph, joined(x, captured), directions).tangents;
+}
+
+std::vector<Tensor> emitted(GraphRef body, std::shared_ptr<CustomRule> rule, std::span<const Tensor> operands, Where where) {
+  if (body->outputs.empty()) return {};
+  CallParams p;
+  p.body = std::move(body);
+  p.rule = std::move(rule);
+  p.explicit_operands = static_cast<int>(operands.size());
+  const SmallVec<Tensor, 1> out = emit_all(Op::custom_jvp, make_params(std::move(p)), operands, where);
+  return {out.begin(), out.end()};
+}
+
+// --- linear systems --------------------------------------------------------------------------------------------------
+
+/// Everything as Graphs of (leaves…, captured…); the second of each is of the transposed system, and may be missing.
+struct LinearSystem {
+  std::size_t leaves;
+  const char* name;
+  Where where;
+  GraphRef product[2], solution[2];
+};
+using LinearSystemRef = std::shared_ptr<const LinearSystem>;
+
+std::vector<Tensor> solution(const LinearSystemRef& s, int side, std::span<const Tensor> operands) {
+  const std::size_t n = s->leaves;
+  auto rule = std::make_shared<CustomRule>();
+  rule->name = s->name;
+  rule->linear = static_cast<int>(n);
+  // A x = b: A dx = db − dA x.
+  rule->jvp = [s, side, n](std::span<const Tensor> both) {
+    const std::span<const Tensor> primals = both.first(both.size() / 2), tangents = both.subspan(primals.size());
+    std::vector<Tensor> x = solution(s, side, primals);
+    const std::vector<Tensor> change = by_captured(*s->product[side], x, primals.subspan(n), tangents.subspan(n));
+    std::vector<Tensor> right(tangents.begin(), tangents.begin() + static_cast<std::ptrdiff_t>(n));
+    bool any = false;
+    for (std::size_t i = 0; i < n; ++i) {
+      if (change[i].defined()) right[i] = grad_build::binary(Op::sub, right[i], change[i]);
+      any = any || !is_zero(right[i]);
+    }
+    return joined(x, any ? solution(s, side, joined(right, primals.subspan(n))) : right);
+  };
+  rule->transpose = [s, side](std::span<const Tensor> operands) {
+    if (!s->solution[1 - side])
+      fail(ErrorKind::transform,
+           std::string(s->name) + ": reverse mode solves with the transposed matrix; give a transpose_solve, or say {.symmetric = true}", s->where);
+    return solution(s, 1 - side, operands);
+  };
+  return emitted(s->solution[side], std::move(rule), operands, s->where);
+}
+
+}  // namespace implicit_parts
+
+std::vector<Tensor> linear_solve_flat(const FlatFunction& matvec, std::span<const Tensor> b, const FlatSolve& solve, const FlatSolve& transpose_solve,
+                                      bool symmetric, const char* name, Where where) {
+  using namespace implicit_parts;
+  const UserLine line(where);
+  const std::vector<Aval> avals = strong_avals(b, name, where);
+  Recorded product = recorded(matvec, avals, name, "matvec", where);
+  const FlatFunction apply = replayed(product);
+  const auto solved = [&](const FlatSolve& how, const FlatFunction& by) {
+    return recorded([&](std::span<const Tensor> right) { return how(by, right); }, avals, name, "the solution", where);
+  };
+  std::vector<Recorded> parts;
+  parts.push_back(solved(solve, apply));
+  if (transpose_solve && !symmetric) {
+    parts.push_back(recorded(
+        [&](std::span<const Tensor> y) {
+          std::vector<Tensor> out = transpose_graph(product.graph, avals.size(), product.captured, y);
+          for (std::size_t i = 0; i < out.size(); ++i)
+            if (!out[i].defined()) out[i] = zeros(avals[i]);
+          return out;
+        },
+        avals, name, "the transposed matvec", where));
+    parts.push_back(solved(transpose_solve, replayed(parts[1])));
+  }
+  std::vector<Recorded*> all{&product};
+  for (Recorded& r : parts) all.push_back(&r);
+  const std::vector<Tensor> captured = share_captures(all);
+  auto s = std::make_shared<LinearSystem>(LinearSystem{avals.size(), name, where, {}, {}});
+  s->product[0] = shared(product);
+  s->solution[0] = shared(parts[0]);
+  if (parts.size() > 1) {
+    s->product[1] = shared(parts[1]);
+    s->solution[1] = shared(parts[2]);
+  } else if (symmetric) {
+    s->product[1] = s->product[0];
+    s->solution[1] = s->solution[0];
+  }
+  std::vector<Tensor> operands;
+  for (std::size_t i = 0; i < b.size(); ++i) operands.push_back(cast(b[i], avals[i].dtype, where));
+  return solution(s, 0, joined(operands, captured));
+}
+
+namespace implicit_parts {
+
+// --- roots -----------------------------------------------------------------------------------------------------------
+
+struct RootProblem {
+  std::size_t leaves;
+  const char* name;
+  Where where;
+  GraphRef function, solution;  ///< of (leaves…, captured…)
+  FlatSolve tangent_solve;
+};
+using RootProblemRef = std::shared_ptr<const RootProblem>;
+
+std::vector<Tensor> solution(const RootProblemRef& r, std::span<const Tensor> operands) {
+  auto rule = std::make_shared<CustomRule>();
+  rule->name = r->name;
+  // f(x, c) = 0: ∂f/∂x dx = −∂f/∂c dc.
+  rule->jvp = [r](std::span<const Tensor> both) {
+    const std::size_t n = r->leaves;
+    const std::span<const Tensor> primals = both.first(both.size() / 2), captured = primals.subspan(n);
+    const std::vector<Tensor> x = solution(r, primals);
+    std::vector<Tensor> change = by_captured(*r->function, x, captured, both.subspan(primals.size() + n)), right;
+    bool any = false;
+    for (std::size_t i = 0; i < n; ++i) {
+      right.push_back(change[i].defined() ? grad_build::unary(Op::neg, change[i]) : grad_build::zeros_like(x[i]));
+      any = any || change[i].defined();
+    }
+    if (!any) return joined(x, right);
+    const FlatFunction slope = [&](std::span<const Tensor> v) {
+      std::vector<Tensor> directions(v.begin(), v.end());
+      directions.resize(n + captured.size());
+      std::vector<Tensor> out = jvp_graph(*r->function, joined(x, captured), directions).tangents;
+      for (std::size_t i = 0; i < n; ++i)
+        if (!out[i].defined()) out[i] = grad_build::zeros_like(x[i]);
+      return out;
+    };
+    return joined(x, r->tangent_solve(slope, right));
+  };
+  return emitted(r->solution, std::move(rule), operands, r->where);
+}
+
+/// The leaves as one vector, and back.
+Tensor raveled(std::span<const Tensor> leaves) {
+  std::vector<Tensor> flat;
+  DType dtype = leaves[0].dtype();
+  for (const Tensor& t : leaves) dtype = promote(dtype, t.dtype());
+  for (const Tensor& t : leaves) flat.push_back(grad_build::convert_to(grad_build::with_shape(t, Shape{t.size()}), dtype));
+  return flat.size() == 1 ? flat[0] : emit(Op::concatenate, make_params(AxisParams{0}), flat, {});
+}
+std::vector<Tensor> unraveled(const Tensor& flat, std::span<const Tensor> like) {
+  std::vector<Tensor> leaves;
+  std::int64_t start = 0;
+  for (const Tensor& t : like) {
+    const Tensor part = like.size() == 1 ? flat : grad_build::slice_axis(flat, 0, start, start + t.size());
+    leaves.push_back(grad_build::convert_to(grad_build::with_shape(part, t.shape()), t.dtype()));
+    start += t.size();
+  }
+  return leaves;
+}
+
+/// x with slope(x) = b, by the matrix of the slope, of which all columns are found at once.
+std::vector<Tensor> dense_solve(const FlatFunction& slope, std::span<const Tensor> b) {
+  const Tensor right = raveled(b);
+  const std::int64_t n = right.size();
+  if (n == 0) return {b.begin(), b.end()};
+  const Shape square{n, n};
+  const DType index = grad_build::index_type(n);
+  const Tensor basis = grad_build::convert_to(
+      grad_build::binary(Op::eq, grad_build::index_along(index, square, 0), grad_build::index_along(index, square, 1)), right.dtype());
+  const Batched rows{basis, 0};
+  const Batched out = batch_function([&](std::span<const Tensor> v) { return std::vector<Tensor>{raveled(slope(unraveled(v[0], b)))}; },
+                                     std::span<const Batched>(&rows, 1), n, "vt::root")[0];
+  Tensor matrix = out.value;
+  if (!out.axis) matrix = grad_build::in_dim(matrix, square, Axes{0});
+  else if (*out.axis == 0) matrix = grad_build::permuted(matrix, Axes{1, 0});  // lanes are columns
+  const Where line = user_line({});
+  return unraveled(linalg::solve({matrix, line.file, line.line}, {right, line.file, line.line}), b);
+}
+
+}  // namespace implicit_parts
+
+std::vector<Tensor> root_flat(const FlatFunction& f, std::span<const Tensor> guess, const FlatRootFinder& solve, const FlatSolve& tangent_solve,
+                              const char* name, Where where) {
+  using namespace implicit_parts;
+  const UserLine line(where);
+  const std::vector<Aval> avals = strong_avals(guess, name, where);
+  Recorded function = recorded(f, avals, name, "the function", where);
+  const FlatFunction apply = replayed(function);
+  Recorded found = recorded([&](std::span<const Tensor> x) { return solve(apply, x); }, avals, name, "the solution", where);
+  Recorded* const parts[2] = {&function, &found};
+  const std::vector<Tensor> captured = share_captures(parts);
+  auto r = std::make_shared<RootProblem>(RootProblem{avals.size(), name, where, nullptr, nullptr, {}});
+  r->function = shared(function);
+  r->solution = shared(found);
+  if (!tangent_solve) r->tangent_solve = dense_solve;
+  else r->tangent_solve = tangent_solve;
+  std::vector<Tensor> operands;
+  for (std::size_t i = 0; i < guess.size(); ++i) operands.push_back(cast(guess[i], avals[i].dtype, where));
+  return solution(r, joined(operands, captured));
+}
+
+FlatRootFinder newton_solver(const IterationOptions& options, Where where) {
+  return [options, where](const FlatFunction& f, std::span<const Tensor> guess) {
+    using namespace implicit_parts;
+    const std::size_t n = guess.size();
+    const ControlCall call{.name = "vt::newton", .where = where};
+    const double tolerance = options.tolerance > 0 ? options.tolerance : guess[0].dtype() == f64 ? 1e-10 : 1e-5;
+    const std::int64_t most = options.max_iterations > 0 ? options.max_iterations : 50;
+    const auto greatest = [](std::span<const Tensor> y) {
+      Tensor all = vt::max(vt::abs(raveled(y)));
+      return all;
+    };
+    // (round, x…, f(x)…)
+    std::vector<Tensor> carry{full_tensor(Scalar(std::int64_t{0}), Aval(i64, Shape{}))};
+    for (const Tensor& t : guess) carry.push_back(t);
+    for (const Tensor& t : f(guess)) carry.push_back(t);
+    const std::vector<Tensor> out =
+        while_flat([&](std::span<const Tensor> c) { return std::vector<Tensor>{(c[0] < most) & !(greatest(c.subspan(1 + n)) <= tolerance)}; },
+                   [&](std::span<const Tensor> c) {
+                     const std::span<const Tensor> x = c.subspan(1, n);
+                     std::vector<Aval> avals;
+                     for (const Tensor& t : x) avals.push_back(aval_of(t));
+                     const Recorded here = record(f, avals, {.kind = ScopeKind::branch, .transform = "vt::newton"});
+                     const FlatFunction slope = [&](std::span<const Tensor> v) {
+                       std::vector<Tensor> directions(v.begin(), v.end());
+                       directions.resize(n + here.captured.size());
+                       std::vector<Tensor> dy = jvp_graph(here.graph, joined(x, here.captured), directions).tangents;
+                       for (std::size_t i = 0; i < n; ++i)
+                         if (!dy[i].defined()) dy[i] = grad_build::zeros_like(x[i]);
+                       return dy;
+                     };
+                     const std::vector<Tensor> step = dense_solve(slope, c.subspan(1 + n));
+                     std::vector<Tensor> next{c[0] + 1};
+                     for (std::size_t i = 0; i < n; ++i) next.push_back(x[i] - step[i]);
+                     for (const Tensor& t : f(std::span<const Tensor>(next).subspan(1))) next.push_back(t);
+                     return next;
+                   },
+                   carry, {}, call);
+    return std::vector<Tensor>(out.begin() + 1, out.begin() + 1 + static_cast<std::ptrdiff_t>(n));
+  };
+}
+
+FlatRootFinder repetition_solver(const IterationOptions& options, Where where) {
+  return [options, where](const FlatFunction& change, std::span<const Tensor> guess) {
+    const std::size_t n = guess.size();
+    const ControlCall call{.name = "vt::fixed_point", .where = where};
+    const double tolerance = options.tolerance > 0 ? options.tolerance : guess[0].dtype() == f64 ? 1e-10 : 1e-5;
+    const std::int64_t most = options.max_iterations > 0 ? options.max_iterations : 1000;
+    // (round, x…, f(x) − x…)
+    std::vector<Tensor> carry{full_tensor(Scalar(std::int64_t{0}), Aval(i64, Shape{}))};
+    for (const Tensor& t : guess) carry.push_back(t);
+    for (const Tensor& t : change(guess)) carry.push_back(t);
+    const std::vector<Tensor> out = while_flat(
+        [&](std::span<const Tensor> c) {
+          return std::vector<Tensor>{(c[0] < most) & !(vt::max(vt::abs(implicit_parts::raveled(c.subspan(1 + n)))) <= tolerance)};
+        },
+        [&](std::span<const Tensor> c) {
+          std::vector<Tensor> next{c[0] + 1};
+          for (std::size_t i = 0; i < n; ++i) next.push_back(c[1 + i] + c[1 + n + i]);
+          for (const Tensor& t : change(std::span<const Tensor>(next).subspan(1))) next.push_back(t);
+          return next;
+        },
+        carry, {}, call);
+    return std::vector<Tensor>(out.begin() + 1, out.begin() + 1 + static_cast<std::ptrdiff_t>(n));
+  };
+}
+
+}  // namespace vt::detail

@@ -1,0 +1,138 @@
+// Solutions of linear systems that need products with the matrix only: conjugate gradients, and their stabilized biconjugate relatives.
+#include <vt/solvers.hpp>
+
+#include "../trace/promote.hpp"
+
+namespace vt::detail {
+
+namespace krylov {
+
+using Vector = std::vector<Tensor>;
+
+/// Σ conj(aᵢ) bᵢ over all leaves, in the widest of their dtypes.
+Tensor dot(const Vector& a, const Vector& b) {
+  Tensor all;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const Tensor part = vt::sum((is_complex(a[i].dtype()) ? vt::conj(a[i]) : a[i]) * b[i]);
+    all = all.defined() ? all + part : part;
+  }
+  return all;
+}
+/// a + s · b, in a's dtypes.
+Vector plus(const Vector& a, const Tensor& s, const Vector& b) {
+  Vector out;
+  for (std::size_t i = 0; i < a.size(); ++i) out.push_back(cast(a[i] + s * b[i], a[i].dtype(), {}));
+  return out;
+}
+Tensor length2(const Vector& a) {
+  const Tensor d = dot(a, a);
+  return is_complex(d.dtype()) ? vt::real(d) : d;
+}
+/// Zero where the denominator is: a system solved exactly has nowhere to go.
+Tensor ratio(const Tensor& a, const Tensor& b) { return vt::where(b == 0, 0.0 * a, a / vt::where(b == 0, vt::ones_like(b), b)); }
+
+Vector zeros_like_all(const Vector& b) {
+  Vector out;
+  for (const Tensor& t : b) out.push_back(full_tensor(Scalar(0.0).converted(t.dtype()), Aval(t.dtype(), t.shape())));
+  return out;
+}
+
+struct Limits {
+  Tensor length2;  ///< of the residual, at the end
+  std::int64_t rounds;
+};
+Limits limits(const Vector& b, const IterationOptions& options, std::int64_t factor) {
+  std::int64_t n = 0;
+  for (const Tensor& t : b) n += t.size();
+  const bool wide = b[0].dtype() == f64 || b[0].dtype() == c128;
+  const double tolerance = options.tolerance > 0 ? options.tolerance : wide ? 1e-10 : 1e-5;
+  return {length2(b) * (tolerance * tolerance), options.max_iterations > 0 ? options.max_iterations : factor * n};
+}
+
+/// A list of vectors and numbers as a loop's carry, and back.
+struct Packed {
+  Vector all;
+  std::size_t n;
+  explicit Packed(std::size_t leaves) : n(leaves) {}
+  Packed(std::span<const Tensor> given, std::size_t leaves) : all(given.begin(), given.end()), n(leaves) {}
+  Packed& add(const Vector& v) {
+    all.insert(all.end(), v.begin(), v.end());
+    return *this;
+  }
+  Packed& add(const Tensor& t) {
+    all.push_back(t);
+    return *this;
+  }
+  Vector vector(std::size_t k) const {
+    return {all.begin() + static_cast<std::ptrdiff_t>(k * n), all.begin() + static_cast<std::ptrdiff_t>((k + 1) * n)};
+  }
+  /// Numbers come behind all vectors; k-th from the end.
+  const Tensor& number(std::size_t k) const { return all[all.size() - 1 - k]; }
+};
+Tensor zero_rounds() { return full_tensor(Scalar(std::int64_t{0}), Aval(i64, Shape{})); }
+
+}  // namespace krylov
+
+FlatSolve cg_solver(const FlatFunction& preconditioner, const IterationOptions& options, Where where) {
+  return [preconditioner, options, where](const FlatFunction& matvec, std::span<const Tensor> given) {
+    using namespace krylov;
+    if (given.empty()) return Vector();
+    const Vector b(given.begin(), given.end());
+    const std::size_t n = b.size();
+    const Limits end = limits(b, options, 10);
+    const auto towards = [&](const Vector& r) { return preconditioner ? preconditioner(r) : r; };
+    const Vector z = towards(b);
+    const Packed init = Packed(n).add(zeros_like_all(b)).add(b).add(z).add(dot(b, z)).add(zero_rounds());  // x, r, p, r·z, round
+    const Vector out = while_flat(
+        [&](std::span<const Tensor> c) {
+          const Packed now(c, n);
+          return Vector{(now.number(0) < end.rounds) & (length2(now.vector(1)) > end.length2)};
+        },
+        [&](std::span<const Tensor> c) {
+          const Packed now(c, n);
+          const Vector x = now.vector(0), r = now.vector(1), p = now.vector(2), ap = matvec(p);
+          const Tensor along = ratio(now.number(1), dot(p, ap));
+          const Vector rest = plus(r, -along, ap), next = towards(rest);
+          const Tensor product = dot(rest, next);
+          return Packed(n).add(plus(x, along, p)).add(rest).add(plus(next, ratio(product, now.number(1)), p)).add(product).add(now.number(0) + 1).all;
+        },
+        init.all, {}, {.name = "vt::cg", .where = where});
+    return Packed(out, n).vector(0);
+  };
+}
+
+FlatSolve bicgstab_solver(const IterationOptions& options, Where where) {
+  return [options, where](const FlatFunction& matvec, std::span<const Tensor> given) {
+    using namespace krylov;
+    if (given.empty()) return Vector();
+    const Vector b(given.begin(), given.end());
+    const std::size_t n = b.size();
+    const Limits end = limits(b, options, 10);
+    const Packed init = Packed(n).add(zeros_like_all(b)).add(b).add(b).add(dot(b, b)).add(zero_rounds());  // x, r, p, b·r, round
+    const Vector out = while_flat(
+        [&](std::span<const Tensor> c) {
+          const Packed now(c, n);
+          return Vector{(now.number(0) < end.rounds) & (length2(now.vector(1)) > end.length2)};
+        },
+        [&](std::span<const Tensor> c) {
+          const Packed now(c, n);
+          const Vector x = now.vector(0), r = now.vector(1), p = now.vector(2), v = matvec(p);
+          const Tensor alpha = ratio(now.number(1), dot(b, v));
+          const Vector s = plus(r, -alpha, v), t = matvec(s);
+          const Tensor omega = ratio(dot(t, s), dot(t, t));
+          const Vector rest = plus(s, -omega, t);
+          const Tensor product = dot(b, rest), beta = ratio(product, now.number(1)) * ratio(alpha, omega);
+          return Packed(n)
+              .add(plus(plus(x, alpha, p), omega, s))
+              .add(rest)
+              .add(plus(rest, beta, plus(p, -omega, v)))
+              .add(product)
+              .add(now.number(0) + 1)
+              .all;
+        },
+        init.all, {}, {.name = "vt::bicgstab", .where = where});
+    return Packed(out, n).vector(0);
+  };
+}
+
+}  // namespace vt::detail

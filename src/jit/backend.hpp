@@ -6,6 +6,7 @@
 #include <string>
 
 #include "../trace/graph.hpp"
+#include "../trace/linalg_kernels.hpp"
 #include "conv_spec.hpp"
 #include "loop_nest.hpp"
 #include "matmul_spec.hpp"
@@ -37,6 +38,9 @@ class Backend {
   virtual Kernel compile(const Nest&, const Schedule&) const = 0;
   /// The only equation of `graph`, which fits_registers, as one function; see register_loop.hpp. Buffers: operands, then results.
   virtual Kernel compile_register_loop(const GraphBody& graph) const = 0;
+  /// Code for batches of small matrices, a block of `lanes` of them at a time; no function where there is none for this spec. Buffers: operands,
+  /// then results; [begin, end): matrices, whole blocks.
+  virtual Kernel compile_matrices(const LinalgSpec& spec, int& lanes) const = 0;
   virtual std::shared_ptr<const ProductKernel> product(const MatmulSpec&) const = 0;
   virtual std::shared_ptr<const ProductKernel> convolution(const ConvSpec&) const = 0;
 };

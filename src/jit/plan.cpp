@@ -144,7 +144,7 @@ class Planner {
     if (step.equation >= 0) {
       const Equation& e = fusion_.graph.equations[static_cast<std::size_t>(step.equation)];
       for (Var v : e.outputs) {
-        const bool read = (e.op != Op::sort && family_of(e.op) != Family::linalg) || lives_[static_cast<std::size_t>(v)].last > s || is_output(v);
+        const bool read = e.op != Op::sort || lives_[static_cast<std::size_t>(v)].last > s || is_output(v);
         if (read && slot(v).kind == Kind::unused) place(v, s, step);
       }
     }

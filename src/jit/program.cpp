@@ -118,7 +118,7 @@ void Program::compile_steps(const Backend& backend) {
       fusion_.steps[k].writes_given_memory = true;
     }
     if (family_of(e.op) == Family::linalg) {
-      prepare_linalg(step, e);
+      prepare_linalg(step, e, backend);
       fusion_.steps[k].writes_given_memory = true;
     }
     if (e.op == Op::conv_general) prepare_convolution(k, backend);
@@ -182,28 +182,58 @@ void Program::prepare_sort(Step& step, const Equation& e) const {
   step.sort = sort_spec(e.as<SortParams>(), g.aval(e.inputs[0]).shape, std::move(dtypes), std::move(is_place));
 }
 
-void Program::prepare_linalg(Step& step, const Equation& e) const {
+void Program::prepare_linalg(Step& step, const Equation& e, const Backend& backend) const {
   using namespace program_cost;
   const GraphBody& g = fusion_.graph;
   step.kind = Step::Kind::linalg;
   step.linalg = linalg_spec(g, e);
   for (Var v : e.inputs) step.operands.push_back(fusion_.storage[static_cast<std::size_t>(v)]);
   for (Var v : e.outputs) step.operands.push_back(v);
-  const std::int64_t each = std::max<std::int64_t>(step.linalg.operations(), 1);
+  for (Var v : step.operands) {
+    const std::int64_t batch = std::max<std::int64_t>(step.linalg.batch, 1);
+    step.arguments.push_back(static_cast<std::int64_t>(g.aval(v).bytes()) / batch);
+  }
+  step.kernel = backend.compile_matrices(step.linalg, step.lanes);
+  step.function = step.kernel.function;
+  const std::int64_t block = std::max(step.lanes, 1), each = std::max<std::int64_t>(step.linalg.operations() / block, 1);
   step.work = static_cast<std::uint64_t>(each * step.linalg.batch);
-  step.rounds = step.linalg.batch;
-  step.grain = std::max<std::int64_t>(static_cast<std::int64_t>(worth_a_range) / each, 1);
+  step.rounds = step.linalg.batch / block * block;
+  step.grain = (std::max<std::int64_t>(static_cast<std::int64_t>(worth_a_range) / each, 1) + block - 1) / block * block;
   step.parallel = step.work >= worth_threads;
   step.wakes = step.work >= worth_waking;
 }
 
+// What is left of a batch over whole blocks of lanes is copied into a block of its own, and filled up with copies of its last matrix.
 void Program::run_matrices(const Step& step, void* const* pointers) {
   SmallVec<void*, 8> buffers;
   for (Var v : step.operands) buffers.push_back(pointers[static_cast<std::size_t>(v)]);
   const std::size_t operands = step.linalg.operands();
-  const auto run = [&](std::int64_t begin, std::int64_t end) { run_linalg(step.linalg, buffers.data(), buffers.data() + operands, begin, end); };
+  const auto run = [&](std::int64_t begin, std::int64_t end) {
+    if (step.function) step.function(buffers.data(), nullptr, begin, end);
+    else run_linalg(step.linalg, buffers.data(), buffers.data() + operands, begin, end);
+  };
   if (step.parallel && thread_count() > 1 && (step.wakes || others_ready())) parallel_ranges(step.rounds, step.grain, run, step.ranges);
   else run(0, step.rounds);
+  const std::int64_t left = step.linalg.batch - step.rounds;
+  if (left == 0) return;
+  std::size_t bytes = 0;
+  for (std::int64_t each : step.arguments) bytes += static_cast<std::size_t>(each * step.lanes);
+  const BufferRef block = allocate(bytes, "matrices beyond whole blocks");
+  SmallVec<void*, 8> own;
+  char* at = static_cast<char*>(block->data);
+  for (std::size_t i = 0; i < buffers.size(); ++i) {
+    const auto each = static_cast<std::size_t>(step.arguments[i]);
+    own.push_back(at);
+    for (std::int64_t l = 0; i < operands && l < step.lanes; ++l)
+      std::memcpy(at + static_cast<std::size_t>(l) * each,
+                  static_cast<char*>(buffers[i]) + static_cast<std::size_t>(step.rounds + std::min(l, left - 1)) * each, each);
+    at += each * static_cast<std::size_t>(step.lanes);
+  }
+  step.function(own.data(), nullptr, 0, step.lanes);
+  for (std::size_t i = operands; i < buffers.size(); ++i) {
+    const auto each = static_cast<std::size_t>(step.arguments[i]);
+    std::memcpy(static_cast<char*>(buffers[i]) + static_cast<std::size_t>(step.rounds) * each, own[i], static_cast<std::size_t>(left) * each);
+  }
 }
 
 void Program::run_transform(const Step& step, void* const* pointers) {
@@ -451,7 +481,7 @@ std::string Program::explain() const {
       const Equation& e = g.equations[static_cast<std::size_t>(s.equation)];
       text += s.kind == Step::Kind::product  ? (e.op == Op::dot_general ? "matrix product " : "convolution ") + s.product->describe() + ", "
               : s.kind == Step::Kind::sort   ? "sort of " + describe(s.sort) + ", "
-              : s.kind == Step::Kind::linalg ? "matrices: "
+              : s.kind == Step::Kind::linalg ? (s.lanes ? "matrices, " + std::to_string(s.lanes) + " side by side: " : std::string("matrices: "))
               : s.kind == Step::Kind::fft    ? "transform: "
               : s.control                    ? "loop or branch: "
                                              : "interpreter: ";

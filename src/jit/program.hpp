@@ -47,6 +47,7 @@ class Program : public Executable {
     SortSpec sort;
     FftSpec fft;
     LinalgSpec linalg;
+    int lanes = 0;                 // matrices that `function` works on side by side
     int equation = -1;             // a product, a sort, matrices or an interpreted equation; `function` then runs on its rows, if there is one
     std::vector<Var> released;     // produced buffers that end here
     std::vector<Var> handed_over;  // carries that end here
@@ -59,7 +60,7 @@ class Program : public Executable {
   void compile_steps(const Backend& backend);
   void prepare_convolution(std::size_t k, const Backend& backend);
   void prepare_sort(Step& step, const Equation& e) const;
-  void prepare_linalg(Step& step, const Equation& e) const;
+  void prepare_linalg(Step& step, const Equation& e, const Backend& backend) const;
   static void run_matrices(const Step& step, void* const* pointers);
   void prepare_kernel(Step& step, const FusedStep& fused, const Schedule& schedule) const;
   /// Of the user's code: what to name when memory is short.

@@ -151,7 +151,7 @@ Var Pass::simplified(const Candidate& c) {
       break;
     case Family::order: break;  // see copied_sort
     case Family::spectral: break;
-    case Family::linalg: break;  // placed as they are, several results each
+    case Family::linalg: break;  // see copied_matrices
     case Family::window: v = simplify_windows(*this, c); break;
     case Family::contract:
       v = c.op == Op::dot_general ? simplify_dot(*this, c) : simplify_conv(*this, c);
@@ -231,6 +231,28 @@ SmallVec<Var, 2> Pass::copied_sort(const GraphBody& g, const Equation& e, std::s
   return results;
 }
 
+// Vectors that nobody reads are not computed; and where nothing but one system reads a matrix's LU, the two are solved together.
+SmallVec<Var, 1> Pass::copied_matrices(const Equation& e, std::span<const Var> inputs, const std::vector<std::int32_t>& uses) {
+  using walk_details::at;
+  if ((e.op == Op::eigh && e.outputs.size() == 2 && uses[at(e.outputs[1])] == 0) ||
+      (e.op == Op::svd && e.outputs.size() == 3 && uses[at(e.outputs[0])] == 0 && uses[at(e.outputs[2])] == 0)) {
+    ++rewrites_;
+    const Var values = emit_all(e.op, make_params(DecompositionParams{false, false}), inputs)[0];
+    return e.op == Op::eigh ? SmallVec<Var, 1>{values, none} : SmallVec<Var, 1>{none, values, none};
+  }
+  if (e.op == Op::solve && for_running() && inputs.size() == 4) {
+    const Equation* lu = def(inputs[1], Op::lu);
+    const bool alone =
+        lu && lu == def(inputs[2]) && lu->inputs[0] == inputs[0] && used_once(inputs[1]) && used_once(inputs[2]) && unused(lu->outputs[1]);
+    if (alone && inputs[1] == lu->outputs[0] && inputs[2] == lu->outputs[2]) {
+      ++rewrites_;
+      const Var own[2] = {inputs[0], inputs[3]};
+      return emit_all(Op::solve, e.params, own);
+    }
+  }
+  return emit_all(e.op, e.params, inputs);
+}
+
 void Pass::copy_equation(const GraphBody& g, const Equation& e, std::vector<Var>& map, const std::vector<std::int32_t>& uses) {
   using walk_details::at;
   SmallVec<Var, 8> inputs;
@@ -250,7 +272,13 @@ void Pass::copy_equation(const GraphBody& g, const Equation& e, std::vector<Var>
     ++rewrites_;
     return;
   }
-  if (family_of(e.op) != Family::structure && family_of(e.op) != Family::effect && family_of(e.op) != Family::linalg && e.op != Op::reduce) {
+  if (family_of(e.op) == Family::linalg) {
+    const SmallVec<Var, 1> results = copied_matrices(e, view, uses);
+    for (std::size_t i = 0; i < e.outputs.size(); ++i)
+      if (results[i] != none) bind(e.outputs[i], results[i]);
+    return;
+  }
+  if (family_of(e.op) != Family::structure && family_of(e.op) != Family::effect && e.op != Op::reduce) {
     bind(e.outputs[0], simplified(Candidate{e.op, e.params, view, g.aval(e.outputs[0])}));
     return;
   }

@@ -4,6 +4,7 @@
 #include "../counters.hpp"
 #include "code_cache.hpp"
 #include "conv.hpp"
+#include "emit_matrices.hpp"
 #include "emit_nest.hpp"
 #include "emit_register_loop.hpp"
 #include "matmul.hpp"
@@ -56,6 +57,22 @@ class CpuBackend : public Backend {
       dump_text(name + ".loop.txt", key);
       dump_text(name + ".ll", b.text());
       dump_text(name + ".s", compile_assembly(b));
+    }
+    const auto code = cached_code(key, names, emit);
+    return {code->function<Kernel::Function>(0), code};
+  }
+
+  Kernel compile_matrices(const LinalgSpec& spec, int& lanes) const override {
+    lanes = matrix_lanes(spec, host_target());
+    if (lanes == 0) return {};
+    const std::string key = matrices_key(spec);
+    const std::string names[] = {"matrices"};
+    const auto emit = [&](IrBuilder& b) { emit_matrices(b, names[0], spec); };
+    if (!dump_folder().empty()) {
+      IrBuilder b;
+      emit(b);
+      dump_text(short_name(key) + ".ll", b.text());
+      dump_text(short_name(key) + ".s", compile_assembly(b));
     }
     const auto code = cached_code(key, names, emit);
     return {code->function<Kernel::Function>(0), code};

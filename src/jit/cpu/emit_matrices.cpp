@@ -1,0 +1,458 @@
+// cholesky, lu, solve, triangular_solve and eigh of small matrices, a matrix in each lane: the algorithms of linalg_kernels.cpp without
+// branches that lanes could take differently, and cyclic Jacobi rotations in place of QL steps.
+#include "emit_matrices.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "lane_matrices.hpp"
+
+namespace vt::detail::cpu {
+
+int matrix_lanes(const LinalgSpec& s, const Target& target) {
+  const int lanes = target.lanes(size_of(s.dtype));
+  if (lanes < 2 || s.n != s.m || s.n < 1 || s.n > 16 || s.batch < lanes) return 0;
+  switch (s.op) {
+    case Op::cholesky:
+    case Op::lu:
+    case Op::eigh: return lanes;
+    case Op::solve:
+    case Op::triangular_solve: return s.columns >= 1 && s.columns <= 16 ? lanes : 0;
+    default: return 0;
+  }
+}
+
+#if VT_HAS_LLVM_HEADERS
+
+namespace matrix_emission {
+
+class Emitter {
+ public:
+  Emitter(IrBuilder& b, const LinalgSpec& s) : b_(b), s_(s), d_(s.dtype), lanes_(matrix_lanes(s, b.target())), n_(s.n) {}
+
+  void emit(const std::string& name) {
+    b_.begin_function(name, {Param::ptr(), Param::ptr(), Param::of(DType::i64), Param::of(DType::i64)});
+    const int operands = static_cast<int>(s_.operands()), results = s_.op == Op::lu ? 3 : s_.op == Op::eigh && s_.vectors ? 2 : 1;
+    b_.declare_buffers(operands + results);
+    for (int i = 0; i < operands + results; ++i) (i < operands ? in_ : out_).push_back(b_.load_pointer(b_.arg(0), i, i));
+    b_.for_range(b_.arg(2), b_.arg(3), lanes_, [&](Value first) {
+      first_ = first;
+      switch (s_.op) {
+        case Op::cholesky: return cholesky();
+        case Op::triangular_solve: return triangular_solve();
+        case Op::lu: return lu();
+        case Op::solve: return s_.factored ? solve_factored() : solve();
+        default: return eigh();
+      }
+    });
+    b_.end_function();
+  }
+
+ private:
+  Value real(double x) { return b_.real(d_, x, lanes_); }
+  Value place(std::int64_t i) { return b_.integer(DType::i32, i, lanes_); }
+  Value place(At i) { return i.counted ? b_.splat(b_.convert(i.counted, DType::i32), lanes_) : place(i.known); }
+  LaneMatrix matrix(std::int64_t rows, std::int64_t columns, bool in_registers) { return {b_, d_, lanes_, rows, columns, in_registers}; }
+  /// y − a·x
+  Value less(Value y, Value a, Value x) { return b_.mul_add(b_.neg(a), x, y); }
+
+  // By columns: each is the matrix's less what the columns before hold, over the pivot's root.
+  void cholesky() {
+    const bool registers = n_ <= 8;
+    LaneMatrix a = matrix(n_, n_, registers);
+    a.load(in_[0], first_);
+    const Value half = real(0.5);
+    const auto symmetric = [&](At i, std::int64_t j) { return b_.add(b_.mul(half, a.get(i, j)), b_.mul(half, a.get(j, i))); };
+    Value positive;
+    for (std::int64_t k = 0; k < n_; ++k) {
+      std::vector<Value> row;
+      Value pivot = a.get(k, k);
+      for (std::int64_t j = 0; j < k; ++j) {
+        row.push_back(a.get(k, j));
+        pivot = less(pivot, row.back(), row.back());
+      }
+      const Value good = b_.compare(Compare::gt, pivot, real(0));
+      positive = positive ? b_.bit_and(positive, good) : good;
+      const Value root = b_.sqrt(pivot), inverse = b_.div(real(1), root);
+      a.set(k, k, root);
+      a.for_rows(k + 1, n_, [&](At i) {
+        Value x = symmetric(i, k);
+        for (std::int64_t j = 0; j < k; ++j) x = less(x, a.get(i, j), row[static_cast<std::size_t>(j)]);
+        a.set(i, k, b_.mul(x, inverse));
+      });
+    }
+    const Value nan = real(std::numeric_limits<double>::quiet_NaN());
+    const auto refuse = [&] {
+      for (std::int64_t i = 0; i < n_; ++i)
+        for (std::int64_t j = 0; j <= i; ++j) a.set(i, j, b_.select(positive, a.get(i, j), nan));
+    };
+    if (registers) refuse();
+    else b_.if_then(b_.any(b_.bit_not(positive)), refuse);
+    for (std::int64_t i = 0; i < n_; ++i)
+      for (std::int64_t j = i + 1; j < n_; ++j) a.set(i, j, real(0));
+    a.store(out_[0], first_);
+  }
+
+  // Row k exchanged with the row that has the largest element of column k, in each lane its own; columns from `left` on, and those of `also`.
+  // Gives that row's number.
+  Value exchange(LaneMatrix& a, std::int64_t k, std::int64_t left, LaneMatrix* also) {
+    const std::vector<Value> start{b_.abs(a.get(k, k)), place(k)};
+    const auto larger = [&](At i, const std::vector<Value>& best) {
+      const Value size = b_.abs(a.get(i, k)), more = b_.compare(Compare::gt, size, best[0]);
+      return std::vector<Value>{b_.select(more, size, best[0]), b_.select(more, place(i), best[1])};
+    };
+    std::vector<Value> best = start;
+    if (a.in_registers())
+      for (std::int64_t i = k + 1; i < n_; ++i) best = larger(i, best);
+    else if (k + 1 < n_)
+      best = b_.loop(b_.index(k + 1), b_.index(n_), 1, start, [&](Value i, const std::vector<Value>& x) { return larger(i, x); }, true);
+    const Value pivot = best[1];
+
+    std::vector<Value> old;
+    const auto columns = [&](const std::function<void(LaneMatrix&, std::int64_t)>& f) {
+      for (std::int64_t j = left; j < n_; ++j) f(a, j);
+      for (std::int64_t j = 0; also && j < s_.columns; ++j) f(*also, j);
+    };
+    columns([&](LaneMatrix& m, std::int64_t j) { old.push_back(m.get(k, j)); });
+    const auto swapped = [&](At i, std::vector<Value> top) {
+      const Value here = b_.compare(Compare::eq, pivot, place(i));
+      std::size_t at = 0;
+      columns([&](LaneMatrix& m, std::int64_t j) {
+        const Value x = m.get(i, j);
+        m.set(i, j, b_.select(here, old[at], x));
+        top[at] = b_.select(here, x, top[at]);
+        ++at;
+      });
+      return top;
+    };
+    std::vector<Value> top = old;
+    if (a.in_registers())
+      for (std::int64_t i = k + 1; i < n_; ++i) top = swapped(i, top);
+    else if (k + 1 < n_)
+      top = b_.loop(b_.index(k + 1), b_.index(n_), 1, old, [&](Value i, const std::vector<Value>& x) { return swapped(i, x); }, true);
+    std::size_t at = 0;
+    columns([&](LaneMatrix& m, std::int64_t j) { m.set(k, j, top[at++]); });
+    return pivot;
+  }
+
+  // Gaussian elimination of a and of the right sides with it: L is not kept.
+  void solve() {
+    const bool registers = n_ <= 6 && s_.columns <= 6;
+    LaneMatrix a = matrix(n_, n_, registers), b = matrix(n_, s_.columns, registers), inverses = matrix(n_, 1, registers);
+    a.load(in_[0], first_);
+    if (s_.transposed) {
+      for (std::int64_t i = 0; i < n_; ++i)
+        for (std::int64_t j = 0; j < i; ++j) {
+          const Value x = a.get(i, j);
+          a.set(i, j, a.get(j, i));
+          a.set(j, i, x);
+        }
+    }
+    b.load(in_[1], first_);
+    for (std::int64_t k = 0; k < n_; ++k) {
+      exchange(a, k, k, &b);
+      const Value inverse = b_.div(real(1), a.get(k, k));
+      inverses.set(k, 0, inverse);
+      std::vector<Value> top;
+      for (std::int64_t j = k + 1; j < n_; ++j) top.push_back(a.get(k, j));
+      for (std::int64_t c = 0; c < s_.columns; ++c) top.push_back(b.get(k, c));
+      a.for_rows(k + 1, n_, [&](At i) {
+        const Value factor = b_.mul(a.get(i, k), inverse);
+        std::size_t at = 0;
+        for (std::int64_t j = k + 1; j < n_; ++j) a.set(i, j, less(a.get(i, j), factor, top[at++]));
+        for (std::int64_t c = 0; c < s_.columns; ++c) b.set(i, c, less(b.get(i, c), factor, top[at++]));
+      });
+    }
+    for (std::int64_t k = n_ - 1; k >= 0; --k) {
+      std::vector<Value> x;
+      for (std::int64_t c = 0; c < s_.columns; ++c) {
+        x.push_back(b_.mul(b.get(k, c), inverses.get(k, 0)));
+        b.set(k, c, x.back());
+      }
+      a.for_rows(0, k, [&](At i) {
+        const Value u = a.get(i, k);
+        for (std::int64_t c = 0; c < s_.columns; ++c) b.set(i, c, less(b.get(i, c), u, x[static_cast<std::size_t>(c)]));
+      });
+    }
+    b.store(out_[0], first_);
+  }
+
+  void lu() {
+    const bool registers = n_ <= 6;
+    LaneMatrix a = matrix(n_, n_, registers);
+    LaneMatrix pivots(b_, DType::i32, lanes_, n_, 1, true), order(b_, DType::i32, lanes_, n_, 1, true);
+    a.load(in_[0], first_);
+    for (std::int64_t i = 0; i < n_; ++i) order.set(i, 0, place(i));
+    for (std::int64_t k = 0; k < n_; ++k) {
+      const Value pivot = exchange(a, k, 0, nullptr), old = order.get(k, 0);
+      pivots.set(k, 0, pivot);
+      Value top = old;
+      for (std::int64_t i = k + 1; i < n_; ++i) {
+        const Value here = b_.compare(Compare::eq, pivot, place(i)), x = order.get(i, 0);
+        order.set(i, 0, b_.select(here, old, x));
+        top = b_.select(here, x, top);
+      }
+      order.set(k, 0, top);
+      // A column of zeros stays one.
+      const Value head = a.get(k, k), inverse = b_.div(real(1), b_.select(b_.compare(Compare::eq, head, real(0)), real(1), head));
+      std::vector<Value> row;
+      for (std::int64_t j = k + 1; j < n_; ++j) row.push_back(a.get(k, j));
+      a.for_rows(k + 1, n_, [&](At i) {
+        const Value factor = b_.mul(a.get(i, k), inverse);
+        a.set(i, k, factor);
+        for (std::int64_t j = k + 1; j < n_; ++j) a.set(i, j, less(a.get(i, j), factor, row[static_cast<std::size_t>(j - k - 1)]));
+      });
+    }
+    a.store(out_[0], first_);
+    pivots.store(out_[1], first_);
+    order.store(out_[2], first_);
+  }
+
+  // x ← op(a)⁻¹ x for a triangle of a.
+  void triangle(LaneMatrix& a, LaneMatrix& x, bool lower, bool transposed, bool unit) {
+    const bool forward = lower != transposed;
+    for (std::int64_t step = 0; step < n_; ++step) {
+      const std::int64_t k = forward ? step : n_ - 1 - step;
+      std::vector<Value> row;
+      const Value inverse = unit ? Value{} : b_.div(real(1), a.get(k, k));
+      for (std::int64_t c = 0; c < s_.columns; ++c) {
+        row.push_back(unit ? x.get(k, c) : b_.mul(x.get(k, c), inverse));
+        if (!unit) x.set(k, c, row.back());
+      }
+      x.for_rows(forward ? k + 1 : 0, forward ? n_ : k, [&](At i) {
+        const Value factor = transposed ? a.get(k, i) : a.get(i, k);
+        for (std::int64_t c = 0; c < s_.columns; ++c) x.set(i, c, less(x.get(i, c), factor, row[static_cast<std::size_t>(c)]));
+      });
+    }
+  }
+
+  void triangular_solve() {
+    const bool registers = n_ <= 6 && s_.columns <= 6;
+    LaneMatrix a = matrix(n_, n_, registers), x = matrix(n_, s_.columns, registers);
+    a.load(in_[0], first_);
+    x.load(in_[1], first_);
+    triangle(a, x, s_.lower, s_.transposed, s_.unit_diagonal);
+    x.store(out_[0], first_);
+  }
+
+  // Row `rows`[i] of the right sides of each lane's matrix, in an array of them.
+  Value rows_at(Value rows) {
+    const Value lane = b_.iota(DType::i64, lanes_), last = b_.integer(DType::i64, n_ - 1, lanes_), none = b_.integer(DType::i64, 0, lanes_);
+    const Value row = b_.max(b_.min(b_.convert(rows, DType::i64), last), none);
+    const Value matrix = b_.mul(b_.add(b_.splat(first_, lanes_), lane), b_.integer(DType::i64, n_, lanes_));
+    return b_.mul(b_.add(matrix, row), b_.integer(DType::i64, s_.columns, lanes_));
+  }
+
+  void solve_factored() {
+    const bool registers = n_ <= 6 && s_.columns <= 6;
+    LaneMatrix a = matrix(n_, n_, registers), x = matrix(n_, s_.columns, registers), order(b_, DType::i32, lanes_, n_, 1, true);
+    a.load(in_[1], first_);
+    order.load(in_[2], first_);
+    const auto each = [&](const std::function<void(std::int64_t, std::int64_t, Value)>& f) {
+      for (std::int64_t i = 0; i < n_; ++i) {
+        const Value rows = rows_at(order.get(i, 0));
+        for (std::int64_t c = 0; c < s_.columns; ++c) f(i, c, b_.add(rows, b_.integer(DType::i64, c, lanes_)));
+      }
+    };
+    if (!s_.transposed) {
+      each([&](std::int64_t i, std::int64_t c, Value at) { x.set(i, c, b_.gather(in_[3], d_, at)); });
+      triangle(a, x, true, false, true);
+      triangle(a, x, false, false, false);
+      x.store(out_[0], first_);
+      return;
+    }
+    x.load(in_[3], first_);
+    triangle(a, x, false, true, false);
+    triangle(a, x, true, true, true);
+    // What no row number names is 0.
+    LaneMatrix zero = matrix(n_, s_.columns, registers);
+    for (std::int64_t i = 0; i < n_; ++i)
+      for (std::int64_t c = 0; c < s_.columns; ++c) zero.set(i, c, real(0));
+    zero.store(out_[0], first_);
+    each([&](std::int64_t i, std::int64_t c, Value at) { b_.scatter(out_[0], x.get(i, c), at); });
+  }
+
+  // ---- eigh --------------------------------------------------------------------------------------------------------------
+
+  // Rows and columns p and q of a, and rows p and q of v, turned so that element (p, q) of a becomes 0.
+  void rotate(LaneMatrix& a, LaneMatrix& v, At p, At q) {
+    const Value one = real(1), pq = a.get(p, q), pp = a.get(p, p), qq = a.get(q, q);
+    const Value half = b_.div(b_.sub(qq, pp), b_.add(pq, pq));
+    const Value size = b_.add(b_.abs(half), b_.sqrt(b_.mul_add(half, half, one)));
+    const Value t = b_.select(b_.compare(Compare::eq, pq, real(0)), real(0), b_.div(b_.copysign(one, half), size));
+    const Value c = b_.div(one, b_.sqrt(b_.mul_add(t, t, one))), s = b_.mul(t, c);
+    const auto pair = [&](Value x, Value y) { return std::pair(less(b_.mul(c, x), s, y), b_.mul_add(s, x, b_.mul(c, y))); };
+    for (std::int64_t k = 0; k < n_; ++k) {
+      if (!p.counted && (k == p.known || k == q.known)) continue;
+      const auto [x, y] = pair(a.get(p, k), a.get(q, k));
+      a.set(p, k, x);
+      a.set(q, k, y);
+      a.set(k, p, x);
+      a.set(k, q, y);
+    }
+    a.set(p, p, less(pp, t, pq));
+    a.set(q, q, b_.mul_add(t, pq, qq));
+    a.set(p, q, real(0));
+    a.set(q, p, real(0));
+    for (std::int64_t k = 0; s_.vectors && k < n_; ++k) {
+      const auto [x, y] = pair(v.get(p, k), v.get(q, k));
+      v.set(p, k, x);
+      v.set(q, k, y);
+    }
+  }
+
+  void for_pairs(const LaneMatrix& a, const std::function<void(At, At)>& f) {
+    if (a.in_registers()) {
+      for (std::int64_t p = 0; p < n_; ++p)
+        for (std::int64_t q = p + 1; q < n_; ++q) f(p, q);
+    } else {
+      b_.for_range(b_.index(0), b_.index(n_ - 1), 1,
+                   [&](Value p) { b_.for_range(b_.add(p, b_.index(1)), b_.index(n_), 1, [&](Value q) { f(p, q); }, true); });
+    }
+  }
+
+  /// The pairs that Batcher's merge sort compares, in order.
+  std::vector<std::pair<std::int64_t, std::int64_t>> comparisons() const {
+    std::vector<std::pair<std::int64_t, std::int64_t>> pairs;
+    for (std::int64_t p = 1; p < n_; p *= 2)
+      for (std::int64_t k = p; k >= 1; k /= 2)
+        for (std::int64_t j = k % p; j + k < n_; j += 2 * k)
+          for (std::int64_t i = 0; i < std::min(k, n_ - j - k); ++i)
+            if ((i + j) / (2 * p) == (i + j + k) / (2 * p)) pairs.emplace_back(i + j, i + j + k);
+    return pairs;
+  }
+
+  void compare_exchange(LaneMatrix& w, LaneMatrix& v, At i, At j) {
+    const Value x = w.get(i, 0), y = w.get(j, 0), wrong = b_.compare(Compare::gt, x, y);
+    w.set(i, 0, b_.select(wrong, y, x));
+    w.set(j, 0, b_.select(wrong, x, y));
+    for (std::int64_t k = 0; s_.vectors && k < n_; ++k) {
+      const Value first = v.get(i, k), second = v.get(j, k);
+      v.set(i, k, b_.select(wrong, second, first));
+      v.set(j, k, b_.select(wrong, first, second));
+    }
+  }
+
+  void eigh() {
+    const bool registers = n_ <= 4;
+    LaneMatrix a = matrix(n_, n_, registers), v = matrix(n_, n_, registers), w = matrix(n_, 1, registers);
+    a.load(in_[0], first_);
+    // The symmetric part; its largest element; and 0, or NaN where an element is not finite.
+    Value most = real(0), poison = real(0);
+    const Value half = real(0.5);
+    for (std::int64_t i = 0; i < n_; ++i)
+      for (std::int64_t j = 0; j <= i; ++j) {
+        const Value x = i == j ? a.get(i, i) : b_.add(b_.mul(half, a.get(i, j)), b_.mul(half, a.get(j, i)));
+        a.set(i, j, x);
+        a.set(j, i, x);
+        const Value size = b_.abs(x);
+        most = b_.select(b_.compare(Compare::gt, size, most), size, most);
+        poison = b_.mul_add(x, real(0), poison);
+      }
+    for (std::int64_t i = 0; s_.vectors && i < n_; ++i)
+      for (std::int64_t j = 0; j < n_; ++j) v.set(i, j, real(i == j));
+    const Value small = b_.mul(most, real(d_ == DType::f64 ? 0x1p-54 : 0x1p-25));
+    if (n_ > 1) sweeps(a, v, small);
+    a.for_rows(0, n_, [&](At i) { w.set(i, 0, a.get(i, i)); });
+    sort(w, v);
+    if (s_.vectors) {
+      orient(a, v, poison);
+      a.store(out_[1], first_);
+    }
+    for (std::int64_t i = 0; i < n_; ++i) w.set(i, 0, b_.add(w.get(i, 0), poison));
+    w.store(out_[0], first_);
+  }
+
+  // All pairs in turn, until nothing is left off the diagonal in any lane.
+  void sweeps(LaneMatrix& a, LaneMatrix& v, Value small) {
+    constexpr int most_sweeps = 24;
+    const auto off_diagonal = [&] {
+      Value most = real(0);
+      for (std::int64_t i = 0; i < n_; ++i)
+        for (std::int64_t j = 0; j < i; ++j) {
+          const Value size = b_.abs(a.get(i, j));
+          most = b_.select(b_.compare(Compare::gt, size, most), size, most);
+        }
+      return most;
+    };
+    std::vector<Value> state{b_.index(0), off_diagonal()};
+    const auto take = [&](const std::vector<Value>& x) {
+      if (!a.in_registers()) return;
+      const auto middle = x.begin() + 2 + static_cast<std::ptrdiff_t>(a.elements().size());
+      a.elements().assign(x.begin() + 2, middle);
+      v.elements().assign(middle, x.end());
+    };
+    const auto give = [&](Value round, Value off) {
+      std::vector<Value> x{round, off};
+      if (!a.in_registers()) return x;
+      x.insert(x.end(), a.elements().begin(), a.elements().end());
+      x.insert(x.end(), v.elements().begin(), v.elements().end());
+      return x;
+    };
+    take(b_.while_loop(
+        give(b_.index(0), off_diagonal()),
+        [&](const std::vector<Value>& x) {
+          return b_.bit_and(b_.compare(Compare::lt, x[0], b_.index(most_sweeps)), b_.any(b_.compare(Compare::gt, x[1], small)));
+        },
+        [&](const std::vector<Value>& x) {
+          take(x);
+          for_pairs(a, [&](At p, At q) { rotate(a, v, p, q); });
+          return give(b_.add(x[0], b_.index(1)), off_diagonal());
+        }));
+  }
+
+  void sort(LaneMatrix& w, LaneMatrix& v) {
+    const auto pairs = comparisons();
+    if (w.in_registers()) {
+      for (const auto& [i, j] : pairs) compare_exchange(w, v, i, j);
+      return;
+    }
+    std::vector<std::uint64_t> table;
+    for (const auto& [i, j] : pairs) table.push_back(static_cast<std::uint64_t>(i)), table.push_back(static_cast<std::uint64_t>(j));
+    const Value array = b_.constant_array("comparisons" + std::to_string(n_), DType::i64, table);
+    b_.for_range(b_.index(0), b_.index(static_cast<std::int64_t>(table.size())), 2, [&](Value at) {
+      compare_exchange(w, v, b_.load(b_.offset(array, DType::i64, at), DType::i64),
+                       b_.load(b_.offset(array, DType::i64, b_.add(at, b_.index(1))), DType::i64));
+    });
+  }
+
+  // a ← the rows of v as columns, signed as eigh defines.
+  void orient(LaneMatrix& a, LaneMatrix& v, Value poison) {
+    v.for_rows(0, n_, [&](At i) {
+      std::vector<Value> row;
+      Value most = real(0);
+      for (std::int64_t k = 0; k < n_; ++k) {
+        row.push_back(v.get(i, k));
+        const Value size = b_.abs(row.back());
+        most = b_.select(b_.compare(Compare::gt, size, most), size, most);
+      }
+      const Value enough = b_.mul(most, real(0.37));
+      Value first = row.back();
+      for (std::size_t k = row.size(); k-- > 0;) first = b_.select(b_.compare(Compare::ge, b_.abs(row[k]), enough), row[k], first);
+      const Value sign = b_.select(b_.compare(Compare::lt, first, real(0)), real(-1), real(1));
+      for (std::int64_t k = 0; k < n_; ++k) a.set(k, i, b_.mul_add(row[static_cast<std::size_t>(k)], sign, poison));
+    });
+  }
+
+  IrBuilder& b_;
+  const LinalgSpec& s_;
+  DType d_;
+  int lanes_;
+  std::int64_t n_;
+  std::vector<Value> in_, out_;
+  Value first_;
+};
+
+}  // namespace matrix_emission
+
+std::string matrices_key(const LinalgSpec& s) {
+  std::string key = "matrices " + std::string(name_of(s.op)) + " " + vt::name_of(s.dtype);
+  for (bool flag : {s.lower, s.transposed, s.unit_diagonal, s.vectors, s.factored}) key += flag ? " 1" : " 0";
+  return key + " " + std::to_string(s.n) + " " + std::to_string(s.columns);
+}
+
+void emit_matrices(IrBuilder& b, const std::string& name, const LinalgSpec& s) { matrix_emission::Emitter(b, s).emit(name); }
+
+#endif
+
+}  // namespace vt::detail::cpu

@@ -1,0 +1,133 @@
+// Between row-major matrices in memory and vectors of one element of each: square tiles turned in registers.
+#include "lane_matrices.hpp"
+
+#if VT_HAS_LLVM_HEADERS
+
+#include <algorithm>
+
+namespace vt::detail::cpu {
+
+LaneMatrix::LaneMatrix(IrBuilder& b, DType d, int lanes, std::int64_t rows, std::int64_t columns, bool in_registers)
+    : b_(b), dtype_(d), lanes_(lanes), rows_(rows), columns_(columns), in_registers_(in_registers) {
+  if (in_registers) elements_.assign(static_cast<std::size_t>(rows * columns), b.integer(d, 0, lanes));
+  else memory_ = b.stack_array(d, rows * columns * lanes);
+}
+
+Value LaneMatrix::place(At row, At column) {
+  const Value i = row.counted ? b_.mul(row.counted, b_.index(columns_)) : b_.index(row.known * columns_);
+  const Value element = column.counted ? b_.add(i, column.counted) : b_.add(i, b_.index(column.known));
+  return b_.offset(memory_, dtype_, b_.mul(element, b_.index(lanes_)));
+}
+
+Value LaneMatrix::get(At row, At column) {
+  if (in_registers_) return elements_[static_cast<std::size_t>(row.known * columns_ + column.known)];
+  return b_.load(place(row, column), dtype_, lanes_, static_cast<int>(size_of(dtype_)) * lanes_);
+}
+void LaneMatrix::set(At row, At column, Value x) {
+  if (in_registers_) elements_[static_cast<std::size_t>(row.known * columns_ + column.known)] = x;
+  else b_.store(place(row, column), x, static_cast<int>(size_of(dtype_)) * lanes_);
+}
+
+void LaneMatrix::for_rows(std::int64_t from, std::int64_t to, const std::function<void(At)>& body) {
+  if (!in_registers_ && from < to) return b_.for_range(b_.index(from), b_.index(to), 1, [&](Value i) { body(i); }, true);
+  for (std::int64_t i = from; i < to; ++i) body(i);
+}
+
+// As many elements at a time as there are lanes; the last ones in a tile of their own.
+void LaneMatrix::for_tiles(const std::function<void(At, std::int64_t)>& body) {
+  const std::int64_t all = rows_ * columns_, whole = all / lanes_ * lanes_;
+  if (!in_registers_ && whole > lanes_) b_.for_range(b_.index(0), b_.index(whole), lanes_, [&](Value from) { body(from, lanes_); }, true);
+  else
+    for (std::int64_t from = 0; from < whole; from += lanes_) body(from, lanes_);
+  if (whole < all) body(whole, all - whole);
+}
+
+void LaneMatrix::load(Value array, Value first) {
+  const std::int64_t all = rows_ * columns_;
+  if (in_registers_ && all <= 4) {
+    // Few elements: all matrices at once, and each element's picked out.
+    const Value block = b_.load(b_.offset(array, dtype_, b_.mul(first, b_.index(all))), dtype_, static_cast<int>(all) * lanes_);
+    for (std::int64_t e = 0; e < all; ++e) {
+      std::vector<int> from;
+      for (int l = 0; l < lanes_; ++l) from.push_back(static_cast<int>(e + all * l));
+      elements_[static_cast<std::size_t>(e)] = b_.shuffle(block, block, from);
+    }
+    return;
+  }
+  for_tiles([&](At from, std::int64_t count) { load_tile(array, first, from, count); });
+}
+
+void LaneMatrix::store(Value array, Value first) {
+  const std::int64_t all = rows_ * columns_;
+  if (in_registers_ && all <= 4) {
+    Value joined = elements_[0];
+    for (std::int64_t e = 1; e < all; ++e) joined = b_.concat_lanes(joined, elements_[static_cast<std::size_t>(e)]);
+    std::vector<int> from;
+    for (int l = 0; l < lanes_; ++l)
+      for (std::int64_t e = 0; e < all; ++e) from.push_back(static_cast<int>(e * lanes_ + l));
+    b_.store(b_.offset(array, dtype_, b_.mul(first, b_.index(all))), b_.shuffle(joined, joined, from));
+    return;
+  }
+  for_tiles([&](At from, std::int64_t count) { store_tile(array, first, from, count); });
+}
+
+// A square of vectors transposed by exchanging ever larger blocks of pairs; only the first `wanted` results are made.
+std::vector<Value> LaneMatrix::turned(std::vector<Value> rows, std::int64_t wanted) {
+  for (int block = 1; block < lanes_; block *= 2) {
+    std::vector<Value> next(rows.size());
+    for (int i = 0; i < lanes_; ++i) {
+      if (i % block >= wanted && block * 2 >= lanes_) continue;
+      const int partner = i ^ block;
+      const bool upper = (i & block) != 0;
+      std::vector<int> from;
+      for (int l = 0; l < lanes_; ++l) {
+        const bool own = ((l & block) != 0) == upper;
+        from.push_back(own ? l : lanes_ + (l ^ block));
+      }
+      next[static_cast<std::size_t>(i)] = b_.shuffle(rows[static_cast<std::size_t>(i)], rows[static_cast<std::size_t>(partner)], from);
+    }
+    rows = std::move(next);
+  }
+  rows.resize(static_cast<std::size_t>(wanted));
+  return rows;
+}
+
+void LaneMatrix::load_tile(Value array, Value first, At from, std::int64_t count) {
+  const Value element = from.counted ? from.counted : b_.index(from.known);
+  std::vector<Value> rows;
+  for (int l = 0; l < lanes_; ++l) {
+    const Value matrix = b_.mul(b_.add(first, b_.index(l)), b_.index(rows_ * columns_));
+    const Value at = b_.offset(array, dtype_, b_.add(matrix, element));
+    rows.push_back(count == lanes_ ? b_.load(at, dtype_, lanes_) : b_.load_masked(at, dtype_, b_.tail_mask(lanes_, b_.index(count))));
+  }
+  rows = turned(std::move(rows), count);
+  for (std::int64_t e = 0; e < count; ++e) {
+    if (in_registers_) elements_[static_cast<std::size_t>(from.known + e)] = rows[static_cast<std::size_t>(e)];
+    else
+      b_.store(b_.offset(memory_, dtype_, b_.mul(b_.add(element, b_.index(e)), b_.index(lanes_))), rows[static_cast<std::size_t>(e)],
+               static_cast<int>(size_of(dtype_)) * lanes_);
+  }
+}
+
+void LaneMatrix::store_tile(Value array, Value first, At from, std::int64_t count) {
+  const Value element = from.counted ? from.counted : b_.index(from.known);
+  std::vector<Value> rows;
+  for (int e = 0; e < lanes_; ++e) {
+    if (e >= count) rows.push_back(rows[0]);  // never stored
+    else if (in_registers_) rows.push_back(elements_[static_cast<std::size_t>(from.known + e)]);
+    else
+      rows.push_back(b_.load(b_.offset(memory_, dtype_, b_.mul(b_.add(element, b_.index(e)), b_.index(lanes_))), dtype_, lanes_,
+                             static_cast<int>(size_of(dtype_)) * lanes_));
+  }
+  rows = turned(std::move(rows), lanes_);
+  for (int l = 0; l < lanes_; ++l) {
+    const Value matrix = b_.mul(b_.add(first, b_.index(l)), b_.index(rows_ * columns_));
+    const Value at = b_.offset(array, dtype_, b_.add(matrix, element));
+    if (count == lanes_) b_.store(at, rows[static_cast<std::size_t>(l)]);
+    else b_.store_masked(at, rows[static_cast<std::size_t>(l)], b_.tail_mask(lanes_, b_.index(count)));
+  }
+}
+
+}  // namespace vt::detail::cpu
+
+#endif

@@ -1,0 +1,58 @@
+// Matrices side by side in vector registers: their elements as vectors of one element of each, read from and written to row-major memory.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <vector>
+
+#include "ir_builder.hpp"
+
+#if VT_HAS_LLVM_HEADERS
+
+namespace vt::detail::cpu {
+
+/// A row or column: a number known now, or one that the code counts.
+struct At {
+  std::int64_t known = 0;
+  Value counted;
+  At(std::int64_t i) : known(i) {}
+  At(int i) : known(i) {}
+  At(Value v) : counted(v) {}
+};
+
+/// The elements of one matrix for each lane: in registers, where all numbers of rows and columns are known now, or in the function's frame.
+class LaneMatrix {
+ public:
+  LaneMatrix(IrBuilder& b, DType d, int lanes, std::int64_t rows, std::int64_t columns, bool in_registers);
+
+  Value get(At row, At column);
+  void set(At row, At column, Value x);
+  bool in_registers() const { return in_registers_; }
+  /// The elements in registers, for loops that carry them.
+  std::vector<Value>& elements() { return elements_; }
+
+  /// Reads matrices first, first + 1, …, each of rows × columns elements, from an array of them.
+  void load(Value array, Value first);
+  void store(Value array, Value first);
+  /// rows from … to − 1, one after the other: as code for each, or as a loop.
+  void for_rows(std::int64_t from, std::int64_t to, const std::function<void(At)>& body);
+
+ private:
+  Value place(At row, At column);
+  std::vector<Value> turned(std::vector<Value> rows, std::int64_t wanted);
+  void load_tile(Value array, Value first, At from, std::int64_t count);
+  void store_tile(Value array, Value first, At from, std::int64_t count);
+  void for_tiles(const std::function<void(At from, std::int64_t count)>& body);
+
+  IrBuilder& b_;
+  DType dtype_;
+  int lanes_;
+  std::int64_t rows_, columns_;
+  bool in_registers_;
+  std::vector<Value> elements_;
+  Value memory_;
+};
+
+}  // namespace vt::detail::cpu
+
+#endif

@@ -31,4 +31,12 @@ void sort(const double* x, double* y, std::size_t n);
 void argsort(const float* x, int* order, std::size_t n);
 void greatest(const float* x, float* y, std::size_t n, std::size_t k);
 
+/// `count` decompositions of n × n matrices (n = 2, 3, 4, 8, 16); T is float or double. solve: one right side each.
+template <class T>
+void cholesky(const T* a, T* l, int n, int count);
+template <class T>
+void solve(const T* a, const T* b, T* x, int n, int count);
+template <class T>
+void eigh(const T* a, T* values, T* vectors, int n, int count);
+
 }  // namespace native

@@ -1,0 +1,23 @@
+"""The rows of perf/linalg in JAX."""
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from common import row, write
+
+jax.config.update("jax_enable_x64", True)
+rng = np.random.default_rng(1)
+count = 100_000
+cholesky, solve, eigh = jax.jit(jnp.linalg.cholesky), jax.jit(jnp.linalg.solve), jax.jit(jnp.linalg.eigh)
+
+for name, dtype in (("f32", np.float32), ("f64", np.float64)):
+    for n in (2, 3, 4, 8, 16):
+        host = rng.uniform(-1, 1, (count, n, n)).astype(dtype)
+        x, b = jnp.asarray(host), jnp.asarray(rng.uniform(-1, 1, (count, n, 1)).astype(dtype))
+        a = jnp.asarray(host @ host.transpose(0, 2, 1) + np.eye(n, dtype=dtype))
+        shape = f"/{name}/100000x{n}x{n}/jax"
+        row("cholesky" + shape, lambda: cholesky(a))
+        row("solve" + shape, lambda: solve(x, b))
+        row("eigh" + shape, lambda: eigh(a))
+
+write()

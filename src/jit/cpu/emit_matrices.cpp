@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 #include "lane_matrices.hpp"
 
@@ -274,41 +277,123 @@ class Emitter {
 
   // ---- eigh --------------------------------------------------------------------------------------------------------------
 
-  // Rows and columns p and q of a, and rows p and q of v, turned so that element (p, q) of a becomes 0.
-  void rotate(LaneMatrix& a, LaneMatrix& v, At p, At q) {
-    const Value one = real(1), pq = a.get(p, q), pp = a.get(p, p), qq = a.get(q, q);
-    const Value half = b_.div(b_.sub(qq, pp), b_.add(pq, pq));
-    const Value size = b_.add(b_.abs(half), b_.sqrt(b_.mul_add(half, half, one)));
-    const Value t = b_.select(b_.compare(Compare::eq, pq, real(0)), real(0), b_.div(b_.copysign(one, half), size));
-    const Value c = b_.div(one, b_.sqrt(b_.mul_add(t, t, one))), s = b_.mul(t, c);
-    const auto pair = [&](Value x, Value y) { return std::pair(less(b_.mul(c, x), s, y), b_.mul_add(s, x, b_.mul(c, y))); };
-    for (std::int64_t k = 0; k < n_; ++k) {
-      if (!p.counted && (k == p.known || k == q.known)) continue;
-      const auto [x, y] = pair(a.get(p, k), a.get(q, k));
-      a.set(p, k, x);
-      a.set(q, k, y);
-      a.set(k, p, x);
-      a.set(k, q, y);
-    }
-    a.set(p, p, less(pp, t, pq));
-    a.set(q, q, b_.mul_add(t, pq, qq));
-    a.set(p, q, real(0));
-    a.set(q, p, real(0));
+  struct Turn {
+    Value t, c, s;  // tangent, cosine and sine
+  };
+  // The smaller angle whose rotation of rows and columns p and q makes element (p, q) 0.
+  Turn turn(Value pp, Value qq, Value pq, Value none) {
+    const Value one = real(1), gap = b_.sub(qq, pp), twice = b_.add(pq, pq);
+    const Value root = b_.sqrt(b_.mul_add(gap, gap, b_.mul(twice, twice)));
+    const Value t = b_.select(b_.compare(Compare::le, b_.abs(pq), none), real(0), b_.div(twice, b_.add(gap, b_.copysign(root, gap))));
+    const Value c = b_.div(one, b_.sqrt(b_.mul_add(t, t, one)));
+    return {t, c, b_.mul(t, c)};
+  }
+  std::pair<Value, Value> turned(const Turn& r, Value x, Value y) { return {less(b_.mul(r.c, x), r.s, y), b_.mul_add(r.s, x, b_.mul(r.c, y))}; }
+  void turn_rows(LaneMatrix& v, const Turn& r, At p, At q) {
     for (std::int64_t k = 0; s_.vectors && k < n_; ++k) {
-      const auto [x, y] = pair(v.get(p, k), v.get(q, k));
+      const auto [x, y] = turned(r, v.get(p, k), v.get(q, k));
       v.set(p, k, x);
       v.set(q, k, y);
     }
   }
 
-  void for_pairs(const LaneMatrix& a, const std::function<void(At, At)>& f) {
-    if (a.in_registers()) {
-      for (std::int64_t p = 0; p < n_; ++p)
-        for (std::int64_t q = p + 1; q < n_; ++q) f(p, q);
-    } else {
-      b_.for_range(b_.index(0), b_.index(n_ - 1), 1,
-                   [&](Value p) { b_.for_range(b_.add(p, b_.index(1)), b_.index(n_), 1, [&](Value q) { f(p, q); }, true); });
+  // All pairs, one after the other. Of a only the upper triangle is kept.
+  void sweep_in_registers(LaneMatrix& a, LaneMatrix& v, Value none) {
+    const auto at = [](std::int64_t i, std::int64_t j) { return std::pair(std::min(i, j), std::max(i, j)); };
+    for (std::int64_t p = 0; p < n_; ++p)
+      for (std::int64_t q = p + 1; q < n_; ++q) {
+        const Value pq = a.get(p, q), pp = a.get(p, p), qq = a.get(q, q);
+        const Turn r = turn(pp, qq, pq, none);
+        for (std::int64_t k = 0; k < n_; ++k) {
+          if (k == p || k == q) continue;
+          const auto [i, j] = at(p, k);
+          const auto [l, m] = at(q, k);
+          const auto [x, y] = turned(r, a.get(i, j), a.get(l, m));
+          a.set(i, j, x);
+          a.set(l, m, y);
+        }
+        a.set(p, p, less(pp, r.t, pq));
+        a.set(q, q, b_.mul_add(r.t, pq, qq));
+        a.set(p, q, real(0));
+        turn_rows(v, r, p, q);
+      }
+  }
+
+  /// Every pair once, in rounds of pairs that share no row, as in a tournament.
+  std::vector<std::vector<std::pair<std::int64_t, std::int64_t>>> rounds() const {
+    const std::int64_t players = n_ + n_ % 2, ring = players - 1;
+    std::vector<std::vector<std::pair<std::int64_t, std::int64_t>>> all;
+    for (std::int64_t r = 0; r < ring; ++r) {
+      auto& round = all.emplace_back();
+      for (std::int64_t i = 0; i < players / 2; ++i) {
+        const std::int64_t x = i == 0 ? ring : (r + i) % ring, y = (r - i + ring) % ring;
+        if (std::max(x, y) < n_) round.emplace_back(std::min(x, y), std::max(x, y));
+      }
     }
+    return all;
+  }
+
+  // The same in rounds: the angles of a round do not wait for each other. Each of its rotations is of two rows and of two columns, so the 2 × 2
+  // blocks where two pairs meet turn on both sides at once; a table says where their elements lie.
+  void sweep_in_rounds(LaneMatrix& a, LaneMatrix& v, Value none) {
+    const auto all = rounds();
+    const auto pairs = static_cast<std::int64_t>(all[0].size()), blocks = pairs * (pairs - 1) / 2, entries = 4 * pairs + 6 * blocks;
+    std::vector<std::uint64_t> table;
+    const auto place_of = [&](std::int64_t i, std::int64_t j) { return static_cast<std::uint64_t>(std::min(i, j) * n_ + std::max(i, j)); };
+    for (const auto& round : all) {
+      std::int64_t alone = n_ * (n_ - 1) / 2;  // the row that has no partner, where their number is odd
+      for (const auto& [p, q] : round) alone -= p + q;
+      for (const auto& [p, q] : round)
+        for (std::uint64_t x : {static_cast<std::uint64_t>(p), static_cast<std::uint64_t>(q), place_of(p, alone), place_of(q, alone)})
+          table.push_back(x);
+      for (std::size_t k = 0; k < round.size(); ++k)
+        for (std::size_t l = 0; l < k; ++l) {
+          const auto [p, q] = round[k];
+          const auto [u, w] = round[l];
+          for (std::uint64_t x : {place_of(p, u), place_of(p, w), place_of(q, u), place_of(q, w), std::uint64_t{k}, std::uint64_t{l}})
+            table.push_back(x);
+        }
+    }
+    const Value numbers = b_.constant_array("rounds" + std::to_string(n_), DType::u16, table);
+    LaneMatrix cosines = matrix(pairs, 1, false), sines = matrix(pairs, 1, false);
+    b_.for_range(b_.index(0), b_.index(static_cast<std::int64_t>(all.size())), 1, [&](Value round) {
+      const Value start = b_.mul(round, b_.index(entries));
+      const auto number = [&](Value from, std::int64_t i) {
+        return b_.convert(b_.load(b_.offset(numbers, DType::u16, b_.add(b_.add(start, from), b_.index(i))), DType::u16), DType::i64);
+      };
+      b_.for_range(b_.index(0), b_.index(pairs), 1, [&](Value k) {
+        const Value from = b_.mul(k, b_.index(4)), p = number(from, 0), q = number(from, 1);
+        const Value pp = a.get(p, p), qq = a.get(q, q), pq = a.get(p, q);
+        const Turn r = turn(pp, qq, pq, none);
+        a.set(p, p, less(pp, r.t, pq));
+        a.set(q, q, b_.mul_add(r.t, pq, qq));
+        a.set(p, q, real(0));
+        cosines.set(k, 0, r.c);
+        sines.set(k, 0, r.s);
+        if (n_ % 2 == 0) return;
+        const Value i = number(from, 2), j = number(from, 3);
+        const auto [x, y] = turned(r, a.get(0, i), a.get(0, j));
+        a.set(0, i, x);
+        a.set(0, j, y);
+      });
+      const auto turn_of = [&](Value k) { return Turn{{}, cosines.get(k, 0), sines.get(k, 0)}; };
+      b_.for_range(b_.index(0), b_.index(blocks), 1, [&](Value block) {
+        const Value from = b_.add(b_.mul(block, b_.index(6)), b_.index(4 * pairs));
+        std::vector<Value> at, x;
+        for (int i = 0; i < 4; ++i) at.push_back(number(from, i)), x.push_back(a.get(0, at.back()));
+        const Turn rows = turn_of(number(from, 4)), columns = turn_of(number(from, 5));
+        std::tie(x[0], x[2]) = turned(rows, x[0], x[2]);
+        std::tie(x[1], x[3]) = turned(rows, x[1], x[3]);
+        std::tie(x[0], x[1]) = turned(columns, x[0], x[1]);
+        std::tie(x[2], x[3]) = turned(columns, x[2], x[3]);
+        for (std::size_t i = 0; i < 4; ++i) a.set(0, at[i], x[i]);
+      });
+      if (!s_.vectors) return;
+      b_.for_range(b_.index(0), b_.index(pairs), 1, [&](Value k) {
+        const Value from = b_.mul(k, b_.index(4));
+        turn_rows(v, turn_of(k), number(from, 0), number(from, 1));
+      });
+    });
   }
 
   /// The pairs that Batcher's merge sort compares, in order.
@@ -337,21 +422,28 @@ class Emitter {
     const bool registers = n_ <= 4;
     LaneMatrix a = matrix(n_, n_, registers), v = matrix(n_, n_, registers), w = matrix(n_, 1, registers);
     a.load(in_[0], first_);
-    // The symmetric part; its largest element; and 0, or NaN where an element is not finite.
+    // The symmetric part, in the upper triangle; its largest element; and 0, or NaN where an element is not finite.
     Value most = real(0), poison = real(0);
     const Value half = real(0.5);
     for (std::int64_t i = 0; i < n_; ++i)
-      for (std::int64_t j = 0; j <= i; ++j) {
+      for (std::int64_t j = i; j < n_; ++j) {
         const Value x = i == j ? a.get(i, i) : b_.add(b_.mul(half, a.get(i, j)), b_.mul(half, a.get(j, i)));
         a.set(i, j, x);
-        a.set(j, i, x);
         const Value size = b_.abs(x);
         most = b_.select(b_.compare(Compare::gt, size, most), size, most);
         poison = b_.mul_add(x, real(0), poison);
       }
+    // Times the power of two that brings that near 1, so that squares neither overflow nor vanish.
+    const bool wide = d_ == DType::f64;
+    const DType bits = wide ? DType::u64 : DType::u32;
+    const Value exponent = b_.integer(bits, wide ? 0x7ff0000000000000 : 0x7f800000, lanes_);
+    const Value power = b_.max(b_.bitcast(b_.bit_and(b_.bitcast(most, bits), exponent), d_), real(wide ? 0x1p-1022 : 0x1p-126));
+    const Value scale = b_.div(real(1), power);
+    for (std::int64_t i = 0; i < n_; ++i)
+      for (std::int64_t j = i; j < n_; ++j) a.set(i, j, b_.mul(a.get(i, j), scale));
     for (std::int64_t i = 0; s_.vectors && i < n_; ++i)
       for (std::int64_t j = 0; j < n_; ++j) v.set(i, j, real(i == j));
-    const Value small = b_.mul(most, real(d_ == DType::f64 ? 0x1p-54 : 0x1p-25));
+    const Value small = b_.mul(b_.mul(most, scale), real(wide ? 0x1p-54 : 0x1p-25));
     if (n_ > 1) sweeps(a, v, small);
     a.for_rows(0, n_, [&](At i) { w.set(i, 0, a.get(i, i)); });
     sort(w, v);
@@ -359,7 +451,7 @@ class Emitter {
       orient(a, v, poison);
       a.store(out_[1], first_);
     }
-    for (std::int64_t i = 0; i < n_; ++i) w.set(i, 0, b_.add(w.get(i, 0), poison));
+    for (std::int64_t i = 0; i < n_; ++i) w.set(i, 0, b_.mul_add(w.get(i, 0), power, poison));
     w.store(out_[0], first_);
   }
 
@@ -369,13 +461,13 @@ class Emitter {
     const auto off_diagonal = [&] {
       Value most = real(0);
       for (std::int64_t i = 0; i < n_; ++i)
-        for (std::int64_t j = 0; j < i; ++j) {
+        for (std::int64_t j = i + 1; j < n_; ++j) {
           const Value size = b_.abs(a.get(i, j));
           most = b_.select(b_.compare(Compare::gt, size, most), size, most);
         }
       return most;
     };
-    std::vector<Value> state{b_.index(0), off_diagonal()};
+    const Value none = b_.mul(small, real(0x1p-6));
     const auto take = [&](const std::vector<Value>& x) {
       if (!a.in_registers()) return;
       const auto middle = x.begin() + 2 + static_cast<std::ptrdiff_t>(a.elements().size());
@@ -396,7 +488,8 @@ class Emitter {
         },
         [&](const std::vector<Value>& x) {
           take(x);
-          for_pairs(a, [&](At p, At q) { rotate(a, v, p, q); });
+          if (a.in_registers()) sweep_in_registers(a, v, none);
+          else sweep_in_rounds(a, v, none);
           return give(b_.add(x[0], b_.index(1)), off_diagonal());
         }));
   }

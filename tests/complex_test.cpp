@@ -112,6 +112,17 @@ TEST(Complex, PartsAndPredicates) {
   EXPECT_EQ(count_nonzero(z).item<int>(), 2);
 }
 
+TEST(Complex, SquaresAreOfMagnitudes) {
+  const Tensor z = tensor({C(3, 4), C(0, -1)});
+  expect_close(sum_of_squares(z), tensor(26.0));
+  expect_close(squared_difference(z, C(0, 0)), tensor({25.0, 1.0}));
+  const Tensor draws = random::normal(random::key(3), {20000}, c64);
+  EXPECT_EQ(draws.dtype(), c64);
+  EXPECT_NEAR(var(draws).item<double>(), 1.0, 0.03);
+  EXPECT_NEAR(mean(square(draws)).item<C>().real(), 0.0, 0.03);
+  EXPECT_LT(std::abs(mean(draws).item<C>()), 0.03);
+}
+
 TEST(Complex, ReductionsAndProducts) {
   const Tensor z = random_complex({4, 3}, 1), w = random_complex({3, 2}, 2);
   const std::vector<C> a = z.to_vector<C>(), b = w.to_vector<C>();
@@ -154,6 +165,8 @@ TEST(Complex, WhatIsRefused) {
   refused([&] { argmin(z); }, "vt::argmin", "no order");
   refused([&] { sort(z); }, "vt::sort", "no order");
   refused([&] { cummax(z); }, "vt::cummax", "no order");
+  refused([&] { softmax(z); }, "vt::softmax", "not defined for complex");
+  refused([&] { rms_norm(z, ones({2})); }, "vt::rms_norm", "not defined for complex");
   refused([&] { floor(z); }, "vt::floor", "not defined for complex");
   refused([&] { erf(z); }, "vt::erf", "not defined for complex");
   refused([&] { z % z; }, "vt::remainder", "not defined for complex");

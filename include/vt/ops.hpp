@@ -131,7 +131,7 @@ Tensor logaddexp(Operand a, Operand b);
 Tensor xlogy(Operand x, Operand y);
 Tensor xlog1py(Operand x, Operand y);
 Tensor heaviside(Operand x, Operand at_zero);
-Tensor squared_difference(Operand a, Operand b);
+Tensor squared_difference(Operand a, Operand b);  ///< |a − b|²
 Tensor equal(Operand a, Operand b);
 Tensor not_equal(Operand a, Operand b);
 Tensor less(Operand a, Operand b);

@@ -53,7 +53,7 @@ struct CategoricalOptions {
 /// Source: JAX `random.categorical`; without replacement the greatest of logits + Gumbel noise.
 Tensor categorical(Operand key, Operand logits, const Shape& shape, const CategoricalOptions& options);
 
-Tensor normal(Operand key, const Shape& shape = {}, DType dtype = f32);  ///< mean 0, deviation 1
+Tensor normal(Operand key, const Shape& shape = {}, DType dtype = f32);  ///< mean 0, deviation 1; of complex numbers each part has half the variance
 /// Normal, given lower < x < upper.
 Tensor truncated_normal(Operand key, const Shape& shape, Operand lower, Operand upper, DType dtype = f32);
 Tensor lognormal(Operand key, const Shape& shape = {}, Operand sigma = 1.0, DType dtype = f32);  ///< exp(sigma · normal)

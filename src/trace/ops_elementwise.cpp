@@ -276,7 +276,7 @@ Tensor heaviside(Operand x, Operand at_zero) {
 }
 Tensor squared_difference(Operand a, Operand b) {
   const detail::UserLine line(a.where);
-  return square(ew::binary(ew::Op::sub, "squared_difference", ew::Takes::numbers, a, b));
+  return detail::squared_magnitude(ew::binary(ew::Op::sub, "squared_difference", ew::Takes::numbers, a, b), a.where);
 }
 
 Tensor equal(Operand a, Operand b) { return ew::compare(ew::Op::eq, "equal", a, b); }

@@ -14,6 +14,7 @@ struct Wide {
 };
 inline Wide wide(std::string_view name, const Operand& x) {
   need(name, x.tensor, x.where);
+  if (is_complex(x.tensor.dtype())) refuse(ErrorKind::dtype, name, "not defined for complex numbers", x.tensor, x.where);
   const Tensor t = to_float(x.tensor, x.where);
   return {widened(t, x.where), t.dtype()};
 }
@@ -267,7 +268,7 @@ Tensor sparse_cross_entropy(Operand logits, Operand labels) {
 Tensor sum_of_squares(Operand x) {
   const detail::UserLine line(x.where);
   detail::need("sum_of_squares", x.tensor, x.where);
-  return sum(square(detail::to_number(x.tensor, x.where)));
+  return sum(detail::squared_magnitude(detail::to_number(x.tensor, x.where), x.where));
 }
 Tensor l2_loss(Operand x) {
   const detail::UserLine line(x.where);

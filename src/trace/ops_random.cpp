@@ -212,6 +212,11 @@ Tensor categorical(Operand key, Operand logits, int axis) {
 Tensor normal(Operand key, const Shape& shape, DType dtype) {
   const Draw d("normal", key);
   const detail::UserLine line(d.where);
+  if (is_complex(dtype)) {
+    const Tensor keys = split(key, 2);
+    const DType part = real_dtype(dtype);
+    return complex(normal(keys[0], shape, part), normal(keys[1], shape, part)) / std::numbers::sqrt2;
+  }
   d.want_float(dtype);
   return detail::cast(parts::normal(d, shape, parts::working(dtype)), dtype, d.where);
 }

@@ -213,7 +213,7 @@ Tensor normal(Operand key, const Shape& shape, DType dtype) {
   const Draw d("normal", key);
   const detail::UserLine line(d.where);
   if (is_complex(dtype)) {
-    const Tensor keys = split(key, 2);
+    const Tensor keys = random::split(key, 2);
     const DType part = real_dtype(dtype);
     return complex(normal(keys[0], shape, part), normal(keys[1], shape, part)) / std::numbers::sqrt2;
   }

@@ -42,7 +42,13 @@ namespace detail {
 template <class T>
 void spread_axes(const T& tree, const AxisSpec& spec, std::vector<std::optional<int>>& out, const std::string& path, const char* what, Where where) {
   if (!spec.is_list()) {
-    out.insert(out.end(), count_leaves(tree), spec.axis());
+    if constexpr (std::is_same_v<T, Tensor> || is_static<T>) {
+      if constexpr (std::is_same_v<T, Tensor>) out.push_back(spec.axis());
+    } else if constexpr (requires { tree.axes_of_lanes(spec.axis()); }) {  // a container whose lanes live inside its elements
+      for (const std::optional<int>& axis : tree.axes_of_lanes(spec.axis())) out.push_back(axis);
+    } else {
+      for_each_child(tree, [&](const auto& child, auto&&) { spread_axes(child, spec, out, path, what, where); });
+    }
     return;
   }
   if constexpr (std::is_same_v<T, Tensor> || is_static<T>) {

@@ -125,6 +125,7 @@
 #include "../../src/trace/ops_index.cpp"
 #include "../../src/trace/ops_linalg.cpp"
 #include "../../src/trace/ops_linalg_numbers.cpp"
+#include "../../src/trace/ops_list.cpp"
 #include "../../src/trace/ops_matrix.cpp"
 #include "../../src/trace/ops_nn.cpp"
 #include "../../src/trace/ops_order.cpp"

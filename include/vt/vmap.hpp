@@ -9,6 +9,12 @@
 
 namespace vt {
 
+/// What happens where an operation cannot be vectorized, as a callback that takes one lane at a time.
+enum class Fallback {
+  loop,   ///< it runs once per lane, and vt::warnings() says so
+  error,  ///< Error(transform) that names it
+};
+
 struct VmapOptions {
   /// One entry for all arguments or a list with one per argument: an axis (negative from the end), vt::unmapped, or a nested
   /// list that follows the argument's tree.
@@ -21,6 +27,7 @@ struct VmapOptions {
   std::string axis_name = {};
   /// Lanes at a time; 0: all. Same bits either way. Not with collectives, which need all lanes at once.
   std::int64_t chunk = 0;
+  Fallback fallback = Fallback::loop;
 };
 
 /// `vmap(f)(args…)`: f for every lane at once. Equal to calling f on each slice of the mapped axes and stacking the results.
@@ -42,6 +49,7 @@ auto vmap(F f, VmapOptions options = {}, Where where = Where::here()) {
         .axis_size = options.axis_size,
         .axis_name = options.axis_name,
         .chunk = options.chunk,
+        .must_vectorize = options.fallback == Fallback::error,
         .argument_name = g.argument_names(),
         .result_name = g.result_names(),
         .transform = "vt::vmap",
@@ -53,16 +61,33 @@ auto vmap(F f, VmapOptions options = {}, Where where = Where::here()) {
 }
 
 struct PforOptions {
-  std::int64_t chunk = 0;      ///< iterations at a time; 0: all
-  std::string axis_name = {};  ///< for collectives between the iterations, as vt::psum
+  std::int64_t chunk = 0;              ///< iterations at a time; 0: all
+  std::string axis_name = {};          ///< for collectives between the iterations, as vt::psum
+  Fallback fallback = Fallback::loop;  ///< for what cannot be vectorized
 };
 
-/// Parallel for: the results of f(0), f(1), …, f(n − 1), stacked along a new axis 0. f takes an i32[] Tensor.
+/// Parallel for: the results of f(0), f(1), …, f(n − 1), stacked along a new axis 0. f takes an i32[] Tensor. It may return nothing, and
+/// print, check, call the host and update variables, as under vmap.
+/// Throws: Error if n is negative, or more than an i32 holds.
 template <class F>
 auto pfor(F f, std::int64_t n, PforOptions options = {}, Where where = Where::here()) {
-  auto g = detail::tree_function(f, std::tuple<Tensor>(Tensor(0)));
-  const std::vector<Tensor> results = detail::pfor_flat(g.flat(), n, options.chunk, options.axis_name, where);
-  return g.rebuild(results);
+  if constexpr (std::is_void_v<std::invoke_result_t<F&, const Tensor&>>) {
+    pfor([&f](const Tensor& i) { return f(i), std::tuple<>(); }, n, std::move(options), where);
+  } else {
+    auto g = detail::tree_function(f, std::tuple<Tensor>(Tensor(0)));
+    detail::VmapCall call;
+    call.out_axes = [&](std::size_t) {
+      std::vector<detail::MappedAxis> axes;
+      detail::spread_axes(g.last(), 0, axes, "the result", "vt::pfor", where);
+      return axes;
+    };
+    call.axis_name = options.axis_name;
+    call.chunk = options.chunk;
+    call.must_vectorize = options.fallback == Fallback::error;
+    call.result_name = g.result_names();
+    call.where = where;
+    return g.rebuild(detail::pfor_flat(g.flat(), n, std::move(call)));
+  }
 }
 
 }  // namespace vt

@@ -22,6 +22,7 @@
 #include <vt/solvers.hpp>
 #include <vt/special.hpp>
 #include <vt/tensor.hpp>
+#include <vt/tensor_list.hpp>
 #include <vt/tree.hpp>
 #include <vt/variable.hpp>
 #include <vt/vmap.hpp>

@@ -27,14 +27,15 @@ struct VmapCall {
   std::function<std::vector<MappedAxis>(std::size_t results)> out_axes;
   std::optional<std::int64_t> axis_size;
   std::string axis_name;
-  std::int64_t chunk = 0;  ///< lanes at a time; 0: all
+  std::int64_t chunk = 0;       ///< lanes at a time; 0: all
+  bool must_vectorize = false;  ///< what runs once per lane is an error, instead of a warning
   LeafName argument_name, result_name;
   const char* transform = "vt::vmap";
   Where where;
 };
 std::vector<Tensor> vmap_flat(const FlatFunction&, const VmapCall&);
-/// f(i) for i in 0 … n − 1, each i a scalar i32.
-std::vector<Tensor> pfor_flat(const FlatFunction&, std::int64_t n, std::int64_t chunk, const std::string& axis_name, Where);
+/// f(i) for i in 0 … n − 1, each i a scalar i32. `call`: what pfor's options and results say of it.
+std::vector<Tensor> pfor_flat(const FlatFunction&, std::int64_t n, VmapCall call);
 
 /// A function being differentiated at `arguments`, with respect to those leaves whose `wanted` is true.
 struct GradCall {

@@ -212,6 +212,18 @@ std::vector<Tensor> run_in_blocks(const VmapCall& call, const Recorded& lane, co
   return outputs;
 }
 
+/// While it lives, what cannot be vectorized is an error, or not.
+class Vectorizing {
+ public:
+  explicit Vectorizing(bool must) : before_(std::exchange(thread_state().must_vectorize, must)) {}
+  ~Vectorizing() { thread_state().must_vectorize = before_; }
+  Vectorizing(const Vectorizing&) = delete;
+  Vectorizing& operator=(const Vectorizing&) = delete;
+
+ private:
+  bool before_;
+};
+
 }  // namespace vmap_entry
 
 std::vector<Tensor> vmap_flat(const FlatFunction& f, const VmapCall& call) {
@@ -226,6 +238,7 @@ std::vector<Tensor> vmap_flat(const FlatFunction& f, const VmapCall& call) {
   const Recorded lane = record_function(with_updates(f, updates), call, arguments, lanes, axis);
   const std::vector<MappedAxis> axes = result_axes(call, lane.graph, lane.graph.outputs.size() - updates.size());
   const WhereScope line(call.where);
+  const Vectorizing vectorizing(call.must_vectorize);
   if (call.chunk > 0 && call.chunk < lanes) return run_in_blocks(call, lane, arguments, lanes, axes, axis, updates);
   std::vector<Tensor> outputs, changes;
   outputs.reserve(axes.size());
@@ -242,18 +255,14 @@ std::vector<Tensor> vmap_flat(const FlatFunction& f, const VmapCall& call) {
   return outputs;
 }
 
-std::vector<Tensor> pfor_flat(const FlatFunction& f, std::int64_t n, std::int64_t chunk, const std::string& axis_name, Where where) {
+std::vector<Tensor> pfor_flat(const FlatFunction& f, std::int64_t n, VmapCall call) {
   if (n < 0 || n > std::numeric_limits<std::int32_t>::max())
-    fail(ErrorKind::value, "vt::pfor: " + std::to_string(n) + " iterations; the index is i32 and starts at 0", where);
-  const Tensor index = emit(Op::iota, make_params(IotaParams{Aval(DType::i32, Shape{n}), 0}), {}, where);
+    fail(ErrorKind::value, "vt::pfor: " + std::to_string(n) + " iterations; the index is i32 and starts at 0", call.where);
+  const Tensor index = emit(Op::iota, make_params(IotaParams{Aval(DType::i32, Shape{n}), 0}), {}, call.where);
   const MappedAxis axis = 0;
-  VmapCall call;
   call.arguments = {&index, 1};
   call.in_axes = {&axis, 1};
-  call.chunk = chunk;
-  call.axis_name = axis_name;
   call.transform = "vt::pfor";
-  call.where = where;
   return vmap_flat(f, call);
 }
 

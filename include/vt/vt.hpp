@@ -5,6 +5,7 @@
 #include <vt/control.hpp>
 #include <vt/conv.hpp>
 #include <vt/custom.hpp>
+#include <vt/dataset.hpp>
 #include <vt/dlpack.hpp>
 #include <vt/dtype.hpp>
 #include <vt/effects.hpp>

@@ -1,0 +1,161 @@
+// Datasets: examples from memory or files, shuffled, mapped and put in batches as they are asked for.
+#pragma once
+
+#include <iterator>
+#include <memory>
+#include <string>
+
+#include <vt/custom.hpp>
+#include <vt/jit.hpp>
+
+namespace vt {
+
+struct CsvOptions {
+  DType dtype = f32;
+  char separator = ',';
+  bool header = false;       ///< the first row holds names, not numbers
+  std::int64_t columns = 0;  ///< that every row must have; 0: as many as the first one
+};
+/// The numbers of a text file with one row a line; empty lines and spaces around numbers are skipped.
+/// Shapes: [rows, columns]. Throws: Error(io) that names file and row: no such file, no rows, a row of another length, no number.
+Tensor load_csv(const std::string& path, CsvOptions options = {}, Where where = Where::here());
+
+struct BatchOptions {
+  bool drop_remainder = false;  ///< leave out a last batch that is not full
+};
+struct ProgressOptions {
+  std::string label = "vt";
+  double interval = 0.2;  ///< seconds between two updates of the line on stderr
+};
+
+namespace detail {
+
+using Leaves = std::vector<Tensor>;
+
+/// The tree holding `leaves`.
+template <class T>
+T with_element_leaves(T like, std::span<const Tensor> leaves) {
+  const Tensor* next = leaves.data();
+  assign_leaves(like, next);
+  return like;
+}
+/// f(element), or f of its parts.
+template <class F, class T>
+auto call_on_element(const F& f, const T& element) {
+  if constexpr (std::is_invocable_v<const F&, const T&>) return f(element);
+  else return std::apply([&](const auto&... part) { return f(part...); }, element);
+}
+
+/// A running pass. `next` gives the leaves of the next element, or false at the end.
+class LeafStream {
+ public:
+  virtual ~LeafStream() = default;
+  virtual bool next(Leaves& out) = 0;
+};
+
+/// A dataset without its type: how its elements come about.
+struct DatasetPlan;
+using PlanRef = std::shared_ptr<const DatasetPlan>;
+
+PlanRef rows_plan(std::span<const Tensor> arrays, Where);
+PlanRef shuffled_plan(const PlanRef&, const Tensor& key, Where);
+PlanRef taken_plan(const PlanRef&, std::int64_t skip, std::int64_t take, Where);
+PlanRef repeated_plan(const PlanRef&, std::int64_t times, Where);
+PlanRef mapped_plan(const PlanRef&, FlatFunction f, Where);
+PlanRef batched_plan(const PlanRef&, std::int64_t size, const BatchOptions&, Where);
+PlanRef prefetched_plan(const PlanRef&, std::int64_t elements, Where);
+PlanRef progress_plan(const PlanRef&, const ProgressOptions&);
+std::unique_ptr<LeafStream> open_stream(const PlanRef&);
+/// −1: without end.
+std::int64_t length_of(const PlanRef&);
+std::string text_of(const PlanRef&);
+/// Tensors of the shapes that elements have, to trace a function on.
+Leaves element_shapes(const PlanRef&);
+
+}  // namespace detail
+
+/// A sequence of trees: `for (const auto& [x, y] : data.shuffle(key).map(augment).batch(64).prefetch(2))`. A dataset is a recipe and
+/// is never changed; every pass over it gives the same elements. map is written for one example: where a batch follows, examples are
+/// put in batches first and the function is vectorized and compiled for a batch.
+template <class T = Tensor>
+class Dataset {
+ public:
+  /// Examples along axis 0 of every Tensor of the tree.
+  /// Throws: Error if there is no Tensor, or one is a scalar or of another length.
+  explicit Dataset(const T& arrays, Where where = Where::here()) : Dataset(detail::rows_plan(tree_leaves(arrays), where), detail::hollow(arrays)) {}
+
+  /// The number of elements; −1 if they never end.
+  std::int64_t size() const { return detail::length_of(plan_); }
+  /// How the elements are made, one step a line.
+  std::string str() const { return detail::text_of(plan_); }
+
+  /// In an order drawn with the key: another one in each repetition, the same in each pass.
+  Dataset shuffle(const Tensor& key, Where where = Where::here()) const { return {detail::shuffled_plan(plan_, key, where), like_}; }
+  Dataset take(std::int64_t count, Where where = Where::here()) const { return {detail::taken_plan(plan_, 0, count, where), like_}; }
+  Dataset skip(std::int64_t count, Where where = Where::here()) const { return {detail::taken_plan(plan_, count, -1, where), like_}; }
+  /// So many times over; −1: without end.
+  Dataset repeat(std::int64_t times = -1, Where where = Where::here()) const { return {detail::repeated_plan(plan_, times, where), like_}; }
+  /// f of each element. f is traced (it sees one element, and may take the parts of a tuple or pair), and compiled.
+  template <class F>
+  auto map(F f, Where where = Where::here()) const {
+    auto function = detail::Callable(std::move(f));
+    const auto on_tree = [function](const T& element) { return detail::call_on_element(function, element); };
+    using Result = std::decay_t<decltype(on_tree(like_))>;
+    const T example = detail::with_element_leaves(like_, detail::element_shapes(plan_));
+    const Result like = detail::hollow(eval_shape(on_tree, example));
+    const T own = like_;
+    detail::FlatFunction flat = [on_tree, own](std::span<const Tensor> leaves) {
+      return tree_leaves(on_tree(detail::with_element_leaves(own, leaves)));
+    };
+    return Dataset<Result>(detail::mapped_plan(plan_, std::move(flat), where), like);
+  }
+  /// Elements in groups of `size`, along a new axis 0 of every Tensor.
+  Dataset batch(std::int64_t size, BatchOptions options = {}, Where where = Where::here()) const {
+    return {detail::batched_plan(plan_, size, options, where), like_};
+  }
+  /// Makes up to so many elements ahead, on a thread of their own.
+  Dataset prefetch(std::int64_t elements, Where where = Where::here()) const { return {detail::prefetched_plan(plan_, elements, where), like_}; }
+  /// Shows on stderr, in one line, how far a pass over this is. Nothing is ever printed without it.
+  Dataset progress(ProgressOptions options = {}) const { return {detail::progress_plan(plan_, options), like_}; }
+
+  class Iterator {
+   public:
+    using value_type = T;
+    using difference_type = std::ptrdiff_t;
+    using iterator_category = std::input_iterator_tag;
+
+    Iterator(std::unique_ptr<detail::LeafStream> stream, const T& like) : stream_(std::move(stream)), element_(like) { ++*this; }
+    const T& operator*() const { return element_; }
+    const T* operator->() const { return &element_; }
+    Iterator& operator++() {
+      detail::Leaves leaves;
+      if (stream_->next(leaves)) element_ = detail::with_element_leaves(std::move(element_), leaves);
+      else stream_.reset();
+      return *this;
+    }
+    friend bool operator==(const Iterator& i, std::default_sentinel_t) { return !i.stream_; }
+
+   private:
+    std::unique_ptr<detail::LeafStream> stream_;
+    T element_;
+  };
+  Iterator begin() const { return Iterator(detail::open_stream(plan_), like_); }
+  std::default_sentinel_t end() const { return {}; }
+
+  /// All elements of one pass.
+  std::vector<T> to_vector() const {
+    std::vector<T> all;
+    for (const T& element : *this) all.push_back(element);
+    return all;
+  }
+
+ private:
+  template <class>
+  friend class Dataset;
+  Dataset(detail::PlanRef plan, T like) : plan_(std::move(plan)), like_(std::move(like)) {}
+
+  detail::PlanRef plan_;
+  T like_;  ///< without its Tensors
+};
+
+}  // namespace vt

@@ -235,7 +235,7 @@ std::vector<Tensor> dense_solve(const FlatFunction& slope, std::span<const Tenso
   if (!out.axis) matrix = grad_build::in_dim(matrix, square, Axes{0});
   else if (*out.axis == 0) matrix = grad_build::permuted(matrix, Axes{1, 0});  // lanes are columns
   const Where line = user_line({});
-  return unraveled(linalg::solve({matrix, line.file, line.line}, {right, line.file, line.line}), b);
+  return unraveled(vt::linalg::solve({matrix, line.file, line.line}, {right, line.file, line.line}), b);
 }
 
 }  // namespace implicit_parts

@@ -7,36 +7,15 @@
 #include <span>
 #include <vector>
 
-#include <sys/mman.h>
-#include <unistd.h>
 #include <vt/vt.hpp>
+
+#include "support/fenced.hpp"
 
 namespace {
 
 using vt::Tensor;
 
-/// `count` numbers between two pages that must not be touched, next to the first or to the second.
-class Fenced {
- public:
-  Fenced(std::int64_t count, bool at_end) : page_(static_cast<std::size_t>(::sysconf(_SC_PAGESIZE))) {
-    const std::size_t bytes = static_cast<std::size_t>(count) * sizeof(double), inner = (bytes + page_ - 1) / page_ * page_;
-    size_ = inner + 2 * page_;
-    memory_ = static_cast<char*>(::mmap(nullptr, size_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-    if (memory_ == MAP_FAILED || ::mprotect(memory_ + page_, inner, PROT_READ | PROT_WRITE) != 0) throw std::bad_alloc();
-    char* first = memory_ + page_ + (at_end ? inner - bytes : 0);
-    values_ = {reinterpret_cast<double*>(first), static_cast<std::size_t>(count)};
-    for (std::size_t i = 0; i < values_.size(); ++i) values_[i] = 0.25 + 0.01 * static_cast<double>(i % 60);
-  }
-  ~Fenced() { ::munmap(memory_, size_); }
-  Fenced(const Fenced&) = delete;
-  Fenced& operator=(const Fenced&) = delete;
-  Tensor tensor(const vt::Shape& shape) const { return vt::borrow(values_, shape); }
-
- private:
-  std::size_t page_, size_ = 0;
-  char* memory_ = nullptr;
-  std::span<double> values_;
-};
+using Fenced = vt_test::Fenced<double>;
 
 // A function of a lane's number, its row of 5 and a table of 70 that all lanes share.
 using Function = std::function<Tensor(Tensor, Tensor, Tensor)>;

@@ -1,0 +1,159 @@
+// Compiled convolutions against the interpreter: every way in which images, filters and results are laid out, cut and shared among
+// threads; that they read nothing beyond their operands; that threads do not change a bit.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include <vt/vt.hpp>
+
+#include "src/trace/node.hpp"
+#include "src/trace/scope.hpp"
+#include "support/compare_executors.hpp"
+#include "support/fenced.hpp"
+#include "support/property.hpp"
+
+namespace {
+
+using namespace vt;
+using namespace vt::detail;
+using vt_test::expect_close;
+using vt_test::Fenced;
+using vt_test::random_quarters;
+
+struct Case {
+  const char* what;
+  Shape lhs, rhs;
+  ConvParams params;
+};
+
+ConvParams params(const Axes& lhs_contract, const Axes& rhs_contract, const Axes& lhs_batch, const Axes& rhs_batch, const Axes& lhs_window,
+                  const Axes& rhs_window) {
+  ConvParams p{.dot = {lhs_contract, rhs_contract, lhs_batch, rhs_batch, f32}};
+  p.lhs_window = lhs_window, p.rhs_window = rhs_window;
+  const std::size_t n = lhs_window.size();
+  p.strides = p.lhs_dilation = p.rhs_dilation = Shape::filled(n, 1);
+  p.low = p.high = Shape::filled(n, 0);
+  return p;
+}
+ConvParams edged(ConvParams p, const Shape& low, const Shape& high) {
+  p.low = low, p.high = high;
+  return p;
+}
+ConvParams in_order(ConvParams p, const Axes& order) {
+  p.order = order;
+  return p;
+}
+ConvParams strided(ConvParams p, const Shape& strides, const Shape& lhs_dilation, const Shape& rhs_dilation) {
+  p.strides = strides, p.lhs_dilation = lhs_dilation, p.rhs_dilation = rhs_dilation;
+  return p;
+}
+
+// Few images and many, with and without edges; the filter's gradient, of all images and of each; groups in front of, among and behind the
+// windows; features that are not neighbours; axes in orders that have to be changed; rows that fill no tile.
+std::vector<Case> cases() {
+  const ConvParams image = params({3}, {2}, {}, {}, {1, 2}, {0, 1});
+  return {
+      {"few images", {2, 9, 11, 5}, {3, 2, 5, 37}, image},
+      {"few edged images", {2, 9, 11, 5}, {3, 2, 5, 37}, edged(image, {1, 2}, {2, 1})},
+      {"cropped images", {2, 9, 11, 5}, {3, 2, 5, 6}, edged(image, {-1, -2}, {-2, 0})},
+      {"many images", {40, 9, 11, 5}, {3, 2, 5, 37}, image},
+      {"many edged images", {40, 7, 7, 5}, {3, 3, 5, 17}, edged(image, {1, 1}, {1, 1})},
+      {"stretched images", {40, 5, 4, 3}, {3, 3, 3, 16}, strided(edged(image, {3, 2}, {1, 4}), {2, 1}, {3, 2}, {1, 2})},
+      {"large rows", {1, 6, 300, 4}, {2, 3, 4, 64}, edged(image, {0, 1}, {1, 1})},
+      {"one row", {3, 1, 5, 4}, {1, 5, 4, 16}, image},
+      {"gradient by all images", {40, 8, 8, 6}, {40, 8, 8, 20}, edged(params({0}, {0}, {}, {}, {1, 2}, {1, 2}), {1, 1}, {1, 1})},
+      {"gradient by each image", {40, 8, 8, 6}, {40, 8, 8, 20}, edged(params({}, {}, {0}, {0}, {1, 2}, {1, 2}), {1, 1}, {1, 1})},
+      {"gradient by each image, in order",
+       {40, 8, 8, 6},
+       {40, 8, 8, 20},
+       in_order(edged(params({}, {}, {0}, {0}, {1, 2}, {1, 2}), {1, 1}, {1, 1}), {0, 2, 3, 1, 4})},
+      {"each batch by its images", {9, 4, 8, 6}, {9, 4, 6, 20}, params({1}, {1}, {0}, {0}, {2}, {2})},
+      {"a filter for each image", {40, 6, 5, 3}, {40, 2, 3, 3, 8}, edged(params({3}, {3}, {0}, {0}, {1, 2}, {1, 2}), {1, 0}, {0, 1})},
+      {"groups of features", {3, 7, 4, 5}, {3, 4, 5, 8}, params({3}, {2}, {2}, {1}, {1}, {0})},
+      {"many images in groups", {40, 7, 4, 5}, {3, 4, 5, 8}, edged(params({3}, {2}, {2}, {1}, {1}, {0}), {1}, {1})},
+      {"groups behind the channels", {3, 7, 5, 4}, {3, 5, 8, 4}, params({2}, {1}, {3}, {3}, {1}, {0})},
+      {"a channel each", {3, 7, 20}, {3, 20, 2}, edged(params({}, {}, {2}, {1}, {1}, {0}), {1}, {1})},
+      {"a channel each with several filters", {3, 7, 9}, {3, 9, 6}, params({}, {}, {2}, {1}, {1}, {0})},
+      {"several sets of filters", {3, 7, 5}, {4, 3, 5, 8}, params({2}, {2}, {}, {}, {1}, {1})},
+      {"features in front", {3, 7, 5}, {8, 3, 5}, params({2}, {2}, {}, {}, {1}, {1})},
+      {"channels in front", {3, 5, 7, 6}, {8, 5, 3, 2}, params({1}, {1}, {}, {}, {2, 3}, {2, 3})},
+      {"images among the windows", {7, 3, 6, 5}, {3, 2, 5, 8}, params({3}, {2}, {}, {}, {0, 2}, {0, 1})},
+      {"windows turned round", {3, 7, 6, 5}, {3, 2, 5, 8}, params({3}, {2}, {}, {}, {2, 1}, {0, 1})},
+      {"features not last", {3, 7, 5}, {3, 5, 8}, in_order(params({2}, {1}, {}, {}, {1}, {0}), {0, 2, 1})},
+      {"three axes", {2, 4, 5, 6, 3}, {2, 3, 2, 3, 9}, edged(params({4}, {3}, {}, {}, {1, 2, 3}, {0, 1, 2}), {1, 0, 1}, {0, 1, 1})},
+      {"no channels, no images", {30}, {5, 6}, params({}, {}, {}, {}, {0}, {0})},
+  };
+}
+
+Tensor convolved(const Case& c, DType d, const Tensor& a, const Tensor& b) {
+  ConvParams p = c.params;
+  p.dot.dtype = d;
+  return emit(Op::conv_general, make_params(std::move(p)), {a, b}, {});
+}
+
+TEST(JitConv, EqualsTheInterpreter) {
+  std::uint64_t seed = 0;
+  for (const Case& c : cases())
+    for (DType d : {f32, f64, f16, i32}) {
+      // Small numbers, whose sums are exact in all of these.
+      const double most = d == f16 ? 1 : 3;
+      const Tensor a = vt_test::random_tensor(i32, c.lhs, -most, most, ++seed).astype(d),
+                   b = vt_test::random_tensor(i32, c.rhs, -1, 1, ++seed).astype(d);
+      vt_test::expect_same([&](std::span<const Tensor> x) -> std::vector<Tensor> { return {convolved(c, d, x[0], x[1])}; }, {a, b}, {},
+                           std::string(c.what) + " " + name_of(d));
+    }
+}
+
+TEST(JitConv, WhatFollowsRunsOnItsRows) {
+  const auto f = jit([](const Tensor& x, const Tensor& w, const Tensor& bias) { return relu(conv2d(x, w, {.padding = "SAME"}) + bias); });
+  for (std::int64_t images : {1, 3, 40}) {
+    const Tensor x = random_quarters(f32, {images, 12, 9, 4}, 1), w = random_quarters(f32, {3, 3, 4, 24}, 2), bias = random_quarters(f32, {24}, 3);
+    const Tensor expected = maximum(conv2d(x, w, {.padding = "SAME"}).eval() + bias, 0.0f);
+    reset_stats();
+    for (int run = 0; run < 2; ++run) expect_close(f(x, w, bias), expected, {}, std::to_string(images));
+    if (vt_test::forced_backend() != "interpreter") EXPECT_GT(stats().product_epilogues, 0u);
+  }
+}
+
+TEST(JitConv, ReadsNothingBeyondItsOperands) {
+  for (const Case& c : cases()) {
+    const auto f = jit([&](const Tensor& a, const Tensor& b) { return convolved(c, f32, a, b); });
+    for (const bool at_end : {true, false}) {
+      const Fenced<float> lhs(c.lhs.elements(), at_end), rhs(c.rhs.elements(), at_end);
+      const Tensor a = lhs.tensor(c.lhs), b = rhs.tensor(c.rhs);
+      const Tensor first = f(a, b).eval();
+      expect_close(f(a, b), first, {.relative = 1e-4}, c.what);
+    }
+  }
+}
+
+TEST(JitConv, ThreadsDoNotChangeABit) {
+  const int before = num_threads();
+  for (const Case& c : cases()) {
+    const Tensor a = vt_test::random_tensor(f32, c.lhs, 1), b = vt_test::random_tensor(f32, c.rhs, 2);
+    const auto f = jit([&](const Tensor& x, const Tensor& y) { return convolved(c, f32, x, y); });
+    f(a, b).eval();
+    set_num_threads(1);
+    const Tensor one = f(a, b).eval();
+    for (int threads : {2, 3, 5}) {
+      set_num_threads(threads);
+      expect_close(f(a, b), one, {}, c.what);
+    }
+    set_num_threads(before);
+  }
+}
+
+TEST(JitWindows, ReductionsReadWindowsInPlace) {
+  if (vt_test::forced_backend() == "interpreter") GTEST_SKIP();
+  const Tensor x = random_quarters(f32, {8, 28, 28, 16}, 1);
+  const auto pooled = jit([](const Tensor& t) { return max_pool(t, {.window = {2}}); });
+  pooled(x).eval();
+  EXPECT_NE(pooled.explain(x).find("program: 1 kernels, 0 matrix products, 0 interpreted equations, 0 bytes"), std::string::npos)
+      << pooled.explain(x);
+  // Windows that do not overlap need no loop to be summed.
+  const auto slope = jit([](const Tensor& t) { return grad([](const Tensor& u) { return sum(square(max_pool(u, {.window = {2}}))); })(t); });
+  slope(x).eval();
+  EXPECT_EQ(slope.explain(x).find("r0 = sum"), std::string::npos) << slope.explain(x);
+}
+
+}  // namespace

@@ -15,11 +15,13 @@
 
 #include "support/check.hpp"
 #include "support/csv.hpp"
+#include "support/digits.hpp"
 #include "support/png.hpp"
 
 namespace {
 
-constexpr int pixels = 64, hidden = 64, classes = 10;
+using support::classes, support::Data, support::evaluated, support::Images, support::pixels, support::read_digits;
+constexpr int hidden = 64;
 
 // --- the models, each written for one image --------------------------------------------------------------------------
 
@@ -40,61 +42,8 @@ vt::Tensor softmax_loss(const vt::Tensor& theta, const vt::Tensor& image, const 
   return vt::sparse_cross_entropy(vt::matmul(image, weights[vt::slice(0, pixels)]) + weights[pixels], label);
 }
 
-// --- data ------------------------------------------------------------------------------------------------------------
-
-struct Images {
-  vt::Tensor pixels;  // f32[n,64], 0 to 1
-  vt::Tensor labels;  // i32[n]
-  std::vector<int> label;
-  int count() const { return static_cast<int>(label.size()); }
-};
-
-struct Data {
-  Images train, held_out;
-};
-
-Data read_digits(const std::string& path) {
-  const support::Table table = support::read_csv(path, pixels + 1);
-  std::vector<float> values[2];
-  std::vector<int> labels[2];
-  for (std::size_t row = 0; row < table.rows(); ++row) {
-    const int part = row % 5 == 0;  // every fifth image is held out
-    for (int i = 0; i < pixels; ++i) {
-      const double value = table.at(row, i);
-      if (value < 0 || value > 16) throw support::InputError(path, table.lines[row], "pixel outside 0 to 16");
-      values[part].push_back(static_cast<float>(value / 16));
-    }
-    const double label = table.at(row, pixels);
-    if (label < 0 || label >= classes || label != std::floor(label)) throw support::InputError(path, table.lines[row], "label is not a digit");
-    labels[part].push_back(static_cast<int>(label));
-  }
-  const auto images = [&](int part) {
-    const std::size_t n = labels[part].size();
-    return Images{vt::tensor(values[part], {n, pixels}), vt::tensor(labels[part], {n}), labels[part]};
-  };
-  if (labels[0].size() < 256) throw support::InputError(path, table.lines.back(), "the example needs at least 320 images");
-  return {images(0), images(1)};
-}
-
-template <class Tree>
-const Tree& evaluated(const Tree& tree) {
-  for (const vt::Tensor& leaf : vt::tree_leaves(tree)) leaf.eval();
-  return tree;
-}
-
 void faster(const char* what, double transformed_ms, double loop_ms, const char* loop) {
   std::printf("  %s: %.3f ms, %s: %.3f ms: %.0f times faster\n", what, transformed_ms, loop, loop_ms, loop_ms / transformed_ms);
-}
-
-/// Euclidean norm of each example's gradient: leaves [n, …] → [n].
-vt::Tensor norms(const Params& gradients) {
-  vt::Tensor squares = 0.0;
-  for (const vt::Tensor& leaf : vt::tree_leaves(gradients)) {
-    std::vector<int> inner(leaf.rank() - 1);
-    std::iota(inner.begin(), inner.end(), 1);
-    squares = squares + vt::sum(vt::square(leaf), inner);
-  }
-  return vt::sqrt(squares);
 }
 
 const auto per_example_gradients = vt::vmap(vt::grad(loss), {.in_axes = {vt::unmapped, 0, 0}});
@@ -144,7 +93,7 @@ Params train(Params p, const Data& data, int& failures) {
   std::printf("\n2. Training: each example's gradient is clipped to norm %.0f before the %d of a batch are averaged\n", clip, batch);
   const auto step = vt::jit([&](const Params& p, const Params& velocity, const vt::Tensor& chosen) {
     const Params g = per_example_gradients(p, vt::take(data.train.pixels, chosen, 0), vt::take(data.train.labels, chosen, 0));
-    const vt::Tensor scale = vt::minimum(1.0, clip / norms(g)) / batch;
+    const vt::Tensor scale = vt::minimum(1.0, clip / support::norms(g)) / batch;
     const Params next =
         vt::tree_map([&](const vt::Tensor& v, const vt::Tensor& g) { return momentum * v - rate * vt::tensordot(scale, g, 1); }, velocity, g);
     return std::pair(vt::tree_map([](const vt::Tensor& p, const vt::Tensor& v) { return p + v; }, p, next), next);
@@ -174,7 +123,7 @@ Params train(Params p, const Data& data, int& failures) {
 
 void draw_hardest(const Params& p, const Data& data, const std::string& file) {
   const Images& images = data.train;
-  const std::vector<float> norm = norms(vt::jit(per_example_gradients)(p, images.pixels, images.labels)).to_vector<float>();
+  const std::vector<float> norm = support::norms(vt::jit(per_example_gradients)(p, images.pixels, images.labels)).to_vector<float>();
   const std::vector<int> guess = vt::argmax(vt::vmap(logits, {.in_axes = {vt::unmapped, 0}})(p, images.pixels), 1).to_vector<int>();
   std::vector<int> order(norm.size());
   std::iota(order.begin(), order.end(), 0);

@@ -79,6 +79,7 @@ def rows():
         out.append(Row(f"{title}, 2 threads, against JAX", f"{name}/threads:2/vt", f"{name}/jax", None))
     out += control()
     out += spectral()
+    out += convolutions()
     out += [
         Row("per-example gradients, 256 digits, against the loop", "per_example_gradients/256/vt", "per_example_gradients/256/loop", 30.0),
         Row("… against a loop of compiled calls", "per_example_gradients/256/vt", "per_example_gradients/256/compiled_loop", None),
@@ -131,6 +132,23 @@ def spectral():
             out.append(Row("… 2 threads, against JAX", f"{what}/threads:2/vt", f"{what}/jax", None))
     for what in ("exp/c64/1000000", "chain/c64/1000000", "matmul/c64/512"):
         out.append(Row(f"complex {what}, 2 threads, against JAX", f"complex/{what}/threads:2/vt", f"complex/{what}/jax", None))
+    return out
+
+
+def convolutions():
+    out = []
+    for n in (1, 16, 64, 256):
+        name = f"convnet/{n}"
+        out.append(Row(f"network for 28x28 images: gradients of each of {n}, against JAX", f"{name}/each/vt", f"{name}/each/jax", 1.5 if n >= 64 else None))
+        out.append(Row("… of their mean, against JAX", f"{name}/mean/vt", f"{name}/mean/jax", None))
+        out.append(Row("… its logits, against JAX", f"{name}/logits/vt", f"{name}/logits/jax", None))
+    out.append(Row("… gradients of each of 64, against a loop of compiled calls", "convnet/64/each/vt", "convnet/64/each/loop", None))
+    for layer in ("28x28x1*5x5x32", "14x14x32*5x5x64", "14x14x128*3x3x128", "56x56x32*3x3x64/2", "28x28x64*3x3 in 8 groups", "28x28x64*3x3 in 64 groups"):
+        for what, title in (("value", "convolution " + layer), ("by_x", "… its derivative by x"), ("by_filter", "… by the filter")):
+            out.append(Row(f"{title}, against JAX", f"conv/{layer}/{what}/vt", f"conv/{layer}/{what}/jax", None))
+    for window in ("2x2", "3x3/2"):
+        for what in ("value", "gradient"):
+            out.append(Row(f"max_pool {window} of 64 28x28x32, {what}, against JAX", f"max_pool/{window}/{what}/vt", f"max_pool/{window}/{what}/jax", None))
     return out
 
 

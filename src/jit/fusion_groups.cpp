@@ -193,8 +193,10 @@ void FusionPlanner::mark_stored() {
       if (e.op == Op::dot_general || (e.op == Op::gather && k == 0)) store = store || c > 2;
       if (reduction_[i] && runs_one_by_one(graph_, e)) store = store || c > fusion_costs::worth_storing_before_growth;
       if (e.op == Op::gather && k == 1) store = store || c > fusion_costs::worth_storing_before_growth;
-      // Windows that overlap read the same elements.
-      if (e.op == Op::windows && graph_.aval(e.outputs[0]).elements() > graph_.aval(o).elements()) store = store || c > fusion_costs::worth_storing;
+      // Windows that overlap, or are looked at twice, read the same elements again; they themselves are never laid out.
+      if (e.op == Op::windows &&
+          (graph_.aval(e.outputs[0]).elements() > graph_.aval(o).elements() || uses_[static_cast<std::size_t>(e.outputs[0])].size() > 1))
+        store = store || c > fusion_costs::worth_storing;
       if (e.op == Op::broadcast_in_dim && graph_.aval(o).elements() > 1 && graph_.aval(e.outputs[0]).elements() > graph_.aval(o).elements()) {
         const Axes& axes = e.as<BroadcastParams>().axes;
         bool leading = true;  // its value stays the same in the inner loops, so it is computed outside them
@@ -218,7 +220,7 @@ void FusionPlanner::mark_stored() {
     for (Var v : e.outputs) {
       if (source.stored[static_cast<std::size_t>(v)]) continue;
       const int limit = graph_.aval(v).elements() == 1 ? fusion_costs::worth_storing_scalar : fusion_costs::worth_storing;
-      const bool view = e.op == Op::reshape || e.op == Op::stop_gradient;
+      const bool view = e.op == Op::reshape || e.op == Op::stop_gradient || e.op == Op::windows;
       if (!view && uses_[static_cast<std::size_t>(v)].size() > 1 && cost(v) > limit) {
         source.stored[static_cast<std::size_t>(v)] = 1;
         cost_[static_cast<std::size_t>(v)] = 1;

@@ -12,6 +12,7 @@
 namespace vt::detail::random_families {
 
 using namespace element_functions;
+using element_functions::Leaves;  // not the one around
 using namespace formulas;
 using randoms::Draw, randoms::part, randoms::working;
 inline constexpr double infinity = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();

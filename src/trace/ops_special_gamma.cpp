@@ -13,6 +13,7 @@ namespace vt::detail::incomplete {
 
 using elementwise::Composed;
 using namespace element_functions;
+using element_functions::Leaves;  // not the one around
 using namespace formulas;
 inline constexpr double infinity = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
 

@@ -43,7 +43,7 @@ JitCache::JitCache() : state_(std::make_unique<State>()) {}
 JitCache::~JitCache() = default;
 
 std::vector<Tensor> JitCache::call(std::span<const Tensor> arguments, const StaticKey& static_key, const FlatFunction& f,
-                                   const std::function<std::shared_ptr<void>()>& keep, std::shared_ptr<void>& kept, Where where) {
+                                   FunctionRef<std::shared_ptr<void>()> keep, std::shared_ptr<void>& kept, Where where) {
   using jit_program::Program;
   std::string key = static_key;
   bool traced = thread_state().floor > 0;  // inside another jit: its equations are taken over, and compiled with the rest

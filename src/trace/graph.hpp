@@ -2,7 +2,6 @@
 #pragma once
 
 #include <atomic>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -232,7 +231,7 @@ struct CustomRule {
   FlatFunction forward;   ///< (primals…) → (outputs…, residuals…)
   FlatFunction backward;  ///< (residuals…, cotangents…) → (cotangents of primals…)
   /// (axis size, which operands carry the axis (at 0), operands) → results; sets which results carry it
-  std::function<std::vector<Tensor>(std::int64_t, const std::vector<bool>&, std::span<const Tensor>, std::vector<bool>&)> batch;
+  Function<std::vector<Tensor>(std::int64_t, const std::vector<bool>&, std::span<const Tensor>, std::vector<bool>&)> batch;
 };
 /// call, checkpoint, custom_*: `body` maps the operands to the results. Operands beyond `explicit_operands` are captured
 /// values that the body needs; custom rules see only the explicit ones.

@@ -1,11 +1,11 @@
 // What functions on matrices share: operands checked and brought to one dtype and batch, and the factors that solve and slogdet reuse.
 #pragma once
 
-#include <functional>
 #include <string_view>
 
 #include <vt/linalg.hpp>
 
+#include <vt/detail/function.hpp>
 #include "promote.hpp"
 
 namespace vt::detail::linalg {
@@ -25,7 +25,7 @@ Tensor with_batch(const Tensor& x, const Shape& batch, Where where);
 
 /// solve(a, b) for b [n] or [..., n, k] by a function that takes matrices of one batch.
 Tensor for_right_sides(std::string_view name, const Tensor& a, const Tensor& right, Where where,
-                       const std::function<Tensor(const Tensor&, const Tensor&)>& solve);
+                       FunctionRef<Tensor(const Tensor&, const Tensor&)> solve);
 
 /// The LU of a, as constants: what is computed from them has its derivative by a (see SolveParams).
 struct Factors {

@@ -64,7 +64,7 @@ Shape common_batch(std::string_view name, const Tensor& a, const Tensor& b, Wher
 }
 
 Tensor for_right_sides(std::string_view name, const Tensor& a, const Tensor& right, Where where,
-                       const std::function<Tensor(const Tensor&, const Tensor&)>& solve) {
+                       FunctionRef<Tensor(const Tensor&, const Tensor&)> solve) {
   Tensor b = right;
   const bool vector = b.rank() == 1;
   if (b.rank() == 0) refuse(ErrorKind::shape, name, "the right side needs at least one axis", a, b, where);

@@ -327,7 +327,7 @@ Tensor multi_dot(const std::vector<Tensor>& factors, Where where) {
         split[i][j] = k;
       }
     }
-  const std::function<Tensor(std::size_t, std::size_t)> product = [&](std::size_t i, std::size_t j) {
+  const detail::Function<Tensor(std::size_t, std::size_t)> product = [&](std::size_t i, std::size_t j) {
     return i == j ? parts[i] : matmul(product(i, split[i][j]), product(split[i][j] + 1, j));
   };
   Tensor result = product(0, n - 1);

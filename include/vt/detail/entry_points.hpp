@@ -3,28 +3,28 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
+#include <vt/detail/function.hpp>
 
 #include <vt/graph.hpp>
 #include <vt/tensor.hpp>
 
 namespace vt::detail {
 
-using FlatFunction = std::function<std::vector<Tensor>(std::span<const Tensor>)>;
+using FlatFunction = Function<std::vector<Tensor>(std::span<const Tensor>)>;
 /// Names leaf i for a message: "argument 1 .w[3]".
-using LeafName = std::function<std::string(std::size_t)>;
+using LeafName = Function<std::string(std::size_t)>;
 using MappedAxis = std::optional<int>;
 
 struct VmapCall {
   std::span<const Tensor> arguments;
   std::span<const MappedAxis> in_axes;  ///< one per argument leaf; negative counts from the end
   /// Asked once the function has run: one entry per result leaf.
-  std::function<std::vector<MappedAxis>(std::size_t results)> out_axes;
+  Function<std::vector<MappedAxis>(std::size_t results)> out_axes;
   std::optional<std::int64_t> axis_size;
   std::string axis_name;
   std::int64_t chunk = 0;       ///< lanes at a time; 0: all
@@ -89,8 +89,8 @@ JacobianFlat jacobian_flat(const FlatFunction&, const GradCall&, JacobianMode, s
 std::vector<std::vector<std::vector<Tensor>>> hessian_flat(const FlatFunction&, const GradCall&, std::int64_t chunk);
 
 /// Rules on flat leaves; see trace/graph.hpp CustomRule for their signatures.
-using FlatBatchRule = std::function<std::vector<Tensor>(std::int64_t axis_size, const std::vector<bool>& mapped, std::span<const Tensor>,
-                                                        std::vector<bool>& out_mapped)>;
+using FlatBatchRule =
+    Function<std::vector<Tensor>(std::int64_t axis_size, const std::vector<bool>& mapped, std::span<const Tensor>, std::vector<bool>& out_mapped)>;
 std::vector<Tensor> custom_jvp_flat(const FlatFunction& f, const FlatFunction& jvp, std::span<const Tensor> arguments, Where);
 std::vector<Tensor> custom_vjp_flat(const FlatFunction& f, const FlatFunction& forward, const FlatFunction& backward,
                                     std::span<const Tensor> arguments, Where);
@@ -111,8 +111,8 @@ class JitCache {
   ~JitCache();
   /// The results of the program for this signature. Traces and compiles when it is new: `trace` runs the function, and returns
   /// what `result` later gives back (the static part of the results).
-  std::vector<Tensor> call(std::span<const Tensor> arguments, const StaticKey& key, const FlatFunction& f,
-                           const std::function<std::shared_ptr<void>()>& keep, std::shared_ptr<void>& kept, Where);
+  std::vector<Tensor> call(std::span<const Tensor> arguments, const StaticKey& key, const FlatFunction& f, FunctionRef<std::shared_ptr<void>()> keep,
+                           std::shared_ptr<void>& kept, Where);
   /// What runs for this signature, as text; empty if it has not been compiled.
   std::string explain(std::span<const Tensor> arguments, const StaticKey& key) const;
 

@@ -46,7 +46,7 @@ std::shared_ptr<const Code> from_disk(CacheKey key, std::span<const std::string>
 
 }  // namespace code_store
 
-std::shared_ptr<const Code> cached_code(const std::string& key, std::span<const std::string> names, const std::function<void(IrBuilder&)>& emit) {
+std::shared_ptr<const Code> cached_code(const std::string& key, std::span<const std::string> names, FunctionRef<void(IrBuilder&)> emit) {
   code_store::Store& s = code_store::store();
   std::promise<std::shared_ptr<const Code>> promise;
   std::shared_future<std::shared_ptr<const Code>> there;

@@ -1,11 +1,11 @@
 // Machine code by key: made once in a process, and (through the disk cache) once on a machine.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <span>
 #include <string>
 
+#include <vt/detail/function.hpp>
 #include "compile.hpp"
 
 #if VT_HAS_LLVM_HEADERS
@@ -14,7 +14,7 @@ namespace vt::detail::cpu {
 
 /// The code for `key`, which must determine what `emit` builds (with the target and the emitter's version, which are added
 /// here). `names` are the functions that it exports. Any thread may call it; two that want one key at once compile it once.
-std::shared_ptr<const Code> cached_code(const std::string& key, std::span<const std::string> names, const std::function<void(IrBuilder&)>& emit);
+std::shared_ptr<const Code> cached_code(const std::string& key, std::span<const std::string> names, FunctionRef<void(IrBuilder&)> emit);
 
 }  // namespace vt::detail::cpu
 

@@ -20,7 +20,7 @@ void KernelEmitter::emit(const std::string& name) {
   b_.end_function();
 }
 
-Values KernelEmitter::open_loop(int loop, const std::vector<int>& needed, const Values& carried, const std::function<Values(const Values&)>& body) {
+Values KernelEmitter::open_loop(int loop, const std::vector<int>& needed, const Values& carried, FunctionRef<Values(const Values&)> body) {
   return b_.loop(
       lower(loop), upper(loop), 1, carried,
       [&](Value i, const Values& inner) {

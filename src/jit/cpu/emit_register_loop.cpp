@@ -6,7 +6,6 @@
 #if VT_HAS_LLVM_HEADERS
 
 #include <algorithm>
-#include <functional>
 
 namespace vt::detail::cpu {
 
@@ -160,7 +159,7 @@ std::vector<Val> Emitter::branch(const Equation& e, const std::vector<Val>& oper
   }
   if (!varies) {
     // A chain of ordinary branches, the last one for all larger indices.
-    const std::function<Elements(std::size_t)> chain = [&](std::size_t k) -> Elements {
+    const Function<Elements(std::size_t)> chain = [&](std::size_t k) -> Elements {
       if (static_cast<std::int64_t>(k) == last) return results_of(k);
       const Value here = b_.compare(Compare::le, index, b_.integer(DType::i32, static_cast<std::int64_t>(k)));
       return b_.if_else(here, [&] { return results_of(k); }, [&] { return chain(k + 1); });

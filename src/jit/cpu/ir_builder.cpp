@@ -152,7 +152,7 @@ void IrBuilder::end_function() {
 }
 
 Value IrBuilder::call_helper(const std::string& name, DType result, int lanes, const std::vector<Value>& args,
-                             const std::function<Value(const std::vector<Value>&)>& body) {
+                             FunctionRef<Value(const std::vector<Value>&)> body) {
   std::vector<Param> params;
   std::vector<LLVMTypeRef> types;
   std::vector<LLVMValueRef> refs;
@@ -259,7 +259,7 @@ std::vector<Value> IrBuilder::loop(Value lo, Value hi, std::int64_t step, const 
   return results;
 }
 
-void IrBuilder::for_range(Value lo, Value hi, std::int64_t step, const std::function<void(Value i)>& body, bool nonempty) {
+void IrBuilder::for_range(Value lo, Value hi, std::int64_t step, FunctionRef<void(Value i)> body, bool nonempty) {
   loop(
       lo, hi, step, std::vector<Value>{},
       [&](Value i, const std::vector<Value>&) {
@@ -269,8 +269,8 @@ void IrBuilder::for_range(Value lo, Value hi, std::int64_t step, const std::func
       nonempty);
 }
 
-std::vector<Value> IrBuilder::while_loop(const std::vector<Value>& init, const std::function<Value(const std::vector<Value>&)>& condition,
-                                         const std::function<std::vector<Value>(const std::vector<Value>&)>& body) {
+std::vector<Value> IrBuilder::while_loop(const std::vector<Value>& init, FunctionRef<Value(const std::vector<Value>&)> condition,
+                                         FunctionRef<std::vector<Value>(const std::vector<Value>&)> body) {
   LLVMBasicBlockRef before = llvm_.GetInsertBlock(builder_);
   LLVMBasicBlockRef head = block("while"), round = block("round"), after = block("after");
   llvm_.BuildBr(builder_, head);
@@ -298,8 +298,7 @@ std::vector<Value> IrBuilder::while_loop(const std::vector<Value>& init, const s
   return carried;
 }
 
-std::vector<Value> IrBuilder::if_else(Value condition, const std::function<std::vector<Value>()>& on_true,
-                                      const std::function<std::vector<Value>()>& on_false) {
+std::vector<Value> IrBuilder::if_else(Value condition, FunctionRef<std::vector<Value>()> on_true, FunctionRef<std::vector<Value>()> on_false) {
   if (condition.dtype != DType::bool_ || condition.lanes != 1) fault("if_else", condition, {});
   LLVMBasicBlockRef yes = block("then"), no = block("else"), join = block("join");
   llvm_.BuildCondBr(builder_, condition.ref, yes, no);
@@ -326,7 +325,7 @@ std::vector<Value> IrBuilder::if_else(Value condition, const std::function<std::
   return results;
 }
 
-void IrBuilder::if_then(Value condition, const std::function<void()>& on_true) {
+void IrBuilder::if_then(Value condition, FunctionRef<void()> on_true) {
   if (condition.dtype != DType::bool_ || condition.lanes != 1) fault("if_then", condition, {});
   LLVMBasicBlockRef yes = block("then"), join = block("join");
   llvm_.BuildCondBr(builder_, condition.ref, yes, join);

@@ -14,7 +14,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <initializer_list>
 #include <span>
 #include <string>
@@ -22,6 +21,7 @@
 
 #include <vt/dtype.hpp>
 
+#include <vt/detail/function.hpp>
 #include "llvm_library.hpp"
 #include "target.hpp"
 
@@ -82,26 +82,25 @@ class IrBuilder {
   /// Calls a private function of this module, made by `body(args)` on first use of `name`. Keeps rare or long code
   /// (slow paths) out of line. The name must determine the body: put dtype and lanes in it.
   Value call_helper(const std::string& name, DType result, int lanes, const std::vector<Value>& args,
-                    const std::function<Value(const std::vector<Value>&)>& body);
+                    FunctionRef<Value(const std::vector<Value>&)> body);
   /// Calls a C function of the process by absolute symbol; it must be in the list of compile.cpp. Scalars only.
   Value call_runtime(const char* symbol, DType result, const std::vector<Value>& args);
   /// The same, returning nothing.
   void call_runtime_void(const char* symbol, const std::vector<Value>& args);
 
   // ---- control flow ----------------------------------------------------------------------------------------------
-  using LoopBody = std::function<std::vector<Value>(Value i, const std::vector<Value>& carried)>;
+  using LoopBody = FunctionRef<std::vector<Value>(Value i, const std::vector<Value>& carried)>;
   /// for (i = lo; i < hi; i += step): `body` gets i (i64) and the carried values and returns the next ones.
   /// `nonempty`: lo < hi is known, no test before the first round.
   std::vector<Value> loop(Value lo, Value hi, std::int64_t step, const std::vector<Value>& init, const LoopBody& body, bool nonempty = false);
   /// The same with nothing carried.
-  void for_range(Value lo, Value hi, std::int64_t step, const std::function<void(Value i)>& body, bool nonempty = false);
+  void for_range(Value lo, Value hi, std::int64_t step, FunctionRef<void(Value i)> body, bool nonempty = false);
   /// while (condition(carried)) carried = body(carried); the condition is a bool scalar.
-  std::vector<Value> while_loop(const std::vector<Value>& init, const std::function<Value(const std::vector<Value>&)>& condition,
-                                const std::function<std::vector<Value>(const std::vector<Value>&)>& body);
+  std::vector<Value> while_loop(const std::vector<Value>& init, FunctionRef<Value(const std::vector<Value>&)> condition,
+                                FunctionRef<std::vector<Value>(const std::vector<Value>&)> body);
   /// Branches on a bool scalar; both sides return values of the same types, which are merged.
-  std::vector<Value> if_else(Value condition, const std::function<std::vector<Value>()>& on_true,
-                             const std::function<std::vector<Value>()>& on_false);
-  void if_then(Value condition, const std::function<void()>& on_true);
+  std::vector<Value> if_else(Value condition, FunctionRef<std::vector<Value>()> on_true, FunctionRef<std::vector<Value>()> on_false);
+  void if_then(Value condition, FunctionRef<void()> on_true);
 
   // ---- constants and lanes ---------------------------------------------------------------------------------------
   Value real(DType d, double x, int lanes = 1);                  ///< any float dtype; rounded to it

@@ -2,10 +2,10 @@
 // files that implement it.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
 
+#include <vt/detail/function.hpp>
 #include "emit_nest.hpp"
 
 #if VT_HAS_LLVM_HEADERS
@@ -35,7 +35,7 @@ class KernelEmitter {
     return loop == schedule_.parallel_loop || (!l.runtime && l.extent > 0) || l.block_of >= 0;
   }
   // Opens `loop`, hoists what of `needed` is known then, and runs `body` inside.
-  Values open_loop(int loop, const std::vector<int>& needed, const Values& carried, const std::function<Values(const Values&)>& body);
+  Values open_loop(int loop, const std::vector<int>& needed, const Values& carried, FunctionRef<Values(const Values&)> body);
   void open_shared(std::size_t depth);
   void emit_stage(int k);
   void open_spaces(std::size_t depth, const std::vector<int>& needed);
@@ -44,7 +44,7 @@ class KernelEmitter {
 
   // Runs `body` on vectors of the vector loop from lo to hi. `copies` bodies in a row take different carried values (their
   // number in `copy`); what is left over goes to copy 0, the last, shorter vector under a mask.
-  using VectorBody = std::function<Values(const Values&, int copy)>;
+  using VectorBody = FunctionRef<Values(const Values&, int copy)>;
   Values vector_loop(Value lo, Value hi, Values carried, int copies, bool masked, bool known_nonempty, const VectorBody& body);
   void elementwise();
 
@@ -70,7 +70,7 @@ class KernelEmitter {
   Values reduce_loops(std::size_t depth, Values carried);
   void horizontal();
   void vertical();
-  using Slot = std::function<Value(std::size_t, Value)>;
+  using Slot = FunctionRef<Value(std::size_t, Value)>;
   void rows(std::size_t depth, Value start, Value end, const Slot& slot);
   void row_vectors(int loop, Value row, int count, Value start, Value end, const Slot& slot);
 

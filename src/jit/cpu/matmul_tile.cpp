@@ -81,7 +81,7 @@ void emit_packed_tile(IrBuilder& b, const std::string& name, DType sum, DType re
         return b.load(b.offset(b.offset(panel, sum, b.mul(k, b.index(shape.columns()))), sum, b.index(v * shape.lanes)), sum, shape.lanes,
                       vector_bytes);
       });
-  const auto each = [&](bool whole, const std::function<void(int r, int v, Value mask, Value x)>& f) {
+  const auto each = [&](bool whole, FunctionRef<void(int r, int v, Value mask, Value x)> f) {
     for (int v = 0; v < shape.vectors; ++v) {
       const Value mask = whole ? Value{} : b.tail_mask(shape.lanes, b.sub(columns, b.index(v * shape.lanes)));
       for (int r = 0; r < rows; ++r) f(r, v, mask, acc[static_cast<std::size_t>(r * shape.vectors + v)]);
@@ -97,7 +97,7 @@ void emit_packed_tile(IrBuilder& b, const std::string& name, DType sum, DType re
       else b.store(to, x);
     });
   };
-  const auto choose = [&](Value condition, const std::function<void(bool)>& f) {
+  const auto choose = [&](Value condition, FunctionRef<void(bool)> f) {
     b.if_else(
         condition,
         [&] {

@@ -1,8 +1,7 @@
 // Register tiles of matrix products: the sums that stay in registers while k runs, and the tile function of packed operands.
 #pragma once
 
-#include <functional>
-
+#include <vt/detail/function.hpp>
 #include "ir_builder.hpp"
 
 #if VT_HAS_LLVM_HEADERS
@@ -21,8 +20,8 @@ TileShape best_tile(const Target&, DType accumulate);
 
 namespace matmul_tiles {
 
-using LoadA = std::function<Value(int row, Value k)>;     // scalar, any dtype
-using LoadB = std::function<Value(int vector, Value k)>;  // vector, any dtype
+using LoadA = FunctionRef<Value(int row, Value k)>;     // scalar, any dtype
+using LoadB = FunctionRef<Value(int vector, Value k)>;  // vector, any dtype
 
 /// Σ over k in [0, depth) for a whole tile, rows × vectors values; `constant_depth` ≥ 0 when it is known. `start`: what is added to, zeros
 /// if it is empty.

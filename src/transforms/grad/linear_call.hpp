@@ -2,7 +2,6 @@
 // custom_vjp and checkpoint, whose transposes must run user code or recompute, and must not do so before they are asked to.
 #pragma once
 
-#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,7 +11,7 @@
 namespace vt::detail {
 
 /// (residuals, tangents or cotangents) → the like. Undefined Tensors are zeros, in arguments and results.
-using LinearRule = std::function<std::vector<Tensor>(std::span<const Tensor> residuals, std::span<const Tensor> in)>;
+using LinearRule = Function<std::vector<Tensor>(std::span<const Tensor> residuals, std::span<const Tensor> in)>;
 
 struct LinearCall {
   std::string name;

@@ -1,0 +1,84 @@
+// Function, which keeps a callable, and FunctionRef, which only refers to one. With std::function each of vt's some two hundred lambdas
+// would cost a header-only program several times as many functions to compile.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+namespace vt::detail {
+
+template <class Signature>
+class Function;
+template <class Signature>
+class FunctionRef;
+
+/// Keeps a callable, or nothing. Copies share it.
+template <class R, class... Arguments>
+class Function<R(Arguments...)> {
+ public:
+  Function() = default;
+  template <class F>
+    requires(!std::is_same_v<std::remove_cvref_t<F>, Function> && std::is_invocable_r_v<R, std::remove_cvref_t<F>&, Arguments...>)
+  Function(F&& f) : target_(new Target<std::remove_cvref_t<F>>(std::forward<F>(f))) {}
+  Function(const Function& other) noexcept : target_(other.target_) {
+    if (target_) target_->owners.fetch_add(1, std::memory_order_relaxed);
+  }
+  Function(Function&& other) noexcept : target_(std::exchange(other.target_, nullptr)) {}
+  Function& operator=(Function other) noexcept {
+    std::swap(target_, other.target_);
+    return *this;
+  }
+  ~Function() {
+    if (target_ && target_->owners.fetch_sub(1, std::memory_order_acq_rel) == 1) target_->destroy(target_);
+  }
+
+  explicit operator bool() const { return target_ != nullptr; }
+  R operator()(Arguments... arguments) const { return target_->call(target_, static_cast<Arguments&&>(arguments)...); }
+
+ private:
+  struct Head {
+    std::atomic<int> owners{1};
+    R (*call)(Head*, Arguments...);
+    void (*destroy)(Head*);
+  };
+  template <class F>
+  struct Target : Head {
+    F f;
+    template <class G>
+    explicit Target(G&& g) : Head{1, run, drop}, f(std::forward<G>(g)) {}
+    static R run(Head* head, Arguments... arguments) {
+      if constexpr (std::is_void_v<R>) static_cast<Target*>(head)->f(static_cast<Arguments&&>(arguments)...);
+      else return static_cast<Target*>(head)->f(static_cast<Arguments&&>(arguments)...);
+    }
+    static void drop(Head* head) { delete static_cast<Target*>(head); }
+  };
+
+  Head* target_ = nullptr;
+};
+
+/// Refers to a callable that outlives it: for parameters only.
+template <class R, class... Arguments>
+class FunctionRef<R(Arguments...)> {
+ public:
+  template <class F>
+    requires(!std::is_same_v<std::remove_cvref_t<F>, FunctionRef>)
+  [[gnu::always_inline]]  // two stores; also where nothing else is inlined
+  FunctionRef(F&& f)
+      : target_(const_cast<void*>(static_cast<const void*>(std::addressof(f)))), call_(run<std::remove_reference_t<F>>) {}
+
+  R operator()(Arguments... arguments) const { return call_(target_, static_cast<Arguments&&>(arguments)...); }
+
+ private:
+  template <class F>
+  static R run(void* target, Arguments... arguments) {
+    if constexpr (std::is_void_v<R>) (*static_cast<F*>(target))(static_cast<Arguments&&>(arguments)...);
+    else return (*static_cast<F*>(target))(static_cast<Arguments&&>(arguments)...);
+  }
+
+  void* target_;
+  R (*call_)(void*, Arguments...);
+};
+
+}  // namespace vt::detail

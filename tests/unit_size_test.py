@@ -1,0 +1,38 @@
+"""Holds the one unit of header-only mode to a budget of functions: what a prototype waits for is nearly proportional to them."""
+import collections
+import re
+import subprocess
+import sys
+
+nm, archive = sys.argv[1:]
+# GCC 12, x86-64, -O1. Lower it where something became leaner; what raises it needs a reason.
+budget = 9900
+
+advice = """Most are instances of templates, a millisecond of compiling each, however short. What helped before:
+  - convert elements to f64, i64 or u64 piece by piece and write one loop per op (src/trace/wide_loops.hpp), not one per dtype;
+  - FunctionRef for parameters and Function for what is kept (vt/detail/function.hpp) instead of std::function;
+  - one container type for the same purpose everywhere, instead of a vector of yet another struct;
+  - a loop over a table of plain function pointers instead of a table of lambdas or a visited variant;
+  - a source that runs rarely belongs to the second part of include/vt/sources.hpp."""
+
+
+def family(name):
+    """The name without template arguments and parameters: what a source calls the function."""
+    depth, plain = 0, ""
+    for c in name.replace("operator<", "operator_less").replace("operator>", "operator_greater").replace("->", ""):
+        depth += c == "<"
+        if depth == 0:
+            plain += c
+        depth -= c == ">" and depth > 0
+    return re.sub(r"\(.*", "", plain).split(" ")[-1]
+
+
+symbols = subprocess.run([nm, "-C", "--defined-only", archive], check=True, capture_output=True, text=True).stdout.splitlines()
+functions = {m[1] for m in (re.match(r"[0-9a-f]+ [tTwW] (.*)", line) for line in symbols) if m}  # constructors have two symbols
+print(f"{len(functions)} functions, budget {budget}")
+if len(functions) < budget // 2:
+    sys.exit("far too few: is this the object of the whole library?")
+if len(functions) > budget:
+    for name, count in collections.Counter(map(family, functions)).most_common(25):
+        print(f"{count:6} {name}")
+    sys.exit(f"The one unit has {len(functions) - budget} functions more than its budget.\n{advice}")

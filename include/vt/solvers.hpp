@@ -15,9 +15,9 @@ struct IterationOptions {
 namespace detail {
 
 /// (matrix-vector product, right-hand side) → solution.
-using FlatSolve = std::function<std::vector<Tensor>(const FlatFunction& matvec, std::span<const Tensor> b)>;
+using FlatSolve = Function<std::vector<Tensor>(const FlatFunction& matvec, std::span<const Tensor> b)>;
 /// (function, initial guess) → where it is zero.
-using FlatRootFinder = std::function<std::vector<Tensor>(const FlatFunction& f, std::span<const Tensor> x)>;
+using FlatRootFinder = Function<std::vector<Tensor>(const FlatFunction& f, std::span<const Tensor> x)>;
 /// `transpose_solve` may be empty: then the solution has no reverse mode, unless `symmetric`.
 std::vector<Tensor> linear_solve_flat(const FlatFunction& matvec, std::span<const Tensor> b, const FlatSolve& solve, const FlatSolve& transpose_solve,
                                       bool symmetric, const char* name, Where);

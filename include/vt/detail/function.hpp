@@ -21,7 +21,7 @@ class Function<R(Arguments...)> {
   Function() = default;
   template <class F>
     requires(!std::is_same_v<std::remove_cvref_t<F>, Function> && std::is_invocable_r_v<R, std::remove_cvref_t<F>&, Arguments...>)
-  Function(F&& f) : target_(new Target<std::remove_cvref_t<F>>(std::forward<F>(f))) {}
+  Function(F&& f) : target_(new Target<std::decay_t<F>>(std::forward<F>(f))) {}
   Function(const Function& other) noexcept : target_(other.target_) {
     if (target_) target_->owners.fetch_add(1, std::memory_order_relaxed);
   }

@@ -30,7 +30,7 @@ struct ProgressOptions {
 
 namespace detail {
 
-using Leaves = std::vector<Tensor>;
+using ElementLeaves = std::vector<Tensor>;
 
 /// The tree holding `leaves`.
 template <class T>
@@ -50,7 +50,7 @@ auto call_on_element(const F& f, const T& element) {
 class LeafStream {
  public:
   virtual ~LeafStream() = default;
-  virtual bool next(Leaves& out) = 0;
+  virtual bool next(ElementLeaves& out) = 0;
 };
 
 /// A dataset without its type: how its elements come about.
@@ -70,7 +70,7 @@ std::unique_ptr<LeafStream> open_stream(const PlanRef&);
 std::int64_t length_of(const PlanRef&);
 std::string text_of(const PlanRef&);
 /// Tensors of the shapes that elements have, to trace a function on.
-Leaves element_shapes(const PlanRef&);
+ElementLeaves element_shapes(const PlanRef&);
 
 }  // namespace detail
 
@@ -128,7 +128,7 @@ class Dataset {
     const T& operator*() const { return element_; }
     const T* operator->() const { return &element_; }
     Iterator& operator++() {
-      detail::Leaves leaves;
+      detail::ElementLeaves leaves;
       if (stream_->next(leaves)) element_ = detail::with_element_leaves(std::move(element_), leaves);
       else stream_.reset();
       return *this;

@@ -25,7 +25,7 @@ struct DatasetPlan {
   std::int64_t count = 0, skip = 0;  ///< part: first, how many (−1: the rest); repeat, batch, prefetch: how many
   bool drop_remainder = false;
   bool vectorized = false;  ///< map: of every example of a batch
-  Leaves arrays;            ///< rows
+  ElementLeaves arrays;     ///< rows
   std::vector<BufferRef> values;
   Tensor key;                                   ///< shuffle
   FlatFunction f;                               ///< map, compiled
@@ -171,7 +171,7 @@ class RowStream : public LeafStream {
  public:
   RowStream(const PlanRef& rows, std::int64_t size, bool drop_remainder)
       : plan_(rows), source_(source_of(rows)), order_(order_of(rows, 0)), size_(size), drop_(drop_remainder) {}
-  bool next(Leaves& out) override {
+  bool next(ElementLeaves& out) override {
     chosen_.clear();
     const std::int64_t wanted = std::max<std::int64_t>(size_, 1);
     for (std::int64_t row; static_cast<std::int64_t>(chosen_.size()) < wanted && order_->next(row);) chosen_.push_back(row);
@@ -205,7 +205,7 @@ class RowStream : public LeafStream {
 class MapStream : public LeafStream {
  public:
   explicit MapStream(const PlanRef& plan) : plan_(plan), inner_(open_stream(plan->from)) {}
-  bool next(Leaves& out) override {
+  bool next(ElementLeaves& out) override {
     if (!inner_->next(given_)) return false;
     out = plan_->f(given_);
     return true;
@@ -214,23 +214,23 @@ class MapStream : public LeafStream {
  private:
   PlanRef plan_;
   std::unique_ptr<LeafStream> inner_;
-  Leaves given_;
+  ElementLeaves given_;
 };
 
 /// Groups of elements that are no rows: batches of batches.
 class GroupStream : public LeafStream {
  public:
   explicit GroupStream(const PlanRef& plan) : plan_(plan), inner_(open_stream(plan->from)) {}
-  bool next(Leaves& out) override {
-    std::vector<Leaves> columns;
+  bool next(ElementLeaves& out) override {
+    std::vector<ElementLeaves> columns;
     std::int64_t n = 0;
-    for (Leaves one; n < plan_->count && inner_->next(one); ++n) {
+    for (ElementLeaves one; n < plan_->count && inner_->next(one); ++n) {
       columns.resize(one.size());
       for (std::size_t i = 0; i < one.size(); ++i) columns[i].push_back(one[i]);
     }
     if (n == 0 || (plan_->drop_remainder && n < plan_->count)) return false;
     out.clear();
-    for (const Leaves& parts : columns) out.push_back(stack(parts));
+    for (const ElementLeaves& parts : columns) out.push_back(stack(parts));
     return true;
   }
 
@@ -242,7 +242,7 @@ class GroupStream : public LeafStream {
 class PartStream : public LeafStream {
  public:
   explicit PartStream(const PlanRef& plan) : inner_(open_stream(plan->from)), skip_(plan->skip), left_(plan->count) {}
-  bool next(Leaves& out) override {
+  bool next(ElementLeaves& out) override {
     for (; skip_ > 0; --skip_)
       if (!inner_->next(out)) return false;
     if (left_ == 0) return false;
@@ -258,7 +258,7 @@ class PartStream : public LeafStream {
 class RepeatStream : public LeafStream {
  public:
   explicit RepeatStream(const PlanRef& plan) : plan_(plan) {}
-  bool next(Leaves& out) override {
+  bool next(ElementLeaves& out) override {
     for (;;) {
       if (inner_ && inner_->next(out)) return any_ = true;
       if (round_ == plan_->count || (inner_ && !any_)) return false;
@@ -279,17 +279,17 @@ class ShuffleStream : public LeafStream {
  public:
   explicit ShuffleStream(const PlanRef& plan) {
     const auto inner = open_stream(plan->from);
-    for (Leaves one; inner->next(one);) all_.push_back(one);
+    for (ElementLeaves one; inner->next(one);) all_.push_back(one);
     places_ = random::permutation(plan->key, static_cast<std::int64_t>(all_.size())).to_vector<std::int64_t>();
   }
-  bool next(Leaves& out) override {
+  bool next(ElementLeaves& out) override {
     if (next_ == places_.size()) return false;
     out = all_[static_cast<std::size_t>(places_[next_++])];
     return true;
   }
 
  private:
-  std::vector<Leaves> all_;
+  std::vector<ElementLeaves> all_;
   std::vector<std::int64_t> places_;
   std::size_t next_ = 0;
 };
@@ -306,7 +306,7 @@ class PrefetchStream : public LeafStream {
     changed_.notify_all();
     thread_.join();
   }
-  bool next(Leaves& out) override {
+  bool next(ElementLeaves& out) override {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return !ready_.empty() || done_; });
     if (ready_.empty()) {
@@ -324,7 +324,7 @@ class PrefetchStream : public LeafStream {
   void run() {
     try {
       const auto inner = open_stream(plan_->from);
-      for (Leaves one; inner->next(one);) {
+      for (ElementLeaves one; inner->next(one);) {
         for (const Tensor& t : one) t.eval();  // made here, not where it is looked at
         std::unique_lock lock(mutex_);
         changed_.wait(lock, [&] { return stopped_ || static_cast<std::int64_t>(ready_.size()) < plan_->count; });
@@ -345,7 +345,7 @@ class PrefetchStream : public LeafStream {
   PlanRef plan_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Leaves> ready_;
+  std::deque<ElementLeaves> ready_;
   std::exception_ptr error_;
   bool stopped_ = false, done_ = false;
   std::thread thread_;
@@ -355,7 +355,7 @@ class ProgressStream : public LeafStream {
  public:
   explicit ProgressStream(const PlanRef& plan) : plan_(plan), inner_(open_stream(plan->from)), total_(length_of(plan->from)), start_(Clock::now()) {}
   ~ProgressStream() override { finish(); }
-  bool next(Leaves& out) override {
+  bool next(ElementLeaves& out) override {
     if (!inner_->next(out)) {
       finish();
       return false;
@@ -531,11 +531,11 @@ std::string text_of(const PlanRef& plan) {
   }
 }
 
-Leaves element_shapes(const PlanRef& plan) {
+ElementLeaves element_shapes(const PlanRef& plan) {
   using namespace dataset_parts;
   switch (plan->kind) {
     case Kind::rows: {
-      Leaves out;
+      ElementLeaves out;
       for (const Tensor& t : plan->arrays) {
         Shape shape = t.shape();
         shape.erase(shape.begin());
@@ -545,13 +545,13 @@ Leaves element_shapes(const PlanRef& plan) {
     }
     case Kind::map: {
       // A function outside every trace: only what it would give is asked for.
-      Leaves out;
+      ElementLeaves out;
       for (const Tensor& t : eval_shape_flat(*plan->element, element_shapes(plan->from), Where{}))
         out.push_back(full_tensor(Scalar(false).converted(t.dtype()), Aval(t.dtype(), t.shape())));
       return out;
     }
     case Kind::batch: {
-      Leaves out;
+      ElementLeaves out;
       for (const Tensor& t : element_shapes(plan->from)) {
         Shape shape = t.shape();
         shape.insert(shape.begin(), plan->count);

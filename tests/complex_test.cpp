@@ -479,7 +479,9 @@ TEST(ComplexPrograms, CompiledInRealNumbers) {
   const auto f = jit([](Tensor z) { return sum(exp(z) * conj(z), 0); });
   const Tensor z = random_complex({5, 4}, 3);
   f(z).eval();
-  if (vt_test::forced_backend() != "interpreter") EXPECT_EQ(f.explain(z).find("interpreter"), std::string::npos) << f.explain(z);
+  if (vt_test::forced_backend() != "interpreter") {
+    EXPECT_EQ(f.explain(z).find("interpreter"), std::string::npos) << f.explain(z);
+  }
 }
 
 }  // namespace

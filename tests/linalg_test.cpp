@@ -55,7 +55,9 @@ TEST(Linalg, SquareFactorsMultiplyToTheMatrix) {
         expect_near(vt::matmul(x + turned(x), e.eigenvectors), e.eigenvectors * in_row(e.eigenvalues), c, "eigh " + what);
         expect_orthonormal(e.eigenvectors, c, "eigh " + what);
         expect_near(la::eigvalsh(x + turned(x)), e.eigenvalues, c, "eigvalsh " + what);
-        if (n > 1) EXPECT_TRUE(vt::all(vt::diff(e.eigenvalues, 1, -1) >= 0).item<bool>()) << what;
+        if (n > 1) {
+          EXPECT_TRUE(vt::all(vt::diff(e.eigenvalues, 1, -1) >= 0).item<bool>()) << what;
+        }
         if (n == 0) continue;
         const Tensor y = x + 2.0 * static_cast<double>(n) * vt::eye(n, d), b = general(shape, 3, d);
         expect_near(vt::matmul(y, la::solve(y, b)), b, 4 * c, "solve " + what);

@@ -1,4 +1,4 @@
-// Messages: a text with holes, filled in by a function that is no template, as the sources word some two hundred of them.
+// Messages: fmt behind a function that is no template, as the sources word some two hundred of them.
 #pragma once
 
 #include <concepts>
@@ -27,7 +27,7 @@ struct MessagePart {
   MessagePart(T number) : value(static_cast<std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>>(number)) {}
 };
 
-/// `pattern` with each {} replaced by the next part, and {{ and }} by a brace. Numbers as std::format writes them.
+/// fmt::format(pattern, parts…).
 std::string worded(std::string_view pattern, std::initializer_list<MessagePart> parts);
 template <class... Parts>
 std::string worded(std::string_view pattern, const Parts&... parts) {

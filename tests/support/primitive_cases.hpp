@@ -17,6 +17,8 @@ struct OperandSpec {
   vt::DType dtype;
   vt::Shape shape;
   double low = -2, high = 2;
+  /// Added to the diagonals of the last two axes, where these are square: factors exist then, and are not made of rounding errors.
+  double diagonal = 0;
 };
 
 struct PrimitiveCase {
@@ -46,6 +48,10 @@ struct PrimitiveCase {
     if (vt::is_complex(s.dtype)) numbers.push_back(2);
     std::vector<double> values = random_tensor(vt::i32, numbers, std::ceil(s.low * 4), std::floor(s.high * 4), seed).to_vector<double>();
     for (double& v : values) v /= 4;
+    const std::int64_t n = s.shape.empty() ? 0 : s.shape.back();
+    if (s.diagonal != 0 && s.shape.size() > 1 && s.shape[s.shape.size() - 2] == n)
+      for (std::size_t k = 0; k < values.size(); ++k)
+        if (static_cast<std::int64_t>(k) / n % n == static_cast<std::int64_t>(k) % n) values[k] += s.diagonal;
     return make_tensor(s.dtype, s.shape, values);
   }
 };
@@ -169,7 +175,7 @@ inline void add_linalg(std::vector<PrimitiveCase>& cases) {
   const auto add = [&](Op op, ParamsRef p, const std::vector<OperandSpec>& operands) {
     cases.push_back({op, std::move(p), operands, 4, operands[0].dtype == vt::f64 ? 1e-12 : 1e-5});
   };
-  const auto square = [](DType d, Shape s) { return OperandSpec{d, std::move(s), 1, 2}; };
+  const auto square = [](DType d, Shape s) { return OperandSpec{d, std::move(s), 1, 2, 4}; };
   for (DType d : {vt::f32, vt::f64})
     for (const Shape& s : {Shape{2, 2}, Shape{1, 1}, Shape{2, 3, 3}, Shape{0, 0}, Shape{0, 2, 2}}) {
       add(Op::cholesky, {}, {square(d, s)});

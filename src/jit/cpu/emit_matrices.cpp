@@ -112,7 +112,7 @@ class Emitter {
     const Value pivot = best[1];
 
     std::vector<Value> old;
-    const auto columns = [&](const std::function<void(LaneMatrix&, std::int64_t)>& f) {
+    const auto columns = [&](FunctionRef<void(LaneMatrix&, std::int64_t)> f) {
       for (std::int64_t j = left; j < n_; ++j) f(a, j);
       for (std::int64_t j = 0; also && j < s_.columns; ++j) f(*also, j);
     };
@@ -251,7 +251,7 @@ class Emitter {
     LaneMatrix a = matrix(n_, n_, registers), x = matrix(n_, s_.columns, registers), order(b_, DType::i32, lanes_, n_, 1, true);
     a.load(in_[1], first_);
     order.load(in_[2], first_);
-    const auto each = [&](const std::function<void(std::int64_t, std::int64_t, Value)>& f) {
+    const auto each = [&](FunctionRef<void(std::int64_t, std::int64_t, Value)> f) {
       for (std::int64_t i = 0; i < n_; ++i) {
         const Value rows = rows_at(order.get(i, 0));
         for (std::int64_t c = 0; c < s_.columns; ++c) f(i, c, b_.add(rows, b_.integer(DType::i64, c, lanes_)));

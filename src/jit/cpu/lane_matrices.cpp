@@ -28,13 +28,13 @@ void LaneMatrix::set(At row, At column, Value x) {
   else b_.store(place(row, column), x, static_cast<int>(size_of(dtype_)) * lanes_);
 }
 
-void LaneMatrix::for_rows(std::int64_t from, std::int64_t to, const std::function<void(At)>& body) {
+void LaneMatrix::for_rows(std::int64_t from, std::int64_t to, FunctionRef<void(At)> body) {
   if (!in_registers_ && from < to) return b_.for_range(b_.index(from), b_.index(to), 1, [&](Value i) { body(i); }, true);
   for (std::int64_t i = from; i < to; ++i) body(i);
 }
 
 // As many elements at a time as there are lanes; the last ones in a tile of their own.
-void LaneMatrix::for_tiles(const std::function<void(At, std::int64_t)>& body) {
+void LaneMatrix::for_tiles(FunctionRef<void(At, std::int64_t)> body) {
   const std::int64_t all = rows_ * columns_, whole = all / lanes_ * lanes_;
   if (!in_registers_ && whole > lanes_) b_.for_range(b_.index(0), b_.index(whole), lanes_, [&](Value from) { body(from, lanes_); }, true);
   else

@@ -2,8 +2,9 @@
 #pragma once
 
 #include <array>
-#include <functional>
 #include <vector>
+
+#include <vt/detail/function.hpp>
 
 #include "ir_builder.hpp"
 
@@ -35,14 +36,14 @@ class LaneMatrix {
   void load(Value array, Value first);
   void store(Value array, Value first);
   /// rows from … to − 1, one after the other: as code for each, or as a loop.
-  void for_rows(std::int64_t from, std::int64_t to, const std::function<void(At)>& body);
+  void for_rows(std::int64_t from, std::int64_t to, FunctionRef<void(At)> body);
 
  private:
   Value place(At row, At column);
   std::vector<Value> turned(std::vector<Value> rows, std::int64_t wanted);
   void load_tile(Value array, Value first, At from, std::int64_t count);
   void store_tile(Value array, Value first, At from, std::int64_t count);
-  void for_tiles(const std::function<void(At from, std::int64_t count)>& body);
+  void for_tiles(FunctionRef<void(At from, std::int64_t count)> body);
 
   IrBuilder& b_;
   DType dtype_;

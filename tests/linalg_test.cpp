@@ -340,6 +340,18 @@ TEST(Linalg, IntegersBecomeFloats) {
   EXPECT_EQ(la::eigh(a).eigenvalues.dtype(), vt::f32);
 }
 
+// Emitted code for small matrices is the step itself, not a kernel on the rows of a product.
+TEST(Linalg, EmittedMatricesAreNoEpilogue) {
+  const auto solve = vt::jit([](Tensor a, Tensor b) { return la::solve(a, b); });
+  const Tensor a = vt::ones({64, 3, 3}) + vt::eye(3), b = vt::ones({64, 3, 1});
+  solve(a, b).eval();
+  solve(a, b).eval();
+  const auto before = vt::stats().product_epilogues;
+  solve(a, b).eval();
+  EXPECT_EQ(vt::stats().product_epilogues, before);
+  EXPECT_EQ(vt::explain(solve)(a, b).find("on its rows"), std::string::npos) << vt::explain(solve)(a, b);
+}
+
 TEST(LinalgErrors, WrongUses) {
   const Tensor wide = vt::ones({2, 3}), square = vt::ones({3, 3}), v = vt::ones({4});
   using vt::ErrorKind;

@@ -58,7 +58,7 @@ Program::Program(const GraphBody& graph, const Backend& backend, std::size_t car
     steps_[k].handed_over = plan_.handed_over[k];
     launches_ += steps_[k].kind == Step::Kind::kernel;
     products_ += steps_[k].kind == Step::Kind::product;
-    epilogues_ += steps_[k].kind != Step::Kind::kernel && steps_[k].function;
+    epilogues_ += steps_[k].has_epilogue();
     interpreted_ += steps_[k].kind == Step::Kind::equation;
     loops_ += steps_[k].kind == Step::Kind::control;
     bytes_ += steps_[k].bytes;
@@ -487,7 +487,7 @@ std::string Program::explain() const {
                                              : "interpreter: ";
       text += describe(e.op, e.params) + ", " + std::to_string(s.bytes) + " bytes";
       if (s.kind == Step::Kind::product) text += ", " + std::to_string(s.work) + " flops";
-      if (s.function) text += "; on its rows as they are done: " + kernel_text(s) + "\n" + s.nest_text;
+      if (s.has_epilogue()) text += "; on its rows as they are done: " + kernel_text(s) + "\n" + s.nest_text;
       else text += "\n";
       if (s.control) text += s.control->explain();
     }

@@ -48,7 +48,7 @@ class Program : public Executable {
     FftSpec fft;
     LinalgSpec linalg;
     int lanes = 0;                 // matrices that `function` works on side by side
-    int equation = -1;             // a product, a sort, matrices or an interpreted equation; `function` then runs on its rows, if there is one
+    int equation = -1;             // a product, a sort, matrices or an interpreted equation
     std::vector<Var> released;     // produced buffers that end here
     std::vector<Var> handed_over;  // carries that end here
     std::uint64_t bytes = 0, work = 0;
@@ -56,6 +56,9 @@ class Program : public Executable {
     std::string nest_text;                 // nest and schedule
     std::vector<int> fused;
     bool partial = false;
+
+    /// Does `function` run on the rows of `equation`, rather than being the step itself?
+    bool has_epilogue() const { return function && kind != Kind::kernel && kind != Kind::linalg; }
   };
   void compile_steps(const Backend& backend);
   void prepare_convolution(std::size_t k, const Backend& backend);

@@ -122,6 +122,7 @@
 #include "../../src/trace/ops_einsum.cpp"
 #include "../../src/trace/ops_elementwise.cpp"
 #include "../../src/trace/ops_fft.cpp"
+#include "../../src/trace/ops_generator.cpp"
 #include "../../src/trace/ops_image.cpp"
 #include "../../src/trace/ops_index.cpp"
 #include "../../src/trace/ops_linalg.cpp"

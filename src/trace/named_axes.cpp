@@ -33,7 +33,7 @@ LiveAxis live_axis(std::string_view name, std::string_view function, Where where
     const ScopeState& scope = state.scopes[k];
     if (!scope.axis || scope.axis->name != name) continue;
     axis_lookup::used(state, k);
-    return {scope.axis, scope.inputs.back()};
+    return {scope.axis, scope.lane};
   }
   axis_lookup::refuse(name, function, state, where);
 }

@@ -204,6 +204,7 @@ Recorded record(const FlatFunction& f, std::span<const Aval> avals, const Record
   std::vector<Tensor> arguments;
   arguments.reserve(avals.size());
   for (const Aval& a : avals) arguments.push_back(scope.input(a));
+  if (options.axis) thread_state().scopes.back().lane = arguments.back();
   const std::vector<Tensor> outputs = f(arguments);
   arguments.clear();
   return scope.finish(outputs);

@@ -23,7 +23,7 @@ struct RecordOptions {
   ScopeKind kind = ScopeKind::jit;
   const char* transform = "vt::jit";   ///< for messages
   std::span<const Tensor> concrete{};  ///< grad: the arguments whose values the tracers stand for
-  bool stateful = false;               ///< variables become inputs and results; see with_states
+  bool stateful = false;               ///< variables become inputs and results; see with_states. vmap: streams become inputs
   AxisRef axis{};                      ///< vmap: the name of the lanes; the last argument is then the index of the lane
 };
 

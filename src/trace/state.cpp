@@ -46,12 +46,15 @@ StateEntry* find(ScopeState& scope, const VariableRef& variable) {
     if (e.variable == variable) return &e;
   return nullptr;
 }
+/// Does scope k take this variable's value as an input?
+bool owns(int k, const VariableRef& variable) { return scope(k).stateful && (scope(k).kind != ScopeKind::vmap || variable->stream); }
 /// A scope with states of its own gets an input with the first touch.
 StateEntry& entry(int k, const VariableRef& variable, Where where) {
   if (StateEntry* e = find(scope(k), variable)) return *e;
   StateEntry fresh;
   fresh.variable = variable;
-  if (scope(k).stateful) {
+  fresh.where = where;
+  if (owns(k, variable)) {
     Node* n = place_node(Op::input, {}, {}, k + 1, where);
     n->avals.push_back(variable->aval);
     fresh.input = Tensor::adopt(n);
@@ -75,7 +78,7 @@ Tensor start_of(int k, StateEntry& e, Where where) {
 
 Tensor read_from(int k, const VariableRef& variable, Where where) {
   for (; k >= 0; --k) {
-    StateEntry* e = scope(k).stateful ? &entry(k, variable, where) : find(scope(k), variable);
+    StateEntry* e = owns(k, variable) ? &entry(k, variable, where) : find(scope(k), variable);
     if (!e || (e->log.empty() && !e->input.defined())) continue;
     if (e->log.empty()) return start_of(k, *e, where);
     const bool known = !accumulates(e->log[0].kind);
@@ -151,10 +154,16 @@ void apply_updates(std::span<const StateUpdate> updates, std::span<const Tensor>
   for (std::size_t i = 0; i < updates.size(); ++i) update_state({updates[i].variable, updates[i].kind, values[i], updates[i].where});
 }
 
-FlatFunction with_updates(const FlatFunction& f, std::vector<StateUpdate>& updates) {
-  return [&f, &updates](std::span<const Tensor> arguments) {
+FlatFunction with_updates(const FlatFunction& f, std::vector<StateUpdate>& updates, std::vector<LaneStream>* streams) {
+  return [&f, &updates, streams](std::span<const Tensor> arguments) {
     std::vector<Tensor> out = f(arguments);
     const bool lanes = thread_state().scopes.back().kind == ScopeKind::vmap;
+    if (streams)
+      for (StateEntry& e : thread_state().scopes.back().states) {
+        if (!e.input.defined()) continue;
+        streams->push_back({e.variable, e.where});
+        e.log.clear();
+      }
     updates = take_updates(!lanes);
     for (StateUpdate& u : updates) out.push_back(std::exchange(u.value, Tensor()));
     return out;

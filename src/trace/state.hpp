@@ -17,6 +17,7 @@ namespace vt::detail {
 struct VariableState {
   std::string name;
   Aval aval;
+  bool stream = false;  ///< of a generator: vmap gives each lane one of its own, which ends with the lane
   std::mutex mutex;
   Tensor value;  ///< guarded by the mutex; always computed
 };
@@ -41,6 +42,7 @@ struct StateUpdate {
 struct StateEntry {
   VariableRef variable;
   Tensor input;                  ///< the value at the start, in scopes with states of their own; else it is found further out
+  Where where;                   ///< of the first touch
   bool read = false;             ///< the value at the start was looked at
   std::vector<StateUpdate> log;  ///< an assignment only as the first
 };
@@ -50,12 +52,23 @@ Tensor read_state(const VariableRef&, Where);
 /// In the innermost scope; outside of all, at once.
 void update_state(const StateUpdate&);
 
+/// The next key of a stream.
+Tensor next_key(const VariableRef& stream, Where);
+/// Streams for lanes, u64[lanes, 2], from the next key.
+Tensor lane_streams(const VariableRef& stream, std::int64_t lanes, Where);
+/// What f draws from: with each, the scope has an input behind the arguments.
+struct LaneStream {
+  VariableRef variable;
+  Where where;
+};
+
 /// The updates of the innermost scope, in order, and none left there. `single`: one for each variable.
 std::vector<StateUpdate> take_updates(bool single);
 /// Applies updates whose values are `values`.
 void apply_updates(std::span<const StateUpdate>, std::span<const Tensor> values);
-/// f, which then also gives the updates' values; these are left in `updates`.
-FlatFunction with_updates(const FlatFunction& f, std::vector<StateUpdate>& updates);
+/// f, which then also gives the updates' values; these are left in `updates`. Under vmap, what was done to the streams of its lanes is
+/// forgotten.
+FlatFunction with_updates(const FlatFunction& f, std::vector<StateUpdate>& updates, std::vector<LaneStream>* streams = nullptr);
 
 /// A variable that a scope with states of its own has touched: one input of its Graph behind the arguments, and a result if it was
 /// updated. The result is the new value; if the old one was not read and all updates are of one kind that accumulates, it is as

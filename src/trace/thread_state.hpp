@@ -17,8 +17,9 @@ struct ScopeState {
   const char* transform = "";
   int floor = 0;                ///< ops recorded while this scope is innermost land at this level or deeper
   RecycledVector<Node*> nodes;  ///< in order of creation; each holds a reference
-  std::vector<Tensor> inputs;   ///< with an `axis`, the last one is the index of the lane
+  std::vector<Tensor> inputs;   ///< the arguments, then states
   AxisRef axis;                 ///< the name of the lanes that are recorded, if it has one
+  Tensor lane;                  ///< with an `axis`: the index of the lane, the last argument
   std::vector<Tensor> concrete;
   std::vector<StateEntry> states;  ///< variables that were updated here (or touched, if `stateful`)
   bool stateful = false;

@@ -77,7 +77,7 @@ std::vector<Batched> with_lane_index(std::span<const Batched> arguments, const A
   return all;
 }
 
-Recorded record_lane(const FlatFunction& f, std::span<const Batched> arguments, const AxisRef& axis, const char* transform) {
+Recorded record_lane(const FlatFunction& f, std::span<const Batched> arguments, const AxisRef& axis, const char* transform, bool streams) {
   std::vector<Aval> avals;
   for (const Batched& a : arguments)
     if (a.axis) avals.push_back(lanes::lane_aval(a));
@@ -90,7 +90,7 @@ Recorded record_lane(const FlatFunction& f, std::span<const Batched> arguments, 
         for (const Batched& a : own) all.push_back(a.axis ? tracers[next++] : a.value);
         return f(all);
       },
-      avals, {.kind = ScopeKind::vmap, .transform = transform, .axis = axis});
+      avals, {.kind = ScopeKind::vmap, .transform = transform, .stateful = streams, .axis = axis});
 }
 
 std::vector<Batched> batch_recorded(const Recorded& lane, std::span<const Batched> arguments, std::int64_t lanes, const AxisRef& axis) {

@@ -26,8 +26,8 @@ std::vector<Batched> batch_graph(const GraphBody& graph, std::span<const Batched
 /// Arguments with, for lanes that have a name, the index of the lane behind them.
 std::vector<Batched> with_lane_index(std::span<const Batched> arguments, const AxisRef& axis);
 /// Records `f` for one lane of `arguments`, which come with_lane_index. Only the mapped ones become inputs: the others are handed to
-/// `f` as they are, so that what depends on them alone is recorded outside, once.
-Recorded record_lane(const FlatFunction& f, std::span<const Batched> arguments, const AxisRef& axis, const char* transform);
+/// `f` as they are, so that what depends on them alone is recorded outside, once. `streams`: the caller knows about LaneStreams.
+Recorded record_lane(const FlatFunction& f, std::span<const Batched> arguments, const AxisRef& axis, const char* transform, bool streams = false);
 /// Walks what record_lane recorded, for these arguments (or a block of their lanes).
 std::vector<Batched> batch_recorded(const Recorded& lane, std::span<const Batched> arguments, std::int64_t lanes, const AxisRef& axis);
 /// Both, for plain arguments. The results lie wherever the rules put the lanes.

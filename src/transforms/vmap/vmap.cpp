@@ -80,7 +80,7 @@ std::int64_t lane_count(const VmapCall& call, const std::vector<Batched>& argume
 Recorded record_function(const FlatFunction& f, const VmapCall& call, const std::vector<Batched>& arguments, std::int64_t lanes,
                          const AxisRef& axis) {
   try {
-    return record_lane(f, arguments, axis, call.transform);
+    return record_lane(f, arguments, axis, call.transform, true);
   } catch (const Error& e) {
     std::string mapped;
     for (std::size_t i = 0; i < call.arguments.size(); ++i)
@@ -235,7 +235,9 @@ std::vector<Tensor> vmap_flat(const FlatFunction& f, const VmapCall& call) {
   if (!call.axis_name.empty()) axis = std::make_shared<const NamedAxis>(NamedAxis{call.axis_name, lanes});
   arguments = with_lane_index(arguments, axis);
   std::vector<StateUpdate> updates;  // their values are the last results
-  const Recorded lane = record_function(with_updates(f, updates), call, arguments, lanes, axis);
+  std::vector<LaneStream> streams;
+  const Recorded lane = record_function(with_updates(f, updates, &streams), call, arguments, lanes, axis);
+  for (const LaneStream& s : streams) arguments.push_back({lane_streams(s.variable, lanes, s.where), 0});
   const std::vector<MappedAxis> axes = result_axes(call, lane.graph, lane.graph.outputs.size() - updates.size());
   const WhereScope line(call.where);
   const Vectorizing vectorizing(call.must_vectorize);

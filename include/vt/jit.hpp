@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include <vt/detail/tree_function.hpp>
+#include <vt/detail/signature.hpp>
 
 namespace vt {
 
@@ -16,60 +16,18 @@ class Jitted {
   /// Traces and compiles on a new signature (dtypes and shapes of the Tensors, everything static), else runs the program.
   template <class... A>
   auto operator()(const A&... arguments) const {
-    using Function = detail::TreeFunction<F, detail::Owned<A>...>;
-    using Result = typename Function::Result;
-    SmallVec<Tensor, 8> leaves;
-    const detail::StaticKey key = signature(leaves, arguments...);
-    std::unique_ptr<Function> g;  // only made when the function has to be traced
-    std::shared_ptr<void> kept;
-    const std::vector<Tensor> results = cache_->call(
-        {leaves.data(), leaves.size()}, key,
-        [&](std::span<const Tensor> tracers) {
-          g = std::make_unique<Function>(f_, detail::own(arguments...));
-          return (*g)(tracers);
-        },
-        [&]() -> std::shared_ptr<void> {
-          auto result = std::make_shared<Result>(g->last());
-          detail::for_each_leaf(*result, [](Tensor& t) { t = Tensor(); });
-          return result;
-        },
-        kept, where_);
-    Result result = *static_cast<const Result*>(kept.get());
-    const Tensor* next = results.data();
-    detail::assign_leaves(result, next);
-    return result;
+    return detail::call_by_signature(*cache_, f_, where_, arguments...);
   }
 
   /// What runs for arguments like these, once they have been called: see vt::explain.
   template <class... A>
   std::string explain(const A&... arguments) const {
     SmallVec<Tensor, 8> leaves;
-    const detail::StaticKey key = signature(leaves, arguments...);
+    const detail::StaticKey key = detail::signature_of(leaves, arguments...);
     return cache_->explain({leaves.data(), leaves.size()}, key);
   }
 
  private:
-  // The Tensors among the arguments, and everything else that decides the program.
-  template <class... A>
-  static detail::StaticKey signature(SmallVec<Tensor, 8>& leaves, const A&... arguments) {
-    (append_leaves_of(leaves, arguments), ...);
-    detail::StaticKey key;
-    static constexpr char type_tag = 0;  // its address stands for the argument types
-    detail::append_bytes(key, &type_tag);
-    (append_one(key, arguments), ...);
-    return key;
-  }
-  template <class T>
-  static void append_leaves_of(SmallVec<Tensor, 8>& leaves, const T& argument) {
-    if constexpr (!std::is_array_v<T>) detail::for_each_leaf(argument, [&](const Tensor& t) { leaves.push_back(t); });
-  }
-  template <class T>
-  static void append_one(detail::StaticKey& key, const T& argument) {
-    if constexpr (std::is_same_v<T, Tensor>) return;
-    else if constexpr (std::is_array_v<T>) detail::append_text(key, argument);
-    else detail::append_static(key, argument);
-  }
-
   mutable F f_;
   Where where_;
   std::shared_ptr<detail::JitCache> cache_;

@@ -12,6 +12,7 @@
 #include <vt/error.hpp>
 #include <vt/execution.hpp>
 #include <vt/fft.hpp>
+#include <vt/function.hpp>
 #include <vt/generator.hpp>
 #include <vt/grad.hpp>
 #include <vt/graph.hpp>

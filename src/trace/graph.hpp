@@ -233,13 +233,16 @@ struct CustomRule {
   /// (axis size, which operands carry the axis (at 0), operands) → results; sets which results carry it
   Function<std::vector<Tensor>(std::int64_t, const std::vector<bool>&, std::span<const Tensor>, std::vector<bool>&)> batch;
 };
+struct CalledFunction;
+using CalledRef = std::shared_ptr<const CalledFunction>;
 /// call, checkpoint, custom_*: `body` maps the operands to the results. Operands beyond `explicit_operands` are captured
 /// values that the body needs; custom rules see only the explicit ones.
 struct CallParams {
   GraphRef body;
   std::shared_ptr<const CustomRule> rule;
   int explicit_operands = 0;
-  bool operator==(const CallParams&) const = default;
+  CalledRef function = {};  ///< call: the body's name, and what transforms have made of it; no part of what the call means
+  bool operator==(const CallParams& o) const { return body == o.body && rule == o.rule && explicit_operands == o.explicit_operands; }
 };
 
 /// The lanes of an equation whose predicate vmap has mapped: each decides for itself, and what it does not take is never run for

@@ -6,7 +6,7 @@
 #include <string>
 #include <type_traits>
 
-#include "graph.hpp"
+#include "called.hpp"
 
 namespace vt {
 
@@ -190,7 +190,11 @@ ParamsRef with_bodies(const ParamsRef& params, std::span<const GraphRef> bodies)
     change(copy);
     return make_params(std::move(copy));
   };
-  if (const auto* p = std::get_if<CallParams>(&params->base())) return changed(*p, [&](CallParams& c) { c.body = bodies[0]; });
+  if (const auto* p = std::get_if<CallParams>(&params->base()))
+    return changed(*p, [&](CallParams& c) {
+      if (c.function && c.body != bodies[0]) c.function = called_function(c.function->name);
+      c.body = bodies[0];
+    });
   if (const auto* p = std::get_if<ReduceParams>(&params->base())) return changed(*p, [&](ReduceParams& c) { c.body = bodies[0]; });
   if (const auto* p = std::get_if<CondParams>(&params->base()))
     return changed(*p, [&](CondParams& c) { c.branches.assign(bodies.begin(), bodies.end()); });

@@ -1,4 +1,5 @@
 // Text of Graphs: one equation a line with short names, sub-graphs indented below theirs; and Graphviz text.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <ostream>
@@ -8,6 +9,7 @@
 
 #include <vt/detail/message.hpp>
 
+#include "called.hpp"
 #include "convert.hpp"
 #include "printer.hpp"
 
@@ -170,7 +172,10 @@ struct ParamsText {
     for (std::size_t i = 0; i < p.sources.size(); ++i) text += (i ? "," : "") + std::to_string(p.sources[i]);
     return text + ")";
   }
-  std::string operator()(const CallParams& p) const { return p.rule && !p.rule->name.empty() ? "name=" + p.rule->name : std::string(); }
+  std::string operator()(const CallParams& p) const {
+    const std::string name = p.function ? p.function->name : p.rule ? p.rule->name : std::string();
+    return name.empty() ? name : "name=" + name;
+  }
   std::string operator()(const CondParams& p) const { return lanes_text(p.lanes); }
   std::string operator()(const PrintParams& p) const { return "\"" + p.text + "\"" + (p.per_lane ? ", per_lane" : "") + effect_lanes_text(p.lanes); }
   std::string operator()(const CheckParams& p) const { return "\"" + p.text + "\"" + effect_lanes_text(p.lanes); }
@@ -229,7 +234,16 @@ std::string line_text(Where where) {
   return text.empty() ? text : "  # " + text.substr(std::string_view("; at ").size());
 }
 
-inline void write_graph(const GraphBody& g, const std::string& indent, bool lines, std::string& out) {
+/// A function that is called again is not shown again.
+using Shown = std::vector<const GraphBody*>;
+inline bool shown_before(const Equation& e, const GraphRef& body, Shown& shown) {
+  if (e.op != Op::call || !e.as<CallParams>().function) return false;
+  if (std::find(shown.begin(), shown.end(), body.get()) != shown.end()) return true;
+  shown.push_back(body.get());
+  return false;
+}
+
+inline void write_graph(const GraphBody& g, const std::string& indent, bool lines, Shown& shown, std::string& out) {
   const Names names(g);
   out += indent + "{ lambda";
   for (Var v : g.inputs) out += " " + names.typed(v);
@@ -240,7 +254,8 @@ inline void write_graph(const GraphBody& g, const std::string& indent, bool line
     if (lines) out += line_text(e.where);
     out += '\n';
     for (const GraphRef& body : bodies_of(e.params)) {
-      write_graph(*body, indent + "        ", lines, out);
+      if (shown_before(e, body, shown)) continue;
+      write_graph(*body, indent + "        ", lines, shown, out);
       out += '\n';
     }
     lead = "      ";
@@ -284,6 +299,7 @@ class DotWriter {
       for (Var v : e.outputs) maker[static_cast<std::size_t>(v)] = id;
       const std::vector<GraphRef> bodies = bodies_of(e.params);
       for (std::size_t k = 0; k < bodies.size(); ++k) {
+        if (shown_before(e, bodies[k], shown_)) continue;
         const std::string part = bodies.size() > 1 ? worded("_{}", k) : std::string();
         const std::string inner = worded("{}eq{}{}_", prefix, i, part);
         out_ += worded("{}subgraph cluster_{}{} {{\n{}  label={};\n", indent, id, part, indent, quoted(name_of(e.op)));
@@ -309,6 +325,7 @@ class DotWriter {
     out_ += worded("{}{} -> {} [label={}];\n", indent, from, to, quoted(names(v) + ":" + g.aval(v).str()));
   }
   std::string& out_;
+  Shown shown_;
 };
 
 }  // namespace printer
@@ -322,7 +339,8 @@ std::string describe(Op op, const ParamsRef& params) {
 
 std::string to_text(const GraphBody& g, bool lines) {
   std::string text;
-  printer::write_graph(g, "", lines, text);
+  printer::Shown shown;
+  printer::write_graph(g, "", lines, shown, text);
   return text;
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "called.hpp"
 #include "simplify_control.hpp"
 
 namespace vt::detail {
@@ -14,6 +15,8 @@ namespace walk_details {
 // A rule that rewrites its own results for ever would be a bug; this keeps it from being an endless loop.
 constexpr int deepest_rewrite = 200;
 constexpr int most_walks = 16;
+/// Functions of up to so many equations are not worth a call.
+constexpr std::size_t small_body = 8;
 
 std::size_t at(Var v) { return static_cast<std::size_t>(v); }
 
@@ -253,6 +256,37 @@ SmallVec<Var, 1> Pass::copied_matrices(const Equation& e, std::span<const Var> i
   return emit_all(e.op, e.params, inputs);
 }
 
+// A function that is called stays one, without the results that nobody reads here and what they alone need.
+SmallVec<Var, 1> Pass::copied_call(const Equation& e, std::span<const Var> inputs, const std::vector<std::int32_t>& uses) {
+  using walk_details::at;
+  const auto& p = e.as<CallParams>();
+  std::vector<bool> wanted;
+  for (Var v : e.outputs) wanted.push_back(uses[at(v)] > 0);
+  const std::vector<bool> needed = memo_.liveness.inputs(p.body, wanted);
+  const DerivedRef d = derive(p, DerivedKey("").add_all(wanted), [&] {
+    GraphBody g = *p.body;
+    g.inputs.clear();
+    g.outputs.clear();
+    for (std::size_t i = 0; i < needed.size(); ++i)
+      if (needed[i]) g.inputs.push_back(p.body->inputs[i]);
+    for (std::size_t i = 0; i < wanted.size(); ++i)
+      if (wanted[i]) g.outputs.push_back(p.body->outputs[i]);
+    BodyMemo memo;
+    g = simplify_body(g, memo, purpose_);
+    return DerivedFunction{equal(g, *p.body) ? p.body : std::make_shared<const GraphBody>(std::move(g)), {}};
+  });
+  SmallVec<Var, 8> operands;
+  SmallVec<Var, 1> results;
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (needed[i]) operands.push_back(inputs[i]);
+  if (d->body != p.body) ++rewrites_;
+  CallParams called{d->body, nullptr, static_cast<int>(operands.size()), d->body == p.body ? p.function : d->function};
+  const SmallVec<Var, 1> made = emit_all(Op::call, make_params(std::move(called)), {operands.data(), operands.size()});
+  std::size_t next = 0;
+  for (bool w : wanted) results.push_back(w ? made[next++] : none);
+  return results;
+}
+
 void Pass::copy_equation(const GraphBody& g, const Equation& e, std::vector<Var>& map, const std::vector<std::int32_t>& uses) {
   using walk_details::at;
   SmallVec<Var, 8> inputs;
@@ -280,6 +314,12 @@ void Pass::copy_equation(const GraphBody& g, const Equation& e, std::vector<Var>
   }
   if (family_of(e.op) != Family::structure && family_of(e.op) != Family::effect && e.op != Op::reduce) {
     bind(e.outputs[0], simplified(Candidate{e.op, e.params, view, g.aval(e.outputs[0])}));
+    return;
+  }
+  if (e.op == Op::call && !for_running() && e.as<CallParams>().function && e.as<CallParams>().body->equations.size() > walk_details::small_body) {
+    const SmallVec<Var, 1> results = copied_call(e, view, uses);
+    for (std::size_t i = 0; i < e.outputs.size(); ++i)
+      if (results[i] != none) bind(e.outputs[i], results[i]);
     return;
   }
   if (e.op == Op::call || (for_running() && family_of(e.op) == Family::structure && e.op != Op::checkpoint && !is_control(e.op))) {

@@ -136,6 +136,7 @@ class Pass {
   void walk(const GraphBody&, std::vector<Var>& map, bool outermost);
   void copy_equation(const GraphBody&, const Equation&, std::vector<Var>& map, const std::vector<std::int32_t>& uses);
   SmallVec<Var, 2> copied_sort(const GraphBody&, const Equation&, std::span<const Var> inputs, const std::vector<std::int32_t>& uses);
+  SmallVec<Var, 1> copied_call(const Equation&, std::span<const Var> inputs, const std::vector<std::int32_t>& uses);
   SmallVec<Var, 1> copied_matrices(const Equation&, std::span<const Var> inputs, const std::vector<std::int32_t>& uses);
   Var simplified(const Candidate&);
   Var place(const Candidate&);

@@ -121,4 +121,18 @@ class JitCache {
   std::unique_ptr<State> state_;
 };
 
+/// What one named function records, by signature. Any thread may use it.
+class FunctionCache {
+ public:
+  FunctionCache(std::string name, Where);
+  ~FunctionCache();
+  /// The results of a call, as one equation. Arguments as of JitCache::call.
+  std::vector<Tensor> call(std::span<const Tensor> arguments, const StaticKey& key, const FlatFunction& f, FunctionRef<std::shared_ptr<void>()> keep,
+                           std::shared_ptr<void>& kept, Where);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
 }  // namespace vt::detail

@@ -284,7 +284,7 @@ inline constexpr auto table = rule_table<JvpRule>({
     {Op::all_to_all, same_op},
     {Op::ppermute, same_op},
 
-    {Op::call, inlined},
+    {Op::call, call},
     {Op::custom_jvp, custom_jvp},
     {Op::custom_vjp, custom_vjp},
     {Op::custom_vmap, inlined},
@@ -337,6 +337,14 @@ class Walk {
     }
     const JvpRule& rule = jvp_rules::table[e.op];
     WhereScope line(e.where);
+    if (shapes_ == JvpShapes::lifted && e.op == Op::call) {  // a body of scalars cannot be called with arrays
+      const JvpResult r = jvp_graph(*e.as<CallParams>().body, operands_, tangents_, mode_, shapes_);
+      for (std::size_t i = 0; i < e.outputs.size(); ++i) {
+        x_[index(e.outputs[i])] = r.primals[i];
+        if (r.tangents[i].defined()) set_tangent(e, i, r.tangents[i]);
+      }
+      return;
+    }
     if (varies && rule.whole) {
       std::vector<Tensor> results, result_tangents(e.outputs.size());
       rule.whole(call(e, {}), results, result_tangents);

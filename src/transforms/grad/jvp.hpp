@@ -105,6 +105,8 @@ void custom_jvp(const JvpCall&, std::vector<Tensor>&, std::vector<Tensor>&);
 void custom_vjp(const JvpCall&, std::vector<Tensor>&, std::vector<Tensor>&);
 void checkpoint(const JvpCall&, std::vector<Tensor>&, std::vector<Tensor>&);
 void callback(const JvpCall&, std::vector<Tensor>&, std::vector<Tensor>&);
+// call_rules.cpp
+void call(const JvpCall&, std::vector<Tensor>&, std::vector<Tensor>&);
 // jvp_rules_control.cpp
 void control(const JvpCall&, std::vector<Tensor>&, std::vector<Tensor>&);
 

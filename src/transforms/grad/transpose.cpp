@@ -7,6 +7,7 @@
 #include "../../trace/dependence.hpp"
 #include "../../trace/thread_state.hpp"
 #include "build.hpp"
+#include "call_rules.hpp"
 #include "linear_call.hpp"
 
 namespace vt::detail {
@@ -124,7 +125,7 @@ inline void custom_jvp(const TransposeCall& c) {
     if (c.linear(i)) c.cotangents[i] = cts[i];
 }
 inline void call(const TransposeCall& c) {
-  if (!is_linear_call(c.equation)) return inlined(c);
+  if (!is_linear_call(c.equation)) return called(c);
   std::vector<Tensor> results(c.results.begin(), c.results.end());
   const std::vector<Tensor> cts = pull_linear_call(c.equation, c.x, results);
   for (std::size_t i = 0; i < cts.size(); ++i) c.cotangents[i] = cts[i];
@@ -350,7 +351,7 @@ std::vector<Tensor> transpose_graph(const GraphBody& graph, std::size_t linear, 
       // An integer made from a tangent (a comparison, say) has no derivative; it is not linear either, and refused below only
       // if a cotangent reaches it.
       for (Var v : e.outputs) values.linear[index(v)] = true;
-      if (is_control(e.op)) values.keep_independent(graph, e);
+      if (is_control(e.op) || (e.op == Op::call && !is_linear_call(e))) values.keep_independent(graph, e);
       continue;
     }
     operands.clear();
@@ -421,6 +422,13 @@ std::vector<Tensor> push_graph(const GraphBody& graph, std::span<const Tensor> t
     WhereScope line(e.where);
     if (is_linear_call(e)) {
       std::vector<Tensor> results = push_linear_call(e, {operands.data(), operands.size()});
+      for (std::size_t i = 0; i < e.outputs.size(); ++i) values.x[index(e.outputs[i])] = std::move(results[i]);
+      continue;
+    }
+    if (depends && e.op == Op::call) {
+      std::vector<bool> linear;
+      for (std::size_t i = 0; i < e.inputs.size(); ++i) linear.push_back(values.linear[index(e.inputs[i])]);
+      std::vector<Tensor> results = push_call(e, {operands.data(), operands.size()}, linear);
       for (std::size_t i = 0; i < e.outputs.size(); ++i) values.x[index(e.outputs[i])] = std::move(results[i]);
       continue;
     }

@@ -74,6 +74,8 @@ void conv_general(const TransposeCall&);
 void triangular_solve(const TransposeCall&);
 void solve(const TransposeCall&);
 void tridiagonal_solve(const TransposeCall&);
+// call_rules.cpp
+void called(const TransposeCall&);
 // jvp_rules_control.cpp
 void control(const TransposeCall&);
 /// Throws: the equation depends on a tangent in a way that has no transpose.

@@ -3,6 +3,8 @@
 #include <memory>
 #include <mutex>
 
+#include "../../trace/called.hpp"
+#include "../../trace/thread_state.hpp"
 #include "lanes.hpp"
 
 namespace vt::detail::batch_rules {
@@ -76,7 +78,31 @@ void check_count(const CustomRule& rule, const char* part, std::size_t got, std:
 
 }  // namespace structure_batch
 
-BatchedList call(const BatchCall& c) { return structure_batch::emit_body(c, structure_batch::batch_body(c, false), c.as<CallParams>().rule); }
+BatchedList call(const BatchCall& c) {
+  using namespace structure_batch;
+  const auto& p = c.as<CallParams>();
+  // With a name the lanes are those of one vmap only.
+  if (!p.function || c.axis) return emit_body(c, batch_body(c, false), p.rule);
+  DerivedKey key("vmap");
+  std::vector<Tensor> operands;
+  key.add(c.lanes).add(thread_state().must_vectorize);
+  for (const Batched& x : c.operands) {
+    key.add(x.axis.value_or(-1));
+    operands.push_back(x.value);
+  }
+  const DerivedRef d = derive(p, key, [&] {
+    BatchedBody body = batch_body(c, false);
+    DerivedFunction made = derived_of(std::move(body.recorded));
+    for (const MappedAxis& axis : body.axes) made.places.push_back(axis.value_or(-1));
+    return made;
+  });
+  BatchedList results;
+  for (Tensor& t : emit_call(*d, std::move(operands), c.where())) {
+    const int axis = d->places[results.size()];
+    results.push_back({std::move(t), axis < 0 ? std::nullopt : MappedAxis(axis)});
+  }
+  return results;
+}
 
 BatchedList custom_jvp(const BatchCall& c) {
   using namespace structure_batch;

@@ -1,0 +1,59 @@
+// What jit and named functions share: the signature of a call (the types of its Tensors and everything static), and calling by it.
+#pragma once
+
+#include <memory>
+
+#include <vt/detail/tree_function.hpp>
+
+namespace vt::detail {
+
+template <class T>
+void append_leaves_of(SmallVec<Tensor, 8>& leaves, const T& argument) {
+  if constexpr (!std::is_array_v<T>) for_each_leaf(argument, [&](const Tensor& t) { leaves.push_back(t); });
+}
+template <class T>
+void append_signature_of(StaticKey& key, const T& argument) {
+  if constexpr (std::is_same_v<T, Tensor>) return;
+  else if constexpr (std::is_array_v<T>) append_text(key, argument);
+  else append_static(key, argument);
+}
+
+/// The Tensors among the arguments, and everything else that decides what is recorded.
+template <class... A>
+StaticKey signature_of(SmallVec<Tensor, 8>& leaves, const A&... arguments) {
+  (append_leaves_of(leaves, arguments), ...);
+  StaticKey key;
+  static constexpr char type_tag = 0;  // its address stands for the argument types
+  append_bytes(key, &type_tag);
+  (append_signature_of(key, arguments), ...);
+  return key;
+}
+
+/// f(arguments…) by way of what `cache` keeps for their signature; f itself runs only where it is new.
+template <class Cache, class F, class... A>
+auto call_by_signature(Cache& cache, F& f, Where where, const A&... arguments) {
+  using Traced = TreeFunction<F, Owned<A>...>;
+  using Result = typename Traced::Result;
+  SmallVec<Tensor, 8> leaves;
+  const StaticKey key = signature_of(leaves, arguments...);
+  std::unique_ptr<Traced> g;  // only made when the function has to be traced
+  std::shared_ptr<void> kept;
+  const std::vector<Tensor> results = cache.call(
+      {leaves.data(), leaves.size()}, key,
+      [&](std::span<const Tensor> tracers) {
+        g = std::make_unique<Traced>(f, own(arguments...));
+        return (*g)(tracers);
+      },
+      [&]() -> std::shared_ptr<void> {
+        auto result = std::make_shared<Result>(g->last());
+        for_each_leaf(*result, [](Tensor& t) { t = Tensor(); });
+        return result;
+      },
+      kept, where);
+  Result result = *static_cast<const Result*>(kept.get());
+  const Tensor* next = results.data();
+  assign_leaves(result, next);
+  return result;
+}
+
+}  // namespace vt::detail

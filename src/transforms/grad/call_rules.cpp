@@ -1,0 +1,239 @@
+// The derivatives of calls: each of a called function's is made once, as a function that is called in its turn.
+#include "call_rules.hpp"
+
+#include <algorithm>
+
+#include "../../trace/called.hpp"
+#include "build.hpp"
+#include "jvp.hpp"
+#include "linear_call.hpp"
+#include "linearize.hpp"
+#include "transpose.hpp"
+
+namespace vt::detail {
+
+namespace call_parts {
+
+using Flags = std::vector<bool>;
+
+/// The defined ones among `tensors`, and where each of them went.
+inline std::vector<int> append_defined(std::vector<Tensor>& to, std::span<const Tensor> tensors) {
+  std::vector<int> places;
+  for (const Tensor& t : tensors) {
+    places.push_back(t.defined() ? static_cast<int>(to.size()) : -1);
+    if (t.defined()) to.push_back(t);
+  }
+  return places;
+}
+/// The results at `places`, empty Tensors elsewhere.
+inline std::vector<Tensor> placed(std::span<const Tensor> results, const std::vector<int>& places) {
+  std::vector<Tensor> all;
+  for (int i : places) all.push_back(i < 0 ? Tensor() : results[static_cast<std::size_t>(i)]);
+  return all;
+}
+/// Tensors of which those with flags are `given`, in order.
+inline std::vector<Tensor> restored(const Flags& flags, std::span<const Tensor> given) {
+  std::vector<Tensor> all;
+  std::size_t next = 0;
+  for (bool f : flags) all.push_back(f ? given[next++] : Tensor());
+  return all;
+}
+inline Flags defined_flags(std::span<const Tensor> tensors) {
+  Flags flags;
+  for (const Tensor& t : tensors) flags.push_back(t.defined());
+  return flags;
+}
+
+inline std::vector<Aval> input_avals(const GraphBody& g) {
+  std::vector<Aval> avals;
+  for (Var v : g.inputs) avals.push_back(g.aval(v));
+  return avals;
+}
+/// Types of (co)tangents of those of `vars` with flags.
+inline void append_tangent_avals(std::vector<Aval>& to, const GraphBody& g, std::span<const Var> vars, const Flags& flags) {
+  for (std::size_t i = 0; i < vars.size(); ++i)
+    if (flags[i]) to.emplace_back(g.aval(vars[i]).dtype, g.aval(vars[i]).shape);
+}
+
+inline RecordOptions body_of(const char* transform) { return {.kind = ScopeKind::branch, .transform = transform}; }
+
+}  // namespace call_parts
+
+namespace jvp_rules {
+
+using namespace call_parts;
+
+namespace call_jvp {
+
+/// (x…, the tangents that there are…) → (y…, the tangents that there are…)
+inline DerivedFunction forward(const GraphBody& body, const Flags& flags) {
+  std::vector<Aval> avals = input_avals(body);
+  const std::size_t n = avals.size();
+  append_tangent_avals(avals, body, body.inputs, flags);
+  std::vector<int> places;
+  DerivedFunction d = derived_of(record(
+      [&](std::span<const Tensor> in) {
+        JvpResult r = jvp_graph(body, in.first(n), restored(flags, in.subspan(n)));
+        places = append_defined(r.primals, r.tangents);
+        return std::move(r.primals);
+      },
+      avals, body_of("vt::jvp")));
+  d.places = std::move(places);
+  return d;
+}
+
+/// (x…) → (y…, what the derivative needs…), and the derivative.
+inline DerivedFunction linearized(const CallParams& p, const Flags& flags) {
+  const GraphBody& body = *p.body;
+  DerivedFunction linear;
+  std::vector<int> sources;
+  DerivedFunction d = derived_of(record(
+      [&](std::span<const Tensor> in) {
+        LinearPart part = linearize_graph(body, in, flags);
+        std::vector<Tensor> out = std::move(part.outputs);
+        const auto same = [](const Tensor& a, const Tensor& b) { return a.node() == b.node() && a.output() == b.output(); };
+        for (const Tensor& r : part.residuals) {
+          int source = 0;
+          for (std::size_t i = 0; i < in.size() && source == 0; ++i)
+            if (same(in[i], r)) source = -1 - static_cast<int>(i);
+          if (source == 0) {
+            std::size_t k = 0;
+            while (k < out.size() && !same(out[k], r)) ++k;
+            if (k == out.size()) out.push_back(r);
+            source = static_cast<int>(k);
+          }
+          sources.push_back(source);
+        }
+        linear.body = std::make_shared<const GraphBody>(std::move(part.graph));
+        linear.places = std::move(part.tangent_of);
+        linear.function = called_function((p.function ? p.function->name : std::string("call")) + ".linear");
+        return out;
+      },
+      input_avals(body), body_of("vt::linearize")));
+  d.sources = std::move(sources);
+  d.linear = std::make_shared<const DerivedFunction>(std::move(linear));
+  return d;
+}
+
+}  // namespace call_jvp
+
+void call(const JvpCall& c, std::vector<Tensor>& results, std::vector<Tensor>& tangents) {
+  const auto& p = c.as<CallParams>();
+  const Flags flags = defined_flags(c.t);
+  std::vector<Tensor> operands(c.x.begin(), c.x.end());
+  const std::size_t count = c.equation.outputs.size();
+  if (c.mode == JvpMode::forward) {
+    const DerivedRef d = derive(p, DerivedKey("jvp").add_all(flags), [&] { return call_jvp::forward(*p.body, flags); });
+    append_defined(operands, c.t);
+    const SmallVec<Tensor, 1> out = emit_call(*d, std::move(operands), c.equation.where);
+    results.assign(out.begin(), out.begin() + count);
+    tangents = placed({out.data(), out.size()}, d->places);
+    return;
+  }
+  const DerivedRef d = derive(p, DerivedKey("linearize").add_all(flags), [&] { return call_jvp::linearized(p, flags); });
+  const SmallVec<Tensor, 1> out = emit_call(*d, operands, c.equation.where);
+  results.assign(out.begin(), out.begin() + count);
+  std::vector<Tensor> linear;
+  append_defined(linear, c.t);
+  for (int s : d->sources) linear.push_back(s < 0 ? c.x[static_cast<std::size_t>(-1 - s)] : out[static_cast<std::size_t>(s)]);
+  const SmallVec<Tensor, 1> pushed = emit_call(*d->linear, std::move(linear), c.equation.where);
+  tangents = placed({pushed.data(), pushed.size()}, d->linear->places);
+}
+
+}  // namespace jvp_rules
+
+namespace call_parts {
+
+/// The body with the inputs that have flags in front.
+inline GraphBody in_front(const GraphBody& body, const Flags& flags) {
+  GraphBody ordered = body;
+  ordered.inputs.clear();
+  for (bool front : {true, false})
+    for (std::size_t i = 0; i < flags.size(); ++i)
+      if (flags[i] == front) ordered.inputs.push_back(body.inputs[i]);
+  return ordered;
+}
+inline std::size_t count_of(const Flags& flags) { return static_cast<std::size_t>(std::count(flags.begin(), flags.end(), true)); }
+
+/// (the tangents that there are…, the other operands…) → the results that there are
+inline DerivedFunction pushed(const GraphBody& body, const Flags& linear, const Flags& given) {
+  const GraphBody ordered = in_front(body, linear);
+  std::vector<Aval> avals;
+  Flags defined;
+  for (std::size_t i = 0; i < linear.size(); ++i)
+    if (linear[i]) defined.push_back(given[i]);
+  const std::size_t tangents = defined.size(), filled = count_of(defined);
+  for (std::size_t i = 0; i < ordered.inputs.size(); ++i)
+    if (i >= tangents || defined[i]) avals.push_back(ordered.aval(ordered.inputs[i]));
+  std::vector<int> places;
+  DerivedFunction d = derived_of(record(
+      [&](std::span<const Tensor> in) {
+        std::vector<Tensor> out;
+        places = append_defined(out, push_graph(ordered, restored(defined, in.first(filled)), in.subspan(filled)));
+        return out;
+      },
+      avals, body_of("vt::linearize")));
+  d.places = std::move(places);
+  return d;
+}
+
+/// (the cotangents that there are…, the operands that are not linear…) → the cotangents that there are
+inline DerivedFunction transposed(const GraphBody& body, const Flags& linear, const Flags& given) {
+  const GraphBody ordered = in_front(body, linear);
+  const std::size_t tangents = count_of(linear), filled = count_of(given);
+  std::vector<Aval> avals;
+  append_tangent_avals(avals, body, body.outputs, given);
+  for (std::size_t i = tangents; i < ordered.inputs.size(); ++i) avals.push_back(ordered.aval(ordered.inputs[i]));
+  std::vector<int> places;
+  DerivedFunction d = derived_of(record(
+      [&](std::span<const Tensor> in) {
+        std::vector<Tensor> out;
+        places = append_defined(out, transpose_graph(ordered, tangents, in.subspan(filled), restored(given, in.first(filled))));
+        return out;
+      },
+      avals, body_of("vt::grad")));
+  d.places = std::move(places);
+  return d;
+}
+
+}  // namespace call_parts
+
+std::vector<Tensor> push_call(const Equation& e, std::span<const Tensor> x, const std::vector<bool>& linear) {
+  using namespace call_parts;
+  const auto& p = e.as<CallParams>();
+  Flags given;
+  std::vector<Tensor> operands;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    given.push_back(linear[i] && x[i].defined());
+    if (given[i]) operands.push_back(x[i]);
+  }
+  for (std::size_t i = 0; i < x.size(); ++i)
+    if (!linear[i]) operands.push_back(x[i]);
+  const DerivedRef d = derive(p, DerivedKey("push").add_all(linear).add_all(given), [&] { return pushed(*p.body, linear, given); });
+  const SmallVec<Tensor, 1> out = emit_call(*d, std::move(operands), e.where);
+  return placed({out.data(), out.size()}, d->places);
+}
+
+namespace transpose_rules {
+
+void called(const TransposeCall& c) {
+  using namespace call_parts;
+  const auto& p = c.as<CallParams>();
+  Flags linear, given = defined_flags(c.results);
+  for (std::size_t i = 0; i < given.size(); ++i) given[i] = given[i] && is_inexact(p.body->aval(p.body->outputs[i]).dtype);
+  for (std::size_t i = 0; i < c.x.size(); ++i) linear.push_back(c.linear(i));
+  std::vector<Tensor> operands;
+  for (std::size_t i = 0; i < given.size(); ++i)
+    if (given[i]) operands.push_back(c.results[i]);
+  append_defined(operands, c.x);
+  const DerivedRef d = derive(p, DerivedKey("transpose").add_all(linear).add_all(given), [&] { return transposed(*p.body, linear, given); });
+  const SmallVec<Tensor, 1> out = emit_call(*d, std::move(operands), c.equation.where);
+  const std::vector<Tensor> cts = placed({out.data(), out.size()}, d->places);
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < linear.size(); ++i)
+    if (linear[i]) c.cotangents[i] = cts[next++];
+}
+
+}  // namespace transpose_rules
+
+}  // namespace vt::detail

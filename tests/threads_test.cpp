@@ -4,6 +4,8 @@
 #include <atomic>
 #include <cmath>
 #include <thread>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include <vt/vt.hpp>
@@ -105,6 +107,46 @@ TEST(Threads, SameBitsOnAnyNumberOfThreads) {
   EXPECT_EQ(sums[0], sums[2]);
   EXPECT_EQ(products[0], products[1]);
   EXPECT_EQ(products[0], products[2]);
+}
+
+// The steps that share work out themselves: small matrices one per lane, larger ones one after the other, loops of many lanes
+// side by side in vectors and in groups, draws by rejection.
+TEST(Threads, SameBitsOfMatricesLoopsAndDraws) {
+  const auto matrices = vt::jit([](vt::Tensor a) {
+    const vt::Tensor positive = vt::matmul(a, vt::swapaxes(a, 1, 2)) + vt::eye(a.shape()[1], vt::f64);
+    return std::tuple(vt::linalg::inv(positive), vt::linalg::eigvalsh(positive), vt::linalg::cholesky(positive));
+  });
+  const auto collatz = vt::jit(vt::vmap([](vt::Tensor n) {
+    const auto odd = [](vt::Tensor v) { return 3 * v + 1; };
+    const auto even = [](vt::Tensor v) { return v / 2; };
+    const auto more = [](vt::Tensor v, vt::Tensor) { return v > 1; };
+    const auto next = [&](vt::Tensor v, vt::Tensor steps) { return std::pair(vt::cond(v % 2 == 1, odd, even, v), steps + 1); };
+    return vt::while_loop(more, next, std::pair(n, vt::tensor(0))).second;
+  }));
+  const auto draws = vt::jit([](vt::Tensor key) { return vt::random::gamma(key, {20'000}, 0.7, vt::f64); });
+  const vt::Tensor small = vt::sin(vt::arange(3000 * 16).astype(vt::f64)).reshape({3000, 4, 4}).eval();
+  const vt::Tensor large = vt::sin(vt::arange(20 * 24 * 24).astype(vt::f64)).reshape({20, 24, 24}).eval();
+  const vt::Tensor starts = vt::arange(5000).eval();
+  std::vector<std::vector<std::vector<double>>> results;
+  for (const int threads : {1, 2, 3}) {
+    vt::set_num_threads(threads);
+    std::vector<std::vector<double>>& of = results.emplace_back();
+    const auto keep = [&](const vt::Tensor& t) { of.push_back(t.astype(vt::f64).to_vector<double>()); };
+    for (int round = 0; round < 3; ++round) {  // the first may be interpreted
+      of.clear();
+      for (const vt::Tensor& a : {small, large}) {
+        const auto [inverse, values, factor] = matrices(a);
+        keep(inverse), keep(values), keep(factor);
+      }
+      keep(collatz(starts));
+      keep(draws(vt::random::key(3)));
+    }
+  }
+  vt::set_num_threads(2);
+  for (std::size_t i = 0; i < results[0].size(); ++i) {
+    EXPECT_EQ(results[0][i], results[1][i]) << i;
+    EXPECT_EQ(results[0][i], results[2][i]) << i;
+  }
 }
 
 TEST(Threads, ChangeTheNumberOfThreadsWhileKernelsRun) {

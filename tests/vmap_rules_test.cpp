@@ -51,7 +51,7 @@ std::vector<std::vector<MappedAxis>> axis_patterns(const PrimitiveCase& c, unsig
     }
     patterns = std::move(longer);
   }
-  const std::size_t most = every ? most_patterns : 3;
+  const std::size_t most = every ? most_patterns : std::min<std::size_t>(most_patterns, 3);
   if (patterns.size() <= most) return patterns;
   std::vector<std::vector<MappedAxis>> picked;
   for (std::size_t k = 0; k < most; ++k) picked.push_back(patterns[k * (patterns.size() - 1) / (most - 1)]);
@@ -112,6 +112,7 @@ TEST(VmapRules, EveryOpHasACase) {
 
 // What stands in for a missing rule: one equation per lane, told by vt::warnings() and nowhere else.
 TEST(VmapRules, TheLoopOverLanesEqualsTheRules) {
+  if (vt_test::forced_backend() == "cpu") GTEST_SKIP() << "what it records is the same in any backend: a row of single equations";
   constexpr std::int64_t lanes = 3;
   for (const PrimitiveCase& c : primitive_cases()) {
     std::vector<vt::detail::Aval> avals;

@@ -1,4 +1,4 @@
-# Installs the build to a fresh prefix and uses it from an outside project, from a bare compiler line and as a subproject.
+# Installs the build to a fresh prefix and uses it from an outside project, from a bare compiler line (the example of a prototype) and as a subproject.
 function(run)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
   if(NOT status EQUAL 0)
@@ -28,6 +28,5 @@ foreach(line IN LISTS header_dirs)
     list(APPEND includes -isystem ${dir})
   endif()
 endforeach()
-run(${CXX} -std=c++20 -O0 -DVT_IMPLEMENTATION -I ${WORK}/prefix/include ${includes} ${SOURCE}/tests/install/app.cpp
-    -o ${WORK}/bare -ldl -pthread)
+run(${CXX} -std=c++20 -O0 -I ${WORK}/prefix/include ${includes} ${SOURCE}/examples/header_only.cpp -o ${WORK}/bare -ldl -pthread)
 run(${WORK}/bare)

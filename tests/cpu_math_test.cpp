@@ -178,7 +178,7 @@ class CpuMathTest : public testing::TestWithParam<NamedIsa> {
 /// VT_MATH_SAMPLES on the host's instruction set, a fifth of it on the others.
 std::size_t samples(vt::detail::cpu::Isa isa) {
   const char* text = std::getenv("VT_MATH_SAMPLES");
-  const std::size_t n = text ? std::strtoull(text, nullptr, 10) : 30000;
+  const std::size_t n = text ? std::strtoull(text, nullptr, 10) : 12000;
   return isa == vt::detail::cpu::Isa::host ? n : n / 5;
 }
 

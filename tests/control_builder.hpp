@@ -10,7 +10,7 @@
 
 namespace vt_test {
 
-using Vars = std::vector<Var>;
+using Vars = vt::Vec<Var>;
 using Types = std::vector<Aval>;
 using Make = std::function<Vars(Builder&, const Vars&)>;
 

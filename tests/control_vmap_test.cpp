@@ -20,7 +20,7 @@ void expect_lanes(F f, const std::string& what, const Ts&... lanes) {
   };
   for (std::size_t mapped = 1; mapped < (std::size_t{1} << n); ++mapped) {
     std::vector<Tensor> own;
-    std::vector<std::optional<int>> axes;
+    vt::Vec<std::optional<int>> axes;
     std::vector<vt::AxisSpec> in_axes;
     for (std::size_t i = 0; i < n; ++i) {
       const bool m = mapped >> i & 1;

@@ -47,14 +47,14 @@ class Kernels {
 
   /// out[i] = body(inputs[i]…) for i < n in steps of `lanes` with a masked tail; inputs are buffers 0…, out is the last.
   void map(const std::string& name, const std::vector<DType>& inputs, int lanes,
-           const std::function<Value(IrBuilder&, const std::vector<Value>&)>& body) {
+           const std::function<Value(IrBuilder&, const vt::Vec<Value>&)>& body) {
     open(name);
     IrBuilder& b = builder;
-    std::vector<Value> pointers;
+    vt::Vec<Value> pointers;
     for (std::size_t k = 0; k <= inputs.size(); ++k) pointers.push_back(buffer(static_cast<int>(k)));
     b.for_range(b.index(0), n(), lanes, [&](Value i) {
       const Value mask = b.tail_mask(lanes, b.sub(n(), i));
-      std::vector<Value> loaded;
+      vt::Vec<Value> loaded;
       for (std::size_t k = 0; k < inputs.size(); ++k) loaded.push_back(b.load_masked(b.offset(pointers[k], inputs[k], i), inputs[k], mask));
       const Value out = body(b, loaded);
       b.store_masked(b.offset(pointers.back(), out.dtype, i), out, mask);

@@ -159,7 +159,7 @@ class CpuMathTest : public testing::TestWithParam<NamedIsa> {
     Kernels kernels(GetParam().isa);
     for (const MathFunction& f : math_functions)
       kernels.map(kernel_name<T>(f, lanes), std::vector<DType>(static_cast<std::size_t>(f.arity), d), lanes,
-                  [&](IrBuilder& b, const std::vector<Value>& x) { return f.emit(b, x[0], x.back()); });
+                  [&](IrBuilder& b, const vt::Vec<Value>& x) { return f.emit(b, x[0], x.back()); });
     kernels.compile();
     for (const MathFunction& f : math_functions) {
       std::vector<T> x = special_values<T>(), y;
@@ -194,7 +194,7 @@ TEST_P(CpuMathTest, ALaneDoesNotSeeItsNeighbours) {
   for (const MathFunction& f : math_functions)
     for (int lanes : {1, 8})
       kernels.map(std::string(f.name) + std::to_string(lanes), std::vector<DType>(static_cast<std::size_t>(f.arity), vt::f32), lanes,
-                  [&](IrBuilder& b, const std::vector<Value>& x) { return f.emit(b, x[0], x.back()); });
+                  [&](IrBuilder& b, const vt::Vec<Value>& x) { return f.emit(b, x[0], x.back()); });
   kernels.compile();
   const std::vector<float> x = random_values<float>(1003, 5), y = random_values<float>(1003, 6);
   for (const MathFunction& f : math_functions) {
@@ -217,7 +217,7 @@ TEST_P(CpuMathTest, SixteenBitFloatsAreTheF32ResultRounded) {
   for (const MathFunction& f : math_functions)
     for (DType d : {vt::f16, vt::bf16})
       kernels.map(std::string(f.name) + vt::name_of(d), std::vector<DType>(static_cast<std::size_t>(f.arity), d), 16,
-                  [&](IrBuilder& b, const std::vector<Value>& x) { return f.emit(b, x[0], x.back()); });
+                  [&](IrBuilder& b, const vt::Vec<Value>& x) { return f.emit(b, x[0], x.back()); });
   kernels.compile();
   const auto run = [&](const MathFunction& f, auto type) {
     using H = decltype(type);

@@ -23,8 +23,8 @@ using vt::detail::cache_key;
 using vt::detail::CacheKey;
 using vt::detail::DiskCache;
 
-std::vector<char> payload(std::size_t n, int seed = 1) {
-  std::vector<char> v(n);
+vt::Vec<char> payload(std::size_t n, int seed = 1) {
+  vt::Vec<char> v(n);
   for (std::size_t i = 0; i < n; ++i) v[i] = static_cast<char>((i * 131 + static_cast<std::size_t>(seed) * 29) >> 3);
   return v;
 }

@@ -26,7 +26,7 @@ struct Ran {
 // Compiled as one program and run once; the values must be the interpreter's.
 Ran run(const Flat& f, const Tensors& arguments, const vt_test::Tolerance& tolerance = vt_test::exact, const std::string& what = {}) {
   std::vector<Aval> avals;
-  std::vector<BufferRef> inputs;
+  vt::Vec<BufferRef> inputs;
   for (const Tensor& t : arguments) {
     avals.push_back(Aval(t.dtype(), t.shape()));
     inputs.push_back(value_of(t, {}));
@@ -35,7 +35,7 @@ Ran run(const Flat& f, const Tensors& arguments, const vt_test::Tolerance& toler
   reset_stats();
   Ran ran;
   const std::shared_ptr<Executable> program = compile_graph(g);
-  const std::vector<BufferRef> made = program->run(inputs), expected = interpret(g, inputs);
+  const vt::Vec<BufferRef> made = program->run(inputs), expected = interpret(g, inputs);
   ran.stats = stats();
   ran.text = program->explain();
   for (std::size_t i = 0; i < made.size(); ++i) {

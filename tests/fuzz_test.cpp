@@ -40,7 +40,7 @@ double inner_product(const Tensor& a, const Tensor& b) { return vt::sum(a * b).i
 
 void backend_equals_interpreter(const Case& c) {
   const vt::Graph graph = vt::make_graph(c.program)(c.x(), c.y());
-  std::vector<vt::detail::BufferRef> inputs{vt::detail::value_of(c.x(), {}), vt::detail::value_of(c.y(), {})};
+  vt::Vec<vt::detail::BufferRef> inputs{vt::detail::value_of(c.x(), {}), vt::detail::value_of(c.y(), {})};
   for (const Tensor& t : graph.captured()) inputs.push_back(vt::detail::value_of(t, {}));
   const auto expected = vt::detail::interpret(graph.body(), inputs);
   const auto simplified = vt::detail::interpret(vt::detail::simplify(graph.body()), inputs);

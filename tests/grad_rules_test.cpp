@@ -274,7 +274,7 @@ Cases scatters(double low, double high) {
   along.operand_batching_dims = {0};
   along.indices_batching_dims = {0};
   cases.push_back({"batching", make_params(along), {spaced({4, 3}, low, high, 0.2, 3), ints({2, 0, 1, 1}, {4, 1}), spaced({4}, low, high, 0.7, 8)}});
-  ScatterParams none = std::get<ScatterParams>(cases[0].params->base());
+  ScatterParams none = cases[0].params->as<ScatterParams>();
   cases.push_back({"no updates", make_params(none), {spaced({4, 3}, low, high, 0.2, 3), ints({}, {0, 1}), random_of({0, 3}, low, high, 9)}});
   return cases;
 }
@@ -708,7 +708,7 @@ TEST(GradRules, OtherFloatTypesKeepTheirTypeAndValue) {
         ParamsRef params = c.params;
         if (op == Op::convert) params = make_params(ConvertParams{dtype});
         if (op == Op::dot_general) {
-          DotParams p = std::get<DotParams>(params->base());
+          DotParams p = params->as<DotParams>();
           p.dtype = dtype == vt::bf16 ? vt::f32 : dtype;  // bf16 also with a wider result
           params = make_params(p);
         }

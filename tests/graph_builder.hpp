@@ -28,8 +28,8 @@ class Builder {
     return v;
   }
   /// Adds an equation; its line is `line` of "user.cpp" (0: unknown).
-  std::vector<Var> all(Op op, ParamsRef params, const std::vector<Var>& inputs, int line = 0) {
-    std::vector<const Aval*> operands;
+  vt::Vec<Var> all(Op op, ParamsRef params, const vt::Vec<Var>& inputs, int line = 0) {
+    vt::Vec<const Aval*> operands;
     for (Var v : inputs) operands.push_back(&graph.aval(v));
     const vt::Where where = line ? vt::Where{"/somewhere/else/user.cpp", line} : vt::Where{};
     auto avals = infer(op, params, operands, where);
@@ -39,14 +39,14 @@ class Builder {
     e.params = std::move(params);
     for (Var v : inputs) e.inputs.push_back(v);
     for (Aval& a : avals) e.outputs.push_back(graph.fresh(std::move(a)));
-    const std::vector<Var> outputs(e.outputs.begin(), e.outputs.end());
+    const vt::Vec<Var> outputs(e.outputs.begin(), e.outputs.end());
     graph.equations.push_back(std::move(e));
     return outputs;
   }
-  Var add(Op op, ParamsRef params, const std::vector<Var>& inputs, int line = 0) { return all(op, std::move(params), inputs, line)[0]; }
-  Var add(Op op, const std::vector<Var>& inputs, int line = 0) { return add(op, {}, inputs, line); }
+  Var add(Op op, ParamsRef params, const vt::Vec<Var>& inputs, int line = 0) { return all(op, std::move(params), inputs, line)[0]; }
+  Var add(Op op, const vt::Vec<Var>& inputs, int line = 0) { return add(op, {}, inputs, line); }
   template <class P>
-  Var with(Op op, P params, const std::vector<Var>& inputs, int line = 0) {
+  Var with(Op op, P params, const vt::Vec<Var>& inputs, int line = 0) {
     return add(op, make_params(std::move(params)), inputs, line);
   }
 
@@ -69,7 +69,7 @@ class Builder {
   }
   Var convert(Var x, DType dtype) { return with(Op::convert, ConvertParams{dtype, false}, {x}); }
 
-  GraphBody& returns(const std::vector<Var>& outputs) {
+  GraphBody& returns(const vt::Vec<Var>& outputs) {
     graph.outputs = outputs;
     return graph;
   }

@@ -154,7 +154,7 @@ TEST(InterpreterDriver, EquationsWithABodyRunIt) {
   const Tensor x = vt::tensor({1.0f, 2.0f, 3.0f}), y = vt::tensor({10.0f, 20.0f, 30.0f});
   auto rule = std::make_shared<CustomRule>();
   rule->jvp = rule->forward = rule->backward = [](std::span<const Tensor>) -> std::vector<Tensor> { throw std::logic_error("a rule was called"); };
-  rule->batch = [](std::int64_t, const std::vector<bool>&, std::span<const Tensor>, std::vector<bool>&) -> std::vector<Tensor> {
+  rule->batch = [](std::int64_t, const vt::Vec<bool>&, std::span<const Tensor>, vt::Vec<bool>&) -> std::vector<Tensor> {
     throw std::logic_error("a rule was called");
   };
   for (Op op : {Op::call, Op::checkpoint, Op::custom_jvp, Op::custom_vjp, Op::custom_vmap}) {
@@ -202,7 +202,7 @@ TEST(InterpreterDriver, BuffersAreFreedAtTheirLastUse) {
   const BufferRef input = value_of(x, {});
   reset_pool_peak();
   const std::size_t before = pool_use().in_use;
-  const auto out = interpret(chain(50, n), std::vector<BufferRef>{input});
+  const auto out = interpret(chain(50, n), vt::Vec<BufferRef>{input});
   EXPECT_LE(pool_use().peak - before, std::size_t{2} * n * sizeof(float) + 65536);  // one intermediate and its successor
   EXPECT_EQ(std::memcmp(out[0]->data, input->data, n * sizeof(float)), 0);
 }
@@ -220,7 +220,7 @@ TEST(InterpreterDriver, AnInputCannotBeRun) {
 
 TEST(BufferPool, BlocksAreAlignedDistinctAndReused) {
   trim_pool();
-  std::vector<BufferRef> held;
+  vt::Vec<BufferRef> held;
   std::set<void*> seen;
   for (std::size_t bytes :
        {1u, 63u, 64u, 65u, 255u, 256u, 257u, 320u, 321u, 1000u, 4096u, 5000u, 100000u, 1u << 20, (1u << 20) + 1, 3000000u, 9000000u}) {
@@ -269,7 +269,7 @@ TEST(BufferPool, OutOfMemoryIsAnErrorThatNamesTheLine) {
     EXPECT_NO_THROW(allocate(std::size_t{7} << 20));  // the cached 6 MiB had to go first
   }
   trim_pool();
-  std::vector<BufferRef> inputs{allocate(std::size_t{6} << 20)};
+  vt::Vec<BufferRef> inputs{allocate(std::size_t{6} << 20)};
   std::memset(inputs[0]->data, 0, std::size_t{6} << 20);
   vt_test::expect_error([&] { interpret(chain(3, 6 << 18), inputs); }, vt::ErrorKind::memory,
                         {"neg needs 6.0 MiB", "for f32[1572864]", "at proto.cpp:41"});
@@ -301,7 +301,7 @@ TEST(BufferPool, ManyThreads) {
   for (int t = 0; t < 4; ++t)
     threads.emplace_back([t, &faults] {
       std::mt19937 engine(static_cast<unsigned>(t));
-      std::vector<BufferRef> held(16);
+      vt::Vec<BufferRef> held(16);
       for (int i = 0; i < 4000; ++i) {
         const std::size_t slot = engine() % held.size(), bytes = 64 + engine() % 20000;
         if (held[slot] && held[slot]->as<unsigned char>()[held[slot]->bytes - 1] != static_cast<unsigned char>(t)) ++faults;

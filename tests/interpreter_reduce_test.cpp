@@ -199,7 +199,7 @@ TEST(InterpreterReduce, AnyAndAll) {
 // --- general reduce --------------------------------------------------------------------------------------------------
 
 /// A body of binary ops on scalars: rows of (op, first input, second input), numbered inputs first.
-GraphRef body_of(std::vector<DType> inputs, const std::vector<std::tuple<Op, Var, Var>>& rows, const std::vector<Var>& outputs) {
+GraphRef body_of(std::vector<DType> inputs, const std::vector<std::tuple<Op, Var, Var>>& rows, const vt::Vec<Var>& outputs) {
   auto body = std::make_shared<GraphBody>();
   for (DType d : inputs) body->inputs.push_back(body->fresh(Aval(d, Shape{})));
   for (const auto& [op, a, b] : rows) {

@@ -248,7 +248,7 @@ TEST_P(IrBuilderTest, ConvertsEveryPairOfDtypes) {
   for (DType from : every_dtype)
     for (DType to : every_dtype)
       for (int lanes : {1, 16})
-        kernels.map(name(from, to, lanes), {from}, lanes, [&](IrBuilder& b, const std::vector<Value>& x) { return b.convert(x[0], to); });
+        kernels.map(name(from, to, lanes), {from}, lanes, [&](IrBuilder& b, const vt::Vec<Value>& x) { return b.convert(x[0], to); });
   kernels.compile();
   for (DType from : every_dtype) {
     std::vector<std::uint8_t> in = inputs_of(from);
@@ -350,7 +350,7 @@ TEST_P(IrBuilderTest, IntegerOperationsAtTheEdges) {
       for (int op = 0; op < binary_count; ++op)
         for (int lanes : {1, 8})
           kernels.map(name(d, op, lanes), {d, d}, lanes,
-                      [&](IrBuilder& b, const std::vector<Value>& x) { return emit(b, static_cast<Binary>(op), x[0], x[1]); });
+                      [&](IrBuilder& b, const vt::Vec<Value>& x) { return emit(b, static_cast<Binary>(op), x[0], x[1]); });
   kernels.compile();
   for (DType d : every_dtype) {
     if (!vt::is_int(d)) continue;
@@ -383,7 +383,7 @@ TEST_P(IrBuilderTest, DivisionByConstants) {
   const std::vector<std::int32_t> divisors = {0, 1, -1, 2, -3, 7, 10, 641, INT32_MAX, INT32_MIN};
   for (std::int32_t c : divisors)
     for (bool remainder : {false, true})
-      kernels.map("k" + std::to_string(c) + (remainder ? "r" : "q"), {vt::i32}, 16, [&](IrBuilder& b, const std::vector<Value>& x) {
+      kernels.map("k" + std::to_string(c) + (remainder ? "r" : "q"), {vt::i32}, 16, [&](IrBuilder& b, const vt::Vec<Value>& x) {
         const Value y = b.integer(vt::i32, c, 16);
         return remainder ? b.rem(x[0], y) : b.div(x[0], y);
       });
@@ -408,7 +408,7 @@ TEST_P(IrBuilderTest, FloatArithmeticIsStrictAndHalfRoundsEachResult) {
   for (DType d : floats)
     for (Binary op : ops)
       for (int lanes : {1, 16})
-        kernels.map(name(d, op, lanes), {d, d}, lanes, [&](IrBuilder& b, const std::vector<Value>& x) { return emit(b, op, x[0], x[1]); });
+        kernels.map(name(d, op, lanes), {d, d}, lanes, [&](IrBuilder& b, const vt::Vec<Value>& x) { return emit(b, op, x[0], x[1]); });
   kernels.compile();
   for (DType d : floats)
     with_type(d, [&](auto t) {
@@ -465,7 +465,7 @@ TEST_P(IrBuilderTest, UnaryOperations) {
     for (const Unary& u : unary)
       for (int lanes : {1, 8})
         kernels.map(std::string(u.name) + vt::name_of(d) + std::to_string(lanes), {d}, lanes,
-                    [&](IrBuilder& b, const std::vector<Value>& x) { return u.emit(b, x[0]); });
+                    [&](IrBuilder& b, const vt::Vec<Value>& x) { return u.emit(b, x[0]); });
   kernels.compile();
   for (DType d : dtypes)
     with_type(d, [&](auto t) {
@@ -487,13 +487,13 @@ TEST_P(IrBuilderTest, UnaryOperations) {
 
 TEST_P(IrBuilderTest, IntegerUnaryOperationsAndBool) {
   Kernels kernels(GetParam().isa);
-  kernels.map("abs", {vt::i8}, 16, [](IrBuilder& b, const std::vector<Value>& x) { return b.abs(x[0]); });
-  kernels.map("sign", {vt::i8}, 16, [](IrBuilder& b, const std::vector<Value>& x) { return b.sign(x[0]); });
-  kernels.map("popcount", {vt::u16}, 16, [](IrBuilder& b, const std::vector<Value>& x) { return b.popcount(x[0]); });
-  kernels.map("clz", {vt::u16}, 16, [](IrBuilder& b, const std::vector<Value>& x) { return b.clz(x[0]); });
-  kernels.map("not", {vt::u16}, 16, [](IrBuilder& b, const std::vector<Value>& x) { return b.bit_not(x[0]); });
+  kernels.map("abs", {vt::i8}, 16, [](IrBuilder& b, const vt::Vec<Value>& x) { return b.abs(x[0]); });
+  kernels.map("sign", {vt::i8}, 16, [](IrBuilder& b, const vt::Vec<Value>& x) { return b.sign(x[0]); });
+  kernels.map("popcount", {vt::u16}, 16, [](IrBuilder& b, const vt::Vec<Value>& x) { return b.popcount(x[0]); });
+  kernels.map("clz", {vt::u16}, 16, [](IrBuilder& b, const vt::Vec<Value>& x) { return b.clz(x[0]); });
+  kernels.map("not", {vt::u16}, 16, [](IrBuilder& b, const vt::Vec<Value>& x) { return b.bit_not(x[0]); });
   for (const char* op : {"add", "mul", "sub", "div", "shl"})
-    kernels.map(std::string("bool_") + op, {vt::bool_, vt::bool_}, 16, [&](IrBuilder& b, const std::vector<Value>& x) {
+    kernels.map(std::string("bool_") + op, {vt::bool_, vt::bool_}, 16, [&](IrBuilder& b, const vt::Vec<Value>& x) {
       const std::string o = op;
       return o == "add"   ? b.add(x[0], x[1])
              : o == "mul" ? b.mul(x[0], x[1])
@@ -530,7 +530,7 @@ TEST_P(IrBuilderTest, MaskedTailsTouchNothingBeyond) {
   Kernels kernels(GetParam().isa);
   for (DType d : every_dtype)
     for (int lanes : {1, 3, 16, 32})
-      kernels.map(std::string(vt::name_of(d)) + std::to_string(lanes), {d}, lanes, [](IrBuilder&, const std::vector<Value>& x) { return x[0]; });
+      kernels.map(std::string(vt::name_of(d)) + std::to_string(lanes), {d}, lanes, [](IrBuilder&, const vt::Vec<Value>& x) { return x[0]; });
   kernels.compile();
   for (DType d : every_dtype)
     for (int lanes : {1, 3, 16, 32})
@@ -569,7 +569,7 @@ TEST_P(IrBuilderTest, StridedAndIndexedAccess) {
   kernels.done();
   for (DType index : {vt::i32, vt::u32, vt::i64, vt::u8})
     kernels.map(std::string("gather_") + vt::name_of(index), {index}, 16,
-                [&](IrBuilder& g, const std::vector<Value>& i) { return g.gather(kernels.buffer(2), vt::f64, i[0]); });
+                [&](IrBuilder& g, const vt::Vec<Value>& i) { return g.gather(kernels.buffer(2), vt::f64, i[0]); });
   kernels.compile();
   for (DType d : dtypes)
     with_type(d, [&](auto t) {
@@ -705,15 +705,15 @@ TEST_P(IrBuilderTest, LoopsBranchesHelpersAndFrameArrays) {
   Kernels kernels(GetParam().isa);
   IrBuilder& b = kernels.builder;
   kernels.open("collatz");  // steps of n to 1, with a loop carrying two values and a branch
-  const std::vector<Value> out = b.loop(b.index(0), b.index(200), 1, {kernels.n(), b.index(0)}, [&](Value, const std::vector<Value>& c) {
+  const vt::Vec<Value> out = b.loop(b.index(0), b.index(200), 1, {kernels.n(), b.index(0)}, [&](Value, const vt::Vec<Value>& c) {
     return b.if_else(
         b.compare(Compare::gt, c[0], b.index(1)),
         [&] {
           const Value odd = b.compare(Compare::eq, b.bit_and(c[0], b.index(1)), b.index(1));
           const Value next = b.if_else(
-              odd, [&] { return std::vector<Value>{b.add(b.mul(c[0], b.index(3)), b.index(1))}; },
-              [&] { return std::vector<Value>{b.shift_right_logical(c[0], 1)}; })[0];
-          return std::vector<Value>{next, b.add(c[1], b.index(1))};
+              odd, [&] { return vt::Vec<Value>{b.add(b.mul(c[0], b.index(3)), b.index(1))}; },
+              [&] { return vt::Vec<Value>{b.shift_right_logical(c[0], 1)}; })[0];
+          return vt::Vec<Value>{next, b.add(c[1], b.index(1))};
         },
         [&] { return c; });
   });
@@ -723,9 +723,9 @@ TEST_P(IrBuilderTest, LoopsBranchesHelpersAndFrameArrays) {
   b.declare_buffers(2);
   const Value array = b.with_buffer(b.stack_array(vt::f64, 64), 1);
   b.for_range(b.index(0), b.index(64), 1, [&](Value i) { b.store(b.offset(array, vt::f64, i), b.convert(i, vt::f64)); }, true);
-  const Value total = b.loop(b.index(0), b.index(64), 8, {b.real(vt::f64, 0, 8)}, [&](Value i, const std::vector<Value>& c) {
-    return std::vector<Value>{b.call_helper("add8", vt::f64, 8, {c[0], b.load(b.offset(array, vt::f64, i), vt::f64, 8)},
-                                            [&](const std::vector<Value>& a) { return b.add(a[0], a[1]); })};
+  const Value total = b.loop(b.index(0), b.index(64), 8, {b.real(vt::f64, 0, 8)}, [&](Value i, const vt::Vec<Value>& c) {
+    return vt::Vec<Value>{b.call_helper("add8", vt::f64, 8, {c[0], b.load(b.offset(array, vt::f64, i), vt::f64, 8)},
+                                        [&](const vt::Vec<Value>& a) { return b.add(a[0], a[1]); })};
   })[0];
   b.store(b.with_buffer(kernels.buffer(0), 0), b.reduce_lanes(Reduce::add, total));
   kernels.done();
@@ -767,7 +767,7 @@ TEST_P(CompileTest, LoadsUnloadsAndUsesEqualNamesAtOnce) {
       b.begin_function("same_name", {Param::ptr()});
       b.store(b.arg(0), b.integer(vt::i32, 10 * round + k));
       b.end_function();
-      const std::vector<char> object = vt::detail::cpu::compile_object(b, {.level = k % 3, .passes = k % 2 == 0});
+      const vt::Vec<char> object = vt::detail::cpu::compile_object(b, {.level = k % 3, .passes = k % 2 == 0});
       codes.push_back(k < 3 ? std::make_shared<Code>(object, names) : std::make_shared<Code>(object, names, Linker::llvm));
     }
     for (int k = 0; k < 5; ++k) {
@@ -795,7 +795,7 @@ TEST_P(CompileTest, CompilesOnManyThreads) {
 }
 
 TEST_P(CompileTest, RefusesBadObjectsAndUnknownNames) {
-  const std::vector<char> garbage(100, 'x');
+  const vt::Vec<char> garbage(100, 'x');
   const std::vector<std::string> names = {"f"};
   for (Linker linker : {Linker::vt, Linker::llvm}) try {
       Code code(garbage, names, linker);
@@ -807,7 +807,7 @@ TEST_P(CompileTest, RefusesBadObjectsAndUnknownNames) {
   IrBuilder b(vt::detail::cpu::make_target(GetParam().isa));
   b.begin_function("g", {});
   b.end_function();
-  const std::vector<char> object = vt::detail::cpu::compile_object(b);
+  const vt::Vec<char> object = vt::detail::cpu::compile_object(b);
   for (Linker linker : {Linker::vt, Linker::llvm}) try {
       Code code(object, names, linker);
       ADD_FAILURE() << "a name that is not there was found";
@@ -832,7 +832,7 @@ TEST_P(CompileTest, MismatchedOperandsAreNamed) {
 
 TEST_P(CompileTest, DumpsTextAndAssembly) {
   Kernels kernels(GetParam().isa);
-  kernels.map("twice", {vt::f32}, 4, [](IrBuilder& b, const std::vector<Value>& x) { return b.add(x[0], x[0]); });
+  kernels.map("twice", {vt::f32}, 4, [](IrBuilder& b, const vt::Vec<Value>& x) { return b.add(x[0], x[0]); });
   EXPECT_NE(kernels.builder.text().find("fadd <4 x float>"), std::string::npos);
   EXPECT_NE(vt::detail::cpu::compile_assembly(kernels.builder).find("twice:"), std::string::npos);
   kernels.compile();  // the dump left the module usable
@@ -853,7 +853,7 @@ TEST(ObjectLoader, SurvivesDamagedObjects) {
   b.store(b.arg(0), b.mul(b.load(b.arg(0), vt::f64, 8), b.iota(vt::f64, 8)));
   b.zero_bytes(b.arg(0), b.arg(1));
   b.end_function();
-  const std::vector<char> good = vt::detail::cpu::compile_object(b);
+  const vt::Vec<char> good = vt::detail::cpu::compile_object(b);
   const auto resolve = [](std::string_view name) -> void* {
     for (const auto& s : vt::detail::cpu::runtime_symbols())
       if (name == s.name) return s.address;
@@ -869,12 +869,12 @@ TEST(ObjectLoader, SurvivesDamagedObjects) {
   }
   for (std::size_t length = 0; length < good.size(); length += 7) {
     vt::detail::cpu::LoadedObject object;
-    const std::vector<char> cut(good.begin(), good.begin() + static_cast<std::ptrdiff_t>(length));  // its own allocation
+    const vt::Vec<char> cut(good.begin(), good.begin() + static_cast<std::ptrdiff_t>(length));  // its own allocation
     EXPECT_NE(object.load(cut, resolve), "") << length;
   }
   std::mt19937 random(1);
   for (int round = 0; round < 4000; ++round) {
-    std::vector<char> bad = good;
+    vt::Vec<char> bad = good;
     for (int k = 0; k < 1 + round % 4; ++k) bad[random() % bad.size()] = static_cast<char>(random());
     vt::detail::cpu::LoadedObject object;
     (void)object.load(bad, resolve);

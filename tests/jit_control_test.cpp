@@ -206,8 +206,8 @@ std::vector<Case> cases() {
   return all;
 }
 
-std::vector<vt::detail::MappedAxis> mapped(std::size_t n, unsigned mask) {
-  std::vector<vt::detail::MappedAxis> axes;
+vt::Vec<vt::detail::MappedAxis> mapped(std::size_t n, unsigned mask) {
+  vt::Vec<vt::detail::MappedAxis> axes;
   for (std::size_t i = 0; i < n; ++i) axes.push_back(mask >> i & 1 ? vt::detail::MappedAxis(0) : std::nullopt);
   return axes;
 }

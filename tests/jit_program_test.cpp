@@ -27,11 +27,11 @@ GraphBody graph_of(const vt::detail::FlatFunction& f, const std::vector<Aval>& a
   return simplify(recorded.graph, SimplifyFor::running);
 }
 
-std::vector<FusedStep> steps_of(const vt::detail::FlatFunction& f, const std::vector<Aval>& avals) { return fuse(graph_of(f, avals)).steps; }
+vt::Vec<FusedStep> steps_of(const vt::detail::FlatFunction& f, const std::vector<Aval>& avals) { return fuse(graph_of(f, avals)).steps; }
 
 // Nest and schedule of a function that becomes one kernel, for AVX-512.
 std::string kernel_of(const vt::detail::FlatFunction& f, const std::vector<Aval>& avals) {
-  const std::vector<FusedStep> steps = steps_of(f, avals);
+  const vt::Vec<FusedStep> steps = steps_of(f, avals);
   EXPECT_EQ(steps.size(), 1u);
   return steps[0].nest.str() + choose_schedule(steps[0].nest, 64).str(steps[0].nest);
 }
@@ -111,13 +111,13 @@ TEST(JitFusion, KernelsOfCommonFunctions) {
             1u);
   EXPECT_EQ(steps_of([](S t) -> Tensors { return {sum(t[0], 1), max(t[0], 1), sum(t[0] * t[0], 1)}; }, {matrix}).size(), 1u);
   EXPECT_EQ(steps_of([](S t) -> Tensors { return {sqrt(sum(t[0] * t[0], 1)) * 2 + 1}; }, {matrix}).size(), 1u);
-  const std::vector<FusedStep> softmax_steps = steps_of([](S t) -> Tensors { return {softmax(t[0])}; }, {matrix});
+  const vt::Vec<FusedStep> softmax_steps = steps_of([](S t) -> Tensors { return {softmax(t[0])}; }, {matrix});
   ASSERT_EQ(softmax_steps.size(), 1u);
   EXPECT_EQ(softmax_steps[0].nest.stages.size(), 3u);  // max; exp and sum; quotient
-  const std::vector<FusedStep> norm = steps_of([](S t) -> Tensors { return {layer_norm(t[0], t[1], t[1])}; }, {matrix, row});
+  const vt::Vec<FusedStep> norm = steps_of([](S t) -> Tensors { return {layer_norm(t[0], t[1], t[1])}; }, {matrix, row});
   EXPECT_EQ(norm.size(), 1u);
   // A long reduction is cut in two, by its shape alone.
-  const std::vector<FusedStep> cut = steps_of([](S t) -> Tensors { return {sum(t[0]) * 2}; }, {Aval(f32, {1 << 20})});
+  const vt::Vec<FusedStep> cut = steps_of([](S t) -> Tensors { return {sum(t[0]) * 2}; }, {Aval(f32, {1 << 20})});
   ASSERT_EQ(cut.size(), 2u);
   EXPECT_TRUE(cut[0].partial);
 }
@@ -149,7 +149,7 @@ TEST(JitCounters, AccessesOfCommonKernels) {
   if (!has_compiler()) GTEST_SKIP() << "no LLVM";
   const auto run = [](const vt::detail::FlatFunction& f, const Tensors& arguments) {
     std::vector<Aval> avals;
-    std::vector<BufferRef> inputs;
+    vt::Vec<BufferRef> inputs;
     for (const Tensor& t : arguments) {
       avals.push_back(Aval(t.dtype(), t.shape()));
       inputs.push_back(value_of(t, {}));
@@ -204,13 +204,13 @@ TEST(JitPlan, LongChainNeedsNoScratchMemory) {
   const GraphBody g = graph_of(chain, {Aval(f32, {n}), Aval(f32, {n})});
   const std::shared_ptr<Executable> program = compile_graph(g);
   const Tensor a = vt_test::random_tensor(f32, {n}, 1), b = vt_test::random_tensor(f32, {n}, 2);
-  const std::vector<BufferRef> inputs = {value_of(a, {}), value_of(b, {})};
+  const vt::Vec<BufferRef> inputs = {value_of(a, {}), value_of(b, {})};
   program->run(inputs);
   reset_pool_peak();
   const std::size_t before = pool_use().in_use;
-  const std::vector<BufferRef> result = program->run(inputs);
+  const vt::Vec<BufferRef> result = program->run(inputs);
   EXPECT_LE(pool_use().peak - before, n * 4u + 65536u);
-  const std::vector<BufferRef> expected = interpret(g, inputs);
+  const vt::Vec<BufferRef> expected = interpret(g, inputs);
   vt_test::expect_close(from_buffer(result[0], Aval(f32, {n})), from_buffer(expected[0], Aval(f32, {n})), {.relative = 1e-4});
 }
 
@@ -219,9 +219,9 @@ TEST(JitPlan, SoftmaxNeedsNoScratchMemory) {
   const Aval aval(f32, {512, 1000});
   const GraphBody g = graph_of([](S t) -> Tensors { return {softmax(tanh(t[0]) * 3), layer_norm(exp(t[0]), t[0][0], t[0][1])}; }, {aval});
   const std::shared_ptr<Executable> program = compile_graph(g);
-  const std::vector<BufferRef> inputs = {value_of(vt_test::random_tensor(f32, {512, 1000}, 1), {})};
+  const vt::Vec<BufferRef> inputs = {value_of(vt_test::random_tensor(f32, {512, 1000}, 1), {})};
   program->run(inputs);
-  const std::vector<BufferRef> result = program->run(inputs), expected = interpret(g, inputs);
+  const vt::Vec<BufferRef> result = program->run(inputs), expected = interpret(g, inputs);
   EXPECT_NE(program->explain().find(" 0 bytes of scratch memory"), std::string::npos) << program->explain();
   for (std::size_t i = 0; i < result.size(); ++i)
     vt_test::expect_close(from_buffer(result[i], aval), from_buffer(expected[i], aval), {.relative = 1e-4, .absolute = 1e-5});
@@ -235,11 +235,11 @@ TEST(JitThreads, BitsDoNotDependOnTheNumberOfThreads) {
             transpose(t[0]) + 1, var(t[0], 0), matmul(t[0], t[1]), max(t[0], 1),  argmax(t[0], 0)};
   };
   const GraphBody g = graph_of(f, {Aval(f32, {700, 901}), Aval(f32, {901, 300})});
-  const std::vector<BufferRef> inputs = {value_of(a, {}), value_of(b, {})};
-  std::vector<BufferRef> first;
+  const vt::Vec<BufferRef> inputs = {value_of(a, {}), value_of(b, {})};
+  vt::Vec<BufferRef> first;
   for (int threads : {1, 2, 3, 7, 16}) {
     set_num_threads(threads);
-    const std::vector<BufferRef> results = compile_graph(g)->run(inputs);
+    const vt::Vec<BufferRef> results = compile_graph(g)->run(inputs);
     if (first.empty()) first = results;
     for (std::size_t i = 0; i < results.size(); ++i)
       EXPECT_EQ(std::memcmp(results[i]->data, first[i]->data, g.aval(g.outputs[i]).bytes()), 0)
@@ -301,7 +301,7 @@ TEST(JitProgram, MergedGroupsKeepTheirOrder) {
     const Tensor x = vt_test::random_tensor(f64, {n}, 0.5, 1.5, 1), w = vt_test::random_tensor(f64, {n}, -1, 1, 2),
                  u = vt_test::random_tensor(f64, {n}, -1, 1, 3);
     const Graph graph = make_graph(twice)(x, w, u);
-    std::vector<BufferRef> inputs;
+    vt::Vec<BufferRef> inputs;
     for (const Tensor& t : {x, w, u}) inputs.push_back(value_of(t, {}));
     const Aval& aval = graph.body().aval(graph.body().outputs[0]);
     const Tensor expected = from_buffer(interpret(graph.body(), inputs)[0], aval),
@@ -318,7 +318,7 @@ TEST(JitProgram, LaterStagesReadScansBack) {
   for (int n : {4, 17, 100}) {
     const Tensor x = vt_test::random_tensor(f64, {n}, -1, 1, 4);
     const GraphBody graph = graph_of(f, {Aval(f64, {n})});
-    const std::vector<BufferRef> inputs{value_of(x, {})}, expected = interpret(graph, inputs), actual = compile_graph(graph)->run(inputs);
+    const vt::Vec<BufferRef> inputs{value_of(x, {})}, expected = interpret(graph, inputs), actual = compile_graph(graph)->run(inputs);
     for (std::size_t i = 0; i < actual.size(); ++i) {
       const Aval& aval = graph.aval(graph.outputs[i]);
       vt_test::expect_close(from_buffer(actual[i], aval), from_buffer(expected[i], aval), {.relative = 1e-12, .absolute = 1e-12});

@@ -20,11 +20,11 @@ using S = std::span<const Tensor>;
 
 Tensor scan(Op op, const Tensor& x, int axis, bool reverse) { return emit(op, make_params(CumulativeParams{axis, reverse}), {{x}}, {}); }
 
-std::vector<FusedStep> steps_of(const vt::detail::FlatFunction& f, const std::vector<Aval>& avals) {
+vt::Vec<FusedStep> steps_of(const vt::detail::FlatFunction& f, const std::vector<Aval>& avals) {
   return fuse(simplify(record(f, avals, {}).graph, SimplifyFor::running)).steps;
 }
 std::string kernel_of(const vt::detail::FlatFunction& f, const std::vector<Aval>& avals) {
-  const std::vector<FusedStep> steps = steps_of(f, avals);
+  const vt::Vec<FusedStep> steps = steps_of(f, avals);
   EXPECT_EQ(steps.size(), 1u);
   return steps[0].nest.str() + choose_schedule(steps[0].nest, 64).str(steps[0].nest);
 }
@@ -222,11 +222,11 @@ TEST(JitScans, BitsDoNotDependOnTheNumberOfThreads) {
   };
   const std::vector<Aval> avals = {Aval(f32, {300, 401})};
   const Recorded r = record(f, avals, {});
-  std::vector<BufferRef> inputs = {value_of(a, {})}, first;
+  vt::Vec<BufferRef> inputs = {value_of(a, {})}, first;
   for (const Tensor& t : r.captured) inputs.push_back(value_of(t, {}));
   for (int threads : {1, 2, 5, 16}) {
     set_num_threads(threads);
-    const std::vector<BufferRef> results = compile_graph(r.graph)->run(inputs);
+    const vt::Vec<BufferRef> results = compile_graph(r.graph)->run(inputs);
     if (first.empty()) first = results;
     for (std::size_t i = 0; i < results.size(); ++i)
       EXPECT_EQ(std::memcmp(results[i]->data, first[i]->data, r.graph.aval(r.graph.outputs[i]).bytes()), 0)

@@ -19,7 +19,7 @@ using S = std::span<const Tensor>;
 
 // The update nest of a function that scatters once: the last step.
 std::string update_text(const vt::detail::FlatFunction& f, const std::vector<Aval>& avals) {
-  const std::vector<FusedStep> steps = fuse(simplify(record(f, avals, {}).graph, SimplifyFor::running)).steps;
+  const vt::Vec<FusedStep> steps = fuse(simplify(record(f, avals, {}).graph, SimplifyFor::running)).steps;
   for (const FusedStep& s : steps)
     for (const NestStore& w : s.nest.stores)
       if (w.update != Op::input) return s.nest.str() + choose_schedule(s.nest, 64).str(s.nest);
@@ -66,11 +66,11 @@ TEST(JitScatter, ValuesAndBitsWithAnyNumberOfThreads) {
     vt_test::expect_same(f, {x, at}, vt_test::exact, what);
     const std::vector<Aval> avals = {Aval(c.dtype, c.shape), Aval(i32, {c.shape[0]})};
     const Recorded r = record(f, avals, {});
-    std::vector<BufferRef> inputs = {value_of(x, {}), value_of(at, {})}, first;
+    vt::Vec<BufferRef> inputs = {value_of(x, {}), value_of(at, {})}, first;
     for (const Tensor& t : r.captured) inputs.push_back(value_of(t, {}));
     for (int threads : {1, 2, 7}) {
       set_num_threads(threads);
-      const std::vector<BufferRef> results = compile_graph(r.graph)->run(inputs);
+      const vt::Vec<BufferRef> results = compile_graph(r.graph)->run(inputs);
       if (first.empty()) first = results;
       for (std::size_t i = 0; i < results.size(); ++i)
         EXPECT_EQ(std::memcmp(results[i]->data, first[i]->data, r.graph.aval(r.graph.outputs[i]).bytes()), 0)

@@ -21,7 +21,7 @@ using namespace vt_test;
 /// Runs the Graph compiled and interpreted on numbers with zeros of both signs, infinities and NaNs among them.
 void expect_same_bits(const GraphBody& g, const std::string& what, std::uint64_t seed = 1) {
   std::mt19937 random(static_cast<unsigned>(seed));
-  std::vector<BufferRef> inputs;
+  vt::Vec<BufferRef> inputs;
   for (Var v : g.inputs) inputs.push_back(awkward_values(g.aval(v), random));
   const auto expected = interpret(g, inputs), actual = compile_graph(g)->run(inputs);
   ASSERT_EQ(actual.size(), expected.size());
@@ -35,7 +35,7 @@ ParamsRef whole(const Shape& shape, int axis, int keys = 1, bool descending = fa
 
 void sort_all(const std::vector<DType>& dtypes, const Shape& shape, int axis, int keys, bool descending) {
   Builder b;
-  std::vector<Var> operands;
+  vt::Vec<Var> operands;
   for (DType d : dtypes) operands.push_back(b.input(d, shape));
   const ParamsRef p = whole(shape, axis, keys, descending);
   b.returns(b.all(Op::sort, p, operands));
@@ -142,7 +142,7 @@ TEST(JitSort, FusesWithItsNeighbours) {
   const auto sorted = b.all(Op::sort, whole({8, 100}, 1), {b.add(Op::mul, {x, y}), b.add(Op::add, {x, y})});
   b.returns({b.add(Op::sub, {sorted[0], sorted[1]}), b.add(Op::exp, {b.transpose(sorted[0], {1, 0})})});
   std::mt19937 random(1);
-  std::vector<BufferRef> inputs;
+  vt::Vec<BufferRef> inputs;
   for (Var v : b.graph.inputs) {
     inputs.push_back(allocate(b.graph.aval(v).bytes()));
     for (int i = 0; i < 800; ++i) inputs.back()->as<float>()[i] = static_cast<float>(random() % 64) / 16;

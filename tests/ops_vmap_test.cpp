@@ -175,11 +175,11 @@ std::vector<Row> rows() {
   };
 }
 
-Tensors vmapped(const Row& row, const Tensors& arguments, const std::vector<MappedAxis>& in_axes, std::int64_t lanes) {
+Tensors vmapped(const Row& row, const Tensors& arguments, const vt::Vec<MappedAxis>& in_axes, std::int64_t lanes) {
   detail::VmapCall call;
   call.arguments = arguments;
   call.in_axes = in_axes;
-  call.out_axes = [](std::size_t n) { return std::vector<MappedAxis>(n, 0); };
+  call.out_axes = [](std::size_t n) { return vt::Vec<MappedAxis>(n, 0); };
   call.axis_size = lanes;
   return detail::vmap_flat([&](Given a) { return Tensors{row.f(a)}; }, call);
 }
@@ -190,7 +190,7 @@ TEST(VmapOfFunctions, EqualsTheLoop) {
     for (unsigned mask = 1; mask < 1u << row.in.size(); ++mask)
       for (const bool at_end : {false, true}) {
         Tensors arguments;
-        std::vector<MappedAxis> axes;
+        vt::Vec<MappedAxis> axes;
         for (std::size_t i = 0; i < row.in.size(); ++i) {
           const In& in = row.in[i];
           const bool mapped = mask >> i & 1u;
@@ -215,7 +215,7 @@ TEST(VmapOfFunctions, EqualsTheLoop) {
 TEST(VmapOfFunctions, WithoutLanesHasTheShapes) {
   for (const Row& row : rows()) {
     Tensors one, none;
-    std::vector<MappedAxis> axes;
+    vt::Vec<MappedAxis> axes;
     for (const In& in : row.in) {
       one.push_back(vt_test::random_tensor(in.dtype, in.shape, in.low, in.high, 5));
       Shape shape = in.shape;

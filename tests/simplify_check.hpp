@@ -64,7 +64,7 @@ inline GraphBody simplified(const GraphBody& g, unsigned seed = 1, SimplifyFor p
   for (std::size_t i = 0; i < g.outputs.size(); ++i) EXPECT_EQ(s.aval(s.outputs[i]), g.aval(g.outputs[i])) << to_text(g) << "\n" << to_text(s);
   std::mt19937 random(seed);
   for (int round = 0; round < 4; ++round) {
-    std::vector<BufferRef> inputs;
+    vt::Vec<BufferRef> inputs;
     for (Var v : g.inputs) inputs.push_back(awkward_values(g.aval(v), random));
     const auto before = interpret(g, inputs), after = interpret(s, inputs);
     for (std::size_t i = 0; i < before.size(); ++i) {
@@ -83,6 +83,6 @@ inline std::string ops(const GraphBody& g) {
   for (const Equation& e : g.equations) text += (text.empty() ? "" : " ") + std::string(name_of(e.op));
   return text;
 }
-inline std::string simple_ops(Builder& b, const std::vector<Var>& results) { return ops(simplified(b.returns(results))); }
+inline std::string simple_ops(Builder& b, const vt::Vec<Var>& results) { return ops(simplified(b.returns(results))); }
 
 }  // namespace vt_test

@@ -108,7 +108,7 @@ TEST(SimplifyViews, Broadcast) {
 }
 
 TEST(SimplifyViews, Concatenate) {
-  const auto cat = [](Builder& b, std::vector<Var> parts, int axis) { return b.with(Op::concatenate, AxisParams{axis}, parts); };
+  const auto cat = [](Builder& b, vt::Vec<Var> parts, int axis) { return b.with(Op::concatenate, AxisParams{axis}, parts); };
   EXPECT_EQ(of({4}, [&](Builder& b, Var x) { return cat(b, {x}, 0); }), "");
   EXPECT_EQ(of({4}, [&](Builder& b, Var x) { return cat(b, {b.slice(x, {0}, {0}, {1}), x}, 0); }), "");
   EXPECT_EQ(of({4}, [&](Builder& b, Var x) { return cat(b, {b.slice(x, {0}, {1}, {1}), b.slice(x, {1}, {4}, {1})}, 0); }), "");
@@ -170,7 +170,7 @@ TEST(SimplifySlices, Slice) {
 }
 
 TEST(SimplifySlices, Dynamic) {
-  const auto slice = [](Builder& b, Var x, Shape sizes, std::vector<Var> starts) {
+  const auto slice = [](Builder& b, Var x, Shape sizes, vt::Vec<Var> starts) {
     starts.insert(starts.begin(), x);
     return b.with(Op::dynamic_slice, ShapeParams{sizes}, starts);
   };
@@ -395,7 +395,7 @@ class RandomGraph {
         // Operands that do not fit: try others.
       }
     }
-    std::vector<Var> results;
+    vt::Vec<Var> results;
     for (int k = 0; k < 4; ++k)
       results.push_back(values_[values_.size() - 1 - static_cast<std::size_t>(pick(static_cast<int>(std::min<std::size_t>(8, values_.size()))))]);
     return b_.returns(results);
@@ -517,7 +517,7 @@ class RandomGraph {
 
   std::mt19937 random_;
   Builder b_;
-  std::vector<Var> values_;
+  vt::Vec<Var> values_;
 };
 
 TEST(Simplify, RandomGraphsKeepEveryBit) {

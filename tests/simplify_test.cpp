@@ -114,7 +114,7 @@ TEST(Simplify, NeutralElements) {
   const auto with = [](Op op, auto k, bool left = false) {
     return of_input(vt::dtype_of<decltype(k)>(), [=](Builder& b, Var x) {
       const Var c = b.full(k);
-      return b.add(op, left ? std::vector{c, x} : std::vector{x, c});
+      return b.add(op, left ? vt::Vec<Var>{c, x} : vt::Vec<Var>{x, c});
     });
   };
   EXPECT_EQ(with(Op::mul, 1.0f), "");

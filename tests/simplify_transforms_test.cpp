@@ -21,7 +21,7 @@ std::string left_of(F f, const Args&... arguments) {
   const vt::Graph graph = vt::make_graph(f)(arguments...);
   const GraphBody simple = simplify(graph.body());
   check_graph(simple, "simplify");
-  std::vector<BufferRef> inputs;
+  vt::Vec<BufferRef> inputs;
   for (const Tensor& t : {Tensor(arguments)...}) inputs.push_back(value_of(t, {}));
   for (const Tensor& t : graph.captured()) inputs.push_back(value_of(t, {}));
   const auto before = interpret(graph.body(), inputs), after = interpret(simple, inputs);

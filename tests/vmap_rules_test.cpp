@@ -19,12 +19,12 @@ using vt::detail::MappedAxis;
 using vt::detail::Op;
 
 // vmap of a flat function, lanes of the results at `out_axis`.
-std::vector<Tensor> vmap(const vt::detail::FlatFunction& f, const std::vector<Tensor>& arguments, const std::vector<MappedAxis>& in_axes,
+std::vector<Tensor> vmap(const vt::detail::FlatFunction& f, const std::vector<Tensor>& arguments, const vt::Vec<MappedAxis>& in_axes,
                          std::int64_t lanes, int out_axis = 0) {
   vt::detail::VmapCall call;
   call.arguments = arguments;
   call.in_axes = in_axes;
-  call.out_axes = [&](std::size_t n) { return std::vector<MappedAxis>(n, out_axis); };
+  call.out_axes = [&](std::size_t n) { return vt::Vec<MappedAxis>(n, out_axis); };
   call.axis_size = lanes;
   return vt::detail::vmap_flat(f, call);
 }
@@ -37,10 +37,10 @@ vt::detail::FlatFunction function_of(const PrimitiveCase& c) {
 const std::size_t most_patterns = environment("VT_AXIS_PATTERNS", 50);
 
 // Every way to give the mapped operands an axis, or some of them; some counted from the end.
-std::vector<std::vector<MappedAxis>> axis_patterns(const PrimitiveCase& c, unsigned mask, bool every) {
-  std::vector<std::vector<MappedAxis>> patterns{{}};
+std::vector<vt::Vec<MappedAxis>> axis_patterns(const PrimitiveCase& c, unsigned mask, bool every) {
+  std::vector<vt::Vec<MappedAxis>> patterns{{}};
   for (std::size_t i = 0; i < c.operands.size(); ++i) {
-    std::vector<std::vector<MappedAxis>> longer;
+    std::vector<vt::Vec<MappedAxis>> longer;
     for (const auto& p : patterns) {
       const int positions = (mask >> i & 1u) ? c.operands[i].shape.rank() + 1 : 0;
       for (int axis = 0; axis < std::max(positions, 1); ++axis) {
@@ -53,12 +53,12 @@ std::vector<std::vector<MappedAxis>> axis_patterns(const PrimitiveCase& c, unsig
   }
   const std::size_t most = every ? most_patterns : std::min<std::size_t>(most_patterns, 3);
   if (patterns.size() <= most) return patterns;
-  std::vector<std::vector<MappedAxis>> picked;
+  std::vector<vt::Vec<MappedAxis>> picked;
   for (std::size_t k = 0; k < most; ++k) picked.push_back(patterns[k * (patterns.size() - 1) / (most - 1)]);
   return picked;
 }
 
-std::string text_of(const std::vector<MappedAxis>& axes) {
+std::string text_of(const vt::Vec<MappedAxis>& axes) {
   std::string text;
   for (const MappedAxis& a : axes) text += (text.empty() ? "" : ",") + (a ? std::to_string(*a) : "-");
   return "(" + text + ")";
@@ -117,7 +117,7 @@ TEST(VmapRules, TheLoopOverLanesEqualsTheRules) {
   for (const PrimitiveCase& c : primitive_cases()) {
     std::vector<vt::detail::Aval> avals;
     std::vector<Tensor> arguments;
-    std::vector<MappedAxis> axes(c.operands.size(), -1);
+    vt::Vec<MappedAxis> axes(c.operands.size(), -1);
     std::vector<vt::detail::Batched> operands;
     for (std::size_t i = 0; i < c.operands.size(); ++i) {
       PrimitiveCase all = c;
@@ -161,7 +161,7 @@ TEST_P(FamilyTest, NoLanesGiveEmptyResults) {
     const std::vector<Tensor> like = c.run(one_lane);
     for (unsigned mask = 1; mask < 1u << c.operands.size(); ++mask) {
       std::vector<Tensor> arguments = one_lane;
-      std::vector<MappedAxis> axes(c.operands.size());
+      vt::Vec<MappedAxis> axes(c.operands.size());
       for (std::size_t i = 0; i < axes.size(); ++i) {
         if (!(mask >> i & 1u)) continue;
         axes[i] = -1;
@@ -192,7 +192,7 @@ TEST_P(FamilyTest, TwoMapsEqualTwoLoops) {
     const unsigned step = (combinations - 2) / static_cast<unsigned>(most_patterns) + 1;
     for (unsigned states = 1; states < combinations; states += step) {
       std::vector<Tensor> arguments;
-      std::vector<MappedAxis> inner_axes, outer_axes;
+      vt::Vec<MappedAxis> inner_axes, outer_axes;
       for (std::size_t i = 0; i < c.operands.size(); ++i) {
         const unsigned state = states >> (2 * i) & 3u;
         PrimitiveCase spec = c;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include <vt/small_vec.hpp>
 #include <vt/tree.hpp>
 
 namespace vt {
@@ -40,7 +41,7 @@ namespace detail {
 
 /// One axis per Tensor of `tree`. `path` and `what` are for the message when the list does not follow the tree.
 template <class T>
-void spread_axes(const T& tree, const AxisSpec& spec, std::vector<std::optional<int>>& out, const std::string& path, const char* what, Where where) {
+void spread_axes(const T& tree, const AxisSpec& spec, Vec<std::optional<int>>& out, const std::string& path, const char* what, Where where) {
   if (!spec.is_list()) {
     if constexpr (std::is_same_v<T, Tensor> || is_static<T>) {
       if constexpr (std::is_same_v<T, Tensor>) out.push_back(spec.axis());
@@ -71,8 +72,8 @@ void spread_axes(const T& tree, const AxisSpec& spec, std::vector<std::optional<
 
 /// The same for a whole argument list: a list has an entry per argument.
 template <class... T>
-std::vector<std::optional<int>> spread_argument_axes(const std::tuple<T...>& arguments, const AxisSpec& spec, const char* what, Where where) {
-  std::vector<std::optional<int>> axes;
+Vec<std::optional<int>> spread_argument_axes(const std::tuple<T...>& arguments, const AxisSpec& spec, const char* what, Where where) {
+  Vec<std::optional<int>> axes;
   if (spec.is_list() && spec.items().size() != sizeof...(T))
     fail(ErrorKind::tree,
          std::string(what) + ": in_axes " + spec.str() + " has " + std::to_string(spec.items().size()) + " entries for " +

@@ -222,7 +222,7 @@ auto switch_(Operand index, std::tuple<Branches...> branches, const A&... operan
   using Result = detail::LiftedTree<detail::ResultOf<First, detail::Owned<A>...>>;
   std::optional<Result> result;
   const detail::ControlCall call{.name = "vt::switch_", .where = index.where, .result_name = detail::branch_names(result)};
-  std::vector<detail::FlatFunction> flat;
+  Vec<detail::FlatFunction> flat;
   std::apply([&](auto&... f) { (flat.push_back(detail::branch_function(f, own, result, call)), ...); }, branches);
   const auto out = detail::switch_flat(index.tensor, flat, tree_leaves(own), call);
   return detail::with_leaves(std::move(*result), out);

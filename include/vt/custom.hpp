@@ -71,7 +71,7 @@ auto custom_vjp(F f, Forward forward, Backward backward, Where where = Where::he
       std::optional<Value> value;
       std::optional<Residuals> residuals;
     };
-    auto trees = std::make_shared<Trees>();
+    auto trees = detail::new_shared<Trees>();
     const Arguments like = std::apply([](const auto&... a) { return Arguments(detail::hollow(a)...); }, g.arguments());
     auto flat_forward = [forward, like, trees](std::span<const Tensor> leaves) mutable {
       const Tensor* next = leaves.data();
@@ -107,8 +107,7 @@ auto custom_vmap(F f, Rule rule, Where where = Where::here()) {
     auto g = detail::tree_function(f, detail::own(arguments...));
     using Arguments = std::tuple<detail::Owned<A>...>;
     const Arguments like = std::apply([](const auto&... a) { return Arguments(detail::hollow(a)...); }, g.arguments());
-    auto flat_rule = [rule, like](std::int64_t size, const std::vector<bool>& leaf_mapped, std::span<const Tensor> leaves,
-                                  std::vector<bool>& out_mapped) mutable {
+    auto flat_rule = [rule, like](std::int64_t size, const Vec<bool>& leaf_mapped, std::span<const Tensor> leaves, Vec<bool>& out_mapped) mutable {
       const Tensor* next = leaves.data();
       Arguments given = like;
       std::array<bool, sizeof...(A)> mapped{};

@@ -92,7 +92,7 @@ std::vector<Tensor> callback_flat(const HostCall&, std::span<const Tensor> like,
 
 template <bool pure, class F, class Like>
 auto host_function(F f, Like like, CallbackOptions options, Where where) {
-  return [identity = std::make_shared<const char>(), f = std::move(f), like = std::move(like), options = std::move(options),
+  return [identity = detail::new_shared<const char>(), f = std::move(f), like = std::move(like), options = std::move(options),
           where]<class... A>(const A&... arguments) {
     using Arguments = std::tuple<std::decay_t<const A>...>;
     const Arguments own(arguments...);

@@ -13,7 +13,7 @@ template <class F>
 class Named {
  public:
   Named(std::string name, F f, Where where)
-      : f_(std::move(f)), where_(where), cache_(std::make_shared<detail::FunctionCache>(std::move(name), where)) {}
+      : f_(std::move(f)), where_(where), cache_(detail::new_shared<detail::FunctionCache>(std::move(name), where)) {}
 
   /// f(arguments…), as one equation.
   template <class... A>

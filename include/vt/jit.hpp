@@ -11,7 +11,7 @@ namespace vt {
 template <class F>
 class Jitted {
  public:
-  Jitted(F f, Where where) : f_(std::move(f)), where_(where), cache_(std::make_shared<detail::JitCache>()) {}
+  Jitted(F f, Where where) : f_(std::move(f)), where_(where), cache_(detail::new_shared<detail::JitCache>()) {}
 
   /// Traces and compiles on a new signature (dtypes and shapes of the Tensors, everything static), else runs the program.
   template <class... A>

@@ -1,6 +1,7 @@
 // Shape (the extents of a Tensor) and Axes (a list of axis numbers).
 #pragma once
 
+#include <algorithm>
 #include <concepts>
 #include <cstdint>
 #include <iosfwd>

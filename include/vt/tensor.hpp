@@ -13,9 +13,12 @@
 #include <utility>
 #include <vector>
 
+#include <vt/detail/loops.hpp>
+#include <vt/detail/shared.hpp>
 #include <vt/dtype.hpp>
 #include <vt/error.hpp>
 #include <vt/shape.hpp>
+#include <vt/small_vec.hpp>
 
 namespace vt {
 
@@ -204,7 +207,7 @@ Tensor from_numbers(std::span<const Scalar> values, const Shape&, std::optional<
 inline Tensor converted(const Tensor& t, std::optional<DType> dtype, Where where) { return dtype ? t.astype(*dtype, where) : t; }
 
 template <class T, class Nested>
-void flatten_braces(const Nested& nested, std::vector<T>& out, std::vector<std::int64_t>& dims, std::size_t depth, Where where) {
+void flatten_braces(const Nested& nested, Vec<T>& out, Vec<std::int64_t>& dims, std::size_t depth, Where where) {
   const auto n = static_cast<std::int64_t>(nested.size());
   if (dims.size() <= depth) dims.push_back(n);
   else if (dims[depth] != n) ragged_braces(where);
@@ -215,13 +218,13 @@ void flatten_braces(const Nested& nested, std::vector<T>& out, std::vector<std::
 }
 template <class T, class Nested>
 Tensor from_braces(const Nested& nested, std::optional<DType> dtype, Where where) {
-  std::vector<T> flat;
-  std::vector<std::int64_t> dims;
+  Vec<T> flat;
+  Vec<std::int64_t> dims;
   flatten_braces<T>(nested, flat, dims, 0, where);
   if constexpr (std::is_same_v<T, Scalar>) {
     return from_numbers(flat, Shape(dims), dtype, where);
   } else if constexpr (std::is_same_v<T, bool>) {
-    std::vector<std::uint8_t> bytes(flat.begin(), flat.end());
+    Vec<std::uint8_t> bytes(flat.begin(), flat.end());
     return converted(from_host(bytes.data(), DType::bool_, Shape(dims), true, where), dtype, where);
   } else {
     return converted(from_host(flat.data(), dtype_of<T>(), Shape(dims), true, where), dtype, where);
@@ -285,7 +288,7 @@ Tensor tensor(std::span<T> values, const Shape& shape, Where where = Where::here
 template <Element T>
 Tensor tensor(const std::vector<T>& values, const Shape& shape, Where where = Where::here()) {
   if constexpr (std::is_same_v<T, bool>) {
-    const std::vector<std::uint8_t> bytes(values.begin(), values.end());
+    const Vec<std::uint8_t> bytes(values.begin(), values.end());
     return tensor(std::span<const bool>(reinterpret_cast<const bool*>(bytes.data()), bytes.size()), shape, where);
   } else {
     return tensor(std::span<const T>(values), shape, where);
@@ -363,9 +366,9 @@ T Tensor::item(Where where) const {
 template <Element T>
 std::vector<T> Tensor::to_vector(Where where) const {
   if constexpr (std::is_same_v<T, bool>) {
-    std::vector<std::uint8_t> bytes(static_cast<std::size_t>(size()));
+    Vec<std::uint8_t> bytes(static_cast<std::size_t>(size()));
     detail::copy_out(*this, DType::bool_, bytes.data(), where);
-    return {bytes.begin(), bytes.end()};
+    return std::vector<T>(bytes.begin(), bytes.end());
   } else {
     std::vector<T> values(static_cast<std::size_t>(size()));
     detail::copy_out(*this, dtype_of<T>(), values.data(), where);

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include <vt/aggregate.hpp>
+#include <vt/small_vec.hpp>
 #include <vt/tensor.hpp>
 
 namespace vt {
@@ -209,7 +210,7 @@ void append_static(std::string& key, const T& tree) {
 
 /// What is static about a tree, part by part with the path to each.
 template <class T>
-void append_parts(std::vector<std::pair<std::string, std::string>>& parts, const std::string& path, const T& tree) {
+void append_parts(Vec<std::pair<std::string, std::string>>& parts, const std::string& path, const T& tree) {
   if constexpr (!std::is_same_v<T, Tensor>) {
     std::string own;
     if constexpr (is_static<T>) append_static(own, tree);
@@ -224,7 +225,7 @@ void append_parts(std::vector<std::pair<std::string, std::string>>& parts, const
 /// The path to the first place where trees of one type differ in more than the values of their Tensors: in a size, a key, a number.
 template <class T>
 std::optional<std::string> first_difference(const T& a, const T& b) {
-  std::vector<std::pair<std::string, std::string>> of_a, of_b;
+  Vec<std::pair<std::string, std::string>> of_a, of_b;
   append_parts(of_a, "", a);
   append_parts(of_b, "", b);
   for (std::size_t i = 0; i < std::min(of_a.size(), of_b.size()); ++i)
@@ -317,7 +318,7 @@ std::vector<Tensor> tree_leaves(const T& tree) {
 template <class F, class T, class... Rest>
 T tree_map(F f, const T& tree, const Rest&... rest) {
   T result = tree;
-  const std::vector<std::vector<Tensor>> others{tree_leaves(rest)...};
+  const Vec<std::vector<Tensor>> others{tree_leaves(rest)...};
   const std::size_t n = detail::count_leaves(tree);
   for (const auto& other : others)
     if (other.size() != n)

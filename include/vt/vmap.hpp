@@ -36,13 +36,13 @@ template <class F>
 auto vmap(F f, VmapOptions options = {}, Where where = Where::here()) {
   return [f = detail::Callable(std::move(f)), options = std::move(options), where]<class... A>(const A&... arguments) {
     auto g = detail::tree_function(f, detail::own(arguments...));
-    const std::vector<detail::MappedAxis> in_axes = detail::spread_argument_axes(g.arguments(), options.in_axes, "vt::vmap", where);
+    const Vec<detail::MappedAxis> in_axes = detail::spread_argument_axes(g.arguments(), options.in_axes, "vt::vmap", where);
     detail::VmapCall call{
         .arguments = g.leaves(),
         .in_axes = in_axes,
         .out_axes =
             [&](std::size_t) {
-              std::vector<detail::MappedAxis> axes;
+              Vec<detail::MappedAxis> axes;
               detail::spread_axes(g.last(), options.out_axes, axes, "the result", "vt::vmap: out_axes", where);
               return axes;
             },
@@ -77,7 +77,7 @@ auto pfor(F f, std::int64_t n, PforOptions options = {}, Where where = Where::he
     auto g = detail::tree_function(f, std::tuple<Tensor>(Tensor(0)));
     detail::VmapCall call;
     call.out_axes = [&](std::size_t) {
-      std::vector<detail::MappedAxis> axes;
+      Vec<detail::MappedAxis> axes;
       detail::spread_axes(g.last(), 0, axes, "the result", "vt::pfor", where);
       return axes;
     };

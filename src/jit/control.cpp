@@ -7,6 +7,8 @@
 #include <cstring>
 #include <string_view>
 
+#include <vt/small_vec.hpp>
+
 #include "../trace/batching.hpp"
 #include "../trace/effects.hpp"
 #include "../trace/node.hpp"
@@ -27,7 +29,7 @@ BufferRef copied(const BufferRef& b) {
   return own;
 }
 /// Views of memory that changes or goes with the round become buffers of their own.
-void own(std::vector<BufferRef>& buffers) {
+void own(Vec<BufferRef>& buffers) {
   for (BufferRef& b : buffers)
     if (b->capacity == 0 && b->bytes > 0) b = copied(b);
 }
@@ -47,7 +49,7 @@ bool lanes_in_groups() {
 void make_sole(BufferRef& value) {
   if (value->capacity == 0 || value->references.load(std::memory_order_acquire) != 1) value = copied(value);
 }
-void make_sole(std::vector<BufferRef>& values, const Program& body) {
+void make_sole(Vec<BufferRef>& values, const Program& body) {
   for (std::size_t i : body.overwritten()) make_sole(values[i]);
 }
 
@@ -102,12 +104,12 @@ Program& ControlRunner::program(std::size_t body, std::int64_t lanes) const {
     const GraphBody graph = lanes ? batch_body(*b.graph, mapped_, lanes) : *b.graph;
     // The body of a loop may write its next state over the last.
     const bool loops = (equation_.op == Op::while_ && body == 1) || equation_.op == Op::scan;
-    made = std::make_shared<Program>(simplify(graph, SimplifyFor::running), backend_, loops ? carries_ : 0);
+    made = new_shared<Program>(simplify(graph, SimplifyFor::running), backend_, loops ? carries_ : 0);
   }
   return *made;
 }
 
-std::vector<BufferRef> ControlRunner::run(std::vector<BufferRef> operands) const {
+Vec<BufferRef> ControlRunner::run(Vec<BufferRef> operands) const {
   if (in_registers_.function) return run_in_registers(std::move(operands));
   if (lanes_ && has_effect(equation_)) return run_one_by_one(operands);
   switch (equation_.op) {
@@ -164,8 +166,8 @@ ControlRunner::Buffers ControlRunner::run_scan(Buffers values) const {
   const auto length = static_cast<std::size_t>(p.length);
   const Buffers sequences(values.begin() + static_cast<std::ptrdiff_t>(carries), values.begin() + static_cast<std::ptrdiff_t>(looped));
   Buffers results(graph.outputs.size());
-  std::vector<void*> into(graph.outputs.size(), nullptr);
-  std::vector<std::size_t> row(graph.outputs.size());
+  Vec<void*> into(graph.outputs.size(), nullptr);
+  Vec<std::size_t> row(graph.outputs.size());
   for (std::size_t i = carries; i < results.size(); ++i) {
     row[i] = graph.aval(graph.outputs[i]).bytes();
     results[i] = allocate(row[i] * length, "the results of a scan");
@@ -218,11 +220,11 @@ ControlRunner::Buffers ControlRunner::run_lane_cond(std::span<const BufferRef> o
   for (Var v : graph.outputs) results.push_back(allocate(graph.aval(v).bytes() * static_cast<std::size_t>(lanes), "the results of vt::cond"));
   const std::int32_t* index = operands[0]->as<const std::int32_t>();
   const auto last = static_cast<std::int64_t>(bodies_.size()) - 1;
-  std::vector<std::vector<std::int64_t>> takes(bodies_.size());
+  Vec<Vec<std::int64_t>> takes(bodies_.size());
   for (std::int64_t lane = 0; lane < lanes; ++lane)
     takes[static_cast<std::size_t>(std::clamp<std::int64_t>(index[lanes_.mapped[0] ? lane : 0], 0, last))].push_back(lane);
   for (std::size_t b = 0; b < bodies_.size(); ++b) {
-    const std::vector<std::int64_t>& own = takes[b];
+    const Vec<std::int64_t>& own = takes[b];
     if (own.empty()) continue;
     const auto count = static_cast<std::int64_t>(own.size()), size = control_memory::group_size(count, lanes);
     const bool all = count == lanes;
@@ -250,14 +252,14 @@ ControlRunner::Buffers ControlRunner::run_lane_cond(std::span<const BufferRef> o
 ControlRunner::Buffers ControlRunner::run_lane_while(Buffers values) const {
   const auto lanes = lanes_.count;
   Buffers results;
-  std::vector<std::size_t> row(values.size(), 0);  // bytes of a mapped operand's lane
+  Vec<std::size_t> row(values.size(), 0);  // bytes of a mapped operand's lane
   for (std::size_t i = 0; i < values.size(); ++i)
     if (mapped_[i] && lanes > 0) row[i] = values[i]->bytes / static_cast<std::size_t>(lanes);
   for (std::size_t i = 0; i < carries_; ++i) results.push_back(allocate(values[i]->bytes, "the results of vt::while_loop"));
-  std::vector<std::int64_t> lane_of(static_cast<std::size_t>(lanes));  // per place; −1: a copy
+  Vec<std::int64_t> lane_of(static_cast<std::size_t>(lanes));  // per place; −1: a copy
   for (std::size_t r = 0; r < lane_of.size(); ++r) lane_of[r] = static_cast<std::int64_t>(r);
   std::int64_t size = lanes;
-  std::vector<std::int64_t> running, stopped;  // places
+  Vec<std::int64_t> running, stopped;  // places
   while (size > 0) {
     const BufferRef answer = program(0, size).run(values)[0];
     const auto* goes_on = answer->as<const std::uint8_t>();

@@ -3,14 +3,15 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <span>
 #include <string>
-#include <vector>
+
+#include <vt/small_vec.hpp>
 
 #include "../trace/graph.hpp"
+#include "../trace/hash_map.hpp"
 #include "backend.hpp"
 
 namespace vt::detail {
@@ -24,17 +25,17 @@ class ControlRunner {
   ~ControlRunner();
   /// The equation's results. They own their memory, or are operands.
   /// Operands that nobody else holds may be written over.
-  std::vector<BufferRef> run(std::vector<BufferRef> operands) const;
+  Vec<BufferRef> run(Vec<BufferRef> operands) const;
   /// The bodies' programs.
   std::string explain() const;
 
  private:
-  using Buffers = std::vector<BufferRef>;
+  using Buffers = Vec<BufferRef>;
   /// A body, and its programs for groups of lanes by their number (0: the body itself).
   struct Body {
     GraphRef graph;
     mutable std::mutex mutex;
-    mutable std::map<std::int64_t, std::shared_ptr<Program>> programs;
+    mutable HashMap<std::int64_t, std::shared_ptr<Program>> programs;
   };
   Program& program(std::size_t body, std::int64_t lanes = 0) const;
 
@@ -47,14 +48,14 @@ class ControlRunner {
   Buffers run_lane_while(Buffers values) const;
 
   Equation equation_;
-  GraphBody alone_;                    ///< the equation by itself
-  Kernel in_registers_;                ///< all of it as one function, where it fits
-  std::vector<std::size_t> in_place_;  ///< carries that are updated in the result's memory
+  GraphBody alone_;            ///< the equation by itself
+  Kernel in_registers_;        ///< all of it as one function, where it fits
+  Vec<std::size_t> in_place_;  ///< carries that are updated in the result's memory
   const Backend& backend_;
   Lanes lanes_;
   std::size_t carries_ = 0;
-  std::vector<bool> mapped_;  ///< per input of the bodies
-  std::vector<std::unique_ptr<Body>> bodies_;
+  Vec<bool> mapped_;  ///< per input of the bodies
+  Vec<std::unique_ptr<Body>> bodies_;
 };
 
 }  // namespace vt::detail

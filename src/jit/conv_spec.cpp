@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include <vt/small_vec.hpp>
+
 #include "../trace/axis_map.hpp"
 
 namespace vt::detail {
@@ -303,7 +305,7 @@ class Preparation {
     // The domain: batch, free, o, free of b, contracted, places.
     const Shape x = graph_.aval(a).shape, y = graph_.aval(b).shape;
     const int before = at + static_cast<int>(n), columns = static_cast<int>(rhs_free.size());
-    Shape domain(std::vector<std::int64_t>(x.begin(), x.begin() + before));
+    Shape domain(Vec<std::int64_t>(x.begin(), x.begin() + before));
     const auto batches = static_cast<std::ptrdiff_t>(p.dot.rhs_batch.size());
     domain.append(y.begin() + batches, y.end());
     Axes a_axes = Axes::first(before), b_axes = Axes::first(static_cast<int>(batches)), reduced;
@@ -333,7 +335,7 @@ class Preparation {
 }  // namespace conv_planning
 
 GraphBody prepare_convolutions(GraphBody graph) {
-  const bool any = std::any_of(graph.equations.begin(), graph.equations.end(), [](const Equation& e) { return e.op == Op::conv_general; });
+  const bool any = any_of(graph.equations, [](const Equation& e) { return e.op == Op::conv_general; });
   return any ? conv_planning::Preparation(std::move(graph)).run() : graph;
 }
 

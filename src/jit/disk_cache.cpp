@@ -14,6 +14,8 @@
 #include <cstring>
 #include <ctime>
 
+#include <vt/small_vec.hpp>
+
 namespace vt::detail {
 
 namespace disk_entries {
@@ -150,7 +152,7 @@ DiskCache& DiskCache::process() {
   return *cache;
 }
 
-std::optional<std::vector<char>> DiskCache::load(CacheKey key) {
+std::optional<Vec<char>> DiskCache::load(CacheKey key) {
   using namespace disk_entries;
   if (!usable()) return std::nullopt;
   const std::string name = file_name(key);
@@ -161,7 +163,7 @@ std::optional<std::vector<char>> DiskCache::load(CacheKey key) {
   }
   struct stat s{};
   if (::fstat(file.fd, &s) != 0) return std::nullopt;
-  const auto bad = [&]() -> std::optional<std::vector<char>> {
+  const auto bad = [&]() -> std::optional<Vec<char>> {
     ::unlinkat(folder_, name.c_str(), 0);
     return std::nullopt;
   };
@@ -174,7 +176,7 @@ std::optional<std::vector<char>> DiskCache::load(CacheKey key) {
   if (got == 0 || std::memcmp(h.magic, magic, sizeof(magic)) != 0 || h.version != emitter_version || h.key_high != key.high || h.key_low != key.low ||
       h.size != payload)
     return bad();
-  std::vector<char> bytes(payload);
+  Vec<char> bytes(payload);
   got = read_all(file.fd, bytes.data(), bytes.size());
   if (got < 0) return std::nullopt;
   if (got == 0 || hashed(bytes.data(), bytes.size(), key.low) != h.checksum) return bad();
@@ -227,7 +229,7 @@ std::uint64_t DiskCache::scan(bool evict) {
     std::uint64_t size;
     timespec used;
   };
-  std::vector<Entry> entries;
+  Vec<Entry> entries;
   std::uint64_t total = 0;
   const int copy = ::openat(folder_, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   DIR* list = copy >= 0 ? ::fdopendir(copy) : nullptr;

@@ -7,7 +7,8 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
+
+#include <vt/small_vec.hpp>
 
 namespace vt::detail {
 
@@ -43,7 +44,7 @@ class DiskCache {
   static DiskCache& process();
 
   /// The entry's bytes. A damaged entry (magic, version, key, size, checksum) is deleted and counts as absent.
-  std::optional<std::vector<char>> load(CacheKey key);
+  std::optional<Vec<char>> load(CacheKey key);
   /// Keeps `bytes`; then, beyond the size limit, deletes the entries used longest ago.
   void store(CacheKey key, std::span<const char> bytes);
   /// Deletes an entry that passed the checks but turned out unusable.

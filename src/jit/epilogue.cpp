@@ -25,8 +25,8 @@ SmallVec<int, 6> free_loops(const Nest& nest) {
   return loops;
 }
 
-std::vector<IndexId> reads_of(const Nest& nest, int buffer) {
-  std::vector<IndexId> reads;
+Vec<IndexId> reads_of(const Nest& nest, int buffer) {
+  Vec<IndexId> reads;
   for (const NestValue& v : nest.values)
     if (v.kind == NestValue::Kind::load && v.buffer == buffer) reads.push_back(v.index);
   return reads;
@@ -35,7 +35,7 @@ std::vector<IndexId> reads_of(const Nest& nest, int buffer) {
 // Rewrites the nest so that one loop counts the rows of `buffer`, an array of rows × columns; −1 if it cannot be done.
 int make_row_loop(Nest& nest, int buffer, std::int64_t rows, std::int64_t columns) {
   constexpr std::int64_t least_columns = 8;  // shorter rows would leave most lanes idle
-  const std::vector<IndexId> reads = reads_of(nest, buffer);
+  const Vec<IndexId> reads = reads_of(nest, buffer);
   if (reads.empty() || columns < least_columns) return -1;
   // Rows that lie inside a longer loop become one of their own.
   for (int l : free_loops(nest)) {
@@ -47,7 +47,7 @@ int make_row_loop(Nest& nest, int buffer, std::int64_t rows, std::int64_t column
   }
   // The loops that step over rows, outermost first, become one.
   IndexId read = reads_of(nest, buffer)[0];
-  std::vector<int> over_rows;
+  Vec<int> over_rows;
   for (int l : free_loops(nest))
     if (nest.indices.factor_of_loop(read, l) >= columns) over_rows.push_back(l);
   std::sort(over_rows.begin(), over_rows.end(),
@@ -63,7 +63,7 @@ int make_row_loop(Nest& nest, int buffer, std::int64_t rows, std::int64_t column
   const int row = over_rows.back();
   if (loop_of(nest, row).extent != rows) return -1;
   // Every read of a round stays in its row.
-  std::vector<IndexId> first(nest.loops.size(), -1);
+  Vec<IndexId> first(nest.loops.size(), -1);
   first[static_cast<std::size_t>(row)] = nest.indices.constant(0);
   for (IndexId e : reads_of(nest, buffer)) {
     if (nest.indices.factor_of_loop(e, row) != columns || nest.indices.loop_inside_division(e, row)) return -1;
@@ -86,9 +86,9 @@ class Attacher {
   Attacher(Fusion& fusion, int vector_bytes) : fusion_(fusion), vector_bytes_(vector_bytes) {}
 
   void run() {
-    std::vector<FusedStep>& steps = fusion_.steps;
-    std::vector<char> moved(steps.size(), 0);
-    std::vector<int> first_reader(fusion_.graph.avals.size(), -1), product_of(fusion_.graph.avals.size(), -1);
+    Vec<FusedStep>& steps = fusion_.steps;
+    Vec<char> moved(steps.size(), 0);
+    Vec<int> first_reader(fusion_.graph.avals.size(), -1), product_of(fusion_.graph.avals.size(), -1);
     for (std::size_t k = 0; k < steps.size(); ++k) {
       for (Var v : reads(steps[k]))
         if (first_reader[static_cast<std::size_t>(v)] < 0) first_reader[static_cast<std::size_t>(v)] = static_cast<int>(k);
@@ -103,7 +103,7 @@ class Attacher {
       if (best < 0 || !attach(steps[k], steps[static_cast<std::size_t>(best)])) continue;
       moved[static_cast<std::size_t>(best)] = 1;
     }
-    std::vector<FusedStep> kept;
+    Vec<FusedStep> kept;
     for (std::size_t k = 0; k < steps.size(); ++k)
       if (!moved[k]) kept.push_back(std::move(steps[k]));
     steps = std::move(kept);
@@ -114,8 +114,8 @@ class Attacher {
   Var storage(Var v) const { return fusion_.storage[static_cast<std::size_t>(v)]; }
   bool is_product(const FusedStep& s) const { return s.equation >= 0 && family_of(equation_of(s).op) == Family::contract; }
   Var result_of(const FusedStep& s) const { return storage(equation_of(s).outputs[0]); }
-  std::vector<Var> reads(const FusedStep& s) const {
-    std::vector<Var> all(s.buffers.begin(), s.buffers.end());
+  Vec<Var> reads(const FusedStep& s) const {
+    Vec<Var> all(s.buffers.begin(), s.buffers.end());
     if (s.equation >= 0)
       for (Var v : equation_of(s).inputs) all.push_back(storage(v));
     return all;

@@ -5,9 +5,11 @@
 #include <mutex>
 #include <string>
 #include <string_view>
-#include <unordered_map>
+
+#include <vt/small_vec.hpp>
 
 #include "../trace/executable.hpp"
+#include "../trace/hash_map.hpp"
 #include "../trace/node.hpp"
 #include "../trace/warnings.hpp"
 #include "counters.hpp"
@@ -21,7 +23,7 @@ namespace execution {
 class InterpretedGraph : public Executable {
  public:
   explicit InterpretedGraph(GraphBody graph) : graph_(std::move(graph)) {}
-  std::vector<BufferRef> run(std::span<const BufferRef> inputs) override {
+  Vec<BufferRef> run(std::span<const BufferRef> inputs) override {
     count(counters().interpreter_steps, graph_.equations.size());
     return interpret(graph_, inputs);
   }
@@ -61,15 +63,15 @@ std::shared_ptr<Executable> compile(const GraphBody& graph, const Backend& b) {
   try {
     if (has_complex(graph)) {
       const auto real = lower_complex(graph);
-      if (!real) return std::make_shared<InterpretedGraph>(graph);
-      return std::make_shared<Program>(*real, b);
+      if (!real) return new_shared<InterpretedGraph>(graph);
+      return new_shared<Program>(*real, b);
     }
-    return std::make_shared<Program>(graph, b);
+    return new_shared<Program>(graph, b);
   } catch (const Error& e) {
     // A fault of the compiler must not take the user's program down: the interpreter gives the same results.
     if (choice() == Choice::cpu || e.kind() != ErrorKind::backend) throw;
     warn_once(std::string("a Graph could not be compiled and is interpreted: ") + e.what());
-    return std::make_shared<InterpretedGraph>(graph);
+    return new_shared<InterpretedGraph>(graph);
   }
 }
 
@@ -114,7 +116,7 @@ struct Seen {
 };
 struct ProgramCache {
   std::mutex mutex;
-  std::unordered_multimap<std::size_t, std::shared_ptr<Seen>> seen;
+  HashMap<std::size_t, SmallVec<std::shared_ptr<Seen>, 1>> seen;
 };
 ProgramCache& program_cache() {
   static ProgramCache* const cache = new ProgramCache;  // never destroyed: values may be asked for while the process ends
@@ -123,7 +125,7 @@ ProgramCache& program_cache() {
 
 }  // namespace execution
 
-std::vector<BufferRef> run_graph(const GraphBody& graph, std::span<const BufferRef> inputs) {
+Vec<BufferRef> run_graph(const GraphBody& graph, std::span<const BufferRef> inputs) {
   using namespace execution;
   const Backend* b = backend();
   if (!b) {
@@ -136,14 +138,15 @@ std::vector<BufferRef> run_graph(const GraphBody& graph, std::span<const BufferR
   bool known = false;
   {
     std::lock_guard lock(cache.mutex);
-    for (auto [at, end] = cache.seen.equal_range(hash); at != end && !entry; ++at)
-      if (equal(at->second->graph, graph)) entry = at->second;
+    if (const auto at = cache.seen.find(hash); at != cache.seen.end())
+      for (const std::shared_ptr<Seen>& candidate : at->second)
+        if (!entry && equal(candidate->graph, graph)) entry = candidate;
     known = entry != nullptr;
     if (!known) {
       if (cache.seen.size() >= most_programs) cache.seen.clear();
-      entry = std::make_shared<Seen>();
+      entry = new_shared<Seen>();
       entry->graph = graph;
-      cache.seen.emplace(hash, entry);
+      cache.seen[hash].push_back(entry);
     }
   }
   if (!known && choice() != Choice::cpu && work_of(graph) < large) {
@@ -163,7 +166,7 @@ std::vector<BufferRef> run_graph(const GraphBody& graph, std::span<const BufferR
 std::shared_ptr<Executable> compile_graph(GraphBody graph) {
   GraphBody simple = simplify(graph, SimplifyFor::running);
   const Backend* b = execution::backend();
-  if (!b) return std::make_shared<execution::InterpretedGraph>(std::move(simple));
+  if (!b) return new_shared<execution::InterpretedGraph>(std::move(simple));
   return execution::compile(simple, *b);
 }
 

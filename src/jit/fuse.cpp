@@ -15,7 +15,7 @@ namespace nest_assembly {
 
 // scatter and dynamic_update_slice: a copy of the operand (which the buffer plan may place over the operand itself), then the updates in row-major
 // order. Sums and products of 16-bit floats are made in f32 and rounded at the end.
-void build_update(NestSource& source, GraphBody& graph, int equation, std::vector<FusedStep>& steps) {
+void build_update(NestSource& source, GraphBody& graph, int equation, Vec<FusedStep>& steps) {
   const Equation& e = graph.equations[static_cast<std::size_t>(equation)];
   const Var out = e.outputs[0];
   const DType dtype = graph.aval(out).dtype;

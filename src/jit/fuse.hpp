@@ -2,7 +2,8 @@
 #pragma once
 
 #include <string>
-#include <vector>
+
+#include <vt/small_vec.hpp>
 
 #include "../trace/graph.hpp"
 #include "loop_nest.hpp"
@@ -19,19 +20,19 @@ GraphBody sum_before_products(GraphBody);
 struct FusedStep {
   int equation = -1;  ///< ≥ 0: that equation of Fusion::graph instead of a kernel
   Nest nest;
-  std::vector<Var> buffers;             ///< the Var (of Fusion::graph) behind each of the nest's buffers
-  std::vector<std::int64_t> arguments;  ///< the nest's scalar arguments, as bits
-  std::vector<int> fused;               ///< equations in the kernel, for explain
-  bool partial = false;                 ///< the first half of a reduction that was cut in two
-  bool writes_given_memory = false;     ///< an equation whose result goes to planned memory (a matrix product)
+  Vec<Var> buffers;                  ///< the Var (of Fusion::graph) behind each of the nest's buffers
+  Vec<std::int64_t> arguments;       ///< the nest's scalar arguments, as bits
+  Vec<int> fused;                    ///< equations in the kernel, for explain
+  bool partial = false;              ///< the first half of a reduction that was cut in two
+  bool writes_given_memory = false;  ///< an equation whose result goes to planned memory (a matrix product)
   /// ≥ 0: `equation` is a matrix product, and the nest runs on its rows as they are finished; this loop of the nest counts them.
   int row_loop = -1;
 };
 
 struct Fusion {
-  GraphBody graph;           ///< as given, without calls; with extra Vars for partial results
-  std::vector<Var> storage;  ///< per Var: the Var whose buffer holds its elements (reshapes share), itself mostly
-  std::vector<FusedStep> steps;
+  GraphBody graph;   ///< as given, without calls; with extra Vars for partial results
+  Vec<Var> storage;  ///< per Var: the Var whose buffer holds its elements (reshapes share), itself mostly
+  Vec<FusedStep> steps;
 };
 
 struct FuseOptions {

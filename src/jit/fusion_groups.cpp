@@ -8,6 +8,8 @@
 #include <functional>
 #include <numeric>
 
+#include <vt/small_vec.hpp>
+
 namespace vt::detail {
 
 namespace fusion_costs {
@@ -253,7 +255,7 @@ Shape FusionPlanner::kept_shape(const FusionGroup& g) const {
   return s;
 }
 
-void FusionPlanner::walk(Var v, bool regular, const SmallVec<int, 6>& axes, std::vector<FusionRead>& reads, bool root) {
+void FusionPlanner::walk(Var v, bool regular, const SmallVec<int, 6>& axes, Vec<FusionRead>& reads, bool root) {
   const auto k = static_cast<std::size_t>(v);
   const int d = source.definition[k];
   SmallVec<int, 6> key = axes;

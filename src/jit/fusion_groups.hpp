@@ -1,7 +1,7 @@
 // Groups of equations that become one kernel: how they are found and merged. Internal to fusion.
 #pragma once
 
-#include <vector>
+#include <vt/small_vec.hpp>
 
 #include "fuse.hpp"
 #include "nest_builder.hpp"
@@ -27,10 +27,10 @@ struct FusionRead {
 };
 
 struct FusionStage {
-  std::vector<FusionRoot> full;   ///< stored at every point of the domain
-  std::vector<int> reductions;    ///< equations
-  std::vector<FusionRoot> after;  ///< computed from the reductions' results, at every point of the kept axes
-  std::vector<FusionRead> full_reads, after_reads;
+  Vec<FusionRoot> full;   ///< stored at every point of the domain
+  Vec<int> reductions;    ///< equations
+  Vec<FusionRoot> after;  ///< computed from the reductions' results, at every point of the kept axes
+  Vec<FusionRead> full_reads, after_reads;
 };
 
 struct FusionGroup {
@@ -42,9 +42,9 @@ struct FusionGroup {
   bool slides = false;  ///< reduces windows: few elements each, which lie apart, so lanes go along other axes
   int direction = 0;    ///< the order in which the reduced axes are walked: 1 forwards, −1 backwards, 0 either
   bool lone = false;    ///< has rounds that run one by one, where other work runs slowly
-  std::vector<FusionStage> stages;
+  Vec<FusionStage> stages;
   int weight = 0;
-  std::vector<Var> defines;     ///< all Vars it computes into memory
+  Vec<Var> defines;             ///< all Vars it computes into memory
   int before = -1, after = -1;  ///< with an effect: the groups of the effects before and after it
 };
 
@@ -54,9 +54,9 @@ class FusionPlanner {
   void run();
 
   NestSource source;
-  std::vector<FusionGroup> groups;
-  std::vector<int> order;  ///< alive groups, producers first
-  std::vector<char> kept;  ///< per Var: somebody outside its group (or the caller) reads it from memory
+  Vec<FusionGroup> groups;
+  Vec<int> order;  ///< alive groups, producers first
+  Vec<char> kept;  ///< per Var: somebody outside its group (or the caller) reads it from memory
 
   Shape kept_shape(const FusionGroup&) const;
 
@@ -75,32 +75,32 @@ class FusionPlanner {
   /// Are windows taken where v is computed on the spot?
   bool reads_windows(Var v);
   void make_groups();
-  void walk(Var v, bool regular, const SmallVec<int, 6>& axes, std::vector<FusionRead>& reads, bool root);
+  void walk(Var v, bool regular, const SmallVec<int, 6>& axes, Vec<FusionRead>& reads, bool root);
   void merge_all();
   bool try_merge(int producer, int consumer);
   bool place_stage(const FusionGroup& a, int a_id, const FusionStage& stage, const FusionGroup& b, int first_stage, int* at, bool* as_after) const;
   bool reaches(int from, int to, int skip_direct) const;
   void raise_latest(int group);
-  std::vector<int> inputs_of(int group) const;
+  Vec<int> inputs_of(int group) const;
   int find(int g) const;
   void sort_groups();
   void mark_kept();
 
   const GraphBody& graph_;
   FuseOptions options_;
-  std::vector<std::vector<int>> uses_;  // per Var: equations that read it
-  std::vector<char> is_output_;
-  std::vector<int> cost_;
-  std::vector<signed char> reads_windows_;
-  std::vector<char> inlined_, reduction_;   // per equation
-  std::vector<char> pieces_;                // per equation: concatenations stored part by part
-  std::vector<Place> place_;                // per Var: where it is computed
-  std::vector<std::vector<int>> definers_;  // per Var: groups that write it
-  mutable std::vector<int> leader_;         // union-find over groups
-  std::vector<int> first_;                  // per group: the first of those it was merged from, in the Graph's order
-  std::vector<int> latest_;                 // per group: the last of those that it and all it depends on were merged from
-  std::vector<std::vector<int>> readers_;   // per Var: the groups that read it
-  std::vector<std::pair<Var, SmallVec<int, 6>>> walked_;
+  Vec<Vec<int>> uses_;  // per Var: equations that read it
+  Vec<char> is_output_;
+  Vec<int> cost_;
+  Vec<signed char> reads_windows_;
+  Vec<char> inlined_, reduction_;  // per equation
+  Vec<char> pieces_;               // per equation: concatenations stored part by part
+  Vec<Place> place_;               // per Var: where it is computed
+  Vec<Vec<int>> definers_;         // per Var: groups that write it
+  mutable Vec<int> leader_;        // union-find over groups
+  Vec<int> first_;                 // per group: the first of those it was merged from, in the Graph's order
+  Vec<int> latest_;                // per group: the last of those that it and all it depends on were merged from
+  Vec<Vec<int>> readers_;          // per Var: the groups that read it
+  Vec<std::pair<Var, SmallVec<int, 6>>> walked_;
 };
 
 /// Takes what one stage of a kernel only hands to its later stages, row by row, out of planned memory.
@@ -108,6 +108,6 @@ void keep_rows_local(Fusion&);
 
 /// The steps of a group, in order: one kernel, or two if its reduction is cut.
 void build_steps(const FusionPlanner& planner, const FusionGroup& group, GraphBody& graph, NestSource& source, const FuseOptions& options,
-                 std::vector<FusedStep>& steps);
+                 Vec<FusedStep>& steps);
 
 }  // namespace vt::detail

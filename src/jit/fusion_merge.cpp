@@ -1,6 +1,8 @@
 // Merges groups of equations that can run as one kernel, and puts the groups in order.
 #include <algorithm>
 
+#include <vt/small_vec.hpp>
+
 #include "fusion_groups.hpp"
 
 namespace vt::detail {
@@ -21,8 +23,8 @@ int FusionPlanner::find(int g) const {
   return g;
 }
 
-std::vector<int> FusionPlanner::inputs_of(int group) const {
-  std::vector<int> result;
+Vec<int> FusionPlanner::inputs_of(int group) const {
+  Vec<int> result;
   for (const FusionStage& s : groups[static_cast<std::size_t>(group)].stages)
     for (const auto* reads : {&s.full_reads, &s.after_reads})
       for (const FusionRead& r : *reads)
@@ -37,8 +39,8 @@ std::vector<int> FusionPlanner::inputs_of(int group) const {
 
 // Does `from` depend on `to`, other than by reading it directly (if skip_direct)?
 bool FusionPlanner::reaches(int from, int to, int skip_direct) const {
-  std::vector<int> pending;
-  std::vector<char> seen(groups.size(), 0);
+  Vec<int> pending;
+  Vec<char> seen(groups.size(), 0);
   // A group that, with all it depends on, comes before all of `to` cannot depend on it.
   const int earliest = first_[static_cast<std::size_t>(to)];
   for (int g : inputs_of(from))
@@ -58,7 +60,7 @@ bool FusionPlanner::reaches(int from, int to, int skip_direct) const {
 // Whoever reads a group depends on its latest part, and so on.
 void FusionPlanner::raise_latest(int group) {
   const int latest = latest_[static_cast<std::size_t>(group)];
-  std::vector<int> pending{group};
+  Vec<int> pending{group};
   while (!pending.empty()) {
     const int g = pending.back();
     pending.pop_back();
@@ -116,7 +118,7 @@ bool FusionPlanner::place_stage(const FusionGroup& a, int a_id, const FusionStag
   frame.domain = a.domain;
   frame.reduced = a.has_reductions ? a.reduced : b.reduced;
   int earliest = first_stage;
-  const auto check = [&](const std::vector<FusionRead>& reads, bool after) {
+  const auto check = [&](const Vec<FusionRead>& reads, bool after) {
     for (const FusionRead& r : reads) {
       bool mine = false;
       for (int d : definers_[static_cast<std::size_t>(r.var)]) mine = mine || find(d) == a_id;
@@ -156,7 +158,7 @@ bool FusionPlanner::try_merge(int producer, int consumer) {
   FusionGroup& a = groups[static_cast<std::size_t>(producer)];
   FusionGroup& b = groups[static_cast<std::size_t>(consumer)];
   if (a.equation >= 0 || b.equation >= 0 || a.weight + b.weight > most_fused_weight) return false;
-  std::vector<Var> buffers;
+  Vec<Var> buffers;
   for (const FusionGroup* g : {&a, &b}) {
     for (const FusionStage& s : g->stages)
       for (const auto* reads : {&s.full_reads, &s.after_reads})
@@ -175,7 +177,7 @@ bool FusionPlanner::try_merge(int producer, int consumer) {
         if (graph_.equations[static_cast<std::size_t>(r)].op == Op::dot_general) return true;
     return false;
   };
-  std::vector<std::pair<int, bool>> places;
+  Vec<std::pair<int, bool>> places;
   int at = 0;
   for (const FusionStage& s : b.stages) {
     bool after = false;
@@ -194,7 +196,7 @@ bool FusionPlanner::try_merge(int producer, int consumer) {
     const auto [stage, after] = places[k];
     if (stage >= static_cast<int>(a.stages.size())) a.stages.resize(static_cast<std::size_t>(stage) + 1);
     FusionStage& to = a.stages[static_cast<std::size_t>(stage)];
-    const auto move = [&](std::vector<FusionRoot>& roots, std::vector<FusionRoot>& into, Place::Kind kind) {
+    const auto move = [&](Vec<FusionRoot>& roots, Vec<FusionRoot>& into, Place::Kind kind) {
       for (const FusionRoot& r : roots) {
         into.push_back(r);
         if (r.axis < 0) place_[static_cast<std::size_t>(r.value)] = {producer, stage, kind};
@@ -202,7 +204,7 @@ bool FusionPlanner::try_merge(int producer, int consumer) {
     };
     if (after) {
       move(from.full, to.after, Place::Kind::after);
-      to.after_reads.insert(to.after_reads.end(), from.full_reads.begin(), from.full_reads.end());
+      to.after_reads.append(from.full_reads.begin(), from.full_reads.end());
     } else {
       move(from.full, to.full, Place::Kind::full);
       move(from.after, to.after, Place::Kind::after);
@@ -211,8 +213,8 @@ bool FusionPlanner::try_merge(int producer, int consumer) {
         const Equation& e = graph_.equations[static_cast<std::size_t>(r)];
         for (Var v : e.outputs) place_[static_cast<std::size_t>(v)] = {producer, stage, place_kind(e)};
       }
-      to.full_reads.insert(to.full_reads.end(), from.full_reads.begin(), from.full_reads.end());
-      to.after_reads.insert(to.after_reads.end(), from.after_reads.begin(), from.after_reads.end());
+      to.full_reads.append(from.full_reads.begin(), from.full_reads.end());
+      to.after_reads.append(from.after_reads.begin(), from.after_reads.end());
     }
   }
   if (b.has_reductions) {
@@ -223,7 +225,7 @@ bool FusionPlanner::try_merge(int producer, int consumer) {
   a.lone = a.lone || b.lone;
   a.slides = a.slides || b.slides;
   a.weight += b.weight;
-  a.defines.insert(a.defines.end(), b.defines.begin(), b.defines.end());
+  a.defines.append(b.defines.begin(), b.defines.end());
   b.alive = false;
   leader_[static_cast<std::size_t>(consumer)] = producer;
   first_[static_cast<std::size_t>(producer)] = std::min(first_[static_cast<std::size_t>(producer)], first_[static_cast<std::size_t>(consumer)]);
@@ -246,10 +248,10 @@ void FusionPlanner::merge_all() {
     }
   }
   // Neighbours that read the same: each large array is then read once.
-  std::vector<int> last_reader(graph_.avals.size(), -1);
+  Vec<int> last_reader(graph_.avals.size(), -1);
   for (int b = 0; b < static_cast<int>(groups.size()); ++b) {
     if (!groups[static_cast<std::size_t>(b)].alive || groups[static_cast<std::size_t>(b)].equation >= 0) continue;
-    std::vector<Var> read;
+    Vec<Var> read;
     for (const FusionStage& s : groups[static_cast<std::size_t>(b)].stages)
       for (const FusionRead& r : s.full_reads)
         if (graph_.aval(r.var).elements() > 1 || groups[static_cast<std::size_t>(b)].domain.elements() <= 1) read.push_back(r.var);
@@ -283,11 +285,11 @@ void FusionPlanner::mark_kept() {
 void FusionPlanner::sort_groups() {
   const std::size_t count = groups.size();
   enum : char { unseen, open, done };
-  std::vector<char> state(count, unseen);
+  Vec<char> state(count, unseen);
   // Depth first from each group in turn; recursion is replaced by a stack, as Graphs may be deep.
   for (std::size_t start = 0; start < count; ++start) {
     if (!groups[start].alive || state[start] == done) continue;
-    std::vector<std::pair<int, std::vector<int>>> path;
+    Vec<std::pair<int, Vec<int>>> path;
     path.push_back({static_cast<int>(start), inputs_of(static_cast<int>(start))});
     state[start] = open;
     while (!path.empty()) {

@@ -36,7 +36,7 @@ ReduceOp reduce_op(Op op) {
 
 // Where the second half of a cut reduction finds the partial results: partial[k] holds reduction k, blocks first.
 struct Partials {
-  std::vector<Var> vars;
+  Vec<Var> vars;
   std::int64_t blocks = 0;
   bool runtime = false;
 };
@@ -128,7 +128,7 @@ class GroupBuilder {
       if (r.axis < 0) builder_.compute_here(r.value, true);
     const IndexVector kept = kept_index(index);
     // Scans first, in the Graph's order: what they have at a point is known to all others there.
-    std::vector<int> reductions = stage.reductions;
+    Vec<int> reductions = stage.reductions;
     std::sort(reductions.begin(), reductions.end());
     if (!partials)
       for (int equation : reductions)
@@ -198,7 +198,7 @@ class GroupBuilder {
   void fold(const Equation& e, const IndexVector& index) {
     const ReduceParams& p = e.as<ReduceParams>();
     const std::size_t n = e.inputs.size() / 2;
-    std::vector<int> elements, inits;
+    Vec<int> elements, inits;
     for (std::size_t k = 0; k < n; ++k) {
       elements.push_back(builder_.value_at(e.inputs[k], index));
       inits.push_back(builder_.value_at(e.inputs[n + k], {}));
@@ -252,7 +252,7 @@ class GroupBuilder {
   const GraphBody& graph_;
   FusedStep& step_;
   NestBuilder builder_;
-  std::vector<int> axes_;
+  Vec<int> axes_;
   IndexId blocks_ = -1;
   int stage_ = 0;
 };
@@ -260,15 +260,15 @@ class GroupBuilder {
 // Buffers that nothing in the nest uses any more are taken off its list.
 void drop_unused_buffers(FusedStep& step) {
   Nest& nest = step.nest;
-  std::vector<int> roots;
+  Vec<int> roots;
   for (const NestStore& s : nest.stores) roots.push_back(s.value);
   for (const NestReduction& r : nest.reductions) add_roots(r, roots);
-  std::vector<char> used(nest.buffers.size(), 0);
+  Vec<char> used(nest.buffers.size(), 0);
   for (int v : needed_values(nest, roots))
     if (nest.values[static_cast<std::size_t>(v)].kind == NestValue::Kind::load)
       used[static_cast<std::size_t>(nest.values[static_cast<std::size_t>(v)].buffer)] = 1;
   for (const NestStore& s : nest.stores) used[static_cast<std::size_t>(s.buffer)] = 1;
-  std::vector<int> order;
+  Vec<int> order;
   for (std::size_t b = 0; b < used.size(); ++b)
     if (used[b]) order.push_back(static_cast<int>(b));
   keep_buffers(nest, step.buffers, order);
@@ -281,7 +281,7 @@ Partials store_partials(FusedStep& step, int block_loop, const Shape& kept, Grap
   Partials partials;
   partials.blocks = blocks.extent;
   partials.runtime = blocks.runtime;
-  std::erase_if(nest.stores, [](const NestStore& s) { return s.after; });
+  erase_if(nest.stores, [](const NestStore& s) { return s.after; });
   const IndexId block = nest.indices.loop(block_loop, blocks.runtime ? IndexTable::unbounded : blocks.extent);
   for (std::size_t k = 0; k < nest.reductions.size(); ++k) {
     Shape shape{blocks.extent};
@@ -313,7 +313,7 @@ Partials store_partials(FusedStep& step, int block_loop, const Shape& kept, Grap
 }  // namespace group_nests
 
 void build_steps(const FusionPlanner& planner, const FusionGroup& group, GraphBody& graph, NestSource& source, const FuseOptions& options,
-                 std::vector<FusedStep>& steps) {
+                 Vec<FusedStep>& steps) {
   using namespace group_nests;
   Partials partials;
   for (bool first = true;; first = false) {

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include <vt/small_vec.hpp>
+
 namespace vt::detail {
 
 namespace index_math {
@@ -33,22 +35,24 @@ IndexId IndexTable::intern(IndexExpr e) {
   std::size_t h = index_math::mix(1, static_cast<std::uint64_t>(e.constant));
   for (const IndexTerm& t : e.terms)
     h = index_math::mix(index_math::mix(h, static_cast<std::uint64_t>(t.atom)), static_cast<std::uint64_t>(t.factor));
-  for (auto [at, end] = known_exprs_.equal_range(h); at != end; ++at)
-    if (exprs_[static_cast<std::size_t>(at->second)] == e) return at->second;
+  SmallVec<IndexId, 1>& candidates = known_exprs_[h];
+  for (IndexId known : candidates)
+    if (exprs_[static_cast<std::size_t>(known)] == e) return known;
   exprs_.push_back(std::move(e));
   const auto id = static_cast<IndexId>(exprs_.size() - 1);
-  known_exprs_.emplace(h, id);
+  candidates.push_back(id);
   return id;
 }
 
 int IndexTable::intern(IndexAtom a) {
   std::size_t h = index_math::mix(static_cast<std::size_t>(a.kind), static_cast<std::uint64_t>(a.id));
   h = index_math::mix(index_math::mix(h, static_cast<std::uint64_t>(a.of)), static_cast<std::uint64_t>(a.by));
-  for (auto [at, end] = known_atoms_.equal_range(h); at != end; ++at)
-    if (atoms_[static_cast<std::size_t>(at->second)] == a) return at->second;
+  SmallVec<int, 1>& candidates = known_atoms_[h];
+  for (int known : candidates)
+    if (atoms_[static_cast<std::size_t>(known)] == a) return known;
   atoms_.push_back(a);
   const int id = static_cast<int>(atoms_.size() - 1);
-  known_atoms_.emplace(h, id);
+  candidates.push_back(id);
   return id;
 }
 
@@ -248,7 +252,7 @@ bool IndexTable::loop_inside_division(IndexId e, int loop) const {
   return false;
 }
 
-IndexId IndexTable::substitute(IndexId e, const std::vector<IndexId>& replacement) {
+IndexId IndexTable::substitute(IndexId e, const Vec<IndexId>& replacement) {
   const IndexExpr old = (*this)[e];
   IndexId sum = constant(old.constant);
   for (const IndexTerm& t : old.terms) {

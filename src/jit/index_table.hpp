@@ -5,11 +5,11 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <unordered_map>
-#include <vector>
 
 #include <vt/shape.hpp>
 #include <vt/small_vec.hpp>
+
+#include "../trace/hash_map.hpp"
 
 namespace vt::detail {
 
@@ -86,7 +86,7 @@ class IndexTable {
     }
   }
   /// e with loop variable → expression, by `replacement[loop]` (−1: stays).
-  IndexId substitute(IndexId e, const std::vector<IndexId>& replacement);
+  IndexId substitute(IndexId e, const Vec<IndexId>& replacement);
 
   /// "4*d0 + d1/8 + 3", with `v7` for computed indices.
   std::string str(IndexId e) const;
@@ -108,11 +108,11 @@ class IndexTable {
   };
   std::optional<Factored> factored(const IndexExpr& e, std::int64_t by) const;
 
-  std::vector<IndexExpr> exprs_;
-  std::vector<IndexAtom> atoms_;
-  std::unordered_multimap<std::size_t, IndexId> known_exprs_;
-  std::unordered_multimap<std::size_t, int> known_atoms_;
-  std::vector<std::int64_t> loop_limits_, value_limits_;
+  Vec<IndexExpr> exprs_;
+  Vec<IndexAtom> atoms_;
+  HashMap<std::size_t, SmallVec<IndexId, 1>> known_exprs_;
+  HashMap<std::size_t, SmallVec<int, 1>> known_atoms_;
+  Vec<std::int64_t> loop_limits_, value_limits_;
 };
 
 /// The offset of `index` in a row-major array of `shape`.

@@ -1,5 +1,6 @@
 // Replaces equations that merely run a sub-graph by the equations of that sub-graph.
-#include <vector>
+
+#include <vt/small_vec.hpp>
 
 #include "fuse.hpp"
 
@@ -9,12 +10,12 @@ namespace inlining {
 
 bool runs_body(Op op) { return op == Op::call || op == Op::checkpoint || op == Op::custom_jvp || op == Op::custom_vjp || op == Op::custom_vmap; }
 
-void append(const GraphBody& from, std::vector<Var>& names, GraphBody& to);
+void append(const GraphBody& from, Vec<Var>& names, GraphBody& to);
 
-void append_equation(const GraphBody& from, const Equation& e, std::vector<Var>& names, GraphBody& to) {
+void append_equation(const GraphBody& from, const Equation& e, Vec<Var>& names, GraphBody& to) {
   if (runs_body(e.op)) {
     const GraphBody& body = *e.as<CallParams>().body;
-    std::vector<Var> inner(body.avals.size(), -1);
+    Vec<Var> inner(body.avals.size(), -1);
     for (std::size_t i = 0; i < body.inputs.size(); ++i)
       inner[static_cast<std::size_t>(body.inputs[i])] = names[static_cast<std::size_t>(e.inputs[i])];
     append(body, inner, to);
@@ -32,7 +33,7 @@ void append_equation(const GraphBody& from, const Equation& e, std::vector<Var>&
   to.equations.push_back(std::move(copy));
 }
 
-void append(const GraphBody& from, std::vector<Var>& names, GraphBody& to) {
+void append(const GraphBody& from, Vec<Var>& names, GraphBody& to) {
   for (const Equation& e : from.equations) append_equation(from, e, names, to);
 }
 
@@ -43,7 +44,7 @@ GraphBody inline_calls(const GraphBody& graph) {
   for (const Equation& e : graph.equations) any = any || inlining::runs_body(e.op);
   if (!any) return graph;
   GraphBody flat;
-  std::vector<Var> names(graph.avals.size(), -1);
+  Vec<Var> names(graph.avals.size(), -1);
   for (Var v : graph.inputs) {
     names[static_cast<std::size_t>(v)] = flat.fresh(graph.aval(v));
     flat.inputs.push_back(names[static_cast<std::size_t>(v)]);

@@ -5,9 +5,11 @@
 #include <mutex>
 #include <shared_mutex>
 #include <string>
-#include <unordered_map>
+
+#include <vt/small_vec.hpp>
 
 #include "../trace/executable.hpp"
+#include "../trace/hash_map.hpp"
 #include "../trace/named_axes.hpp"
 #include "../trace/thread_state.hpp"
 
@@ -19,10 +21,10 @@ namespace jit_program {
 struct Program {
   GraphRef graph;
   std::vector<Tensor> captured;
-  std::vector<BufferRef> captured_values;
+  Vec<BufferRef> captured_values;
   std::shared_ptr<Executable> executable;  // null when the trace captured tracers or used a named axis: such a program is good for one call only
   std::shared_ptr<void> kept;
-  std::vector<OwnState> states;  // variables: inputs behind the arguments, and results of those that are updated
+  Vec<OwnState> states;  // variables: inputs behind the arguments, and results of those that are updated
 };
 
 void append_aval(std::string& key, const Tensor& t) {
@@ -36,7 +38,7 @@ void append_aval(std::string& key, const Tensor& t) {
 
 struct JitCache::State {
   std::shared_mutex mutex;
-  std::unordered_map<std::string, std::shared_ptr<const jit_program::Program>> programs;
+  HashMap<std::string, std::shared_ptr<const jit_program::Program>> programs;
 };
 
 JitCache::JitCache() : state_(std::make_unique<State>()) {}
@@ -59,13 +61,13 @@ std::vector<Tensor> JitCache::call(std::span<const Tensor> arguments, const Stat
     if (const auto found = state_->programs.find(key); found != state_->programs.end()) program = found->second;
   }
   if (!program) {
-    std::vector<Aval> avals;
+    Vec<Aval> avals;
     for (const Tensor& t : arguments) avals.push_back(aval_of(t));
     const OuterAxes axes;
-    auto fresh = std::make_shared<Program>();
+    auto fresh = new_shared<Program>();
     Recorded recorded = record(with_states(f, fresh->states), avals, {.kind = ScopeKind::jit, .transform = "vt::jit", .stateful = true});
     fresh->kept = keep();
-    fresh->graph = std::make_shared<const GraphBody>(simplify(recorded.graph));
+    fresh->graph = new_shared<const GraphBody>(simplify(recorded.graph));
     debug_check(*fresh->graph, "simplify");
     fresh->captured = std::move(recorded.captured);
     bool reusable = !axes.used();
@@ -75,7 +77,7 @@ std::vector<Tensor> JitCache::call(std::span<const Tensor> arguments, const Stat
       fresh->executable = compile_graph(*fresh->graph);
       std::unique_lock lock(state_->mutex);
       // Another thread may have been first; its program is as good.
-      program = state_->programs.emplace(std::move(key), std::move(fresh)).first->second;
+      program = state_->programs.emplace(std::move(key), std::move(fresh)).entry->second;
     } else {
       program = std::move(fresh);
     }
@@ -98,13 +100,12 @@ std::vector<Tensor> JitCache::call(std::span<const Tensor> arguments, const Stat
   for (const Tensor& t : arguments) inputs.push_back(value_of(t, where));
   for (const OwnState& s : program->states) inputs.push_back(value_of(read_state(s.variable, where), where));
   inputs.append(program->captured_values.begin(), program->captured_values.end());
-  std::vector<BufferRef> outputs = program->executable->run({inputs.data(), inputs.size()});
+  Vec<BufferRef> outputs = program->executable->run({inputs.data(), inputs.size()});
   std::vector<Tensor> results;
   results.reserve(outputs.size());
   for (std::size_t i = 0; i < outputs.size(); ++i)
     results.push_back(from_buffer(std::move(outputs[i]), program->graph->aval(program->graph->outputs[i])));
-  const auto updated =
-      static_cast<std::size_t>(std::count_if(program->states.begin(), program->states.end(), [](const OwnState& s) { return s.updated; }));
+  const auto updated = static_cast<std::size_t>(count_if(program->states, [](const OwnState& s) { return s.updated; }));
   std::size_t next = results.size() - updated;
   for (const OwnState& s : program->states)
     if (s.updated) update_state({s.variable, Update::assign, results[next++], s.where});

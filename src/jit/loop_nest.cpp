@@ -65,21 +65,21 @@ std::string describe_value(const Nest& nest, int value) {
   return text + " : " + name_of(v.dtype);
 }
 
-void add_roots(const Nest& nest, const NestStore& s, std::vector<int>& roots) {
+void add_roots(const Nest& nest, const NestStore& s, Vec<int>& roots) {
   roots.push_back(s.value);
   roots.push_back(s.mask);
   nest.indices.each_value(s.index, [&](int v) { roots.push_back(v); });
 }
 
-void add_roots(const NestReduction& r, std::vector<int>& roots) {
+void add_roots(const NestReduction& r, Vec<int>& roots) {
   roots.push_back(r.value);
   roots.push_back(r.position);
   roots.push_back(r.init);
 }
 
-std::vector<int> needed_values(const Nest& nest, const std::vector<int>& roots) {
-  std::vector<bool> seen(nest.values.size(), false);
-  std::vector<int> pending = roots, found;
+Vec<int> needed_values(const Nest& nest, const Vec<int>& roots) {
+  Vec<bool> seen(nest.values.size(), false);
+  Vec<int> pending = roots, found;
   const auto visit = [&](int v) {
     if (v >= 0 && !seen[static_cast<std::size_t>(v)]) {
       seen[static_cast<std::size_t>(v)] = true;
@@ -102,8 +102,8 @@ std::vector<int> needed_values(const Nest& nest, const std::vector<int>& roots) 
   return found;
 }
 
-std::vector<std::uint64_t> loop_dependences(const Nest& nest) {
-  std::vector<std::uint64_t> result(nest.values.size(), 0);
+Vec<std::uint64_t> loop_dependences(const Nest& nest) {
+  Vec<std::uint64_t> result(nest.values.size(), 0);
   for (std::size_t v = 0; v < nest.values.size(); ++v) {
     const NestValue& value = nest.values[v];
     std::uint64_t bits = 0;
@@ -138,7 +138,7 @@ std::string Nest::str() const {
     text += indent + nest_text::loop_line(*this, l) + "\n";
     indent += "  ";
   }
-  std::vector<bool> printed(values.size(), false);
+  Vec<bool> printed(values.size(), false);
   for (std::size_t s = 0; s < stages.size(); ++s) {
     std::string inner = indent;
     if (stages.size() > 1) text += indent + "stage " + std::to_string(s) + "\n";
@@ -149,12 +149,12 @@ std::string Nest::str() const {
           text += inner + nest_text::loop_line(*this, l) + "\n";
           inner += "  ";
         }
-    std::vector<int> roots;
+    Vec<int> roots;
     for (const NestReduction& r : reductions)
       if (r.stage == static_cast<int>(s)) add_roots(r, roots);
     for (const NestStore& w : stores)
       if (w.stage == static_cast<int>(s) && !w.after) add_roots(*this, w, roots);
-    const auto print = [&](const std::vector<int>& wanted, const std::string& at) {
+    const auto print = [&](const Vec<int>& wanted, const std::string& at) {
       for (int v : needed_values(*this, wanted))
         if (!printed[static_cast<std::size_t>(v)]) {
           printed[static_cast<std::size_t>(v)] = true;

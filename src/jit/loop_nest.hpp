@@ -4,7 +4,8 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
+
+#include <vt/small_vec.hpp>
 
 #include "../trace/graph.hpp"
 #include "index_table.hpp"
@@ -86,13 +87,13 @@ struct NestStage {
 
 struct Nest {
   IndexTable indices;
-  std::vector<NestLoop> loops;
-  std::vector<NestBuffer> buffers;
-  std::vector<NestValue> values;
-  std::vector<NestReduction> reductions;
-  std::vector<NestStore> stores;
+  Vec<NestLoop> loops;
+  Vec<NestBuffer> buffers;
+  Vec<NestValue> values;
+  Vec<NestReduction> reductions;
+  Vec<NestStore> stores;
   SmallVec<int, 6> shared;
-  std::vector<NestStage> stages;
+  Vec<NestStage> stages;
   int arguments = 0;  ///< scalars given at run time; they follow the loops' extents in the kernel's arguments
   int fused_ops = 0;  ///< equations in it
 
@@ -105,13 +106,13 @@ const char* name_of(ReduceOp);
 std::string describe_value(const Nest&, int value);
 
 /// Adds what a store needs: its value, and for an update also its mask and the values in its index.
-void add_roots(const Nest&, const NestStore&, std::vector<int>& roots);
+void add_roots(const Nest&, const NestStore&, Vec<int>& roots);
 /// Adds what a reduction accumulates.
-void add_roots(const NestReduction&, std::vector<int>& roots);
+void add_roots(const NestReduction&, Vec<int>& roots);
 /// The values that `roots` need, in order, without going below `reduced` values.
-std::vector<int> needed_values(const Nest&, const std::vector<int>& roots);
+Vec<int> needed_values(const Nest&, const Vec<int>& roots);
 /// Loops that a value depends on, as a bit mask over loop numbers (at most 64 loops); a reduction's result depends on the loops
 /// it was kept for.
-std::vector<std::uint64_t> loop_dependences(const Nest&);
+Vec<std::uint64_t> loop_dependences(const Nest&);
 
 }  // namespace vt::detail

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <vt/control.hpp>
+#include <vt/small_vec.hpp>
 
 #include "../trace/scope.hpp"
 #include "../trace/thread_state.hpp"
@@ -126,8 +127,8 @@ class Lowering {
     for (std::size_t i = 0; i < e.outputs.size(); ++i) at(e.outputs[i]).whole = results[i];
   }
   void with_bodies_lowered(const Equation& e) {
-    std::vector<GraphRef> bodies = bodies_of(e.params);
-    for (GraphRef& body : bodies) body = std::make_shared<const GraphBody>(Lowering(*body).run(false));
+    Vec<GraphRef> bodies = bodies_of(e.params);
+    for (GraphRef& body : bodies) body = new_shared<const GraphBody>(Lowering(*body).run(false));
     as_wholes(e, with_bodies(e.params, bodies));
   }
 
@@ -181,7 +182,7 @@ class Lowering {
     const ComplexParts product = complex_product({in[0], in[1]}, {in[2], in[3]});
     ReduceParams p;
     p.axes = e.as<AxesParams>().axes;
-    p.body = std::make_shared<const GraphBody>(scope.finish(std::vector<Tensor>{product.re, product.im}).graph);
+    p.body = new_shared<const GraphBody>(scope.finish(std::vector<Tensor>{product.re, product.im}).graph);
     const Tensor one = full_tensor(Scalar(1).converted(scalar.dtype), scalar), zero = full_tensor(Scalar(0).converted(scalar.dtype), scalar);
     const auto results = emit_all(Op::reduce, make_params(std::move(p)), std::vector<Tensor>{z.re, z.im, one, zero}, {});
     give(e.outputs[0], {results[0], results[1]});
@@ -200,11 +201,10 @@ class Lowering {
   }
 
   void equation(const Equation& e) {
-    const bool some = std::any_of(e.inputs.begin(), e.inputs.end(), [&](Var v) { return is_complex(v); }) ||
-                      std::any_of(e.outputs.begin(), e.outputs.end(), [&](Var v) { return is_complex(v); });
+    const bool some = any_of(e.inputs, [&](Var v) { return is_complex(v); }) || any_of(e.outputs, [&](Var v) { return is_complex(v); });
     if (!some) {
-      const std::vector<GraphRef> bodies = bodies_of(e.params);
-      if (std::any_of(bodies.begin(), bodies.end(), [](const GraphRef& b) { return has_complex(*b); })) return with_bodies_lowered(e);
+      const Vec<GraphRef> bodies = bodies_of(e.params);
+      if (any_of(bodies, [](const GraphRef& b) { return has_complex(*b); })) return with_bodies_lowered(e);
       SmallVec<Tensor, 4> operands;
       for (Var v : e.inputs) operands.push_back(whole(v));
       repeat(graph_, e, std::span<const Tensor>(operands.data(), operands.size()), [&](Var v, Tensor t) { give_real(v, std::move(t)); });
@@ -270,7 +270,7 @@ class Lowering {
       case Op::sort: return expanded(e, e.params);
       case Op::reduce: {
         ReduceParams p = e.as<ReduceParams>();
-        p.body = std::make_shared<const GraphBody>(Lowering(*p.body).run(true));
+        p.body = new_shared<const GraphBody>(Lowering(*p.body).run(true));
         return expanded(e, make_params(std::move(p)));
       }
       case Op::call:
@@ -290,7 +290,7 @@ class Lowering {
   }
 
   const GraphBody& graph_;
-  std::vector<Value> values_;
+  Vec<Value> values_;
 };
 
 }  // namespace complex_lowering

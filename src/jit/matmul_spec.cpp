@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include <vt/small_vec.hpp>
+
 #include "../trace/axis_map.hpp"
 
 namespace vt::detail {
@@ -61,7 +63,7 @@ MatmulPlan plan_matmul(const DotParams& p, const Aval& lhs, const Aval& rhs) {
   using namespace matmul_plan;
   const Axes lhs_free = free_axes(lhs.shape.rank(), p.lhs_contract, p.lhs_batch), rhs_free = free_axes(rhs.shape.rank(), p.rhs_contract, p.rhs_batch);
   // The order in which the contracted axes are summed is ours: try that of either operand's memory.
-  std::vector<std::size_t> by_lhs(p.lhs_contract.size()), by_rhs;
+  Vec<std::size_t> by_lhs(p.lhs_contract.size()), by_rhs;
   std::iota(by_lhs.begin(), by_lhs.end(), std::size_t{0});
   by_rhs = by_lhs;
   std::sort(by_lhs.begin(), by_lhs.end(), [&](std::size_t a, std::size_t b) { return p.lhs_contract[a] < p.lhs_contract[b]; });

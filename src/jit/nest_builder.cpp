@@ -67,7 +67,7 @@ int NestBuilder::add_loop(std::int64_t extent, bool reduce, bool runtime) {
 
 int NestBuilder::buffer_of(Var v, bool written) {
   v = source_.storage[static_cast<std::size_t>(v)];
-  const auto [at, fresh] = buffers_.try_emplace(v, static_cast<int>(nest_.buffers.size()));
+  const auto [at, fresh] = buffers_.emplace(v, static_cast<int>(nest_.buffers.size()));
   if (fresh) {
     nest_.buffers.push_back({source_.graph->aval(v).dtype, written, at->second});
     step_.buffers.push_back(v);
@@ -81,16 +81,17 @@ int NestBuilder::add_value(NestValue v) {
   for (int o : v.operands) h = h * 1000003 + static_cast<std::size_t>(o);
   h = h * 1000003 + static_cast<std::size_t>(v.index + 1) * 17 + static_cast<std::size_t>(v.buffer + 1) + static_cast<std::size_t>(v.low) * 3 +
       static_cast<std::size_t>(v.argument + 1) * 257 + static_cast<std::size_t>(v.literal.natural);
-  for (auto [at, end] = known_.equal_range(h); at != end; ++at) {
-    const NestValue& k = nest_.values[static_cast<std::size_t>(at->second)];
+  SmallVec<int, 1>& candidates = known_[h];
+  for (int candidate : candidates) {
+    const NestValue& k = nest_.values[static_cast<std::size_t>(candidate)];
     if (k.kind == v.kind && k.op == v.op && k.dtype == v.dtype && k.operands == v.operands && k.index == v.index && k.buffer == v.buffer &&
         k.mask == v.mask && k.low == v.low && k.high == v.high && k.argument == v.argument &&
         (v.kind != NestValue::Kind::literal || k.literal == v.literal) && equal(k.params, v.params))
-      return at->second;
+      return candidate;
   }
   nest_.values.push_back(std::move(v));
   const int id = static_cast<int>(nest_.values.size() - 1);
-  known_.emplace(h, id);
+  candidates.push_back(id);
   return id;
 }
 
@@ -199,8 +200,8 @@ int NestBuilder::elementwise(const Equation& e, DType dtype, SmallVec<int, 3> op
   return add_value(std::move(value));
 }
 
-std::vector<int> NestBuilder::apply(const GraphBody& body, const std::vector<int>& arguments) {
-  std::vector<int> values(body.avals.size(), -1);
+Vec<int> NestBuilder::apply(const GraphBody& body, const Vec<int>& arguments) {
+  Vec<int> values(body.avals.size(), -1);
   for (std::size_t i = 0; i < body.inputs.size(); ++i) values[static_cast<std::size_t>(body.inputs[i])] = arguments[i];
   for (const Equation& e : body.equations) {
     const Var out = e.outputs[0];
@@ -217,7 +218,7 @@ std::vector<int> NestBuilder::apply(const GraphBody& body, const std::vector<int
       result = elementwise(e, d, std::move(operands));
     }
   }
-  std::vector<int> results;
+  Vec<int> results;
   for (Var v : body.outputs) results.push_back(values[static_cast<std::size_t>(v)]);
   return results;
 }

@@ -1,9 +1,9 @@
 // NestBuilder: writes the values of a kernel by walking back from what it stores, turning shape ops into index expressions.
 #pragma once
 
-#include <unordered_map>
-#include <vector>
+#include <vt/small_vec.hpp>
 
+#include "../trace/hash_map.hpp"
 #include "fuse.hpp"
 #include "loop_nest.hpp"
 
@@ -17,9 +17,9 @@ Shape overlap_rounds(const WindowParams&);
 /// Decides, for the builder, what of the Graph is in memory and what is computed on the spot.
 struct NestSource {
   const GraphBody* graph = nullptr;
-  std::vector<int> definition;  ///< per Var: its equation, −1 for inputs
-  std::vector<char> stored;     ///< per Var: its elements are (also) in a buffer
-  std::vector<Var> storage;     ///< per Var: whose buffer
+  Vec<int> definition;  ///< per Var: its equation, −1 for inputs
+  Vec<char> stored;     ///< per Var: its elements are (also) in a buffer
+  Vec<Var> storage;     ///< per Var: whose buffer
 };
 
 class NestBuilder {
@@ -45,7 +45,7 @@ class NestBuilder {
   int convert(int value, DType dtype);
   int load(Var v, const IndexVector& index, int mask);
   /// The results of a body of scalar operations on these values.
-  std::vector<int> apply(const GraphBody& body, const std::vector<int>& arguments);
+  Vec<int> apply(const GraphBody& body, const Vec<int>& arguments);
   /// What overlap_add adds up: for the element that `index` begins with, its part in the round (see overlap_rounds) that it ends with.
   int overlapping(const Equation& e, const IndexVector& index, int mask = -1);
   /// Where a scatter's update at `index` goes in the operand; `inside`: a bool value, −1 if it always counts.
@@ -63,9 +63,7 @@ class NestBuilder {
     int mask;
     IndexVector index;
     bool operator==(const Key&) const = default;
-  };
-  struct KeyHash {
-    std::size_t operator()(const Key& k) const {
+    friend std::size_t key_hash(const Key& k) {
       std::size_t h = static_cast<std::size_t>(k.var) * 0x9e3779b97f4a7c15ull + static_cast<std::size_t>(k.mask + 1);
       for (IndexId i : k.index) h = (h ^ static_cast<std::size_t>(i)) * 0x100000001b3ull;
       return h;
@@ -89,12 +87,12 @@ class NestBuilder {
   const NestSource& source_;
   FusedStep& step_;
   Nest& nest_;
-  std::vector<char> here_;
-  std::unordered_map<Var, int> bound_;
-  std::unordered_map<Var, int> buffers_;
-  std::unordered_map<Key, int, KeyHash> memo_;
-  std::unordered_multimap<std::size_t, int> known_;
-  std::vector<bool> counted_;
+  Vec<char> here_;
+  HashMap<Var, int> bound_;
+  HashMap<Var, int> buffers_;
+  HashMap<Key, int> memo_;
+  HashMap<std::size_t, SmallVec<int, 1>> known_;
+  Vec<bool> counted_;
 };
 
 }  // namespace vt::detail

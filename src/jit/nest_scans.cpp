@@ -132,12 +132,12 @@ int add_scan(NestBuilder& b, Op op, int operand, DType dtype, int stage) {
   return b.convert(result, dtype);
 }
 
-int add_fold(NestBuilder& b, const GraphBody& body, const std::vector<int>& elements, const std::vector<int>& inits, int stage) {
+int add_fold(NestBuilder& b, const GraphBody& body, const Vec<int>& elements, const Vec<int>& inits, int stage) {
   nest_scanning::Fold fold(b, stage);
-  std::vector<int> arguments;
+  Vec<int> arguments;
   for (int init : inits) arguments.push_back(fold.state(init));
-  arguments.insert(arguments.end(), elements.begin(), elements.end());
-  const std::vector<int> next = b.apply(body, arguments);
+  arguments.append(elements.begin(), elements.end());
+  const Vec<int> next = b.apply(body, arguments);
   for (std::size_t k = 0; k < next.size(); ++k) fold.next(k, next[k]);
   return fold.first();
 }

@@ -1,7 +1,7 @@
 // Scans and user reductions as loop-carried values of a nest.
 #pragma once
 
-#include <vector>
+#include <vt/small_vec.hpp>
 
 #include "nest_builder.hpp"
 
@@ -13,6 +13,6 @@ int add_scan(NestBuilder&, Op op, int operand, DType dtype, int stage);
 
 /// Adds a user's reduction: state k starts as inits[k] and becomes output k of body(states…, elements…) in each round. Returns
 /// the number of the first of its reductions; state k is reduction first + k.
-int add_fold(NestBuilder&, const GraphBody& body, const std::vector<int>& elements, const std::vector<int>& inits, int stage);
+int add_fold(NestBuilder&, const GraphBody& body, const Vec<int>& elements, const Vec<int>& inits, int stage);
 
 }  // namespace vt::detail

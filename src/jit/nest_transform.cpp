@@ -37,7 +37,7 @@ void join(Nest& nest, int a, int b) {
   inner.extent *= outer.extent;
   inner.runtime = outer.runtime;
   nest.indices.loop(b, inner.runtime ? IndexTable::unbounded : inner.extent);
-  std::vector<IndexId> replacement(nest.loops.size(), -1);
+  Vec<IndexId> replacement(nest.loops.size(), -1);
   replacement[static_cast<std::size_t>(a)] = nest.indices.constant(0);
   substitute_loops(nest, replacement);
 }
@@ -82,7 +82,7 @@ Cut find_cut(Nest& nest) {
 
 }  // namespace nest_rewriting
 
-void substitute_loops(Nest& nest, const std::vector<IndexId>& replacement) {
+void substitute_loops(Nest& nest, const Vec<IndexId>& replacement) {
   nest_rewriting::each_index(nest, [&](IndexId& e) { e = nest.indices.substitute(e, replacement); });
 }
 
@@ -98,7 +98,7 @@ int split_loop(Nest& nest, int loop, std::int64_t by) {
   nest.loops.push_back(inner);
   const IndexId high = nest.indices.loop(loop, runtime ? IndexTable::unbounded : rounds);
   const IndexId low = nest.indices.loop(fresh, by);
-  std::vector<IndexId> replacement(nest.loops.size(), -1);
+  Vec<IndexId> replacement(nest.loops.size(), -1);
   replacement[static_cast<std::size_t>(loop)] = nest.indices.add(nest.indices.scale(high, by), low);
   substitute_loops(nest, replacement);
   const auto place = [&](SmallVec<int, 6>& list) {
@@ -120,7 +120,7 @@ void join_by_division(Nest& nest, int outer, int inner) {
   joined.extent *= nest.loops[static_cast<std::size_t>(outer)].extent;
   joined.runtime = nest.loops[static_cast<std::size_t>(outer)].runtime;
   const IndexId both = nest.indices.loop(inner, joined.runtime ? IndexTable::unbounded : joined.extent);
-  std::vector<IndexId> replacement(nest.loops.size(), -1);
+  Vec<IndexId> replacement(nest.loops.size(), -1);
   replacement[static_cast<std::size_t>(outer)] = nest.indices.quotient(both, by);
   replacement[static_cast<std::size_t>(inner)] = nest.indices.remainder(both, by);
   substitute_loops(nest, replacement);
@@ -156,7 +156,7 @@ int cut_loop(Nest& nest, int loop, std::int64_t block) {
   nest.loops.push_back(outer);
   const IndexId high = nest.indices.loop(fresh, outer.runtime ? IndexTable::unbounded : outer.extent);
   const IndexId low = nest.indices.loop(loop, block);
-  std::vector<IndexId> replacement(nest.loops.size(), -1);
+  Vec<IndexId> replacement(nest.loops.size(), -1);
   replacement[static_cast<std::size_t>(loop)] = nest.indices.add(nest.indices.scale(high, block), low);
   substitute_loops(nest, replacement);
   SmallVec<int, 6>& list = nest.stages[0].loops;
@@ -164,10 +164,10 @@ int cut_loop(Nest& nest, int loop, std::int64_t block) {
   return fresh;
 }
 
-void keep_buffers(Nest& nest, std::vector<Var>& behind, const std::vector<int>& order) {
-  std::vector<int> renamed(nest.buffers.size(), -1);
-  std::vector<NestBuffer> buffers;
-  std::vector<Var> vars;
+void keep_buffers(Nest& nest, Vec<Var>& behind, const Vec<int>& order) {
+  Vec<int> renamed(nest.buffers.size(), -1);
+  Vec<NestBuffer> buffers;
+  Vec<Var> vars;
   for (int b : order) {
     renamed[static_cast<std::size_t>(b)] = static_cast<int>(buffers.size());
     buffers.push_back(nest.buffers[static_cast<std::size_t>(b)]);

@@ -6,7 +6,7 @@
 namespace vt::detail {
 
 /// Replaces loop variables in every index expression of the nest; −1 leaves one as it is.
-void substitute_loops(Nest&, const std::vector<IndexId>& replacement);
+void substitute_loops(Nest&, const Vec<IndexId>& replacement);
 
 /// Splits loops so that quotients and remainders by a constant become loops of their own, and joins adjacent loops that every
 /// access walks through as one.
@@ -21,7 +21,7 @@ void join_by_division(Nest&, int outer, int inner);
 int cut_loop(Nest&, int loop, std::int64_t block);
 
 /// Leaves the nest and the list of what is behind its buffers with those in `order`, in that order; all others are unused.
-void keep_buffers(Nest&, std::vector<Var>& behind, const std::vector<int>& order);
+void keep_buffers(Nest&, Vec<Var>& behind, const Vec<int>& order);
 
 /// Says which buffers may share memory: a result that is stored where one operand was read, element by element.
 void find_updates_in_place(Nest&);

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include <vt/small_vec.hpp>
+
 namespace vt::detail {
 
 namespace buffer_planning {
@@ -182,7 +184,7 @@ class Planner {
       return;
     }
     // In the scratch block, at the lowest offset that is free all the time.
-    std::vector<const BufferPlan::Slot*> busy;
+    Vec<const BufferPlan::Slot*> busy;
     for (Var other : placed_)
       if (slot(other).kind == Kind::arena && lives_[static_cast<std::size_t>(other)].overlaps(life)) busy.push_back(&slot(other));
     std::sort(busy.begin(), busy.end(), [](const auto* a, const auto* b) { return a->offset < b->offset; });
@@ -221,9 +223,9 @@ class Planner {
 
   const Fusion& fusion_;
   BufferPlan plan_;
-  std::vector<Life> lives_;
-  std::vector<Var> placed_;
-  std::vector<bool> taken_;  // per carry: a result lies over it
+  Vec<Life> lives_;
+  Vec<Var> placed_;
+  Vec<bool> taken_;  // per carry: a result lies over it
 };
 
 }  // namespace buffer_planning

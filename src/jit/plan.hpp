@@ -2,7 +2,8 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
+
+#include <vt/small_vec.hpp>
 
 #include "fuse.hpp"
 
@@ -23,12 +24,12 @@ struct BufferPlan {
     std::size_t offset = 0;
     std::size_t bytes = 0;
   };
-  std::vector<Slot> slots;  ///< per Var of the Fusion's graph (those that share storage are unused but for one)
+  Vec<Slot> slots;  ///< per Var of the Fusion's graph (those that share storage are unused but for one)
   std::size_t arena_bytes = 0;
   /// Per step: the produced buffers that nobody needs after it.
-  std::vector<std::vector<Var>> released;
+  Vec<Vec<Var>> released;
   /// Per step that is a loop or branch: the carries (inputs, or what lies over them) that end there, so that it may have their memory.
-  std::vector<std::vector<Var>> handed_over;
+  Vec<Vec<Var>> handed_over;
 };
 
 /// `carries`: so many inputs may be overwritten by as many outputs (any of them by any): a loop that owns them hands them in.

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <exception>
 
+#include <vt/small_vec.hpp>
+
 #include "../trace/node.hpp"
 #include "../trace/thread_state.hpp"
 #include "counters.hpp"
@@ -74,9 +76,9 @@ Program::Program(const GraphBody& graph, const Backend& backend, std::size_t car
 void Program::compile_steps(const Backend& backend) {
   const std::size_t count_of_steps = fusion_.steps.size();
   steps_.resize(count_of_steps);
-  std::vector<Schedule> schedules(count_of_steps);
-  std::vector<std::exception_ptr> errors(count_of_steps);
-  std::vector<std::size_t> kernels;
+  Vec<Schedule> schedules(count_of_steps);
+  Vec<std::exception_ptr> errors(count_of_steps);
+  Vec<std::size_t> kernels;
   for (std::size_t k = 0; k < count_of_steps; ++k) {
     const FusedStep& fused = fusion_.steps[k];
     Step& step = steps_[k];
@@ -100,7 +102,7 @@ void Program::compile_steps(const Backend& backend) {
     for (Var v : e.inputs) step.bytes += g.aval(v).bytes();
     if (is_control(e.op)) {
       step.kind = Step::Kind::control;
-      step.control = std::make_shared<const ControlRunner>(g, e, backend);
+      step.control = new_shared<const ControlRunner>(g, e, backend);
       continue;
     }
     if (e.op == Op::sort) {
@@ -249,7 +251,7 @@ void Program::prepare_kernel(Step& step, const FusedStep& fused, const Schedule&
   for (Var v : fused.buffers) step.slots.push_back(v);
   for (const NestLoop& l : nest.loops)
     if (l.runtime) step.arguments.push_back(l.block_of >= 0 ? l.total : l.extent);
-  step.arguments.insert(step.arguments.end(), fused.arguments.begin(), fused.arguments.end());
+  step.arguments.append(fused.arguments.begin(), fused.arguments.end());
   step.nest_text = nest.str() + schedule.str(nest);
   step.fused = fused.fused;
   step.partial = fused.partial;
@@ -301,9 +303,9 @@ void Program::prepare_kernel(Step& step, const FusedStep& fused, const Schedule&
   step.grain = grain;
 }
 
-std::vector<BufferRef> Program::run(std::span<const BufferRef> inputs, std::span<void* const> into, std::span<BufferRef> own) {
+Vec<BufferRef> Program::run(std::span<const BufferRef> inputs, std::span<void* const> into, std::span<BufferRef> own) {
   SmallVec<void*, 96> pointers(fixed_.begin(), fixed_.end());
-  std::vector<BufferRef> results(outputs_.size());
+  Vec<BufferRef> results(outputs_.size());
   const GraphBody& g = fusion_.graph;
   for (std::size_t i = 0; i < g.inputs.size(); ++i) pointers[static_cast<std::size_t>(g.inputs[i])] = inputs[i]->data;
   for (const auto& [v, i] : over_inputs_) pointers[static_cast<std::size_t>(v)] = inputs[i]->data;
@@ -323,7 +325,7 @@ std::vector<BufferRef> Program::run(std::span<const BufferRef> inputs, std::span
     const Buffer* block = p.output < 0 ? arena.get() : results[static_cast<std::size_t>(p.output)].get();
     if (block) pointers[static_cast<std::size_t>(p.var)] = static_cast<char*>(block->data) + p.offset;  // none where all that lies there is empty
   }
-  std::vector<BufferRef> produced;
+  Vec<BufferRef> produced;
   if (makes_buffers_) produced.resize(pointers.size());
 
   std::uint64_t parallel = 0;
@@ -416,15 +418,15 @@ namespace program_cost {
 bool once(const Equation& e, Var v) { return std::count(e.inputs.begin(), e.inputs.end(), v) == 1; }
 }  // namespace program_cost
 
-void Program::run_equation(const Step& step, void** pointers, std::vector<BufferRef>& produced, std::span<const BufferRef> inputs,
+void Program::run_equation(const Step& step, void** pointers, Vec<BufferRef>& produced, std::span<const BufferRef> inputs,
                            std::span<BufferRef> own) const {
   const GraphBody& g = fusion_.graph;
   const Equation& e = g.equations[static_cast<std::size_t>(step.equation)];
-  std::vector<BufferRef> operands;
+  Vec<BufferRef> operands;
   for (Var o : e.inputs) {
     const auto v = static_cast<std::size_t>(fusion_.storage[static_cast<std::size_t>(o)]);
     const BufferPlan::Slot& s = plan_.slots[v];
-    const auto among = [&](const std::vector<Var>& list) { return std::find(list.begin(), list.end(), static_cast<Var>(v)) != list.end(); };
+    const auto among = [&](const Vec<Var>& list) { return std::find(list.begin(), list.end(), static_cast<Var>(v)) != list.end(); };
     const auto index = static_cast<std::size_t>(s.index);
     // What ends here becomes the loop's own, which may write over it.
     if (s.kind == BufferPlan::Slot::Kind::input) operands.push_back(!own.empty() && among(step.handed_over) ? std::move(own[index]) : inputs[index]);
@@ -432,8 +434,8 @@ void Program::run_equation(const Step& step, void** pointers, std::vector<Buffer
       operands.push_back(among(step.released) && program_cost::once(e, o) ? std::move(produced[v]) : produced[v]);
     else operands.push_back(borrow_memory(pointers[v], g.aval(o).bytes()));
   }
-  std::vector<BufferRef> made;
-  std::vector<const Buffer*> planned(operands.size(), nullptr);  // operands in memory that is written again
+  Vec<BufferRef> made;
+  Vec<const Buffer*> planned(operands.size(), nullptr);  // operands in memory that is written again
   for (std::size_t k = 0; k < operands.size(); ++k) {
     const BufferPlan::Slot::Kind kind = plan_.slots[static_cast<std::size_t>(fusion_.storage[static_cast<std::size_t>(e.inputs[k])])].kind;
     if (kind != BufferPlan::Slot::Kind::input && kind != BufferPlan::Slot::Kind::produced) planned[k] = operands[k].get();
@@ -458,7 +460,7 @@ void Program::run_equation(const Step& step, void** pointers, std::vector<Buffer
 
 std::string Program::kernel_text(const Step& s) const {
   const GraphBody& g = fusion_.graph;
-  std::vector<int> sorted = s.fused;
+  Vec<int> sorted = s.fused;
   std::sort(sorted.begin(), sorted.end());
   std::string names;
   for (int e : sorted) names += (names.empty() ? "" : " ") + std::string(name_of(g.equations[static_cast<std::size_t>(e)].op));

@@ -4,7 +4,8 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <vector>
+
+#include <vt/small_vec.hpp>
 
 #include "../trace/executable.hpp"
 #include "../trace/fft_kernels.hpp"
@@ -23,11 +24,11 @@ class Program : public Executable {
   /// `carries`: the first inputs, which the outputs may overwrite; see overwritten().
   Program(const GraphBody& graph, const Backend& backend, std::size_t carries = 0);
   /// The inputs that run() writes over: nobody else may hold them.
-  const std::vector<std::size_t>& overwritten() const { return overwritten_; }
-  std::vector<BufferRef> run(std::span<const BufferRef> inputs) override { return run(inputs, {}, {}); }
+  const Vec<std::size_t>& overwritten() const { return overwritten_; }
+  Vec<BufferRef> run(std::span<const BufferRef> inputs) override { return run(inputs, {}, {}); }
   /// `into`: memory for the results, or null where there is none to put one in; what is written there is left out of the list.
   /// `own`: the inputs once more, if the caller gives its hold on carries away to loops inside: those come back null.
-  std::vector<BufferRef> run(std::span<const BufferRef> inputs, std::span<void* const> into, std::span<BufferRef> own);
+  Vec<BufferRef> run(std::span<const BufferRef> inputs, std::span<void* const> into, std::span<BufferRef> own);
   std::string explain() const override;
 
  private:
@@ -38,7 +39,7 @@ class Program : public Executable {
     Kernel::Function* function = nullptr;
     SmallVec<std::int32_t, 8> slots;     // the kernel's buffers
     SmallVec<std::int32_t, 3> operands;  // product: a, b, c; sort, linalg: operands, then results
-    std::vector<std::int64_t> arguments;
+    Vec<std::int64_t> arguments;
     std::int64_t rounds = 0, grain = 1;  // of the parallel loop
     int ranges = 4;                      // for each thread
     Kernel kernel;
@@ -47,14 +48,14 @@ class Program : public Executable {
     SortSpec sort;
     FftSpec fft;
     LinalgSpec linalg;
-    int lanes = 0;                 // matrices that `function` works on side by side
-    int equation = -1;             // a product, a sort, matrices or an interpreted equation
-    std::vector<Var> released;     // produced buffers that end here
-    std::vector<Var> handed_over;  // carries that end here
+    int lanes = 0;         // matrices that `function` works on side by side
+    int equation = -1;     // a product, a sort, matrices or an interpreted equation
+    Vec<Var> released;     // produced buffers that end here
+    Vec<Var> handed_over;  // carries that end here
     std::uint64_t bytes = 0, work = 0;
     Var copied_from = -1, copied_to = -1;  // a plain copy, which is not run where the two are the same memory
     std::string nest_text;                 // nest and schedule
-    std::vector<int> fused;
+    Vec<int> fused;
     bool partial = false;
 
     /// Does `function` run on the rows of `equation`, rather than being the step itself?
@@ -71,27 +72,26 @@ class Program : public Executable {
   static void run_transform(const Step& step, void* const* pointers);
   static void run_kernel(const Step& step, void* const* pointers, std::int64_t begin, std::int64_t end);
   std::string kernel_text(const Step& step) const;
-  void run_equation(const Step& step, void** pointers, std::vector<BufferRef>& produced, std::span<const BufferRef> inputs,
-                    std::span<BufferRef> own) const;
+  void run_equation(const Step& step, void** pointers, Vec<BufferRef>& produced, std::span<const BufferRef> inputs, std::span<BufferRef> own) const;
 
   Fusion fusion_;
   BufferPlan plan_;
-  std::vector<Step> steps_;
+  Vec<Step> steps_;
   // What run() needs, in flat lists.
   struct Output {
     Var var;          // its storage
     int slot_output;  // ≥ 0: a fresh buffer of that number; −1: somebody else's
   };
-  std::vector<Output> outputs_;
-  std::vector<void*> fixed_;  // per Var: constants' addresses
+  Vec<Output> outputs_;
+  Vec<void*> fixed_;  // per Var: constants' addresses
   struct Placed {
     Var var;
     int output;  // −1: arena
     std::size_t offset;
   };
-  std::vector<Placed> placed_;
-  std::vector<std::pair<Var, std::size_t>> over_inputs_;  // results and the inputs that they are written over
-  std::vector<std::size_t> overwritten_;
+  Vec<Placed> placed_;
+  Vec<std::pair<Var, std::size_t>> over_inputs_;  // results and the inputs that they are written over
+  Vec<std::size_t> overwritten_;
   bool makes_buffers_ = false;  // has equations that are loops or interpreted
   std::uint64_t launches_ = 0, loops_ = 0, products_ = 0, epilogues_ = 0, bytes_ = 0, interpreted_ = 0;
 };

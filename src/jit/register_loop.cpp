@@ -2,11 +2,12 @@
 #include "register_loop.hpp"
 
 #include <algorithm>
-#include <map>
 #include <optional>
-#include <set>
+
+#include <vt/small_vec.hpp>
 
 #include "../trace/effects.hpp"
+#include "../trace/hash_map.hpp"
 #include "schedule.hpp"
 
 namespace vt::detail {
@@ -26,7 +27,7 @@ class FitCheck {
  public:
   bool run(const GraphBody& g) {
     const Equation& e = g.equations[0];
-    std::vector<Place> operands, results;
+    Vec<Place> operands, results;
     for (Var v : e.inputs) operands.push_back(place_for(g.aval(v), operands.size() < carries_of(e)));
     return control(g, e, operands, results, true) && cost_ <= largest_function;
   }
@@ -52,13 +53,13 @@ class FitCheck {
   /// `latest`: per object, the Var that holds its present contents.
   struct Scope {
     const GraphBody& graph;
-    std::vector<Place> places;
-    std::map<int, Var> latest;
+    Vec<Place> places;
+    HashMap<int, Var> latest;
   };
   static std::size_t at(Var v) { return static_cast<std::size_t>(v); }
 
-  bool body(const GraphBody& g, const std::vector<Place>& inputs, std::vector<Place>& outputs) {
-    Scope s{g, std::vector<Place>(g.avals.size()), {}};
+  bool body(const GraphBody& g, const Vec<Place>& inputs, Vec<Place>& outputs) {
+    Scope s{g, Vec<Place>(g.avals.size()), {}};
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       s.places[at(g.inputs[i])] = inputs[i];
       if (inputs[i].object >= 0) s.latest[inputs[i].object] = g.inputs[i];
@@ -76,7 +77,7 @@ class FitCheck {
   bool equation(Scope& s, const Equation& e) {
     const GraphBody& g = s.graph;
     if (has_effect(e) || family_of(e.op) == Family::effect) return false;
-    std::vector<Place> operands;
+    Vec<Place> operands;
     bool large = false;
     for (Var v : e.inputs) {
       operands.push_back(s.places[at(v)]);
@@ -86,7 +87,7 @@ class FitCheck {
       if (s.latest[p.object] != v) return false;  // overwritten meanwhile
     }
     if (is_control(e.op)) {
-      std::vector<Place> results;
+      Vec<Place> results;
       if (!control(g, e, operands, results, false)) return false;
       for (std::size_t i = 0; i < results.size(); ++i) {
         s.places[at(e.outputs[i])] = results[i];
@@ -152,7 +153,7 @@ class FitCheck {
     }
   }
 
-  bool control(const GraphBody& g, const Equation& e, const std::vector<Place>& operands, std::vector<Place>& results, bool outermost) {
+  bool control(const GraphBody& g, const Equation& e, const Vec<Place>& operands, Vec<Place>& results, bool outermost) {
     if (++depth_ > deepest) return false;
     if (!outermost && bodies_have_lanes(e)) return false;
     const bool fits = e.op == Op::cond ? branches(e, operands, results) : loop(g, e, operands, results, outermost);
@@ -164,17 +165,17 @@ class FitCheck {
   }
 
   // What a branch overwrites is what every branch hands on, in the same place.
-  bool branches(const Equation& e, const std::vector<Place>& operands, std::vector<Place>& results) {
-    const std::vector<Place> inputs(operands.begin() + 1, operands.end());
-    std::set<int> written;
-    std::optional<std::vector<Place>> first;
+  bool branches(const Equation& e, const Vec<Place>& operands, Vec<Place>& results) {
+    const Vec<Place> inputs(operands.begin() + 1, operands.end());
+    Vec<int> written;
+    std::optional<Vec<Place>> first;
     for (const GraphRef& branch : e.as<CondParams>().branches) {
-      const std::vector<Object> before = objects_;
+      const Vec<Object> before = objects_;
       for (Object& o : objects_) o.written = false;
-      std::vector<Place> out;
+      Vec<Place> out;
       if (!body(*branch, inputs, out)) return false;
       for (std::size_t k = 0; k < before.size(); ++k) {
-        if (objects_[k].written) written.insert(static_cast<int>(k));
+        if (objects_[k].written) written.push_back(static_cast<int>(k));
         objects_[k].written = objects_[k].written || before[k].written;
       }
       if (first)
@@ -184,24 +185,24 @@ class FitCheck {
     }
     results = *first;
     for (int k : written)
-      if (std::none_of(results.begin(), results.end(), [&](const Place& p) { return p.object == k; })) return false;
+      if (none_of(results, [&](const Place& p) { return p.object == k; })) return false;
     return !handed_on_twice(results);
   }
 
-  static bool handed_on_twice(const std::vector<Place>& places) {
-    std::set<int> seen;
+  static bool handed_on_twice(const Vec<Place>& places) {
     for (const Place& p : places)
-      if (p.object >= 0 && !seen.insert(p.object).second) return true;
+      for (const Place* q = places.begin(); q != &p; ++q)
+        if (p.object >= 0 && p.object == q->object) return true;
     return false;
   }
 
-  bool loop(const GraphBody& g, const Equation& e, const std::vector<Place>& operands, std::vector<Place>& results, bool outermost) {
+  bool loop(const GraphBody& g, const Equation& e, const Vec<Place>& operands, Vec<Place>& results, bool outermost) {
     const std::size_t carries = carries_of(e);
     const std::size_t sequences = e.op == Op::scan ? static_cast<std::size_t>(e.as<ScanParams>().sequences) : 0;
     const GraphBody& step = e.op == Op::scan ? *e.as<ScanParams>().body : *e.as<WhileParams>().body;
-    const std::vector<Place> carried(operands.begin(), operands.begin() + static_cast<std::ptrdiff_t>(carries));
+    const Vec<Place> carried(operands.begin(), operands.begin() + static_cast<std::ptrdiff_t>(carries));
     if (handed_on_twice(carried)) return false;
-    std::vector<Place> inputs = operands;
+    Vec<Place> inputs = operands;
     for (std::size_t i = 0; i < operands.size(); ++i) {
       if (i < carries) {
         if (operands[i].object >= 0 && !object(operands[i]).writable) return false;
@@ -216,19 +217,19 @@ class FitCheck {
       if (inputs[i].object >= 0 && operands[i].object < 0) return false;
     }
     // Only what is carried may be overwritten inside.
-    std::vector<bool> was(objects_.size());
+    Vec<bool> was(objects_.size());
     for (std::size_t k = 0; k < objects_.size(); ++k) was[k] = objects_[k].writable;
     for (Object& o : objects_) o.writable = false;
     for (const Place& p : carried)
       if (p.object >= 0) object(p).writable = true;
     if (e.op == Op::while_) {
-      std::vector<Place> ignored;
-      std::vector<Object> before = objects_;
+      Vec<Place> ignored;
+      Vec<Object> before = objects_;
       for (Object& o : objects_) o.writable = false;
       if (!body(*e.as<WhileParams>().condition, inputs, ignored)) return false;
       for (std::size_t k = 0; k < before.size(); ++k) objects_[k].writable = before[k].writable;
     }
-    std::vector<Place> out;
+    Vec<Place> out;
     if (!body(step, inputs, out)) return false;
     for (std::size_t k = 0; k < was.size(); ++k) objects_[k].writable = was[k];
     for (std::size_t i = 0; i < carries; ++i)
@@ -240,13 +241,13 @@ class FitCheck {
     return true;
   }
 
-  std::vector<Object> objects_;
+  Vec<Object> objects_;
   std::int64_t cost_ = 0;
   int depth_ = 0;
 };
 
 /// Row-major position of an index.
-std::int64_t position(const Shape& shape, const std::vector<std::int64_t>& index) {
+std::int64_t position(const Shape& shape, const Vec<std::int64_t>& index) {
   std::int64_t p = 0;
   for (std::size_t i = 0; i < shape.size(); ++i) p = p * shape[i] + index[i];
   return p;
@@ -295,8 +296,8 @@ std::int64_t register_cost(const GraphBody& graph) {
   return check.cost();
 }
 
-std::vector<std::int64_t> index_of_element(const Shape& shape, std::int64_t n) {
-  std::vector<std::int64_t> index(shape.size());
+Vec<std::int64_t> index_of_element(const Shape& shape, std::int64_t n) {
+  Vec<std::int64_t> index(shape.size());
   for (std::size_t d = shape.size(); d-- > 0;) {
     index[d] = n % shape[d];
     n /= shape[d];
@@ -304,13 +305,13 @@ std::vector<std::int64_t> index_of_element(const Shape& shape, std::int64_t n) {
   return index;
 }
 
-std::vector<std::int64_t> source_elements(const GraphBody& g, const Equation& e) {
+Vec<std::int64_t> source_elements(const GraphBody& g, const Equation& e) {
   using register_loops::position;
   const Shape &to = g.aval(e.outputs[0]).shape, &from = g.aval(e.inputs[0]).shape;
   const std::int64_t count = to.elements();
-  std::vector<std::int64_t> sources, source(from.size());
+  Vec<std::int64_t> sources, source(from.size());
   for (std::int64_t n = 0; n < count; ++n) {
-    const std::vector<std::int64_t> index = index_of_element(to, n);
+    const Vec<std::int64_t> index = index_of_element(to, n);
     bool inside = true;
     switch (e.op) {
       case Op::transpose:

@@ -4,7 +4,8 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
+
+#include <vt/small_vec.hpp>
 
 #include "../trace/graph.hpp"
 
@@ -24,10 +25,10 @@ bool fits_registers(const GraphBody& graph);
 std::int64_t register_cost(const GraphBody& graph);
 
 /// The index of element `n` in row-major order.
-std::vector<std::int64_t> index_of_element(const Shape&, std::int64_t n);
+Vec<std::int64_t> index_of_element(const Shape&, std::int64_t n);
 
 /// For every element of the result, in row-major order, the element of the operand that comes there: what reshape, transpose,
 /// broadcast_in_dim, slice, pad and rev do with places. −1: none (padding).
-std::vector<std::int64_t> source_elements(const GraphBody&, const Equation&);
+Vec<std::int64_t> source_elements(const GraphBody&, const Equation&);
 
 }  // namespace vt::detail

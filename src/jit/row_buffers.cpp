@@ -12,8 +12,8 @@ namespace row_buffers {
 constexpr std::int64_t most_bytes = 64 << 10;  // of a kernel: they must stay in the caches near the core, and fit on its stack
 
 // Per Var: how many steps use it; outputs count as one more.
-std::vector<int> count_users(const Fusion& fusion) {
-  std::vector<int> users(fusion.graph.avals.size(), 0);
+Vec<int> count_users(const Fusion& fusion) {
+  Vec<int> users(fusion.graph.avals.size(), 0);
   const auto use = [&](Var v) { ++users[static_cast<std::size_t>(fusion.storage[static_cast<std::size_t>(v)])]; };
   for (const FusedStep& step : fusion.steps) {
     if (step.equation < 0) {
@@ -30,12 +30,12 @@ std::vector<int> count_users(const Fusion& fusion) {
 
 // A buffer whose every access is (the same offset of the row, by the shared loops) + (a place in the row).
 struct Row {
-  std::vector<IndexId*> accesses;
+  Vec<IndexId*> accesses;
   std::int64_t elements = 0;
 };
 bool find_row(Nest& nest, int buffer, Row& row) {
   IndexTable& t = nest.indices;
-  std::vector<IndexId> without(nest.loops.size(), -1);
+  Vec<IndexId> without(nest.loops.size(), -1);
   for (int l : nest.shared) without[static_cast<std::size_t>(l)] = t.constant(0);
   IndexId offset = -1;
   const auto add = [&](IndexId& index) {
@@ -63,12 +63,12 @@ bool find_row(Nest& nest, int buffer, Row& row) {
 
 void keep_rows_local(Fusion& fusion) {
   using namespace row_buffers;
-  const std::vector<int> users = count_users(fusion);
+  const Vec<int> users = count_users(fusion);
   for (FusedStep& step : fusion.steps) {
     Nest& nest = step.nest;
     if (step.equation >= 0 || nest.stages.size() < 2 || nest.shared.empty()) continue;
     std::int64_t left = most_bytes;
-    std::vector<int> order, local;
+    Vec<int> order, local;
     for (int b = 0; b < static_cast<int>(nest.buffers.size()); ++b) {
       NestBuffer& buffer = nest.buffers[static_cast<std::size_t>(b)];
       const std::int64_t size = static_cast<std::int64_t>(size_of(buffer.dtype));
@@ -90,7 +90,7 @@ void keep_rows_local(Fusion& fusion) {
     if (local.empty()) continue;
     // Local ones last: the kernel is given memory for the others only.
     const std::size_t given = order.size();
-    order.insert(order.end(), local.begin(), local.end());
+    order.append(local.begin(), local.end());
     keep_buffers(nest, step.buffers, order);
     step.buffers.resize(given);
   }

@@ -4,11 +4,13 @@
 #include "scan_motion.hpp"
 
 #include <algorithm>
-#include <map>
 #include <memory>
+
+#include <vt/small_vec.hpp>
 
 #include "../trace/batching.hpp"
 #include "../trace/effects.hpp"
+#include "../trace/hash_map.hpp"
 #include "register_loop.hpp"
 
 namespace vt::detail {
@@ -45,7 +47,7 @@ class Mover {
   /// Writes the scan and what goes in front and behind.
   void run() {
     move_products_in_front();
-    std::vector<Behind> behind = find_sums();
+    Vec<Behind> behind = find_sums();
     write(behind);
   }
 
@@ -77,10 +79,10 @@ class Mover {
 
   // ---- in front ------------------------------------------------------------------------------------------------------------
   void move_products_in_front() {
-    std::vector<bool> from_carry(body_.avals.size()), from_sequence(body_.avals.size());
+    Vec<bool> from_carry(body_.avals.size()), from_sequence(body_.avals.size());
     for (const Pair& c : carried_) from_carry[at(c.inner)] = true;
     for (const Pair& s : sequences_) from_sequence[at(s.inner)] = true;
-    std::vector<Var> moved;
+    Vec<Var> moved;
     for (const Equation& e : body_.equations) {
       bool carry = is_control(e.op), sequence = false;
       for (Var v : e.inputs) {
@@ -98,8 +100,8 @@ class Mover {
     // What they are made of, as a function of the sequences' elements and the rest.
     GraphBody front;
     front.avals = body_.avals;
-    std::vector<bool> mapped, needed(body_.avals.size());
-    std::vector<Var> operands;
+    Vec<bool> mapped, needed(body_.avals.size());
+    Vec<Var> operands;
     for (const Pair& s : sequences_) {
       front.inputs.push_back(s.inner);
       operands.push_back(s.outer);
@@ -112,17 +114,17 @@ class Mover {
     }
     for (Var v : moved) needed[at(v)] = true;
     for (auto e = body_.equations.rbegin(); e != body_.equations.rend(); ++e)
-      if (std::any_of(e->outputs.begin(), e->outputs.end(), [&](Var v) { return needed[at(v)]; })) {
+      if (any_of(e->outputs, [&](Var v) { return needed[at(v)]; })) {
         front.equations.push_back(*e);
         for (Var v : e->inputs) needed[at(v)] = true;
       }
-    std::vector<Equation> ordered(front.equations.rbegin(), front.equations.rend());
+    Vec<Equation> ordered(front.equations.rbegin(), front.equations.rend());
     front.equations.clear();
     for (Equation& e : ordered) front.equations.push_back(std::move(e));
     front.outputs = moved;
-    const std::vector<Var> made = inlined(simplify(batch_body(front, mapped, p_.length), SimplifyFor::running), operands);
+    const Vec<Var> made = inlined(simplify(batch_body(front, mapped, p_.length), SimplifyFor::running), operands);
     // In the loop they are elements of sequences.
-    std::vector<Equation> left;
+    Vec<Equation> left;
     for (const Equation& e : body_.equations)
       if (std::find(moved.begin(), moved.end(), e.outputs[0]) == moved.end()) left.push_back(e);
     body_.equations.clear();
@@ -130,8 +132,8 @@ class Mover {
     for (std::size_t k = 0; k < moved.size(); ++k) sequences_.push_back({moved[k], made[k]});
   }
 
-  std::vector<Var> inlined(const GraphBody& g, const std::vector<Var>& operands) {
-    std::vector<Var> names(g.avals.size(), -1);
+  Vec<Var> inlined(const GraphBody& g, const Vec<Var>& operands) {
+    Vec<Var> names(g.avals.size(), -1);
     for (std::size_t i = 0; i < g.inputs.size(); ++i) names[at(g.inputs[i])] = operands[i];
     for (const Equation& e : g.equations) {
       Equation copy = e;
@@ -142,14 +144,14 @@ class Mover {
       }
       outer_.equations.push_back(std::move(copy));
     }
-    std::vector<Var> results;
+    Vec<Var> results;
     for (Var v : g.outputs) results.push_back(names[at(v)]);
     return results;
   }
 
   // ---- behind --------------------------------------------------------------------------------------------------------------
-  std::vector<Behind> find_sums() {
-    std::vector<Behind> found;
+  Vec<Behind> find_sums() {
+    Vec<Behind> found;
     for (std::size_t k = 0; k < carried_.size(); ++k) {
       const Var in = carried_[k].inner, out = body_.outputs[k];
       const int sum = maker(out);
@@ -175,7 +177,7 @@ class Mover {
     return found;
   }
   bool is_rest(Var v) const {
-    return std::any_of(rest_.begin(), rest_.end(), [&](const Pair& r) { return r.inner == v; });
+    return any_of(rest_, [&](const Pair& r) { return r.inner == v; });
   }
   bool worth_it(const Equation& e) const {
     if (is_rest(e.inputs[0]) || is_rest(e.inputs[1])) return false;
@@ -194,17 +196,17 @@ class Mover {
     return false;
   }
 
-  void write(const std::vector<Behind>& behind) {
-    const auto moves = [&](std::size_t k) { return std::any_of(behind.begin(), behind.end(), [&](const Behind& b) { return b.carry == k; }); };
+  void write(const Vec<Behind>& behind) {
+    const auto moves = [&](std::size_t k) { return any_of(behind, [&](const Behind& b) { return b.carry == k; }); };
     const std::size_t carries = carried_.size();
     ScanParams q = p_;
-    auto body = std::make_shared<GraphBody>(body_);
+    auto body = new_shared<GraphBody>(body_);
     Equation scan = e_;
     body->inputs.clear();
     body->outputs.clear();
     scan.inputs.clear();
     scan.outputs.clear();
-    const auto add_inputs = [&](const std::vector<Pair>& pairs, bool all) {
+    const auto add_inputs = [&](const Vec<Pair>& pairs, bool all) {
       for (std::size_t k = 0; k < pairs.size(); ++k) {
         if (!all && moves(k)) continue;
         body->inputs.push_back(pairs[k].inner);
@@ -222,7 +224,7 @@ class Mover {
       scan.outputs.push_back(e_.outputs[i]);
     }
     // The operands of what moves behind, as sequences.
-    std::map<Var, Var> sequence_of;
+    HashMap<Var, Var> sequence_of;
     for (const Pair& s : sequences_) sequence_of.emplace(s.inner, s.outer);
     for (std::size_t i = carries; i < body_.outputs.size(); ++i) sequence_of.emplace(body_.outputs[i], e_.outputs[i]);
     for (const Behind& b : behind)
@@ -233,13 +235,13 @@ class Mover {
         body->outputs.push_back(v);
         scan.outputs.push_back(all);
       }
-    q.body = std::make_shared<const GraphBody>(simplify(*body, SimplifyFor::running));
+    q.body = new_shared<const GraphBody>(simplify(*body, SimplifyFor::running));
     scan.params = make_params(std::move(q));
     outer_.equations.push_back(std::move(scan));
     for (const Behind& b : behind) write_behind(b, sequence_of);
   }
 
-  void write_behind(const Behind& b, const std::map<Var, Var>& sequence_of) {
+  void write_behind(const Behind& b, const HashMap<Var, Var>& sequence_of) {
     Equation all = b.product;
     all.where = b.where;
     for (Var& v : all.inputs) v = sequence_of.at(v);
@@ -281,7 +283,7 @@ class Mover {
   const Equation& e_;
   const ScanParams& p_;
   GraphBody body_;
-  std::vector<Pair> carried_, sequences_, rest_;
+  Vec<Pair> carried_, sequences_, rest_;
 };
 
 }  // namespace scan_motion
@@ -290,7 +292,7 @@ GraphBody move_out_of_scans(const GraphBody& graph) {
   const auto movable = [&](const Equation& e) {
     return e.op == Op::scan && e.as<ScanParams>().length > 1 && !has_effect(e) && !fits_registers(alone(graph, e));
   };
-  if (std::none_of(graph.equations.begin(), graph.equations.end(), movable)) return graph;
+  if (none_of(graph.equations, movable)) return graph;
   GraphBody moved;
   moved.avals = graph.avals;
   moved.inputs = graph.inputs;

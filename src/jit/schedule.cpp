@@ -5,6 +5,8 @@
 #include <bit>
 #include <cstdlib>
 
+#include <vt/small_vec.hpp>
+
 namespace vt::detail {
 
 namespace scheduling {
@@ -36,13 +38,13 @@ int lane_bytes(const Nest& nest) {
 }
 
 struct Body {
-  std::vector<int> values;
-  std::vector<const NestStore*> stores;
+  Vec<int> values;
+  Vec<const NestStore*> stores;
 };
 
 Body body_of(const Nest& nest, int stage, bool after) {
   Body body;
-  std::vector<int> roots;
+  Vec<int> roots;
   for (const NestStore& s : nest.stores)
     if (s.stage == stage && s.after == after) {
       body.stores.push_back(&s);
@@ -56,7 +58,7 @@ Body body_of(const Nest& nest, int stage, bool after) {
 }
 
 // About the time of one element with lanes along `loop`, in units of a vector addition.
-double cost_along(const Nest& nest, const Body& body, int loop, int lanes, const std::vector<std::uint64_t>& dependences, bool horizontal) {
+double cost_along(const Nest& nest, const Body& body, int loop, int lanes, const Vec<std::uint64_t>& dependences, bool horizontal) {
   const std::uint64_t bit = std::uint64_t{1} << loop;
   double work = 1;  // the loop itself
   const auto access = [&](IndexId index) {
@@ -82,7 +84,7 @@ double cost_along(const Nest& nest, const Body& body, int loop, int lanes, const
 }
 
 // Do all accesses step from lane to lane of `loop` by one element or none?
-bool all_contiguous(const Nest& nest, const Body& body, int loop, int lanes, const std::vector<std::uint64_t>& dependences) {
+bool all_contiguous(const Nest& nest, const Body& body, int loop, int lanes, const Vec<std::uint64_t>& dependences) {
   const auto good = [&](IndexId index) {
     const LaneStep s = lane_step(nest, index, loop, lanes, dependences);
     return s.regular && s.step >= -1 && s.step <= 1;
@@ -91,11 +93,11 @@ bool all_contiguous(const Nest& nest, const Body& body, int loop, int lanes, con
     const NestValue& v = nest.values[static_cast<std::size_t>(id)];
     if (v.kind == NestValue::Kind::load && !good(v.index)) return false;
   }
-  return std::all_of(body.stores.begin(), body.stores.end(), [&](const NestStore* w) { return good(w->index); });
+  return all_of(body.stores, [&](const NestStore* w) { return good(w->index); });
 }
 
 // The loop along which most of the operands lie that jump along the vector loop; −1: there are none, or it is too short.
-int find_tile_loop(const Nest& nest, const Body& body, StageSchedule s, int lanes, const std::vector<std::uint64_t>& dependences) {
+int find_tile_loop(const Nest& nest, const Body& body, StageSchedule s, int lanes, const Vec<std::uint64_t>& dependences) {
   int best = -1, most = 0;
   for (int l : s.order) {
     const NestLoop& loop = loop_of(nest, l);
@@ -113,7 +115,7 @@ int find_tile_loop(const Nest& nest, const Body& body, StageSchedule s, int lane
 }
 
 // About the bytes that the stage reads and writes; arrays that are read along some of the loops only count for those.
-std::int64_t bytes_of(const Nest& nest, const Body& body, const NestStage& stage, const std::vector<std::uint64_t>& dependences) {
+std::int64_t bytes_of(const Nest& nest, const Body& body, const NestStage& stage, const Vec<std::uint64_t>& dependences) {
   double total = 0;
   const auto add = [&](IndexId index, DType d) {
     double n = static_cast<double>(size_of(d));
@@ -139,8 +141,7 @@ std::int64_t bytes_of(const Nest& nest, const Body& body, const NestStage& stage
 
 // Updates must come in the loops' order, and no two lanes may update one element: lanes can only go along the innermost loop,
 // and only where the index moves with it in a known way.
-bool keeps_update_order(const Nest& nest, const Body& body, const NestStage& stage, int loop, int lanes,
-                        const std::vector<std::uint64_t>& dependences) {
+bool keeps_update_order(const Nest& nest, const Body& body, const NestStage& stage, int loop, int lanes, const Vec<std::uint64_t>& dependences) {
   for (const NestStore* s : body.stores) {
     if (s->update == Op::input) continue;
     const LaneStep step = lane_step(nest, s->index, loop, lanes, dependences);
@@ -172,7 +173,7 @@ int choose_parallel(const Nest& nest, const Schedule& schedule) {
 
 // Do updates in different rounds of `loop` always go to different elements? Then threads can share its rounds, each of them
 // doing all its updates in order. So it is along the rows of an embedding: index = row length · row + column.
-bool updates_apart(const Nest& nest, int loop, const std::vector<std::uint64_t>& dependences) {
+bool updates_apart(const Nest& nest, int loop, const Vec<std::uint64_t>& dependences) {
   const std::int64_t extent = loop_of(nest, loop).extent;
   for (const NestStore& s : nest.stores) {
     const std::int64_t step = nest.indices.factor_of_loop(s.index, loop);
@@ -193,7 +194,7 @@ bool updates_apart(const Nest& nest, int loop, const std::vector<std::uint64_t>&
 }
 
 // The loop that threads share: of updates one whose rounds are apart, the longest.
-int choose_parallel_updates(const Nest& nest, const std::vector<std::uint64_t>& dependences) {
+int choose_parallel_updates(const Nest& nest, const Vec<std::uint64_t>& dependences) {
   int best = -1;
   for (int l : nest.stages[0].loops) {
     const NestLoop& loop = loop_of(nest, l);
@@ -226,7 +227,7 @@ int op_weight(Op op, DType d) {
 }
 // clang-format on
 
-LaneStep lane_step(const Nest& nest, IndexId index, int loop, int lanes, const std::vector<std::uint64_t>& dependences) {
+LaneStep lane_step(const Nest& nest, IndexId index, int loop, int lanes, const Vec<std::uint64_t>& dependences) {
   LaneStep total{true, 0};
   const std::uint64_t bit = std::uint64_t{1} << loop;
   for (const IndexTerm& t : nest.indices[index].terms) {
@@ -259,7 +260,7 @@ LaneStep lane_step(const Nest& nest, IndexId index, int loop, int lanes, const s
   return total;
 }
 
-bool reads_turned(const Nest& nest, const NestValue& v, const StageSchedule& s, int lanes, const std::vector<std::uint64_t>& dependences) {
+bool reads_turned(const Nest& nest, const NestValue& v, const StageSchedule& s, int lanes, const Vec<std::uint64_t>& dependences) {
   if (v.kind != NestValue::Kind::load || v.mask >= 0 || s.tile_loop < 0) return false;
   const LaneStep along = lane_step(nest, v.index, s.vector_loop, lanes, dependences);
   const LaneStep across = lane_step(nest, v.index, s.tile_loop, lanes, dependences);
@@ -272,7 +273,7 @@ Schedule choose_schedule(const Nest& nest, int vector_bytes) {
   using namespace scheduling;
   using Mode = StageSchedule::Mode;
   Schedule schedule;
-  const std::vector<std::uint64_t> dependences = loop_dependences(nest);
+  const Vec<std::uint64_t> dependences = loop_dependences(nest);
   schedule.lanes = std::max(vector_bytes / lane_bytes(nest), 1);
   bool any_vector = false;
   for (std::size_t k = 0; k < nest.stages.size(); ++k) {
@@ -329,7 +330,7 @@ Schedule choose_schedule(const Nest& nest, int vector_bytes) {
     for (bool reduce : {false, true})
       for (int l : stage.loops)
         if (loop_of(nest, l).reduce == reduce && l != s.vector_loop) s.order.push_back(l);
-    const bool updates = std::any_of(body.stores.begin(), body.stores.end(), [](const NestStore* w) { return w->update != Op::input; });
+    const bool updates = any_of(body.stores, [](const NestStore* w) { return w->update != Op::input; });
     if (s.vector_loop >= 0 && s.mode == Mode::elementwise && nest.stages.size() == 1 && !updates)
       s.tile_loop = find_tile_loop(nest, body, s, schedule.lanes, dependences);
     if (s.tile_loop >= 0) {
@@ -363,7 +364,7 @@ Schedule choose_schedule(const Nest& nest, int vector_bytes) {
     schedule.stages.push_back(std::move(s));
   }
   if (!any_vector) schedule.lanes = 1;
-  const bool updates = std::any_of(nest.stores.begin(), nest.stores.end(), [](const NestStore& s) { return s.update != Op::input; });
+  const bool updates = any_of(nest.stores, [](const NestStore& s) { return s.update != Op::input; });
   schedule.parallel_loop = updates ? choose_parallel_updates(nest, dependences) : choose_parallel(nest, schedule);
   return schedule;
 }

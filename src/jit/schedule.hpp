@@ -3,7 +3,8 @@
 #pragma once
 
 #include <string>
-#include <vector>
+
+#include <vt/small_vec.hpp>
 
 #include "loop_nest.hpp"
 
@@ -29,7 +30,7 @@ struct StageSchedule {
 struct Schedule {
   int lanes = 1;
   int parallel_loop = -1;  ///< −1: the kernel runs on one thread
-  std::vector<StageSchedule> stages;
+  Vec<StageSchedule> stages;
   std::string str(const Nest&) const;
 };
 
@@ -38,10 +39,10 @@ struct LaneStep {
   bool regular = false;
   std::int64_t step = 0;  ///< 0: the same for all lanes
 };
-LaneStep lane_step(const Nest&, IndexId, int loop, int lanes, const std::vector<std::uint64_t>& dependences);
+LaneStep lane_step(const Nest&, IndexId, int loop, int lanes, const Vec<std::uint64_t>& dependences);
 
 /// Is this load read through turned tiles? It lies along the tile loop, and jumps from lane to lane of the vector loop.
-bool reads_turned(const Nest&, const NestValue&, const StageSchedule&, int lanes, const std::vector<std::uint64_t>& dependences);
+bool reads_turned(const Nest&, const NestValue&, const StageSchedule&, int lanes, const Vec<std::uint64_t>& dependences);
 
 Schedule choose_schedule(const Nest&, int vector_bytes);
 

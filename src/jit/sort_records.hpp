@@ -3,7 +3,8 @@
 
 #include <cstdint>
 #include <cstring>
-#include <vector>
+
+#include <vt/small_vec.hpp>
 
 #include "../trace/graph.hpp"
 #include "threads.hpp"
@@ -192,7 +193,7 @@ void sort_digits(Record*& a, Record*& b, std::size_t n, Word mask) {
 template <class Record>
 void sort_digits_together(Record*& a, Record*& b, std::size_t n, int width, int bits, std::int64_t blocks) {
   const std::size_t buckets = std::size_t{1} << width;
-  std::vector<std::size_t> counts(static_cast<std::size_t>(blocks) * buckets);
+  Vec<std::size_t> counts(static_cast<std::size_t>(blocks) * buckets);
   const auto each_block = [&](const auto& f) {
     parallel_ranges(blocks, 1, [&](std::int64_t begin, std::int64_t end) {
       for (auto block = static_cast<std::size_t>(begin); block < static_cast<std::size_t>(end); ++block)

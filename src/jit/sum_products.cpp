@@ -5,7 +5,8 @@
 // would be rounded before they are multiplied, and products of a wider dtype than their operands stay as they are.
 #include <algorithm>
 #include <optional>
-#include <vector>
+
+#include <vt/small_vec.hpp>
 
 #include "../trace/axis_map.hpp"
 #include "fuse.hpp"
@@ -19,9 +20,9 @@ std::size_t at(Var v) { return static_cast<std::size_t>(v); }
 // A sum, the product it is taken of, and what lies between them: transposes and an odd or even number of negations.
 struct Match {
   int product = -1;
-  std::vector<int> between;  // equations, from the sum to the product
-  Axes axes;                 // summed, of the product's result
-  Axes kept;                 // the product's axes along those of the sum's result
+  Vec<int> between;  // equations, from the sum to the product
+  Axes axes;         // summed, of the product's result
+  Axes kept;         // the product's axes along those of the sum's result
   bool negated = false;
 };
 
@@ -36,8 +37,8 @@ class Rewriter {
   }
 
   std::optional<GraphBody> run() {
-    std::vector<std::optional<Match>> matches(graph_.equations.size());
-    std::vector<char> gone(graph_.equations.size(), 0);
+    Vec<std::optional<Match>> matches(graph_.equations.size());
+    Vec<char> gone(graph_.equations.size(), 0);
     bool any = false;
     for (std::size_t i = 0; i < graph_.equations.size(); ++i) {
       matches[i] = match(graph_.equations[i]);
@@ -81,7 +82,7 @@ class Rewriter {
     const DotParams& p = e->as<DotParams>();
     const Aval &lhs = graph_.aval(e->inputs[0]), &rhs = graph_.aval(e->inputs[1]);
     if (p.dtype == DType::f16 || p.dtype == DType::bf16 || lhs.dtype != p.dtype || rhs.dtype != p.dtype) return std::nullopt;
-    const bool own = std::all_of(m.axes.begin(), m.axes.end(), [&](int axis) { return axis >= static_cast<int>(p.lhs_batch.size()); });
+    const bool own = all_of(m.axes, [&](int axis) { return axis >= static_cast<int>(p.lhs_batch.size()); });
     return own && !m.axes.empty() ? std::optional(m) : std::nullopt;
   }
 
@@ -137,7 +138,7 @@ class Rewriter {
   }
 
   const GraphBody& graph_;
-  std::vector<int> maker_, uses_;
+  Vec<int> maker_, uses_;
   GraphBody result_;
 };
 

@@ -139,8 +139,8 @@ Team team_of(int count) {
   State& s = state();
   std::lock_guard lock(s.mutex);
   if (!s.pool || s.pool_count != count) {
-    s.pool = std::make_shared<Eigen::ThreadPool>(count - 1);
-    s.board = std::make_shared<Board>();
+    s.pool = new_shared<Eigen::ThreadPool>(count - 1);
+    s.board = new_shared<Board>();
     s.pool_count = count;
   }
   return {s.pool, s.board};
@@ -168,7 +168,7 @@ void parallel_ranges(std::int64_t total, std::int64_t grain, RangeBody body, voi
   const auto since = std::chrono::steady_clock::now();
   const Team team = team_of(thread_count());
   const std::int64_t step = std::max<std::int64_t>(grains / (std::int64_t{count} * ranges), 1) * grain;
-  auto work = std::make_shared<Work>();
+  auto work = new_shared<Work>();
   work->total = total;
   work->step = step;
   work->body = body;

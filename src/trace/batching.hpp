@@ -2,13 +2,13 @@
 // src/transforms/vmap.
 #pragma once
 
-#include <vector>
+#include <vt/small_vec.hpp>
 
 #include "graph.hpp"
 
 namespace vt::detail {
 
 /// `body` for `lanes` lanes: inputs that are `mapped` and all results hold them along axis 0.
-GraphBody batch_body(const GraphBody& body, const std::vector<bool>& mapped, std::int64_t lanes);
+GraphBody batch_body(const GraphBody& body, const Vec<bool>& mapped, std::int64_t lanes);
 
 }  // namespace vt::detail

@@ -9,13 +9,14 @@
 #include <mutex>
 #include <new>
 #include <string>
-#include <vector>
 
 #if defined(__linux__)
 #include <sys/mman.h>
 #endif
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
+
+#include <vt/small_vec.hpp>
 #endif
 
 #include "graph.hpp"
@@ -174,8 +175,7 @@ class Pool {
     for (int c = 0; c < class_count; ++c) {
       auto& blocks = classes_[static_cast<std::size_t>(c)];
       for (void* block : blocks) system_free(block, class_size(c));
-      blocks.clear();
-      blocks.shrink_to_fit();
+      blocks = {};
     }
     for (const auto& [capacity, block] : large_) system_free(block, capacity);
     large_.clear();
@@ -188,7 +188,7 @@ class Pool {
   }
 
   std::mutex mutex_;
-  std::array<std::vector<void*>, class_count> classes_;
+  std::array<Vec<void*>, class_count> classes_;
   std::multimap<std::size_t, void*> large_;
   std::size_t in_use_ = 0, peak_ = 0, cached_ = 0, limit_ = limit_from_environment();
 };

@@ -13,12 +13,12 @@
 namespace vt::detail {
 
 CalledRef called_function(std::string name) {
-  auto f = std::make_shared<CalledFunction>();
+  auto f = new_shared<CalledFunction>();
   f->name = std::move(name);
   return f;
 }
 
-DerivedFunction derived_of(Recorded&& r) { return {std::make_shared<const GraphBody>(std::move(r.graph)), std::move(r.captured)}; }
+DerivedFunction derived_of(Recorded&& r) { return {new_shared<const GraphBody>(std::move(r.graph)), std::move(r.captured)}; }
 
 DerivedRef derive(const CallParams& p, const DerivedKey& key, FunctionRef<DerivedFunction()> make) {
   const std::string text = key.str();
@@ -27,10 +27,10 @@ DerivedRef derive(const CallParams& p, const DerivedKey& key, FunctionRef<Derive
     for (const auto& [known, derived] : p.function->derived)
       if (known == text) return derived;
   }
-  auto made = std::make_shared<DerivedFunction>(make());
+  auto made = new_shared<DerivedFunction>(make());
   if (!p.function) return made;
   if (!made->function) made->function = called_function(p.function->name + (key.transform().empty() ? "" : "." + key.transform()));
-  const bool kept = std::none_of(made->captured.begin(), made->captured.end(), [](const Tensor& t) { return is_tracer(t); });
+  const bool kept = none_of(made->captured, [](const Tensor& t) { return is_tracer(t); });
   if (!kept) return made;
   const std::lock_guard lock(p.function->mutex);
   p.function->derived.emplace_back(text, made);
@@ -53,7 +53,7 @@ struct Entry {
   GraphRef body;  ///< of the arguments, the variables, and what is captured
   CalledRef function;
   std::vector<Tensor> captured;
-  std::vector<OwnState> states;
+  Vec<OwnState> states;
   std::shared_ptr<void> kept;
 };
 
@@ -98,15 +98,15 @@ std::vector<Tensor> FunctionCache::call(std::span<const Tensor> arguments, const
     if (const auto found = state_->entries.find(key); found != state_->entries.end()) entry = found->second;
   }
   // What was captured in a trace that has ended cannot be captured again.
-  if (entry && !std::all_of(entry->captured.begin(), entry->captured.end(), is_alive)) entry = nullptr;
+  if (entry && !all_of(entry->captured, is_alive)) entry = nullptr;
   if (!entry) {
-    std::vector<Aval> avals;
+    Vec<Aval> avals;
     for (const Tensor& t : arguments) avals.push_back(aval_of(t));
     const OuterAxes axes;
-    auto fresh = std::make_shared<Entry>();
+    auto fresh = new_shared<Entry>();
     Recorded r = record(with_states(f, fresh->states), avals, {.kind = ScopeKind::branch, .transform = "vt::function", .stateful = true});
     fresh->kept = keep();
-    fresh->body = std::make_shared<const GraphBody>(std::move(r.graph));
+    fresh->body = new_shared<const GraphBody>(std::move(r.graph));
     fresh->captured = std::move(r.captured);
     fresh->function = called_function(state_->name);
     entry = fresh;
@@ -121,7 +121,7 @@ std::vector<Tensor> FunctionCache::call(std::span<const Tensor> arguments, const
     operands.push_back(s.updated && accumulates(s.kind) ? neutral(s.kind, s.variable->aval) : read_state(s.variable, where));
   const SmallVec<Tensor, 1> made = emit_call({entry->body, entry->captured, entry->function}, std::move(operands), where);
   std::vector<Tensor> results(made.begin(), made.end());
-  const auto updated = std::count_if(entry->states.begin(), entry->states.end(), [](const OwnState& s) { return s.updated; });
+  const auto updated = count_if(entry->states, [](const OwnState& s) { return s.updated; });
   std::size_t next = results.size() - static_cast<std::size_t>(updated);
   for (const OwnState& s : entry->states)
     if (s.updated) update_state({s.variable, s.kind, results[next++], s.where});

@@ -19,7 +19,7 @@ struct DerivedFunction;
 struct CalledFunction {
   std::string name;
   mutable std::mutex mutex;
-  mutable std::vector<std::pair<std::string, std::shared_ptr<const DerivedFunction>>> derived;  ///< by what was asked for
+  mutable Vec<std::pair<std::string, std::shared_ptr<const DerivedFunction>>> derived;  ///< by what was asked for
 };
 CalledRef called_function(std::string name);
 
@@ -28,8 +28,8 @@ struct DerivedFunction {
   GraphRef body;
   std::vector<Tensor> captured;  ///< operands behind the others
   CalledRef function = {};
-  std::vector<int> places = {};   ///< per thing that was asked for: the result that it is, −1: none. Of vmap: the axis of each result
-  std::vector<int> sources = {};  ///< of linearize: per residual, ≥ 0: the result that it is, else operand −1 − i
+  Vec<int> places = {};   ///< per thing that was asked for: the result that it is, −1: none. Of vmap: the axis of each result
+  Vec<int> sources = {};  ///< of linearize: per residual, ≥ 0: the result that it is, else operand −1 − i
   std::shared_ptr<const DerivedFunction> linear = {};  ///< of linearize: the derivative, by tangents and residuals
 };
 using DerivedRef = std::shared_ptr<const DerivedFunction>;

@@ -1,9 +1,9 @@
 // check_graph: is this GraphBody well formed? Every Var defined once and before its use, every type as its shape rule says.
 #include <exception>
 #include <string>
-#include <vector>
 
 #include <vt/detail/message.hpp>
+#include <vt/small_vec.hpp>
 
 #include "printer.hpp"
 
@@ -86,7 +86,7 @@ class GraphChecker {
   const GraphBody& graph_;
   const char* after_;
   std::string path_;
-  std::vector<bool> defined_;
+  Vec<bool> defined_;
 };
 
 }  // namespace checker

@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include <vt/small_vec.hpp>
+
 #include "convert.hpp"
 #include "node.hpp"
 #include "simplify.hpp"
@@ -21,7 +23,7 @@ bool is_symbolic(const Equation& e) { return e.op == Op::full || e.op == Op::iot
 struct Alone {
   GraphBody graph;
   Equation equation;
-  std::vector<BufferRef> operands;
+  Vec<BufferRef> operands;
 
   Alone(Op op, const ParamsRef& params) {
     equation.op = op;

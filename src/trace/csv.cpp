@@ -2,10 +2,10 @@
 #include <charconv>
 #include <cstdio>
 #include <cstring>
-#include <vector>
 
 #include <vt/dataset.hpp>
 #include <vt/detail/message.hpp>
+#include <vt/small_vec.hpp>
 
 #include "buffer.hpp"
 #include "convert.hpp"
@@ -51,7 +51,7 @@ double number(std::string_view field, const std::string& path, std::int64_t line
 Tensor load_csv(const std::string& path, CsvOptions options, Where where) {
   using namespace detail::csv_reader;
   const std::string text = content_of(path, where);
-  std::vector<double> values;
+  Vec<double> values;
   std::int64_t rows = 0, columns = options.columns, line = 0;
   bool header = options.header;
   for (std::string_view rest = text; !rest.empty();) {

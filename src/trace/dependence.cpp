@@ -11,8 +11,8 @@ namespace dependence_parts {
 inline bool any(const Dependence::Flags& flags) { return std::find(flags.begin(), flags.end(), true) != flags.end(); }
 }  // namespace dependence_parts
 
-const Dependence::Flags& Dependence::outputs(const GraphBody& graph, const Flags& inputs) {
-  const auto key = std::pair(&graph, inputs);
+Dependence::Flags Dependence::outputs(const GraphBody& graph, const Flags& inputs) {
+  FlagsOfGraph key{&graph, inputs};
   if (const auto found = known_.find(key); found != known_.end()) return found->second;
   Flags flags(graph.avals.size()), operands, result;
   for (std::size_t i = 0; i < graph.inputs.size(); ++i) flags[static_cast<std::size_t>(graph.inputs[i])] = inputs[i];
@@ -24,7 +24,7 @@ const Dependence::Flags& Dependence::outputs(const GraphBody& graph, const Flags
     for (std::size_t i = 0; i < made.size(); ++i) flags[static_cast<std::size_t>(e.outputs[i])] = made[i];
   }
   for (Var v : graph.outputs) result.push_back(flags[static_cast<std::size_t>(v)]);
-  return known_.emplace(key, std::move(result)).first->second;
+  return known_.emplace(std::move(key), std::move(result)).entry->second;
 }
 
 Dependence::Flags Dependence::loop_operands(const Equation& e, Flags operands) {

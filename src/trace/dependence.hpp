@@ -2,18 +2,17 @@
 #pragma once
 
 #include <cstddef>
-#include <map>
-#include <utility>
-#include <vector>
 
-#include "graph.hpp"
+#include <vt/small_vec.hpp>
+
+#include "flags_of_graph.hpp"
 
 namespace vt::detail {
 
 /// Answers for one kind of dependence; remembers them, so that asking at every level of nested loops stays linear.
 class Dependence {
  public:
-  using Flags = std::vector<bool>;
+  using Flags = Vec<bool>;
   /// Does a dependent operand make this result of the equation dependent? Null: always.
   using Passes = bool (*)(const Equation&, const Aval& result);
   explicit Dependence(Passes passes = nullptr) : passes_(passes) {}
@@ -21,7 +20,7 @@ class Dependence {
   explicit Dependence(const NamedAxis* axis) : axis_(axis) {}
 
   /// One flag per output of `graph`, given one per input.
-  const Flags& outputs(const GraphBody& graph, const Flags& inputs);
+  Flags outputs(const GraphBody& graph, const Flags& inputs);
   /// One flag per result of an equation of `graph`, given one per operand.
   Flags results(const GraphBody& graph, const Equation& e, const Flags& operands);
   /// The operands of a while or scan once the loop has spread what its carries depend on.
@@ -32,7 +31,7 @@ class Dependence {
  private:
   Passes passes_ = nullptr;
   const NamedAxis* axis_ = nullptr;
-  std::map<std::pair<const GraphBody*, Flags>, Flags> known_;
+  HashMap<FlagsOfGraph, Flags> known_;
 };
 
 }  // namespace vt::detail

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include <vt/detail/message.hpp>
+#include <vt/small_vec.hpp>
 
 #include "printer.hpp"
 #include "thread_state.hpp"
@@ -23,7 +24,7 @@ bool has_effects(const GraphBody& g) {
 }
 
 bool effect_search::found(Op op, const ParamsRef& params) {
-  if (op == Op::callback) return !std::get<CallbackParams>(params->base()).pure;
+  if (op == Op::callback) return !params->as<CallbackParams>().pure;
   if (family_of(op) == Family::effect) return true;
   for (const GraphRef& body : bodies_of(params))
     if (has_effects(*body)) return true;
@@ -33,7 +34,7 @@ bool effect_search::found(Op op, const ParamsRef& params) {
 Equation without_effects(const Equation& e) {
   if (!has_effect(e)) return e;
   Equation quiet = e;
-  std::vector<GraphRef> bodies = bodies_of(e.params);
+  Vec<GraphRef> bodies = bodies_of(e.params);
   for (GraphRef& body : bodies) body = without_effects(body);
   quiet.params = with_bodies(e.params, bodies);
   return quiet;
@@ -41,7 +42,7 @@ Equation without_effects(const Equation& e) {
 
 GraphRef without_effects(const GraphRef& graph) {
   if (!has_effects(*graph)) return graph;
-  auto quiet = std::make_shared<GraphBody>(*graph);
+  auto quiet = new_shared<GraphBody>(*graph);
   quiet->equations.clear();
   for (const Equation& e : graph->equations) {
     if (family_of(e.op) != Family::effect || !has_effect(e)) {
@@ -58,9 +59,9 @@ GraphRef without_effects(const GraphRef& graph) {
 
 // --- texts -----------------------------------------------------------------------------------------------------------
 
-std::vector<TextPart> parts_of(std::string_view format, const char* function, Where where) {
+Vec<TextPart> parts_of(std::string_view format, const char* function, Where where) {
   const auto refuse = [&](const char* what) { fail(ErrorKind::value, worded("{}: {} in the format \"{}\"", function, what, format), where); };
-  std::vector<TextPart> parts;
+  Vec<TextPart> parts;
   const auto text = [&]() -> std::string& {
     if (parts.empty() || parts.back().value >= 0) parts.emplace_back();
     return parts.back().text;
@@ -106,7 +107,7 @@ std::string filled_in(std::string_view format, std::span<const TextValue> values
 
 // --- lanes -----------------------------------------------------------------------------------------------------------
 
-void append_index(std::vector<std::int64_t>& to, std::span<const std::int64_t> extents, std::int64_t lane) {
+void append_index(Vec<std::int64_t>& to, std::span<const std::int64_t> extents, std::int64_t lane) {
   const std::size_t first = to.size();
   to.resize(first + extents.size());
   for (std::size_t k = extents.size(); k-- > 0; lane /= extents[k]) to[first + k] = lane % extents[k];

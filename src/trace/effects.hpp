@@ -5,7 +5,8 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
+
+#include <vt/small_vec.hpp>
 
 #include "graph.hpp"
 
@@ -34,7 +35,7 @@ struct TextPart {
   int value = -1;
 };
 /// Takes a format string of fmt's kind apart; values without an index are counted. Throws Error(value) if its braces do not match.
-std::vector<TextPart> parts_of(std::string_view format, const char* function, Where);
+Vec<TextPart> parts_of(std::string_view format, const char* function, Where);
 /// What stands behind the values of a format string.
 struct TextValue {
   Aval aval;
@@ -55,6 +56,6 @@ class LaneScope {
 };
 
 /// The place of a lane in an array of lanes with these extents, the last fastest.
-void append_index(std::vector<std::int64_t>& to, std::span<const std::int64_t> extents, std::int64_t lane);
+void append_index(Vec<std::int64_t>& to, std::span<const std::int64_t> extents, std::int64_t lane);
 
 }  // namespace vt::detail

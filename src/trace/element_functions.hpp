@@ -5,6 +5,7 @@
 
 #include <vt/control.hpp>
 #include <vt/detail/entry_points.hpp>
+#include <vt/small_vec.hpp>
 
 #include "promote.hpp"
 
@@ -17,7 +18,7 @@ using Leaves = std::span<const Tensor>;
 
 inline bool is_zero(const Tensor& t) {
   const Node* n = t.node();
-  return n->op == Op::full && std::get<FullParams>(n->params->base()).value.to_double() == 0;
+  return n->op == Op::full && n->params->as<FullParams>().value.to_double() == 0;
 }
 
 /// f as one equation with known partial derivatives: slope(i, operands, value) is that by operand i.
@@ -65,7 +66,7 @@ inline Tensors for_each_element(const FlatFunction& loop, Leaves operands, Where
     if (t.rank() > 0) shape = t.shape();
   if (shape.rank() == 0) return loop(operands);
   Tensors flat;
-  std::vector<MappedAxis> axes;
+  Vec<MappedAxis> axes;
   for (const Tensor& t : operands) {
     flat.push_back(t.rank() == 0 ? t : reshaped(t, Shape{shape.elements()}, where));
     axes.push_back(t.rank() == 0 ? MappedAxis() : MappedAxis(0));

@@ -4,7 +4,8 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <vector>
+
+#include <vt/small_vec.hpp>
 
 #include "graph.hpp"
 
@@ -14,7 +15,7 @@ class Executable {
  public:
   virtual ~Executable() = default;
   /// One buffer per Graph output. `inputs` are read only; their sizes are those of the Graph's inputs. Any thread may call it.
-  virtual std::vector<BufferRef> run(std::span<const BufferRef> inputs) = 0;
+  virtual Vec<BufferRef> run(std::span<const BufferRef> inputs) = 0;
   /// What runs, for people: kernels, what each fused, loops, bytes and flops.
   virtual std::string explain() const = 0;
 };

@@ -7,9 +7,11 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
-#include <unordered_map>
+
+#include <vt/small_vec.hpp>
 
 #include "fft_lanes.hpp"
+#include "hash_map.hpp"
 
 namespace vt::detail {
 
@@ -35,18 +37,18 @@ struct Plan {
   // Long rows: n = columns · rows of a matrix, with both lengths' plans and the factors between the steps in pieces.
   std::int64_t n1 = 0, n2 = 0;
   PlanRef<R> first, second;
-  std::vector<R> coarse, fine, along;
+  Vec<R> coarse, fine, along;
   std::int64_t fine_count = 1;
   // Convolution: of length m.
   PlanRef<R> convolution;
-  std::vector<R> chirp, filter;
+  Vec<R> chirp, filter;
 };
 
 template <class R>
 PlanRef<R> plan_for(std::int64_t n);
 
 template <class R>
-void append(std::vector<R>& list, Root w) {
+void append(Vec<R>& list, Root w) {
   list.push_back(static_cast<R>(w.re));
   list.push_back(static_cast<R>(w.im));
 }
@@ -108,7 +110,7 @@ void in_two_steps(const Plan<R>& plan, const R* in, R* out, R* between, bool bac
   constexpr int L = lanes<R>;
   ranges(run, (n2 + L - 1) / L, [&](std::int64_t begin, std::int64_t end) {
     Work<R> work(n1);
-    std::vector<R> factors(static_cast<std::size_t>(2 * n1));
+    Vec<R> factors(static_cast<std::size_t>(2 * n1));
     for (std::int64_t g = begin; g < end; ++g) {
       const std::int64_t column = g * L;
       for (std::int64_t k = 0; k < n1; ++k) {  // exp(−2πi · k · column / n) from two tables
@@ -246,7 +248,7 @@ std::int64_t convolution_length(std::int64_t n) {
 
 template <class R>
 PlanRef<R> make_plan(std::int64_t n) {
-  auto plan = std::make_shared<Plan<R>>();
+  auto plan = new_shared<Plan<R>>();
   plan->n = n;
   std::int64_t rest = 1;
   radices_of(n, &rest);
@@ -257,7 +259,7 @@ PlanRef<R> make_plan(std::int64_t n) {
   }
   const std::int64_t m = convolution_length(n);
   plan->convolution = plan_for<R>(m);
-  std::vector<R> kernel(static_cast<std::size_t>(2 * m), R(0));
+  Vec<R> kernel(static_cast<std::size_t>(2 * m), R(0));
   for (std::int64_t i = 0; i < n; ++i) {
     const auto square =
         static_cast<std::int64_t>(static_cast<unsigned __int128>(i) * static_cast<unsigned __int128>(i) % static_cast<unsigned __int128>(2 * n));
@@ -277,7 +279,7 @@ template <class R>
 PlanRef<R> plan_for(std::int64_t n) {
   struct Cache {
     std::mutex mutex;
-    std::unordered_map<std::int64_t, PlanRef<R>> plans;
+    HashMap<std::int64_t, PlanRef<R>> plans;
   };
   static Cache* const cache = new Cache;  // never destroyed: other threads may still transform while the process ends
   constexpr std::size_t most = 64;
@@ -295,8 +297,8 @@ PlanRef<R> plan_for(std::int64_t n) {
 /// Real rows of even length n: as complex numbers of h = n / 2 pairs they give Z, of which the two spectra are the parts that are even
 /// and odd in frequency. X[k] = (Z[k] + Z*[h − k]) / 2 − i·w^k·(Z[k] − Z*[h − k]) / 2 with w = exp(−2πi / n).
 template <class R>
-std::vector<R> half_turns(std::int64_t n) {
-  std::vector<R> w;
+Vec<R> half_turns(std::int64_t n) {
+  Vec<R> w;
   for (std::int64_t k = 0; 4 * k <= n && n > 0; ++k) append(w, root_of_unity(k, n));
   return w;
 }
@@ -351,7 +353,7 @@ void from_real(std::int64_t n, std::int64_t rows, const R* in, R* out, FftRanges
   const bool even = n % 2 == 0;
   const std::int64_t points = even ? h : n;
   const PlanRef<R> plan = plan_for<R>(points);
-  const std::vector<R> w = half_turns<R>(even ? n : 0);
+  const Vec<R> w = half_turns<R>(even ? n : 0);
   by_blocks(rows, points * static_cast<std::int64_t>(2 * sizeof(R)), run, [&](std::int64_t begin, std::int64_t end, FftRanges inside) {
     const std::int64_t count = end - begin;
     const BufferRef spectra = allocate(static_cast<std::size_t>(count * points * 2) * sizeof(R), "fft");
@@ -380,7 +382,7 @@ void to_real(std::int64_t n, std::int64_t rows, const R* in, R* out, R scale, Ff
   const bool even = n % 2 == 0;
   const std::int64_t points = even ? h : n;
   const PlanRef<R> plan = plan_for<R>(points);
-  const std::vector<R> w = half_turns<R>(even ? n : 0);
+  const Vec<R> w = half_turns<R>(even ? n : 0);
   by_blocks(rows, points * static_cast<std::int64_t>(2 * sizeof(R)), run, [&](std::int64_t begin, std::int64_t end, FftRanges inside) {
     const std::int64_t count = end - begin;
     if (even) {

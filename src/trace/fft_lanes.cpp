@@ -7,6 +7,8 @@
 #include <numbers>
 #include <utility>
 
+#include <vt/small_vec.hpp>
+
 #if defined(__x86_64__)
 #define VT_FFT_AVX2 __attribute__((target("avx2,fma")))
 #endif
@@ -35,8 +37,8 @@ Root root_of_unity(std::int64_t k, std::int64_t n) {
   }
 }
 
-std::vector<int> radices_of(std::int64_t n, std::int64_t* rest) {
-  std::vector<int> radices;
+Vec<int> radices_of(std::int64_t n, std::int64_t* rest) {
+  Vec<int> radices;
   for (int r : {4, 2, 3, 5, 7, 11, 13})
     for (; n % r == 0; n /= r) radices.push_back(r);
   *rest = n;

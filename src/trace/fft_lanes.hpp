@@ -2,7 +2,8 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
+
+#include <vt/small_vec.hpp>
 
 namespace vt::detail::fft {
 
@@ -20,8 +21,8 @@ struct Pass {
 template <class R>
 struct LanePlan {
   std::int64_t n = 1;
-  std::vector<Pass> passes;
-  std::vector<R> twiddles;
+  Vec<Pass> passes;
+  Vec<R> twiddles;
 };
 inline constexpr int largest_prime = 13;
 
@@ -31,7 +32,7 @@ struct Root {
 };
 Root root_of_unity(std::int64_t k, std::int64_t n);
 /// The prime factors up to largest_prime, fours first; `rest`: what is left.
-std::vector<int> radices_of(std::int64_t n, std::int64_t* rest);
+Vec<int> radices_of(std::int64_t n, std::int64_t* rest);
 template <class R>
 LanePlan<R> make_lane_plan(std::int64_t n);
 

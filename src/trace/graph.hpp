@@ -6,11 +6,11 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include <vt/detail/entry_points.hpp>
 #include <vt/graph.hpp>
+#include <vt/small_vec.hpp>
 #include <vt/tensor.hpp>
 
 #include "buffer.hpp"
@@ -217,7 +217,7 @@ using AxisRef = std::shared_ptr<const NamedAxis>;
 /// all_to_all: axis 0 of x has an element for each lane; result[j] of lane i is x[i] of lane j. ppermute: x of another lane.
 struct CollectiveParams {
   AxisRef axis;
-  std::vector<std::int64_t> sources;  ///< ppermute: for each lane the one whose x it gets; −1: zeros
+  Vec<std::int64_t> sources;  ///< ppermute: for each lane the one whose x it gets; −1: zeros
   bool operator==(const CollectiveParams&) const = default;
 };
 
@@ -231,7 +231,7 @@ struct CustomRule {
   FlatFunction forward;   ///< (primals…) → (outputs…, residuals…)
   FlatFunction backward;  ///< (residuals…, cotangents…) → (cotangents of primals…)
   /// (axis size, which operands carry the axis (at 0), operands) → results; sets which results carry it
-  Function<std::vector<Tensor>(std::int64_t, const std::vector<bool>&, std::span<const Tensor>, std::vector<bool>&)> batch;
+  Function<std::vector<Tensor>(std::int64_t, const Vec<bool>&, std::span<const Tensor>, Vec<bool>&)> batch;
 };
 struct CalledFunction;
 using CalledRef = std::shared_ptr<const CalledFunction>;
@@ -256,7 +256,7 @@ struct Lanes {
 };
 /// cond: (index, x…) → the results of branch `index`, an i32 that is clamped, on x…. With lanes results hold them at axis 0.
 struct CondParams {
-  std::vector<GraphRef> branches;
+  Vec<GraphRef> branches;
   Lanes lanes;
   bool operator==(const CondParams&) const = default;
 };
@@ -309,9 +309,9 @@ struct HostFunction {
 /// callback: (x…) → results of the given types, for each lane.
 struct CallbackParams {
   std::shared_ptr<const HostFunction> function;
-  std::vector<Aval> results;  ///< of one lane
-  bool pure = false;          ///< it may run any number of times, or not at all
-  bool takes_lanes = false;   ///< it takes operands of all lanes at once, and gives results of all
+  Vec<Aval> results;         ///< of one lane
+  bool pure = false;         ///< it may run any number of times, or not at all
+  bool takes_lanes = false;  ///< it takes operands of all lanes at once, and gives results of all
   EffectLanes lanes;
   bool operator==(const CallbackParams& o) const {
     return function->callable == o.function->callable && function->static_key == o.function->static_key && results == o.results && pure == o.pure &&
@@ -319,29 +319,86 @@ struct CallbackParams {
   }
 };
 
-struct Params
-    : RefCounted,
-      std::variant<NoParams, ConstantParams, FullParams, IotaParams, ConvertParams, PrecisionParams, IntegerPowParams, AxesParams, ArgParams,
-                   ReduceParams, CumulativeParams, SortParams, ShapeParams, PermutationParams, BroadcastParams, AxisParams, PadParams, SliceParams,
-                   GatherParams, ScatterParams, WindowParams, DotParams, ConvParams, FftParams, TriangularParams, SolveParams, DecompositionParams,
-                   CollectiveParams, CallParams, CondParams, WhileParams, ScanParams, PrintParams, CheckParams, CallbackParams> {
-  using Variant = variant;
-  using Variant::variant;
-  const Variant& base() const { return *this; }
+/// Every struct of parameters. A new one needs its line here, a hash in params.cpp and a text in printer.cpp.
+// clang-format off
+#define VT_PARAMS(X) \
+  X(NoParams) X(ConstantParams) X(FullParams) X(IotaParams) X(ConvertParams) X(PrecisionParams) X(IntegerPowParams) X(AxesParams) \
+  X(ArgParams) X(ReduceParams) X(CumulativeParams) X(SortParams) X(ShapeParams) X(PermutationParams) X(BroadcastParams) X(AxisParams) \
+  X(PadParams) X(SliceParams) X(GatherParams) X(ScatterParams) X(WindowParams) X(DotParams) X(ConvParams) X(FftParams) \
+  X(TriangularParams) X(SolveParams) X(DecompositionParams) X(CollectiveParams) X(CallParams) X(CondParams) X(WhileParams) \
+  X(ScanParams) X(PrintParams) X(CheckParams) X(CallbackParams)
+// clang-format on
+
+enum class ParamsKind : std::uint8_t {
+#define VT_KIND(P) P,
+  VT_PARAMS(VT_KIND)
+#undef VT_KIND
+};
+template <class P>
+inline constexpr ParamsKind kind_of = [] { static_assert(sizeof(P) == 0, "no struct of VT_PARAMS"); }();
+#define VT_KIND(P) \
+  template <>      \
+  inline constexpr ParamsKind kind_of<P> = ParamsKind::P;
+VT_PARAMS(VT_KIND)
+#undef VT_KIND
+
+template <class P>
+struct ParamsOf;
+
+/// The parameters of an equation: one of the structs of VT_PARAMS. (A std::variant of so many costs a header-only program 2,000 functions,
+/// and every literal the room of the largest.)
+struct Params : RefCounted {
+  const ParamsKind kind;
+  explicit Params(ParamsKind k) : kind(k) {}
+  virtual ~Params() = default;
   // Literals make one each: their memory comes from a free list, as that of nodes. (node.cpp)
   static void* operator new(std::size_t bytes);
-  static void operator delete(void* memory) noexcept;
+  static void operator delete(void* memory, std::size_t bytes) noexcept;
+
+  template <class P>
+  [[gnu::always_inline]] bool is() const {
+    return kind == kind_of<P>;
+  }
+  /// Null if they are another struct.
+  template <class P>
+  [[gnu::always_inline]] const P* get_if() const {
+    return kind == kind_of<P> ? &static_cast<const ParamsOf<P>*>(this)->value : nullptr;
+  }
+  template <class P>
+  [[gnu::always_inline]] const P& as() const {
+    if (kind != kind_of<P>) [[unlikely]]
+      wrong_kind(kind_of<P>);
+    return static_cast<const ParamsOf<P>*>(this)->value;
+  }
+  [[noreturn]] void wrong_kind(ParamsKind wanted) const;
 };
+template <class P>
+struct ParamsOf final : Params {
+  P value;
+  explicit ParamsOf(P&& p) : Params(kind_of<P>), value(static_cast<P&&>(p)) {}
+};
+/// f of the struct that `params` are.
+template <class F>
+decltype(auto) visit(const F& f, const Params& params) {
+  switch (params.kind) {
+#define VT_KIND(P) \
+  case ParamsKind::P: return f(static_cast<const ParamsOf<P>&>(params).value);
+    VT_PARAMS(VT_KIND)
+#undef VT_KIND
+  }
+  __builtin_unreachable();
+}
+
 /// Null for NoParams, so that element-wise ops allocate nothing.
 using ParamsRef = Ref<const Params>;
 template <class P>
 ParamsRef make_params(P p) {
-  return ParamsRef::of_new(new Params(std::move(p)));
+  return ParamsRef::of_new(new ParamsOf<P>(std::move(p)));
 }
 bool equal(const ParamsRef& a, const ParamsRef& b);
 std::size_t hash_of(const ParamsRef&);
 /// The sub-graphs that an equation owns, mostly none.
-std::vector<GraphRef> bodies_of(const ParamsRef&);
+Vec<GraphRef> bodies_of(const ParamsRef&);
 /// The same parameters with other sub-graphs, as many as bodies_of gives.
 ParamsRef with_bodies(const ParamsRef&, std::span<const GraphRef>);
 
@@ -358,8 +415,8 @@ struct Equation {
 
   Equation() {}  // not defaulted: emplace_back() would clear the storage of the lists as well
   template <class P>
-  const P& as() const {
-    return std::get<P>(params->base());
+  [[gnu::always_inline]] const P& as() const {
+    return params->as<P>();
   }
 };
 
@@ -377,9 +434,9 @@ struct EffectsKnown {
 /// A function as a list of equations in single assignment form. Every Var is an input or the output of one equation.
 struct GraphBody {
   RecycledVector<Aval> avals;
-  std::vector<Var> inputs;
+  Vec<Var> inputs;
   RecycledVector<Equation> equations;
-  std::vector<Var> outputs;
+  Vec<Var> outputs;
   EffectsKnown effects_known;
 
   const Aval& aval(Var v) const { return avals[static_cast<std::size_t>(v)]; }

@@ -2,14 +2,16 @@
 #include <algorithm>
 #include <cstring>
 
+#include <vt/small_vec.hpp>
+
 #include "effects.hpp"
 #include "interpreter.hpp"
 
 namespace vt::detail::interp_control {
 
 /// The operands as lane `lane` sees them. `first`: leave out that many operands.
-inline std::vector<BufferRef> lane_operands(const Frame& frame, const Lanes& lanes, std::int64_t lane, std::size_t first) {
-  std::vector<BufferRef> own;
+inline Vec<BufferRef> lane_operands(const Frame& frame, const Lanes& lanes, std::int64_t lane, std::size_t first) {
+  Vec<BufferRef> own;
   for (std::size_t i = first; i < frame.inputs.size(); ++i) {
     if (!lanes.mapped[i]) {
       own.push_back(frame.inputs[i]);
@@ -49,9 +51,9 @@ void cond(Frame& frame) {
 }
 
 /// Runs the loop on `values` (carries, then the rest); leaves the carries there.
-inline void run_while(const WhileParams& p, std::vector<BufferRef>& values) {
+inline void run_while(const WhileParams& p, Vec<BufferRef>& values) {
   while (*interpret(*p.condition, values)[0]->as<const std::uint8_t>()) {
-    std::vector<BufferRef> next = interpret(*p.body, values);
+    Vec<BufferRef> next = interpret(*p.body, values);
     std::move(next.begin(), next.end(), values.begin());
   }
 }
@@ -60,7 +62,7 @@ void while_loop(Frame& frame) {
   const auto& p = frame.params<WhileParams>();
   const auto carries = static_cast<std::size_t>(p.carries);
   if (!p.lanes) {
-    std::vector<BufferRef> values(frame.inputs.begin(), frame.inputs.end());
+    Vec<BufferRef> values(frame.inputs.begin(), frame.inputs.end());
     run_while(p, values);
     for (std::size_t i = 0; i < carries; ++i) frame.outputs[i] = values[i];
     return;
@@ -68,7 +70,7 @@ void while_loop(Frame& frame) {
   for (std::size_t i = 0; i < carries; ++i) frame.make_bytes(i);
   for (std::int64_t lane = 0; lane < p.lanes.count; ++lane) {
     const LaneScope here(p.lanes, lane);
-    std::vector<BufferRef> values = lane_operands(frame, p.lanes, lane, 0);
+    Vec<BufferRef> values = lane_operands(frame, p.lanes, lane, 0);
     run_while(p, values);
     store_results(frame, 0, lane, p.lanes.count, std::span<const BufferRef>(values.data(), carries));
   }
@@ -77,7 +79,7 @@ void while_loop(Frame& frame) {
 void scan(Frame& frame) {
   const auto& p = frame.params<ScanParams>();
   const auto carries = static_cast<std::size_t>(p.carries), looped = carries + static_cast<std::size_t>(p.sequences);
-  std::vector<BufferRef> values(frame.inputs.begin(), frame.inputs.end());
+  Vec<BufferRef> values(frame.inputs.begin(), frame.inputs.end());
   for (std::size_t i = carries; i < frame.outputs.size(); ++i) frame.make_bytes(i);
   for (std::int64_t round = 0; round < p.length; ++round) {
     const std::int64_t at = p.reverse ? p.length - 1 - round : round;
@@ -85,7 +87,7 @@ void scan(Frame& frame) {
       const std::size_t bytes = frame.in(i).bytes() / static_cast<std::size_t>(p.length);
       values[i] = borrow_memory(frame.bytes(i) + static_cast<std::size_t>(at) * bytes, bytes);
     }
-    std::vector<BufferRef> results = interpret(*p.body, values);
+    Vec<BufferRef> results = interpret(*p.body, values);
     // An element of xs that the body hands on as a carry is a view of it; what outlives the round must own its memory.
     for (std::size_t i = 0; i < carries; ++i) {
       if (results[i]->capacity == 0 && results[i]->bytes > 0) {

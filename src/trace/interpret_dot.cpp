@@ -2,7 +2,8 @@
 // products are summed.
 #include <complex>
 #include <utility>
-#include <vector>
+
+#include <vt/small_vec.hpp>
 
 #include "axis_map.hpp"
 #include "interpreter.hpp"
@@ -46,13 +47,13 @@ struct Meeting {
 
 /// What window place p of each axis meets at result place o, in row-major order of p. Places beside the operand and between its
 /// elements hold zeros and are left out.
-std::vector<Meeting> meetings(const ConvParams& p, const Shape& left, const Shape& right, const Shape& out, std::int64_t o, std::int64_t contracted) {
-  std::vector<Meeting> all{{0, 0}};
+Vec<Meeting> meetings(const ConvParams& p, const Shape& left, const Shape& right, const Shape& out, std::int64_t o, std::int64_t contracted) {
+  Vec<Meeting> all{{0, 0}};
   std::int64_t outer = out.elements();
   for (std::size_t d = 0; d < left.size(); ++d) {
     outer /= out[d];
     const std::int64_t start = o / outer % out[d] * p.strides[d] - p.low[d];
-    std::vector<Meeting> longer;
+    Vec<Meeting> longer;
     for (const Meeting& m : all)
       for (std::int64_t k = 0; k < right[d]; ++k) {
         const std::int64_t at = start + k * p.rhs_dilation[d];
@@ -91,7 +92,7 @@ class Sum<C, long double> {
 };
 
 template <class W, class S>
-void run(const Packed& lhs, const Packed& rhs, const std::vector<Meeting>& meetings, std::int64_t contracted, W* out, std::int64_t places) {
+void run(const Packed& lhs, const Packed& rhs, const Vec<Meeting>& meetings, std::int64_t contracted, W* out, std::int64_t places) {
   for (std::int64_t b = 0; b < lhs.batch; ++b)
     for (std::int64_t i = 0; i < lhs.free; ++i)
       for (std::int64_t j = 0; j < rhs.free; ++j) {
@@ -122,7 +123,7 @@ void product(Frame& frame, const ConvParams& p) {
   const std::int64_t contracted = picked(a, p.dot.lhs_contract).elements(), places = out.elements();
   BufferRef results = frame.scratch(static_cast<std::size_t>(frame.out().elements()) * size_of(wide_of(dtype)));
   for (std::int64_t o = 0; o < places; ++o) {
-    const std::vector<Meeting> at = meetings(p, left, right, out, o, contracted);
+    const Vec<Meeting> at = meetings(p, left, right, out, o, contracted);
     const std::int64_t start = o * rhs.free;
     if (is_complex(dtype)) run<C, long double>(lhs, rhs, at, contracted, results->as<C>() + start, places);
     else if (dtype == DType::f64) run<double, long double>(lhs, rhs, at, contracted, results->as<double>() + start, places);

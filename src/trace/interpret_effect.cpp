@@ -7,6 +7,7 @@
 
 #include <vt/detail/message.hpp>
 #include <vt/effects.hpp>
+#include <vt/small_vec.hpp>
 
 #include "effects.hpp"
 #include "interpreter.hpp"
@@ -57,15 +58,15 @@ class LaneView {
     return {std::move(own), frame_.bytes(i) + static_cast<std::size_t>(row) * bytes};
   }
   /// From operand `first` on.
-  std::vector<TextValue> all(std::size_t first) const {
-    std::vector<TextValue> values;
+  Vec<TextValue> all(std::size_t first) const {
+    Vec<TextValue> values;
     for (std::size_t i = first; i < frame_.inputs.size(); ++i) values.push_back((*this)[i]);
     return values;
   }
   /// "in lane 3", behind the lanes that this thread is in already; empty where there are none.
   std::string place() const {
-    std::vector<std::int64_t> all = thread_state().lane;
-    all.insert(all.end(), index_.begin(), index_.end());
+    Vec<std::int64_t> all = thread_state().lane;
+    all.append(index_.begin(), index_.end());
     if (all.empty()) return {};
     std::string text = "; in lane ";
     if (all.size() == 1) return text + std::to_string(all[0]);
@@ -76,7 +77,7 @@ class LaneView {
  private:
   const Frame& frame_;
   const EffectLanes& lanes_;
-  std::vector<std::int64_t> index_;
+  Vec<std::int64_t> index_;
 };
 
 void debug_print(Frame& frame) {
@@ -116,7 +117,7 @@ class Outside {
 inline void call_host(Frame& frame, const CallbackParams& p, std::span<const Tensor> arguments, std::int64_t lane, std::int64_t lanes) {
   const auto line = frame.equation.where;
   std::vector<Tensor> results;
-  std::vector<BufferRef> values;
+  Vec<BufferRef> values;
   {
     const Outside outside;
     results = p.function->run(arguments);
@@ -165,7 +166,7 @@ namespace vt {
 void set_print_sink(PrintSink function) {
   auto& sink = detail::interp_effect::sink();
   std::lock_guard lock(sink.mutex);
-  sink.function = function ? std::make_shared<const PrintSink>(std::move(function)) : nullptr;
+  sink.function = function ? detail::new_shared<const PrintSink>(std::move(function)) : nullptr;
 }
 
 }  // namespace vt

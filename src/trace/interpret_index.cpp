@@ -2,15 +2,17 @@
 #include <algorithm>
 #include <limits>
 
+#include <vt/small_vec.hpp>
+
 #include "interpreter.hpp"
 #include "scalar_math.hpp"
 
 namespace vt::detail::interp_index {
 
 /// Index operands of any integer dtype as int64; what does not fit is as far out as can be.
-std::vector<std::int64_t> indices_of(const Frame& frame, std::size_t i) {
+Vec<std::int64_t> indices_of(const Frame& frame, std::size_t i) {
   if (!is_int(frame.in(i).dtype)) refuse_dtype(frame);
-  std::vector<std::int64_t> indices(static_cast<std::size_t>(frame.in(i).elements()));
+  Vec<std::int64_t> indices(static_cast<std::size_t>(frame.in(i).elements()));
   convert_elements(frame.bytes(i), frame.in(i).dtype, indices.data(), DType::i64, indices.size());
   if (frame.in(i).dtype == DType::u64)
     for (auto& index : indices)
@@ -58,14 +60,14 @@ void dynamic_update_slice(Frame& frame) {
 
 /// How gather and scatter address the operand: per index vector the position where its window starts.
 struct Windows {
-  Shape leading;                     ///< the indices' axes without the last
-  std::vector<std::int64_t> starts;  ///< row-major over `leading`; dropped where the window is out of range and the mode is fill
+  Shape leading;             ///< the indices' axes without the last
+  Vec<std::int64_t> starts;  ///< row-major over `leading`; dropped where the window is out of range and the mode is fill
   static constexpr std::int64_t dropped = -1;
 
   /// `sizes`: extent of the window along each operand axis. Index component k addresses operand axis axes[k].
   Windows(const Frame& frame, const Shape& sizes, const Axes& axes, const Axes& operand_batching, const Axes& indices_batching, IndexMode mode) {
     const Shape &operand = frame.in(0).shape, &indices = frame.in(1).shape, strides = row_major_strides(operand);
-    const std::vector<std::int64_t> components = indices_of(frame, 1);
+    const Vec<std::int64_t> components = indices_of(frame, 1);
     for (std::size_t i = 0; i + 1 < indices.size(); ++i) leading.push_back(indices[i]);
     const Shape leading_strides = row_major_strides(leading);
     starts.resize(static_cast<std::size_t>(leading.elements()));
@@ -111,8 +113,8 @@ struct Steps {
 };
 
 /// The operand's position for every element of `shape`, which is gather's result or scatter's updates, in row-major order.
-std::vector<std::int64_t> positions_of(const Shape& shape, const Windows& windows, const Steps& steps) {
-  std::vector<std::int64_t> positions;
+Vec<std::int64_t> positions_of(const Shape& shape, const Windows& windows, const Steps& steps) {
+  Vec<std::int64_t> positions;
   positions.reserve(static_cast<std::size_t>(shape.elements()));
   walk(shape, 0, steps.vector, 0, steps.window, [&](std::int64_t vector, std::int64_t offset) {
     const std::int64_t start = windows.starts[static_cast<std::size_t>(vector)];
@@ -135,7 +137,7 @@ void gather(Frame& frame) {
   });
 }
 
-std::vector<std::int64_t> update_positions(const Frame& frame) {
+Vec<std::int64_t> update_positions(const Frame& frame) {
   const auto& params = frame.params<ScatterParams>();
   const Shape &operand = frame.in(0).shape, &updates = frame.in(2).shape;
   Shape sizes;

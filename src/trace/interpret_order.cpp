@@ -2,7 +2,8 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <vector>
+
+#include <vt/small_vec.hpp>
 
 #include "interpreter.hpp"
 
@@ -42,10 +43,10 @@ void sort(Frame& frame) {
   const auto axis = static_cast<std::size_t>(p.axis);
   const std::int64_t n = shape[axis], taken = p.limit - p.start, inner = row_major_strides(shape)[axis];
   const std::int64_t rows = n == 0 ? 0 : shape.elements() / n;
-  std::vector<BufferRef> keys;
+  Vec<BufferRef> keys;
   for (std::size_t k = 0; k < static_cast<std::size_t>(p.keys); ++k) keys.push_back(frame.widened(k));
   for (std::size_t k = 0; k < frame.inputs.size(); ++k) frame.make_bytes(k);
-  std::vector<std::int64_t> places(static_cast<std::size_t>(n));
+  Vec<std::int64_t> places(static_cast<std::size_t>(n));
   for (std::int64_t r = 0; r < rows; ++r) {
     const std::int64_t from = r / inner * (n * inner) + r % inner, to = r / inner * (taken * inner) + r % inner;
     std::iota(places.begin(), places.end(), 0);

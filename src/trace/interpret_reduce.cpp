@@ -3,6 +3,8 @@
 #include <cmath>
 #include <utility>
 
+#include <vt/small_vec.hpp>
+
 #include "accumulate.hpp"
 #include "interpreter.hpp"
 
@@ -110,14 +112,14 @@ void argmin(Frame& frame) { arg(frame, -1); }
 void reduce(Frame& frame) {
   const auto& params = frame.params<ReduceParams>();
   const std::size_t count = frame.inputs.size() / 2;
-  std::vector<Lanes> lanes;
+  Vec<Lanes> lanes;
   for (std::size_t i = 0; i < count; ++i) {
     lanes.push_back(gather_lanes(frame, frame.inputs[i], frame.in(i).dtype, frame.in(i).shape, params.axes));
     frame.make_bytes(i);
   }
-  std::vector<BufferRef> arguments(2 * count);
+  Vec<BufferRef> arguments(2 * count);
   for (std::int64_t lane = 0; lane < lanes[0].count; ++lane) {
-    std::vector<BufferRef> results(frame.inputs.begin() + static_cast<std::ptrdiff_t>(count), frame.inputs.end());
+    Vec<BufferRef> results(frame.inputs.begin() + static_cast<std::ptrdiff_t>(count), frame.inputs.end());
     for (std::int64_t k = 0; k < lanes[0].length; ++k) {
       for (std::size_t i = 0; i < count; ++i) {
         const std::size_t size = size_of(frame.in(i).dtype);

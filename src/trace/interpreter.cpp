@@ -4,6 +4,8 @@
 #include <cmath>
 #include <utility>
 
+#include <vt/small_vec.hpp>
+
 #include "special_functions.hpp"
 #include "special_math.hpp"
 #include "thread_state.hpp"
@@ -242,9 +244,9 @@ SmallVec<BufferRef, 1> interpret_equation(const Equation& equation, const GraphB
   return std::move(frame.outputs);
 }
 
-std::vector<BufferRef> interpret(const GraphBody& graph, std::span<const BufferRef> inputs) {
-  std::vector<BufferRef> values(graph.avals.size());
-  std::vector<std::uint32_t> uses(graph.avals.size(), 0);
+Vec<BufferRef> interpret(const GraphBody& graph, std::span<const BufferRef> inputs) {
+  Vec<BufferRef> values(graph.avals.size());
+  Vec<std::uint32_t> uses(graph.avals.size(), 0);
   for (const Equation& equation : graph.equations)
     for (Var v : equation.inputs) ++uses[static_cast<std::size_t>(v)];
   for (Var v : graph.outputs) ++uses[static_cast<std::size_t>(v)];
@@ -263,7 +265,7 @@ std::vector<BufferRef> interpret(const GraphBody& graph, std::span<const BufferR
       if (uses[v] != 0) values[v] = std::move(frame.outputs[i]);
     }
   }
-  std::vector<BufferRef> results;
+  Vec<BufferRef> results;
   results.reserve(graph.outputs.size());
   for (Var v : graph.outputs) results.push_back(values[static_cast<std::size_t>(v)]);
   return results;

@@ -156,7 +156,7 @@ void transpose(Frame&), broadcast_in_dim(Frame&), concatenate(Frame&), pad(Frame
 namespace interp_index {
 void slice(Frame&), dynamic_slice(Frame&), dynamic_update_slice(Frame&), gather(Frame&);
 /// Where each update goes in the operand; −1: nowhere.
-std::vector<std::int64_t> update_positions(const Frame&);
+Vec<std::int64_t> update_positions(const Frame&);
 void scatter(Frame&), scatter_add(Frame&), scatter_mul(Frame&), scatter_min(Frame&), scatter_max(Frame&);
 }  // namespace interp_index
 namespace interp_fft {

@@ -3,7 +3,10 @@
 #include <cstring>
 #include <string>
 
+#include <vt/small_vec.hpp>
+
 #include "convert.hpp"
+#include "hash_map.hpp"
 #include "promote.hpp"
 #include "scope.hpp"
 #include "thread_state.hpp"
@@ -27,7 +30,7 @@ bool pending(const Node* n) { return !n->ready.load(std::memory_order_acquire); 
 // The pending ops below some Tensors as a Graph. All of it happens with lazy_mutex() held.
 struct Batch {
   GraphBody graph;
-  std::vector<BufferRef> inputs;
+  Vec<BufferRef> inputs;
   std::vector<Tensor> results;  // one per node whose values are kept; all outputs of it
 };
 
@@ -42,7 +45,7 @@ class Collector {
     // Also keep what somebody outside still holds: it would be computed again when it is looked at in its turn.
     for (std::size_t i = 0; i < order_.size(); ++i) {
       Node* n = order_[i];
-      const bool asked = std::any_of(wanted.begin(), wanted.end(), [&](const Tensor& t) { return t.node() == n; });
+      const bool asked = any_of(wanted, [&](const Tensor& t) { return t.node() == n; });
       const bool leaf = n->op == Op::full || n->op == Op::iota;
       if (asked || (!leaf && n->references.load(std::memory_order_relaxed) > uses_[i])) {
         batch_.results.push_back(Tensor::share(n));
@@ -56,7 +59,7 @@ class Collector {
   // Post-order without recursion. `live` marks what was seen; index_ in order_ is kept in first_var until add() runs.
   void visit(Node* root) {
     if (root->live == epoch_) return;
-    std::vector<std::pair<Node*, std::size_t>> path{{root, 0}};
+    Vec<std::pair<Node*, std::size_t>> path{{root, 0}};
     root->live = epoch_;
     while (!path.empty()) {
       auto& [n, next] = path.back();
@@ -103,15 +106,15 @@ class Collector {
   }
 
   std::uint32_t epoch_;
-  std::vector<Node*> order_;
-  std::vector<std::uint32_t> uses_;
-  std::unordered_map<const Node*, std::size_t> position_;
+  Vec<Node*> order_;
+  Vec<std::uint32_t> uses_;
+  HashMap<const Node*, std::size_t> position_;
   Batch batch_;
 };
 
 // Fills in the values and lets go of the operands, outside the lock: releasing them may free a long chain.
-void publish(const Batch& batch, std::vector<BufferRef> values) {
-  std::vector<SmallVec<Tensor, 3>> operands;
+void publish(const Batch& batch, Vec<BufferRef> values) {
+  Vec<SmallVec<Tensor, 3>> operands;
   std::lock_guard lock(lazy_mutex());
   std::size_t next = 0;
   for (const Tensor& t : batch.results) {
@@ -152,7 +155,7 @@ Tensor look_through(const Tensor& t, Where where) {
     ~FloorGuard() { thread_state().floor = before; }
   } guard;
   state.floor = level >= 2 ? state.scopes[static_cast<std::size_t>(level) - 2].floor : 0;
-  std::vector<const Node*> path{t.node()};
+  Vec<const Node*> path{t.node()};
   while (!path.empty()) {
     const Node* n = path.back();
     if (scope().looked_at.contains(n)) {
@@ -244,7 +247,7 @@ void copy_out(const Tensor& t, DType dtype, void* out, Where where) {
              ", which would drop the imaginary part; take vt::real, vt::imag or vt::abs",
          where);
   if (t.node()->op == Op::full && t.rank() == 0) {  // a scalar literal: no need to run anything
-    const Scalar value = std::get<FullParams>(t.node()->params->base()).value;
+    const Scalar value = t.node()->params->as<FullParams>().value;
     store_scalar(value.converted(dtype), out);
     return;
   }

@@ -6,7 +6,8 @@
 #include <cstring>
 #include <limits>
 #include <numeric>
-#include <vector>
+
+#include <vt/small_vec.hpp>
 
 namespace vt::detail::linalg_kernels {
 
@@ -114,7 +115,7 @@ void solve(const double* factors, const std::int32_t* permutation, const double*
     triangular_solve(factors, x, n, k, false, false, false);
     return;
   }
-  std::vector<double> y(b, b + n * k);
+  Vec<double> y(b, b + n * k);
   triangular_solve(factors, y.data(), n, k, false, true, false);
   triangular_solve(factors, y.data(), n, k, true, true, true);
   std::fill_n(x, n * k, 0.0);
@@ -140,8 +141,8 @@ void qr(double* a, Index m, Index n, Index k, double* q, double* r) {
   const double factor = scale_of(a, m * n);
   if (factor != 0) scale(a, factor, m * n);
   const Index steps = std::min(m, n);
-  std::vector<Reflection> reflections;
-  std::vector<double> sums(static_cast<std::size_t>(std::max(n, k)));
+  Vec<Reflection> reflections;
+  Vec<double> sums(static_cast<std::size_t>(std::max(n, k)));
   // rows ← H rows, for columns from … of a matrix with that many in a row; v stands in column j of a.
   const auto apply = [&](Index j, double* rows, Index width, Index from) {
     const double f = reflections[static_cast<std::size_t>(j)].factor;
@@ -169,7 +170,7 @@ void qr(double* a, Index m, Index n, Index k, double* q, double* r) {
 
 /// Symmetric a (n × n) → diagonal d and off-diagonal e of Q a Qᵀ; a ← Q, its rows the new basis. Householder's reduction.
 void tridiagonalize(double* a, Index n, double* d, double* e) {
-  std::vector<double> v(static_cast<std::size_t>(n)), w(v), vectors(static_cast<std::size_t>(n * n)), factors(v);
+  Vec<double> v(static_cast<std::size_t>(n)), w(v), vectors(static_cast<std::size_t>(n * n)), factors(v);
   for (Index k = 0; k + 2 < n; ++k) {
     const Index count = n - k - 1;
     double* rest = a + (k + 1) * n + k + 1;
@@ -247,14 +248,14 @@ void eigh(double* a, Index n, double* values, double* v) {
   symmetrize(a, n);
   const double factor = scale_of(a, n * n);
   scale(a, factor, n * n);
-  std::vector<double> d(static_cast<std::size_t>(n + 1)), e(static_cast<std::size_t>(n + 1));
+  Vec<double> d(static_cast<std::size_t>(n + 1)), e(static_cast<std::size_t>(n + 1));
   if (factor != 0) tridiagonalize(a, n, d.data(), e.data());
   if (factor == 0 || !diagonalize(d.data(), e.data(), n, v ? a : nullptr)) {
     std::fill_n(values, n, nan);
     if (v) std::fill_n(v, n * n, nan);
     return;
   }
-  std::vector<Index> order(static_cast<std::size_t>(n));
+  Vec<Index> order(static_cast<std::size_t>(n));
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](Index i, Index j) { return d[static_cast<std::size_t>(i)] < d[static_cast<std::size_t>(j)]; });
   for (Index j = 0; j < n; ++j) {
@@ -296,7 +297,7 @@ void tall_svd(double* a, Index m, Index n, double* u, Index u_columns, double* v
     return;
   }
   scale(a, factor, m * n);
-  std::vector<double> q(static_cast<std::size_t>(m * u_columns)), r(static_cast<std::size_t>(u_columns * n)), g(static_cast<std::size_t>(n * n));
+  Vec<double> q(static_cast<std::size_t>(m * u_columns)), r(static_cast<std::size_t>(u_columns * n)), g(static_cast<std::size_t>(n * n));
   qr(a, m, n, u_columns, q.data(), r.data());
   for (Index i = 0; i < n; ++i) g[static_cast<std::size_t>(i * n + i)] = 1;
   const double tolerance = epsilon * std::sqrt(static_cast<double>(n));
@@ -316,8 +317,8 @@ void tall_svd(double* a, Index m, Index n, double* u, Index u_columns, double* v
         rotate(g.data() + i * n, g.data() + j * n, c, s, n);
       }
   }
-  std::vector<double> lengths(static_cast<std::size_t>(n));
-  std::vector<Index> order(static_cast<std::size_t>(n));
+  Vec<double> lengths(static_cast<std::size_t>(n));
+  Vec<Index> order(static_cast<std::size_t>(n));
   std::iota(order.begin(), order.end(), 0);
   for (Index i = 0; i < n; ++i) lengths[static_cast<std::size_t>(i)] = std::sqrt(dot(r.data() + i * n, r.data() + i * n, n));
   std::stable_sort(order.begin(), order.end(),
@@ -348,7 +349,7 @@ void transpose(const double* a, Index m, Index n, double* t) {
 void svd(double* a, Index m, Index n, bool full, double* u, double* values, double* vt) {
   if (m >= n) return tall_svd(a, m, n, u, full ? m : n, values, vt);
   const Index k = full ? n : m;
-  std::vector<double> t(static_cast<std::size_t>(m * n)), v(static_cast<std::size_t>(n * k)), ut(static_cast<std::size_t>(m * m));
+  Vec<double> t(static_cast<std::size_t>(m * n)), v(static_cast<std::size_t>(n * k)), ut(static_cast<std::size_t>(m * m));
   transpose(a, m, n, t.data());
   tall_svd(t.data(), n, m, u ? v.data() : nullptr, k, values, ut.data());
   if (!u) return;
@@ -359,7 +360,7 @@ void svd(double* a, Index m, Index n, bool full, double* u, double* values, doub
 /// b ← x with T x = b, T having `below`[i] at (i, i − 1), `d`[i] at (i, i) and `above`[i] at (i, i + 1). Elimination with exchanges of
 /// neighbouring rows.
 void tridiagonal_solve(const double* below, const double* diagonal, const double* above, double* b, Index n, Index k) {
-  std::vector<double> d(diagonal, diagonal + n), u(above, above + n), far(static_cast<std::size_t>(n));
+  Vec<double> d(diagonal, diagonal + n), u(above, above + n), far(static_cast<std::size_t>(n));
   for (Index i = 0; i + 1 < n; ++i) {
     const auto at = static_cast<std::size_t>(i);
     double *x = b + i * k, *y = x + k;
@@ -410,7 +411,7 @@ class Work {
   bool wide_;
   const void* const* operands_;
   void* const* results_;
-  std::vector<double> rooms_[8];
+  Vec<double> rooms_[8];
 };
 
 }  // namespace vt::detail::linalg_kernels
@@ -463,7 +464,7 @@ void run_linalg(const LinalgSpec& s, const void* const* operands, void* const* r
   using namespace linalg_kernels;
   Work w(s.dtype, operands, results);
   const Index m = s.m, n = s.n, k = std::min(m, n), size = m * n, b_size = n * s.columns;
-  std::vector<std::int32_t> pivots(static_cast<std::size_t>(k)), permutation(static_cast<std::size_t>(m));
+  Vec<std::int32_t> pivots(static_cast<std::size_t>(k)), permutation(static_cast<std::size_t>(m));
   for (Index at = begin; at < end; ++at) {
     double* a = w.copy(0, at, s.op == Op::tridiagonal_solve ? n : size);
     switch (s.op) {

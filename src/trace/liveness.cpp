@@ -32,16 +32,16 @@ void Liveness::spread(const GraphBody& graph, Flags& live) {
   }
 }
 
-const Liveness::Flags& Liveness::inputs(const GraphRef& graph, const Flags& outputs) {
+Liveness::Flags Liveness::inputs(const GraphRef& graph, const Flags& outputs) {
   using liveness_parts::at;
-  const auto key = std::pair(graph.get(), outputs);
+  FlagsOfGraph key{graph.get(), outputs};
   if (const auto found = known_.find(key); found != known_.end()) return found->second.inputs;
   Flags live(graph->avals.size()), result;
   for (std::size_t i = 0; i < outputs.size(); ++i)
     if (outputs[i]) live[at(graph->outputs[i])] = true;
   spread(*graph, live);
   for (Var v : graph->inputs) result.push_back(live[at(v)]);
-  return known_.emplace(key, Answer{graph, std::move(result)}).first->second.inputs;
+  return known_.emplace(std::move(key), Answer{graph, std::move(result)}).entry->second.inputs;
 }
 
 Liveness::Flags Liveness::operands(const Equation& e, const Flags& results) {

@@ -1,23 +1,23 @@
 // Liveness: which Vars of a Graph some of its results need, into sub-graphs and through loops to their fixpoint.
 #pragma once
 
-#include <map>
 #include <memory>
-#include <utility>
-#include <vector>
+
+#include <vt/small_vec.hpp>
 
 #include "effects.hpp"
+#include "flags_of_graph.hpp"
 
 namespace vt::detail {
 
 /// Remembers its answers for sub-graphs (and keeps those alive), so that asking at every level of nested loops stays linear.
 class Liveness {
  public:
-  using Flags = std::vector<bool>;
+  using Flags = Vec<bool>;
   /// Spreads `live`, one flag per Var, from results to what they are made of.
   void spread(const GraphBody&, Flags& live);
   /// One flag per input of the Graph, given one per output.
-  const Flags& inputs(const GraphRef&, const Flags& outputs);
+  Flags inputs(const GraphRef&, const Flags& outputs);
 
  private:
   Flags operands(const Equation&, const Flags& results);
@@ -26,7 +26,7 @@ class Liveness {
     GraphRef graph;
     Flags inputs;
   };
-  std::map<std::pair<const GraphBody*, Flags>, Answer> known_;
+  HashMap<FlagsOfGraph, Answer> known_;
 };
 
 }  // namespace vt::detail

@@ -1,5 +1,6 @@
 // make_graph and eval_shape: recording a function without running it; Graphs applied to Tensors.
 #include <vt/graph.hpp>
+#include <vt/small_vec.hpp>
 
 #include "scope.hpp"
 #include "state.hpp"
@@ -11,7 +12,7 @@ namespace detail {
 namespace recorded_like {
 // The function on tracers that look like `arguments`.
 Recorded record_like(const FlatFunction& f, std::span<const Tensor> arguments, const char* transform, Where where) {
-  std::vector<Aval> avals;
+  Vec<Aval> avals;
   avals.reserve(arguments.size());
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     if (!arguments[i].defined())
@@ -24,11 +25,11 @@ Recorded record_like(const FlatFunction& f, std::span<const Tensor> arguments, c
 
 Graph make_graph_flat(const FlatFunction& f, std::span<const Tensor> arguments, Where where) {
   Recorded recorded = recorded_like::record_like(f, arguments, "vt::make_graph", where);
-  return Graph(std::make_shared<const GraphBody>(std::move(recorded.graph)), std::move(recorded.captured));
+  return Graph(new_shared<const GraphBody>(std::move(recorded.graph)), std::move(recorded.captured));
 }
 
 std::vector<Tensor> eval_shape_flat(const FlatFunction& f, std::span<const Tensor> arguments, Where where) {
-  std::vector<StateUpdate> updates;  // none of which happens
+  Vec<StateUpdate> updates;  // none of which happens
   const Recorded recorded = recorded_like::record_like(with_updates(f, updates), arguments, "vt::eval_shape", where);
   std::vector<Tensor> shapes;
   for (Var v : std::span<const Var>(recorded.graph.outputs).first(recorded.graph.outputs.size() - updates.size())) {

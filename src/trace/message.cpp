@@ -9,13 +9,15 @@ namespace vt::detail {
 
 std::string worded(std::string_view pattern, std::initializer_list<MessagePart> parts) {
   fmt::dynamic_format_arg_store<fmt::format_context> arguments;
-  for (const MessagePart& part : parts)
-    std::visit(
-        [&](auto value) {
-          if constexpr (std::is_same_v<decltype(value), std::string_view>) arguments.push_back(fmt::string_view(value.data(), value.size()));
-          else arguments.push_back(value);
-        },
-        part.value);
+  for (const MessagePart& part : parts) switch (part.kind) {
+      case MessagePart::Kind::text: arguments.push_back(fmt::string_view(part.text.data(), part.text.size())); break;
+      case MessagePart::Kind::letter: arguments.push_back(part.letter); break;
+      case MessagePart::Kind::truth: arguments.push_back(part.truth); break;
+      case MessagePart::Kind::f32: arguments.push_back(part.f32); break;
+      case MessagePart::Kind::f64: arguments.push_back(part.f64); break;
+      case MessagePart::Kind::i64: arguments.push_back(part.i64); break;
+      case MessagePart::Kind::u64: arguments.push_back(part.u64); break;
+    }
   return fmt::vformat(fmt::string_view(pattern.data(), pattern.size()), arguments);
 }
 

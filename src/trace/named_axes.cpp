@@ -41,7 +41,7 @@ LiveAxis live_axis(std::string_view name, std::string_view function, Where where
 int level_of_axes(Op op, const ParamsRef& params, Where where) {
   if (is_collective(op)) {
     ThreadState& state = thread_state();
-    const NamedAxis* axis = std::get<CollectiveParams>(params->base()).axis.get();
+    const NamedAxis* axis = params->as<CollectiveParams>().axis.get();
     for (std::size_t k = state.scopes.size(); k-- > 0;)
       if (state.scopes[k].axis.get() == axis) return axis_lookup::used(state, k);
     fail(ErrorKind::transform, "vt::" + std::string(name_of(op)) + ": the lanes of \"" + axis->name + "\" are known only inside their vt::vmap",
@@ -55,7 +55,7 @@ int level_of_axes(Op op, const ParamsRef& params, Where where) {
 }
 
 bool works_over(Op op, const ParamsRef& params, const NamedAxis& axis) {
-  if (is_collective(op)) return std::get<CollectiveParams>(params->base()).axis.get() == &axis;
+  if (is_collective(op)) return params->as<CollectiveParams>().axis.get() == &axis;
   if (!has_axes(op)) return false;
   for (const GraphRef& body : bodies_of(params))
     if (works_over(*body, axis)) return true;
@@ -63,7 +63,7 @@ bool works_over(Op op, const ParamsRef& params, const NamedAxis& axis) {
 }
 
 bool works_over(const GraphBody& graph, const NamedAxis& axis) {
-  return std::any_of(graph.equations.begin(), graph.equations.end(), [&](const Equation& e) { return works_over(e.op, e.params, axis); });
+  return any_of(graph.equations, [&](const Equation& e) { return works_over(e.op, e.params, axis); });
 }
 
 OuterAxes::OuterAxes() : before_(std::exchange(thread_state().outermost_axis, std::numeric_limits<int>::max())) {}

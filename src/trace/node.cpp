@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include <vt/small_vec.hpp>
+
 #include "effects.hpp"
 #include "named_axes.hpp"
 #include "thread_state.hpp"
@@ -12,10 +14,12 @@ namespace vt::detail {
 namespace node_memory {
 
 constinit thread_local FreeList nodes, params;
+// Room for what is recorded most: literals, and lists of axes with shapes. Rarer parameters are larger, and go to the C library.
+constexpr std::size_t params_bytes = 192;
 
 // Nodes whose last reference went while another one was being destroyed: a chain of a million lazy ops must not recurse.
 struct Doomed {
-  std::vector<Node*> waiting;
+  Vec<Node*> waiting;
 };
 inline thread_local Doomed* doomed = nullptr;
 
@@ -50,8 +54,13 @@ void destroy_node(NodeCount* n) noexcept { node_memory::destroy(static_cast<Node
 
 Node* new_node() { return ::new (node_memory::nodes.take(sizeof(Node))) Node; }
 
-void* Params::operator new(std::size_t bytes) { return node_memory::params.take(bytes); }
-void Params::operator delete(void* memory) noexcept { node_memory::params.give(memory); }
+void* Params::operator new(std::size_t bytes) {
+  return bytes <= node_memory::params_bytes ? node_memory::params.take(node_memory::params_bytes) : ::operator new(bytes);
+}
+void Params::operator delete(void* memory, std::size_t bytes) noexcept {
+  if (bytes <= node_memory::params_bytes) node_memory::params.give(memory);
+  else ::operator delete(memory);
+}
 
 namespace node_emit {
 

@@ -4,7 +4,8 @@
 #include <atomic>
 #include <cstdint>
 #include <span>
-#include <vector>
+
+#include <vt/small_vec.hpp>
 
 #include "graph.hpp"
 
@@ -87,9 +88,9 @@ void evaluate(std::span<const Tensor>, Where);
 bool is_known(const Tensor&);
 
 /// Runs a Graph on buffers with the chosen backend. Defined by src/jit (execute.cpp).
-std::vector<BufferRef> run_graph(const GraphBody&, std::span<const BufferRef> inputs);
+Vec<BufferRef> run_graph(const GraphBody&, std::span<const BufferRef> inputs);
 /// The definition of every op: plain loops. (interpreter.cpp)
-std::vector<BufferRef> interpret(const GraphBody&, std::span<const BufferRef> inputs);
+Vec<BufferRef> interpret(const GraphBody&, std::span<const BufferRef> inputs);
 /// One equation on buffers.
 SmallVec<BufferRef, 1> interpret_equation(const Equation&, const GraphBody&, std::span<const BufferRef> inputs);
 

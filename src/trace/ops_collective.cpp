@@ -1,5 +1,6 @@
 // Functions between the lanes of named axes: psum and its relatives, on one Tensor each.
 #include <vt/collectives.hpp>
+#include <vt/small_vec.hpp>
 
 #include <vt/detail/message.hpp>
 
@@ -10,9 +11,9 @@ namespace vt::detail {
 
 namespace collectives {
 
-std::vector<AxisRef> axes_of(const AxisNames& names, std::string_view function, Where where) {
+Vec<AxisRef> axes_of(const AxisNames& names, std::string_view function, Where where) {
   if (names.list().empty()) fail(ErrorKind::value, worded("vt::{}: no axis is given", function), where);
-  std::vector<AxisRef> axes;
+  Vec<AxisRef> axes;
   for (const std::string& name : names.list()) {
     axes.push_back(live_axis(name, function, where).axis);
     for (std::size_t i = 0; i + 1 < axes.size(); ++i)
@@ -57,7 +58,7 @@ Tensor with_lanes_behind(const Tensor& x, int axis, Where where) {
   return reshaped(moved, shape, where);
 }
 
-Tensor permuted_lanes(const Tensor& x, const AxisRef& axis, std::vector<std::int64_t> sources, Where where) {
+Tensor permuted_lanes(const Tensor& x, const AxisRef& axis, Vec<std::int64_t> sources, Where where) {
   return emit(Op::ppermute, make_params(CollectiveParams{axis, std::move(sources)}), {x}, where);
 }
 
@@ -97,7 +98,7 @@ Tensor extremum_of_lanes(const Tensor& x, const AxisNames& names, bool greatest,
 Tensor all_gather_flat(const Tensor& x, const AxisNames& names, const AllGatherOptions& options, Where where) {
   const UserLine line(where);
   need("all_gather", x, where);
-  const std::vector<AxisRef> axes = collectives::axes_of(names, "all_gather", where);
+  const Vec<AxisRef> axes = collectives::axes_of(names, "all_gather", where);
   const int axis = normal_axis("all_gather", options.axis, x.rank() + (options.tiled ? 0 : 1), x, where);
   Tensor all = x;
   for (std::size_t i = axes.size(); i-- > 0;) all = collectives::emitted(Op::all_gather, all, axes[i], where);
@@ -134,7 +135,7 @@ Tensor ppermute_flat(const Tensor& x, const std::string& name, const std::vector
   const UserLine line(where);
   need("ppermute", x, where);
   const AxisRef axis = live_axis(name, "ppermute", where).axis;
-  std::vector<std::int64_t> sources(static_cast<std::size_t>(axis->size), -1);
+  Vec<std::int64_t> sources(static_cast<std::size_t>(axis->size), -1);
   for (const auto& [from, to] : permutation) {
     for (std::int64_t lane : {from, to})
       if (lane < 0 || lane >= axis->size)
@@ -154,7 +155,7 @@ Tensor pshuffle_flat(const Tensor& x, const std::string& name, const std::vector
     fail(ErrorKind::value, worded("vt::pshuffle: {} sources for the {} lanes of \"{}\"", sources.size(), axis->size, name), where);
   for (std::int64_t s : sources)
     if (s < 0) fail(ErrorKind::value, worded("vt::pshuffle: there is no lane {} among the {} of \"{}\"", s, axis->size, name), where);
-  return collectives::permuted_lanes(x, axis, sources, where);
+  return collectives::permuted_lanes(x, axis, Vec<std::int64_t>(sources.data(), sources.data() + sources.size()), where);
 }
 
 }  // namespace vt::detail

@@ -1,5 +1,6 @@
 // Control flow on flat lists of Tensors: records the functions as sub-graphs, makes their types meet, and emits the equation.
 #include <vt/control.hpp>
+#include <vt/small_vec.hpp>
 
 #include <algorithm>
 #include <limits>
@@ -28,8 +29,8 @@ void need_all(const ControlCall& call, std::span<const Tensor> tensors, const Le
     if (!tensors[i].defined()) refuse(ErrorKind::value, call, leaf_name(name, i, kind) + " is an empty Tensor");
 }
 
-std::vector<Aval> avals_of(std::span<const Tensor> tensors) {
-  std::vector<Aval> avals;
+Vec<Aval> avals_of(std::span<const Tensor> tensors) {
+  Vec<Aval> avals;
   for (const Tensor& t : tensors) avals.push_back(aval_of(t));
   return avals;
 }
@@ -56,7 +57,7 @@ void convert_output(GraphBody& g, std::size_t i, DType dtype, bool weak) {
   g.equations.push_back(std::move(e));
 }
 
-GraphRef finished(Recorded&& part) { return std::make_shared<const GraphBody>(std::move(part.graph)); }
+GraphRef finished(Recorded&& part) { return new_shared<const GraphBody>(std::move(part.graph)); }
 
 std::vector<Tensor> emit_control(Op op, ParamsRef params, std::span<const Tensor> operands, const ControlCall& call) {
   const SmallVec<Tensor, 1> out = emit_all(op, std::move(params), operands, user_line(call.where));
@@ -70,7 +71,7 @@ std::vector<Tensor> joined(std::initializer_list<std::span<const Tensor>> lists)
 }
 
 bool any_effects(std::span<const Recorded> parts) {
-  return std::any_of(parts.begin(), parts.end(), [](const Recorded& r) { return has_effects(r.graph); });
+  return any_of(parts, [](const Recorded& r) { return has_effects(r.graph); });
 }
 
 /// Results that differ only in that some are weak numbers meet in one dtype.
@@ -116,8 +117,8 @@ std::vector<Tensor> without_changes(std::vector<Tensor> out, std::span<const Sta
 
 /// Makes branches give the same updates: of a variable that some assign, its new value; else what they add and so on, or nothing.
 /// `updates`: of each branch, whose values are its last results.
-std::vector<StateUpdate> unify_updates(std::vector<Recorded>& branches, const std::vector<std::vector<StateUpdate>>& updates) {
-  std::vector<StateUpdate> all;
+Vec<StateUpdate> unify_updates(Vec<Recorded>& branches, const Vec<Vec<StateUpdate>>& updates) {
+  Vec<StateUpdate> all;
   const auto of = [](const auto& list, const VariableRef& variable) {
     return std::find_if(list.begin(), list.end(), [&](const StateUpdate& u) { return u.variable == variable; });
   };
@@ -130,7 +131,7 @@ std::vector<StateUpdate> unify_updates(std::vector<Recorded>& branches, const st
   for (std::size_t b = 0; b < branches.size(); ++b) {
     GraphBody& g = branches[b].graph;
     const std::size_t own = g.outputs.size() - updates[b].size();
-    const std::vector<Var> given(g.outputs.begin() + static_cast<std::ptrdiff_t>(own), g.outputs.end());
+    const Vec<Var> given(g.outputs.begin() + static_cast<std::ptrdiff_t>(own), g.outputs.end());
     g.outputs.resize(own);
     for (const StateUpdate& change : all) {
       const auto mine = of(updates[b], change.variable);
@@ -162,12 +163,12 @@ std::vector<StateUpdate> unify_updates(std::vector<Recorded>& branches, const st
 
 /// The variables that a loop carries: how its results are applied, and what they begin with.
 struct LoopStates {
-  std::vector<StateUpdate> changes;
+  Vec<StateUpdate> changes;
   std::vector<Tensor> init;
   LoopStates(std::span<const OwnState> body, std::span<const OwnState> condition) {
     for (const OwnState& s : body) {
       if (!s.updated) continue;
-      const bool looked_at = std::any_of(condition.begin(), condition.end(), [&](const OwnState& c) { return c.variable == s.variable; });
+      const bool looked_at = any_of(condition, [&](const OwnState& c) { return c.variable == s.variable; });
       const Update kind = looked_at ? Update::assign : s.kind;
       changes.push_back({s.variable, kind, {}, s.where});
       init.push_back(accumulates(kind) ? neutral(kind, s.variable->aval) : read_state(s.variable, s.where));
@@ -179,11 +180,11 @@ struct LoopStates {
 /// that are only read. `arguments`: how many there are in front of the `own` states.
 void arrange_states(Recorded& part, std::size_t carries, std::size_t arguments, std::span<const OwnState> own, const LoopStates& states) {
   GraphBody& g = part.graph;
-  const std::vector<Var> old = g.inputs;
+  const Vec<Var> old = g.inputs;
   const auto append = [&](std::size_t first, std::size_t last) {
     for (std::size_t i = first; i < last; ++i) g.inputs.push_back(old[i]);
   };
-  std::vector<bool> carried(own.size());
+  Vec<bool> carried(own.size());
   g.inputs.clear();
   append(0, carries);
   for (const StateUpdate& change : states.changes) {
@@ -215,8 +216,8 @@ std::vector<Tensor> settled(std::vector<Tensor> out, std::size_t carries, const 
 /// What the numbers in a loop's carry became, and in those of the loops inside it. A body that is recorded again begins its loops with
 /// the types that they found before; else each level of nesting would double the number of recordings.
 struct LoopTypes {
-  std::vector<Aval> given, found;
-  std::vector<LoopTypes> inner, before;  ///< of this recording of the body and of the last one, in their order
+  Vec<Aval> given, found;
+  Vec<LoopTypes> inner, before;  ///< of this recording of the body and of the last one, in their order
 };
 LoopTypes*& open_loop() {
   thread_local LoopTypes* loop = nullptr;
@@ -234,9 +235,9 @@ class InsideLoop {
 };
 
 /// Types of the inputs of a loop's body.
-std::vector<Aval> input_types(std::span<const Tensor> init, std::span<const Aval> more) {
-  std::vector<Aval> avals = avals_of(init);
-  avals.insert(avals.end(), more.begin(), more.end());
+Vec<Aval> input_types(std::span<const Tensor> init, std::span<const Aval> more) {
+  Vec<Aval> avals = avals_of(init);
+  avals.append(more.begin(), more.end());
   return avals;
 }
 
@@ -256,7 +257,7 @@ Recorded record_loop(const FlatFunction& body, std::vector<Tensor>& init, std::s
   }
   // Each round makes one carry strong at least.
   for (std::size_t round = 0;; ++round) {
-    const std::vector<Aval> avals = input_types(init, more);
+    const Vec<Aval> avals = input_types(init, more);
     Recorded r = [&] {
       const InsideLoop inside(own);
       return record_body(body, avals, call, true);
@@ -328,17 +329,17 @@ std::vector<Tensor> switch_flat(const Tensor& index, std::span<const FlatFunctio
   }
   if (dtype != DType::i32 || aval_of(chosen).weak) chosen = emit(Op::convert, make_params(ConvertParams{DType::i32}), {chosen}, line);
 
-  std::vector<Recorded> branches;
-  const std::vector<Aval> avals = avals_of(operands);
-  std::vector<std::vector<StateUpdate>> updates(functions.size());
+  Vec<Recorded> branches;
+  const Vec<Aval> avals = avals_of(operands);
+  Vec<Vec<StateUpdate>> updates(functions.size());
   for (const FlatFunction& f : functions) {
     const FlatFunction both = with_updates(f, updates[branches.size()]);
     branches.push_back(record_body(both, avals, call, false));
   }
-  const std::vector<StateUpdate> changes = unify_updates(branches, updates);
+  const Vec<StateUpdate> changes = unify_updates(branches, updates);
   unify_results(branches, changes.size(), call);
   if (branches[0].graph.outputs.empty() && !any_effects(branches)) return {};
-  std::vector<Recorded*> parts;
+  Vec<Recorded*> parts;
   for (Recorded& b : branches) parts.push_back(&b);
   const std::vector<Tensor> captured = share_captures(parts);
   CondParams p;
@@ -366,7 +367,7 @@ std::vector<Tensor> while_flat(const FlatFunction& condition, const FlatFunction
   if (options.checkpoint < 0) refuse(ErrorKind::value, call, worded("checkpoint is {}; it is a number of states", options.checkpoint));
   need_all(call, given, call.carry_name, "carry");
   std::vector<Tensor> init(given.begin(), given.end());
-  std::vector<OwnState> own, asked;
+  Vec<OwnState> own, asked;
   const FlatFunction with_own = with_states(body, own);
   Recorded step = record_loop(with_own, init, {}, call);
   const FlatFunction test = [&](std::span<const Tensor> carry) {
@@ -418,20 +419,20 @@ std::int64_t scan_length(std::span<const Tensor> xs, const ScanOptions& options,
 
 std::vector<Tensor> scan_elements(const FlatFunction& body, std::vector<Tensor>& init, std::span<const Tensor> xs, std::int64_t length, bool reverse,
                                   const ControlCall& call) {
-  std::vector<Aval> elements;
+  Vec<Aval> elements;
   for (const Tensor& x : xs) {
     Aval a = aval_of(x);
     a.shape.erase(a.shape.begin());
     elements.push_back(std::move(a));
   }
-  std::vector<OwnState> own;
+  Vec<OwnState> own;
   const FlatFunction with_own = with_states(body, own);
   Recorded step = record_loop(with_own, init, elements, call);
   const std::size_t carries = init.size();
   const LoopStates states(own, {});
   arrange_states(step, carries, carries + elements.size(), own, states);
   // The new values lie behind the ys.
-  std::vector<Var>& results = step.graph.outputs;
+  Vec<Var>& results = step.graph.outputs;
   std::rotate(results.begin() + static_cast<std::ptrdiff_t>(carries), results.end() - static_cast<std::ptrdiff_t>(states.changes.size()),
               results.end());
   std::vector<Tensor> all_init = init;
@@ -470,7 +471,7 @@ std::vector<Tensor> scan_unrolled(const FlatFunction& body, std::vector<Tensor>&
   const std::size_t carries = init.size();
   const FlatFunction rounds = [&](std::span<const Tensor> leaves) {
     std::vector<Tensor> carry(leaves.begin(), leaves.begin() + static_cast<std::ptrdiff_t>(carries));
-    std::vector<std::vector<Tensor>> ys;
+    Vec<std::vector<Tensor>> ys;
     for (std::int64_t k = 0; k < block; ++k) {
       const std::int64_t at = options.reverse ? block - 1 - k : k;
       std::vector<Tensor> arguments = carry;

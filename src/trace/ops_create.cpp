@@ -40,7 +40,7 @@ Tensor full(const Shape& shape, Operand value, std::optional<DType> dtype) {
   detail::need("full", value.tensor, value.where);
   Tensor v = detail::cast(value.tensor, dtype.value_or(value.tensor.dtype()), value.where);
   if (v.node()->op == detail::Op::full && v.rank() == 0)
-    return detail::filled("full", std::get<detail::FullParams>(v.node()->params->base()).value, v.dtype(), shape, value.where);
+    return detail::filled("full", v.node()->params->as<detail::FullParams>().value, v.dtype(), shape, value.where);
   if (!detail::stretches(v.shape(), shape))
     detail::refuse(ErrorKind::shape, "full", detail::worded("the value does not broadcast to {}", shape.str()), v, value.where);
   return detail::broadcast(v, shape, value.where);

@@ -1,5 +1,6 @@
 // The entry points of debug_print, check and callback: checks formats and types, and emits the equations.
 #include <vt/effects.hpp>
+#include <vt/small_vec.hpp>
 
 #include <exception>
 #include <memory>
@@ -29,7 +30,7 @@ std::string placed(const TextFormat& format, const char* function, std::span<con
   for (std::size_t i = 0; i < arguments.size(); ++i)
     if (!arguments[i].is_text && !arguments[i].tensor.defined()) refuse(worded("argument {} is an empty Tensor", i));
   std::string text;
-  std::vector<bool> used(arguments.size());
+  Vec<bool> used(arguments.size());
   for (const TextPart& part : parts_of(format.text, function, where)) {
     if (part.value < 0) {
       append_literal(text, part.text);
@@ -92,7 +93,7 @@ std::vector<Tensor> callback_flat(const HostCall& call, std::span<const Tensor> 
     p.results.emplace_back(like[i].dtype(), like[i].shape());
   }
   if (pure && p.results.empty()) return {};  // nothing depends on it
-  auto function = std::make_shared<HostFunction>();
+  auto function = new_shared<HostFunction>();
   function->name = worded("{} ({})", name, options.name);
   function->run = call.run;
   function->callable = call.callable;

@@ -2,12 +2,13 @@
 #include <algorithm>
 #include <cctype>
 #include <limits>
-#include <map>
 #include <string>
 
 #include <vt/detail/message.hpp>
+#include <vt/small_vec.hpp>
 
 #include "contract.hpp"
+#include "hash_map.hpp"
 
 namespace vt::detail::einsum_steps {
 
@@ -16,9 +17,9 @@ constexpr int first_ellipsis_label = 256;  // + position from the right; letters
 struct Problem {
   std::string text;
   std::vector<Tensor> operands;
-  std::vector<Labels> labels;
+  Vec<Labels> labels;
   Labels out;
-  std::map<int, std::int64_t> sizes;
+  HashMap<int, std::int64_t> sizes;
   Where where;
 
   [[noreturn]] void refuse_einsum(ErrorKind kind, const std::string& what) const {
@@ -28,7 +29,7 @@ struct Problem {
 
 /// One side of a comma: letters and at most one "...". `ellipsis` is where the dots stand among the letters, or −1.
 struct Term {
-  std::vector<int> letters;
+  Vec<int> letters;
   int ellipsis = -1;
 };
 
@@ -69,7 +70,7 @@ inline void parse(Problem& p) {
   const std::string_view text = p.text;
   const std::size_t arrow = text.find("->");
   const std::string_view left = text.substr(0, arrow);
-  std::vector<Term> terms;
+  Vec<Term> terms;
   for (std::size_t start = 0;;) {
     const std::size_t comma = left.find(',', start);
     terms.push_back(term_of(p, left.substr(start, comma == std::string_view::npos ? comma : comma - start)));
@@ -93,11 +94,11 @@ inline void parse(Problem& p) {
     p.out = expanded(out, out.ellipsis < 0 ? 0 : most);
   } else {
     for (int k = most; k-- > 0;) p.out.push_back(first_ellipsis_label + k);
-    std::map<int, int> times;
-    for (const Term& t : terms)
-      for (int letter : t.letters) ++times[letter];
-    for (const auto& [letter, count] : times)
-      if (count == 1) p.out.push_back(letter);
+    Labels all;
+    for (const Term& t : terms) all.append(t.letters.begin(), t.letters.end());
+    std::sort(all.begin(), all.end());
+    for (std::size_t i = 0; i < all.size(); ++i)
+      if ((i == 0 || all[i - 1] != all[i]) && (i + 1 == all.size() || all[i + 1] != all[i])) p.out.push_back(all[i]);
   }
   for (std::size_t i = 0; i < p.out.size(); ++i)
     for (std::size_t j = 0; j < i; ++j)

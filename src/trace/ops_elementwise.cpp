@@ -11,7 +11,7 @@ inline std::optional<int> literal_exponent(const Tensor& base, const Tensor& exp
   const Node* n = exponent.node();
   if (n->op != Op::full || !aval_of(exponent).shape.empty() || is_bool(n->avals[0].dtype)) return std::nullopt;
   if (is_complex(n->avals[0].dtype)) return std::nullopt;
-  const double e = std::get<FullParams>(n->params->base()).value.to_double();
+  const double e = n->params->as<FullParams>().value.to_double();
   const bool integers = !is_inexact(aval_of(base).dtype) && is_int(n->avals[0].dtype);
   if (e != std::trunc(e) || std::fabs(e) > (integers ? 2147483647.0 : 32.0)) return std::nullopt;
   if (common_dtype(aval_of(base), n->avals[0]).dtype != aval_of(base).dtype) return std::nullopt;  // the result is wider

@@ -42,7 +42,7 @@ Tensor lane_streams(const VariableRef& stream, std::int64_t lanes, Where where) 
 
 namespace vt {
 
-Generator::Generator(std::uint64_t seed, Where where) : state_(std::make_shared<detail::VariableState>()) {
+Generator::Generator(std::uint64_t seed, Where where) : state_(detail::new_shared<detail::VariableState>()) {
   state_->name = "a generator";
   state_->stream = true;
   state_->aval = detail::Aval(u64, Shape{2});

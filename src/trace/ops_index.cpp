@@ -4,6 +4,7 @@
 #include <string>
 
 #include <vt/detail/message.hpp>
+#include <vt/small_vec.hpp>
 
 #include "indexing.hpp"
 
@@ -39,7 +40,7 @@ Tensor wrapped_index(std::string_view name, const Tensor& index, std::int64_t ex
   const DType d = aval_of(i).dtype;
   auto scalar = [&](std::int64_t v) { return full_tensor(Scalar(v).converted(d), Aval(d, Shape{})); };
   if (n->op == Op::full) {
-    const std::int64_t v = std::get<FullParams>(n->params->base()).value.integer;
+    const std::int64_t v = n->params->as<FullParams>().value.integer;
     return v >= 0 ? i : full_tensor(Scalar(v + extent).converted(d), Aval(d, i.shape()));
   }
   return vt::where(i < scalar(0), i + scalar(extent), i);
@@ -147,8 +148,8 @@ inline Tensor wrapped_vectors(std::string_view name, const Tensor& indices, cons
   const bool natural = is_unsigned(indices.dtype());
   Tensor i = index_dtype(name, indices, widest, where);
   if (natural || k == 0) return i;
-  const std::vector<std::int64_t> dims(shape.begin(), shape.begin() + k);
-  const bool same = std::all_of(dims.begin(), dims.end(), [&](std::int64_t d) { return d == dims[0]; });
+  const Vec<std::int64_t> dims(shape.begin(), shape.begin() + k);
+  const bool same = all_of(dims, [&](std::int64_t d) { return d == dims[0]; });
   const Tensor extents = same ? full_tensor(Scalar(dims[0]).converted(i.dtype()), Aval(i.dtype(), Shape{}))
                               : cast(from_host(dims.data(), i64, Shape{k}, true, where), i.dtype(), where);
   return vt::where(i < 0, i + extents, i);

@@ -6,6 +6,7 @@
 #include <vt/control.hpp>
 #include <vt/detail/entry_points.hpp>
 #include <vt/detail/message.hpp>
+#include <vt/small_vec.hpp>
 
 #include "contract.hpp"
 #include "matrices.hpp"
@@ -91,7 +92,7 @@ inline Pade pade_for(DType d) { return d == f64 ? Pade{13, 5.371920351148152} : 
 
 /// Numerator (odd powers in u, even ones in v): e^x ≈ (v − u)⁻¹ (v + u).
 inline Tensor pade(const Tensor& x, int m, Where where) {
-  std::vector<double> c{1};
+  Vec<double> c{1};
   for (int j = 1; j <= m; ++j) c.push_back(c.back() * (m - j + 1) / (static_cast<double>(2 * m - j + 1) * j));
   const Tensor one = broadcast(eye(x.dim(-1), x.dtype(), where), x.shape(), where);
   std::vector<Tensor> even{one, matmul(x, x)};
@@ -148,12 +149,10 @@ Tensor det(Operand a) {
     const la::Factors f = la::factors(m, w);
     return prod(la::diagonals(f.lu, w), -1) * la::parity(f, m.dtype(), w);
   };
-  return detail::custom_jvp_flat([=](std::span<const Tensor> m) { return std::vector<Tensor>{value(m[0])}; },
-                                 [w](std::span<const Tensor> m) {
-                                   return std::vector<Tensor>{det(Operand(m[0], w.file, w.line)),
-                                                              la::adjugate_trace(m[0], m[1], w)};
-                                 },
-                                 std::span<const Tensor>(&x, 1), w)[0];
+  return detail::custom_jvp_flat(
+      [=](std::span<const Tensor> m) { return std::vector<Tensor>{value(m[0])}; },
+      [w](std::span<const Tensor> m) { return std::vector<Tensor>{det(Operand(m[0], w.file, w.line)), la::adjugate_trace(m[0], m[1], w)}; },
+      std::span<const Tensor>(&x, 1), w)[0];
 }
 
 SlogdetResult slogdet(Operand a) {
@@ -314,8 +313,8 @@ Tensor multi_dot(const std::vector<Tensor>& factors, Where where) {
     if (parts[i].dim(1) != parts[i + 1].dim(0))
       detail::refuse(ErrorKind::shape, "multi_dot", "neighbouring factors do not fit", parts[i], parts[i + 1], where);
   // least[i][j]: what multiplying i … j costs; split: after which factor the last product is (Godbole 1973).
-  std::vector<std::vector<double>> least(n, std::vector<double>(n, 0));
-  std::vector<std::vector<std::size_t>> split(n, std::vector<std::size_t>(n, 0));
+  Vec<Vec<double>> least(n, Vec<double>(n, 0));
+  Vec<Vec<std::size_t>> split(n, Vec<std::size_t>(n, 0));
   for (std::size_t length = 1; length < n; ++length)
     for (std::size_t i = 0; i + length < n; ++i) {
       const std::size_t j = i + length;

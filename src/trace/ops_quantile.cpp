@@ -36,7 +36,7 @@ struct Rows {
 inline std::optional<double> known_number(const Tensor& t) {
   const Node* node = t.node();
   if (node->op != Op::full) return std::nullopt;
-  return std::get<FullParams>(node->params->base()).value.to_double();
+  return node->params->as<FullParams>().value.to_double();
 }
 
 struct Request {

@@ -4,6 +4,7 @@
 #include <string>
 
 #include <vt/detail/message.hpp>
+#include <vt/small_vec.hpp>
 
 #include "promote.hpp"
 #include "scope.hpp"
@@ -107,8 +108,8 @@ inline Tensor running_total(Op op, std::string_view name, Operand& x, int axis, 
 /// The body of a general reduction may not look outside; values known now become constants of it.
 inline GraphRef closed_body(Recorded recorded, Where where) {
   GraphBody& g = recorded.graph;
-  if (recorded.captured.empty()) return std::make_shared<const GraphBody>(std::move(g));
-  std::vector<Equation> constants;
+  if (recorded.captured.empty()) return new_shared<const GraphBody>(std::move(g));
+  Vec<Equation> constants;
   const std::size_t explicit_inputs = g.inputs.size() - recorded.captured.size();
   for (std::size_t i = 0; i < recorded.captured.size(); ++i) {
     const Tensor& t = recorded.captured[i];
@@ -125,7 +126,7 @@ inline GraphRef closed_body(Recorded recorded, Where where) {
   g.inputs.resize(explicit_inputs);
   g.equations.insert(g.equations.begin(), std::make_move_iterator(constants.begin()), std::make_move_iterator(constants.end()));
   debug_check(g, "vt::reduce");
-  return std::make_shared<const GraphBody>(std::move(g));
+  return new_shared<const GraphBody>(std::move(g));
 }
 
 }  // namespace vt::detail::reductions

@@ -3,6 +3,7 @@
 #include <string>
 
 #include <vt/detail/message.hpp>
+#include <vt/small_vec.hpp>
 
 #include "promote.hpp"
 

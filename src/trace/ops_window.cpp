@@ -6,6 +6,7 @@
 
 #include <vt/detail/entry_points.hpp>
 #include <vt/detail/message.hpp>
+#include <vt/small_vec.hpp>
 
 #include "axis_map.hpp"
 
@@ -184,12 +185,12 @@ Windows pool_windows(std::string_view name, const Operand& x, const PoolOptions&
 Tensor counts(const Windows& w, const Tensor& x, Where where) {
   Shape shape = Shape::filled(static_cast<std::size_t>(x.rank()), 1);
   for (std::size_t k = 0; k < w.params.axes.size(); ++k) shape[axis_index(w.params.axes[k])] = w.params.count(k);
-  std::vector<double> counts(static_cast<std::size_t>(shape.elements()), 1.0);
+  Vec<double> counts(static_cast<std::size_t>(shape.elements()), 1.0);
   std::int64_t inner = shape.elements();
   for (std::size_t k = 0; k < w.params.axes.size() && inner > 0; ++k) {
     const std::size_t axis = axis_index(w.params.axes[k]);
     inner /= shape[axis];
-    std::vector<double> along;
+    Vec<double> along;
     for (std::int64_t o = 0; o < shape[axis]; ++o) {
       double n = 0;
       for (std::int64_t p = 0; p < w.params.sizes[k]; ++p) {

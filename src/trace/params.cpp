@@ -150,37 +150,47 @@ struct Hasher {
   }
 };
 
+/// Of two of one kind.
+bool same_fields(const Params& a, const Params& b) {
+  return visit([&]<class P>(const P& p) { return p == static_cast<const ParamsOf<P>&>(b).value; }, a);
+}
+
 /// Two sub-graphs are the same function if they are one object or equal in structure.
 inline bool same_body(const GraphRef& a, const GraphRef& b) { return a == b || (a && b && equal(*a, *b)); }
 
 }  // namespace params_hash
+
+void Params::wrong_kind(ParamsKind wanted) const {
+  throw Error(ErrorKind::value,
+              "vt: internal: parameters of kind " + std::to_string(static_cast<int>(kind)) + ", not " + std::to_string(static_cast<int>(wanted)));
+}
 
 bool equal(const ParamsRef& a, const ParamsRef& b) {
   if (a.get() == b.get()) return true;
   if (!a || !b) {
     // A NoParams object and the null reference mean the same.
     const ParamsRef& present = a ? a : b;
-    return std::holds_alternative<NoParams>(present->base());
+    return present->is<NoParams>();
   }
-  if (a->index() != b->index()) return false;
+  if (a->kind != b->kind) return false;
   // Sub-graphs are compared by structure, and all else with them put aside.
-  const std::vector<GraphRef> x = bodies_of(a), y = bodies_of(b);
+  const Vec<GraphRef> x = bodies_of(a), y = bodies_of(b);
   if (!x.empty() || !y.empty()) {
     if (x.size() != y.size()) return false;
     for (std::size_t i = 0; i < x.size(); ++i)
       if (!params_hash::same_body(x[i], y[i])) return false;
-    if (!std::equal(x.begin(), x.end(), y.begin())) return with_bodies(b, x)->base() == a->base();
+    if (!std::equal(x.begin(), x.end(), y.begin())) return params_hash::same_fields(*with_bodies(b, x), *a);
   }
-  return a->base() == b->base();
+  return params_hash::same_fields(*a, *b);
 }
 
-std::vector<GraphRef> bodies_of(const ParamsRef& params) {
+Vec<GraphRef> bodies_of(const ParamsRef& params) {
   if (!params) return {};
-  if (const auto* p = std::get_if<CallParams>(&params->base())) return {p->body};
-  if (const auto* p = std::get_if<ReduceParams>(&params->base())) return {p->body};
-  if (const auto* p = std::get_if<CondParams>(&params->base())) return p->branches;
-  if (const auto* p = std::get_if<WhileParams>(&params->base())) return {p->condition, p->body};
-  if (const auto* p = std::get_if<ScanParams>(&params->base())) return {p->body};
+  if (const auto* p = params->get_if<CallParams>()) return {p->body};
+  if (const auto* p = params->get_if<ReduceParams>()) return {p->body};
+  if (const auto* p = params->get_if<CondParams>()) return p->branches;
+  if (const auto* p = params->get_if<WhileParams>()) return {p->condition, p->body};
+  if (const auto* p = params->get_if<ScanParams>()) return {p->body};
   return {};
 }
 
@@ -190,28 +200,27 @@ ParamsRef with_bodies(const ParamsRef& params, std::span<const GraphRef> bodies)
     change(copy);
     return make_params(std::move(copy));
   };
-  if (const auto* p = std::get_if<CallParams>(&params->base()))
+  if (const auto* p = params->get_if<CallParams>())
     return changed(*p, [&](CallParams& c) {
       if (c.function && c.body != bodies[0]) c.function = called_function(c.function->name);
       c.body = bodies[0];
     });
-  if (const auto* p = std::get_if<ReduceParams>(&params->base())) return changed(*p, [&](ReduceParams& c) { c.body = bodies[0]; });
-  if (const auto* p = std::get_if<CondParams>(&params->base()))
-    return changed(*p, [&](CondParams& c) { c.branches.assign(bodies.begin(), bodies.end()); });
-  if (const auto* p = std::get_if<WhileParams>(&params->base()))
+  if (const auto* p = params->get_if<ReduceParams>()) return changed(*p, [&](ReduceParams& c) { c.body = bodies[0]; });
+  if (const auto* p = params->get_if<CondParams>()) return changed(*p, [&](CondParams& c) { c.branches.assign(bodies.begin(), bodies.end()); });
+  if (const auto* p = params->get_if<WhileParams>())
     return changed(*p, [&](WhileParams& c) {
       c.condition = bodies[0];
       c.body = bodies[1];
     });
-  if (const auto* p = std::get_if<ScanParams>(&params->base())) return changed(*p, [&](ScanParams& c) { c.body = bodies[0]; });
+  if (const auto* p = params->get_if<ScanParams>()) return changed(*p, [&](ScanParams& c) { c.body = bodies[0]; });
   return params;
 }
 
 std::size_t hash_of(const ParamsRef& params) {
-  if (!params || std::holds_alternative<NoParams>(params->base())) return 0;
+  if (!params || params->is<NoParams>()) return 0;
   params_hash::Hasher h;
-  h.mix(params->index());
-  std::visit([&](const auto& p) { h.add(p); }, params->base());
+  h.mix(static_cast<std::uint64_t>(params->kind));
+  visit([&](const auto& p) { h.add(p); }, *params);
   return h.state;
 }
 

@@ -5,9 +5,9 @@
 #include <limits>
 #include <ostream>
 #include <string>
-#include <vector>
 
 #include <vt/detail/message.hpp>
+#include <vt/small_vec.hpp>
 
 #include "convert.hpp"
 #include "interpreter.hpp"
@@ -48,7 +48,7 @@ std::string write_finite(double x, FloatStyle style) {
 std::string write(double x, FloatStyle style) { return std::isnan(x) ? "nan" : std::isinf(x) ? (x < 0 ? "-inf" : "inf") : write_finite(x, style); }
 
 /// The fewest decimals that keep the leading digits of every number.
-FloatStyle style_for(const std::vector<double>& values, DType dtype) {
+FloatStyle style_for(const Vec<double>& values, DType dtype) {
   double greatest = 0, least = std::numeric_limits<double>::infinity();
   for (double x : values) {
     if (!std::isfinite(x) || x == 0) continue;
@@ -73,8 +73,8 @@ FloatStyle style_for(const std::vector<double>& values, DType dtype) {
 }
 
 /// Which indices of an axis are shown; −1 stands for the dots.
-std::vector<std::int64_t> shown(std::int64_t extent, bool summarised) {
-  std::vector<std::int64_t> indices;
+Vec<std::int64_t> shown(std::int64_t extent, bool summarised) {
+  Vec<std::int64_t> indices;
   for (std::int64_t i = 0; i < extent; ++i) {
     if (summarised && extent > 2 * edge && i == edge) {
       indices.push_back(-1);
@@ -104,7 +104,7 @@ class Printer {
   }
 
  private:
-  void collect(std::size_t axis, std::int64_t position, std::vector<std::int64_t>& positions) const {
+  void collect(std::size_t axis, std::int64_t position, Vec<std::int64_t>& positions) const {
     if (axis == shape_.size()) return positions.push_back(position);
     for (std::int64_t i : shown(shape_[axis], summarised_))
       if (i >= 0) collect(axis + 1, position + i * strides_[axis], positions);
@@ -121,10 +121,10 @@ class Printer {
 
   void prepare() {
     if (shape_.elements() == 0) return;
-    std::vector<std::int64_t> positions;
+    Vec<std::int64_t> positions;
     collect(0, 0, positions);
     if (is_inexact(dtype_) && pattern_.empty()) {
-      std::vector<double> values;
+      Vec<double> values;
       for (std::int64_t p : positions)
         for (int part = 0; part < parts(); ++part) values.push_back(real_at(p, part));
       style_ = style_for(values, real_dtype(dtype_));

@@ -5,9 +5,9 @@
 #include <ostream>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include <vt/detail/message.hpp>
+#include <vt/small_vec.hpp>
 
 #include "called.hpp"
 #include "convert.hpp"
@@ -235,7 +235,7 @@ std::string line_text(Where where) {
 }
 
 /// A function that is called again is not shown again.
-using Shown = std::vector<const GraphBody*>;
+using Shown = Vec<const GraphBody*>;
 inline bool shown_before(const Equation& e, const GraphRef& body, Shown& shown) {
   if (e.op != Op::call || !e.as<CallParams>().function) return false;
   if (std::find(shown.begin(), shown.end(), body.get()) != shown.end()) return true;
@@ -283,7 +283,7 @@ class DotWriter {
 
   void write(const GraphBody& g, const std::string& prefix, const std::string& indent) {
     const Names names(g);
-    std::vector<std::string> maker(g.avals.size());
+    Vec<std::string> maker(g.avals.size());
     for (Var v : g.inputs) {
       const std::string id = prefix + "in_" + names(v);
       maker[static_cast<std::size_t>(v)] = id;
@@ -297,7 +297,7 @@ class DotWriter {
       out_ += worded("{}{} [shape=box, label={}, tooltip={}];\n", indent, id, quoted(describe(e.op, e.params)), quoted(tip));
       for (Var v : e.inputs) edge(g, names, maker[static_cast<std::size_t>(v)], id, v, indent);
       for (Var v : e.outputs) maker[static_cast<std::size_t>(v)] = id;
-      const std::vector<GraphRef> bodies = bodies_of(e.params);
+      const Vec<GraphRef> bodies = bodies_of(e.params);
       for (std::size_t k = 0; k < bodies.size(); ++k) {
         if (shown_before(e, bodies[k], shown_)) continue;
         const std::string part = bodies.size() > 1 ? worded("_{}", k) : std::string();
@@ -333,7 +333,7 @@ class DotWriter {
 std::string describe(Op op, const ParamsRef& params) {
   std::string text(name_of(op));
   if (!params) return text;
-  const std::string inner = std::visit(printer::ParamsText{op}, params->base());
+  const std::string inner = visit(printer::ParamsText{op}, *params);
   return inner.empty() ? text : text + "[" + inner + "]";
 }
 

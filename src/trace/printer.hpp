@@ -3,7 +3,8 @@
 
 #include <string>
 #include <string_view>
-#include <vector>
+
+#include <vt/small_vec.hpp>
 
 #include "graph.hpp"
 
@@ -19,7 +20,7 @@ class Names {
  private:
   void add(Var);
   const GraphBody& graph_;
-  std::vector<int> index_;
+  Vec<int> index_;
   int next_ = 0;
 };
 

@@ -76,7 +76,7 @@ Tensor cast(Tensor t, DType dtype, bool weak, Where where) {
   if (is_complex(aval.dtype) && !is_complex(dtype) && !is_bool(dtype))
     refuse(ErrorKind::dtype, "astype", worded("to {} would drop the imaginary part; take vt::real, vt::imag or vt::abs", name_of(dtype)), t, where);
   if (n->op != Op::full) return emit(Op::convert, make_params(ConvertParams{dtype, weak}), {t}, where);
-  const FullParams& full = std::get<FullParams>(n->params->base());
+  const FullParams& full = n->params->as<FullParams>();
   const Scalar value = full.value.converted(dtype);
   if (n->references.load(std::memory_order_acquire) == 1 && n->params->references.load(std::memory_order_acquire) == 1 &&
       !n->ready.load(std::memory_order_acquire)) {
@@ -96,7 +96,7 @@ void check_literals(std::string_view name, std::span<const Tensor> operands, DTy
   for (const Tensor& t : operands) {
     const Node* n = t.node();
     if (n->op != Op::full || !n->avals[0].weak || !is_int(n->avals[0].dtype) || n->avals[0].dtype == dtype) continue;
-    const Scalar value = std::get<FullParams>(n->params->base()).value;
+    const Scalar value = n->params->as<FullParams>().value;
     const bool negative = !is_unsigned(value.dtype) && value.integer < 0;
     const bool full_range = is_unsigned(dtype) || as == Literal::bits;
     const bool fits = negative ? (!is_unsigned(dtype) || as == Literal::bits) && value.integer >= std::int64_t{-1} << (bits - 1)
@@ -162,13 +162,13 @@ bool stretches(const Shape& from, const Shape& to) {
   const std::size_t shift = to.size() - from.size();
   for (std::size_t i = 0; i < from.size(); ++i)
     if (from[i] != to[i + shift] && from[i] != 1) return false;
-  return std::all_of(to.begin(), to.end(), [](std::int64_t d) { return d >= 0; });
+  return all_of(to, [](std::int64_t d) { return d >= 0; });
 }
 
 Tensor spread(const Tensor& t, const Shape& shape, const Axes& axes, Where where) {
   const Aval& a = aval_of(t);
   if (a.shape == shape) return t;
-  if (t.node()->op == Op::full) return full_tensor(std::get<FullParams>(t.node()->params->base()).value, Aval(a.dtype, shape, a.weak));
+  if (t.node()->op == Op::full) return full_tensor(t.node()->params->as<FullParams>().value, Aval(a.dtype, shape, a.weak));
   return emit(Op::broadcast_in_dim, make_params(BroadcastParams{shape, axes}), {t}, where);
 }
 
@@ -185,7 +185,7 @@ Tensor reshaped(const Tensor& t, const Shape& shape, Where where) {
   const Aval& a = aval_of(t);
   if (a.shape == shape) return t;
   if (t.node()->op == Op::full && shape.elements() == a.elements())
-    return full_tensor(std::get<FullParams>(t.node()->params->base()).value, Aval(a.dtype, shape, a.weak));
+    return full_tensor(t.node()->params->as<FullParams>().value, Aval(a.dtype, shape, a.weak));
   return emit(Op::reshape, make_params(ShapeParams{shape}), {t}, where);
 }
 

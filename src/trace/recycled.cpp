@@ -3,7 +3,8 @@
 
 #include <bit>
 #include <utility>
-#include <vector>
+
+#include <vt/small_vec.hpp>
 
 namespace vt::detail {
 
@@ -38,7 +39,7 @@ int class_of(std::size_t bytes) { return static_cast<int>(std::bit_width(bytes -
 }  // namespace recycled_memory
 
 struct FreeListsOfThread {
-  std::vector<FreeList*> lists;
+  Vec<FreeList*> lists;
   ~FreeListsOfThread() {
     for (FreeList* list : lists) {
       list->open_ = false;

@@ -5,6 +5,8 @@
 #include <atomic>
 #include <string>
 
+#include <vt/small_vec.hpp>
+
 #include "thread_state.hpp"
 
 namespace vt::detail {
@@ -112,7 +114,7 @@ class Closer {
   // A leaf that belongs to no scope: an equation of this Graph, and one for all equal numbers (each mention of `2.0f` is a node).
   void add_leaf(Node* n) {
     if (n->op != Op::full || !n->avals[0].shape.empty()) return add_equation(n);
-    const Scalar& value = std::get<FullParams>(n->params->base()).value;
+    const Scalar& value = n->params->as<FullParams>().value;
     Number& known = numbers_[(value.natural * 0x9e3779b97f4a7c15u) >> (64 - numbers_bits)];
     if (known.var >= 0 && known.value == value && known.weak == n->avals[0].weak) {
       n->live = epoch_;
@@ -221,7 +223,7 @@ std::vector<Tensor> share_captures(std::span<Recorded* const> parts) {
   for (Recorded* part : parts) {
     GraphBody& g = part->graph;
     const auto own = static_cast<std::ptrdiff_t>(g.inputs.size() - part->captured.size());
-    std::vector<Var> inputs(g.inputs.begin(), g.inputs.begin() + own);
+    Vec<Var> inputs(g.inputs.begin(), g.inputs.begin() + own);
     for (const Tensor& t : all) {
       const auto at = find(part->captured, t);
       inputs.push_back(at == part->captured.end() ? g.fresh(aval_of(t)) : g.inputs[static_cast<std::size_t>(own + (at - part->captured.begin()))]);

@@ -67,7 +67,7 @@ void Call::refuse(ErrorKind kind, const std::string& what) const {
 }
 
 void Call::wrong_params() const {
-  refuse(ErrorKind::value, worded("internal: parameters of another op (kind {})", params ? static_cast<int>(params->index()) : -1));
+  refuse(ErrorKind::value, worded("internal: parameters of another op (kind {})", params ? static_cast<int>(params->kind) : -1));
 }
 
 void Call::bad_dtype(std::size_t i) const {

@@ -20,7 +20,7 @@ struct Call {
   /// The parameters; an internal error if they are of another kind.
   template <class P>
   const P& as() const {
-    if (const P* p = params ? std::get_if<P>(&params->base()) : nullptr) return *p;
+    if (const P* p = params ? params->get_if<P>() : nullptr) return *p;
     wrong_params();
   }
   [[noreturn]] void wrong_params() const;

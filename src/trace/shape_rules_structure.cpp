@@ -2,6 +2,7 @@
 #include <string>
 
 #include <vt/detail/message.hpp>
+#include <vt/small_vec.hpp>
 
 #include "shape_rules.hpp"
 
@@ -160,7 +161,7 @@ Avals lanes_permuted(const Call& c) {
   const auto& sources = c.as<CollectiveParams>().sources;
   if (static_cast<std::int64_t>(sources.size()) != axis.size)
     c.refuse(ErrorKind::value, worded("{} sources for the {} lanes of \"{}\"", sources.size(), axis.size, axis.name));
-  std::vector<bool> taken(sources.size());
+  Vec<bool> taken(sources.size());
   for (std::int64_t s : sources) {
     if (s < -1 || s >= axis.size) c.refuse(ErrorKind::value, worded("there is no lane {} among the {} of \"{}\"", s, axis.size, axis.name));
     if (s < 0) continue;

@@ -21,11 +21,11 @@ constexpr std::size_t small_body = 8;
 std::size_t at(Var v) { return static_cast<std::size_t>(v); }
 
 /// How often each Var is used by equations that matter; 0: dead.
-std::vector<std::int32_t> count_uses(const GraphBody& g) {
-  std::vector<std::int32_t> uses(g.avals.size(), 0);
+Vec<std::int32_t> count_uses(const GraphBody& g) {
+  Vec<std::int32_t> uses(g.avals.size(), 0);
   for (Var v : g.outputs) ++uses[at(v)];
   for (auto e = g.equations.rbegin(); e != g.equations.rend(); ++e) {
-    const bool needed = has_effect(*e) || std::any_of(e->outputs.begin(), e->outputs.end(), [&](Var v) { return uses[at(v)] > 0; });
+    const bool needed = has_effect(*e) || any_of(e->outputs, [&](Var v) { return uses[at(v)] > 0; });
     if (needed)
       for (Var v : e->inputs) ++uses[at(v)];
   }
@@ -202,20 +202,20 @@ GraphRef Pass::simplified_body(const GraphRef& body) {
   if (!body) return body;
   if (const auto done = memo_.bodies.find(body.get()); done != memo_.bodies.end()) return done->second.simple;
   GraphBody simple = simplify_body(*body, memo_, purpose_);
-  GraphRef result = equal(simple, *body) ? body : std::make_shared<const GraphBody>(std::move(simple));
+  GraphRef result = equal(simple, *body) ? body : new_shared<const GraphBody>(std::move(simple));
   memo_.bodies[result.get()] = {result, result};
   memo_.bodies[body.get()] = {body, result};
   return result;
 }
 
 GraphRef Pass::simplified_body(GraphBody&& body) {
-  GraphRef result = std::make_shared<const GraphBody>(simplify_body(body, memo_, purpose_));
+  GraphRef result = new_shared<const GraphBody>(simplify_body(body, memo_, purpose_));
   memo_.bodies[result.get()] = {result, result};
   return result;
 }
 
 // One element is in order; and what is no key need not be carried along if nobody reads it.
-SmallVec<Var, 2> Pass::copied_sort(const GraphBody& g, const Equation& e, std::span<const Var> inputs, const std::vector<std::int32_t>& uses) {
+SmallVec<Var, 2> Pass::copied_sort(const GraphBody& g, const Equation& e, std::span<const Var> inputs, const Vec<std::int32_t>& uses) {
   const auto& p = e.as<SortParams>();
   SmallVec<Var, 2> results(inputs.begin(), inputs.end());
   if (g.aval(e.outputs[0]).shape == shape(inputs[0]) && p.limit <= 1) {
@@ -235,7 +235,7 @@ SmallVec<Var, 2> Pass::copied_sort(const GraphBody& g, const Equation& e, std::s
 }
 
 // Vectors that nobody reads are not computed; and where nothing but one system reads a matrix's LU, the two are solved together.
-SmallVec<Var, 1> Pass::copied_matrices(const Equation& e, std::span<const Var> inputs, const std::vector<std::int32_t>& uses) {
+SmallVec<Var, 1> Pass::copied_matrices(const Equation& e, std::span<const Var> inputs, const Vec<std::int32_t>& uses) {
   using walk_details::at;
   if ((e.op == Op::eigh && e.outputs.size() == 2 && uses[at(e.outputs[1])] == 0) ||
       (e.op == Op::svd && e.outputs.size() == 3 && uses[at(e.outputs[0])] == 0 && uses[at(e.outputs[2])] == 0)) {
@@ -257,12 +257,12 @@ SmallVec<Var, 1> Pass::copied_matrices(const Equation& e, std::span<const Var> i
 }
 
 // A function that is called stays one, without the results that nobody reads here and what they alone need.
-SmallVec<Var, 1> Pass::copied_call(const Equation& e, std::span<const Var> inputs, const std::vector<std::int32_t>& uses) {
+SmallVec<Var, 1> Pass::copied_call(const Equation& e, std::span<const Var> inputs, const Vec<std::int32_t>& uses) {
   using walk_details::at;
   const auto& p = e.as<CallParams>();
-  std::vector<bool> wanted;
+  Vec<bool> wanted;
   for (Var v : e.outputs) wanted.push_back(uses[at(v)] > 0);
-  const std::vector<bool> needed = memo_.liveness.inputs(p.body, wanted);
+  const Vec<bool> needed = memo_.liveness.inputs(p.body, wanted);
   const DerivedRef d = derive(p, DerivedKey("").add_all(wanted), [&] {
     GraphBody g = *p.body;
     g.inputs.clear();
@@ -273,7 +273,7 @@ SmallVec<Var, 1> Pass::copied_call(const Equation& e, std::span<const Var> input
       if (wanted[i]) g.outputs.push_back(p.body->outputs[i]);
     BodyMemo memo;
     g = simplify_body(g, memo, purpose_);
-    return DerivedFunction{equal(g, *p.body) ? p.body : std::make_shared<const GraphBody>(std::move(g)), {}};
+    return DerivedFunction{equal(g, *p.body) ? p.body : new_shared<const GraphBody>(std::move(g)), {}};
   });
   SmallVec<Var, 8> operands;
   SmallVec<Var, 1> results;
@@ -287,7 +287,7 @@ SmallVec<Var, 1> Pass::copied_call(const Equation& e, std::span<const Var> input
   return results;
 }
 
-void Pass::copy_equation(const GraphBody& g, const Equation& e, std::vector<Var>& map, const std::vector<std::int32_t>& uses) {
+void Pass::copy_equation(const GraphBody& g, const Equation& e, Vec<Var>& map, const Vec<std::int32_t>& uses) {
   using walk_details::at;
   SmallVec<Var, 8> inputs;
   for (Var v : e.inputs) inputs.push_back(map[at(v)]);
@@ -325,7 +325,7 @@ void Pass::copy_equation(const GraphBody& g, const Equation& e, std::vector<Var>
   if (e.op == Op::call || (for_running() && family_of(e.op) == Family::structure && e.op != Op::checkpoint && !is_control(e.op))) {
     // A plain call is nothing but its body, and so are custom rules' ones once no transform will ask for them.
     const GraphBody& body = *e.as<CallParams>().body;
-    std::vector<Var> inner(body.avals.size(), none);
+    Vec<Var> inner(body.avals.size(), none);
     for (std::size_t i = 0; i < body.inputs.size(); ++i) inner[at(body.inputs[i])] = inputs[i];
     walk(body, inner, false);
     for (std::size_t i = 0; i < body.outputs.size(); ++i) bind(e.outputs[i], inner[at(body.outputs[i])]);
@@ -333,7 +333,7 @@ void Pass::copy_equation(const GraphBody& g, const Equation& e, std::vector<Var>
     return;
   }
   if (is_control(e.op) || e.op == Op::checkpoint) {
-    std::vector<bool> wanted;
+    Vec<bool> wanted;
     for (Var v : e.outputs) wanted.push_back(uses[at(v)] > 0);
     const SmallVec<Var, 2> results = ControlRewrite(*this, e, view, std::move(wanted)).run();
     for (std::size_t i = 0; i < e.outputs.size(); ++i)
@@ -341,7 +341,7 @@ void Pass::copy_equation(const GraphBody& g, const Equation& e, std::vector<Var>
     return;
   }
   ParamsRef params = e.params;
-  std::vector<GraphRef> bodies = bodies_of(params);
+  Vec<GraphRef> bodies = bodies_of(params);
   bool changed = false;
   for (GraphRef& body : bodies) {
     GraphRef simple = simplified_body(body);
@@ -355,13 +355,13 @@ void Pass::copy_equation(const GraphBody& g, const Equation& e, std::vector<Var>
   for (std::size_t i = 0; i < e.outputs.size(); ++i) bind(e.outputs[i], placed.outputs[i]);
 }
 
-void Pass::walk(const GraphBody& g, std::vector<Var>& map, bool outermost) {
+void Pass::walk(const GraphBody& g, Vec<Var>& map, bool outermost) {
   using walk_details::at;
-  const std::vector<std::int32_t> uses = walk_details::count_uses(g);
+  const Vec<std::int32_t> uses = walk_details::count_uses(g);
   if (outermost)
     for (Var v : g.inputs) uses_[at(map[at(v)])] += uses[at(v)];
   for (const Equation& e : g.equations) {
-    if (!has_effect(e) && std::none_of(e.outputs.begin(), e.outputs.end(), [&](Var v) { return uses[at(v)] > 0; })) continue;
+    if (!has_effect(e) && none_of(e.outputs, [&](Var v) { return uses[at(v)] > 0; })) continue;
     where_ = e.where;
     copy_equation(g, e, map, uses);
   }
@@ -369,8 +369,8 @@ void Pass::walk(const GraphBody& g, std::vector<Var>& map, bool outermost) {
 
 GraphBody Pass::run(const GraphBody& g) {
   using walk_details::at;
-  std::vector<Var> map(g.avals.size(), none);
-  std::vector<Var> inputs, outputs;
+  Vec<Var> map(g.avals.size(), none);
+  Vec<Var> inputs, outputs;
   for (Var v : g.inputs) inputs.push_back(map[at(v)] = fresh(g.aval(v)));
   walk(g, map, true);
   for (Var v : g.outputs) {
@@ -387,12 +387,12 @@ GraphBody Pass::run(const GraphBody& g) {
 
 GraphBody Pass::compacted(std::span<const Var> inputs, std::span<const Var> outputs) {
   using walk_details::at;
-  std::vector<bool> live(avals_.size(), false);
-  std::vector<std::int32_t> kept;
+  Vec<bool> live(avals_.size(), false);
+  Vec<std::int32_t> kept;
   for (Var v : outputs) live[at(v)] = true;
   for (std::size_t i = equations_.size(); i-- > 0;) {
     const Equation& e = equations_[i];
-    if (!has_effect(e) && std::none_of(e.outputs.begin(), e.outputs.end(), [&](Var v) { return live[at(v)]; })) continue;
+    if (!has_effect(e) && none_of(e.outputs, [&](Var v) { return live[at(v)]; })) continue;
     for (Var v : e.inputs) live[at(v)] = true;
     kept.push_back(static_cast<std::int32_t>(i));
   }
@@ -400,7 +400,7 @@ GraphBody Pass::compacted(std::span<const Var> inputs, std::span<const Var> outp
   GraphBody g;
   g.avals.reserve(inputs.size() + kept.size());
   g.equations.reserve(kept.size());
-  std::vector<Var> map(avals_.size(), none);
+  Vec<Var> map(avals_.size(), none);
   const auto renamed = [&](Var v) { return map[at(v)] = g.fresh(std::move(avals_[at(v)])); };
   for (Var v : inputs) g.inputs.push_back(renamed(v));
   for (std::size_t k = kept.size(); k-- > 0;) {

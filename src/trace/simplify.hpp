@@ -5,11 +5,12 @@
 #include <initializer_list>
 #include <memory>
 #include <span>
-#include <unordered_map>
 #include <utility>
-#include <vector>
+
+#include <vt/small_vec.hpp>
 
 #include "graph.hpp"
+#include "hash_map.hpp"
 #include "liveness.hpp"
 
 namespace vt::detail::simplification {
@@ -38,7 +39,7 @@ class StableList {
 
  private:
   static constexpr std::size_t block_size = 256;
-  std::vector<T*> blocks_;
+  Vec<T*> blocks_;
   std::size_t size_ = 0;
 };
 
@@ -51,8 +52,8 @@ struct Candidate {
 
   Var in(std::size_t i = 0) const { return inputs[i]; }
   template <class P>
-  const P& as() const {
-    return std::get<P>(params->base());
+  [[gnu::always_inline]] const P& as() const {
+    return params->as<P>();
   }
 };
 
@@ -62,7 +63,7 @@ struct BodyMemo {
     GraphRef graph;  ///< kept, as its address is the key
     GraphRef simple;
   };
-  std::unordered_map<const GraphBody*, Entry> bodies;
+  HashMap<const GraphBody*, Entry> bodies;
   Liveness liveness;
 };
 
@@ -133,11 +134,11 @@ class Pass {
  private:
   friend class ControlRewrite;
 
-  void walk(const GraphBody&, std::vector<Var>& map, bool outermost);
-  void copy_equation(const GraphBody&, const Equation&, std::vector<Var>& map, const std::vector<std::int32_t>& uses);
-  SmallVec<Var, 2> copied_sort(const GraphBody&, const Equation&, std::span<const Var> inputs, const std::vector<std::int32_t>& uses);
-  SmallVec<Var, 1> copied_call(const Equation&, std::span<const Var> inputs, const std::vector<std::int32_t>& uses);
-  SmallVec<Var, 1> copied_matrices(const Equation&, std::span<const Var> inputs, const std::vector<std::int32_t>& uses);
+  void walk(const GraphBody&, Vec<Var>& map, bool outermost);
+  void copy_equation(const GraphBody&, const Equation&, Vec<Var>& map, const Vec<std::int32_t>& uses);
+  SmallVec<Var, 2> copied_sort(const GraphBody&, const Equation&, std::span<const Var> inputs, const Vec<std::int32_t>& uses);
+  SmallVec<Var, 1> copied_call(const Equation&, std::span<const Var> inputs, const Vec<std::int32_t>& uses);
+  SmallVec<Var, 1> copied_matrices(const Equation&, std::span<const Var> inputs, const Vec<std::int32_t>& uses);
   Var simplified(const Candidate&);
   Var place(const Candidate&);
   const Equation& place_all(Op, const ParamsRef&, std::span<const Var> inputs, std::span<const Aval* const> avals);
@@ -152,11 +153,11 @@ class Pass {
   SimplifyFor purpose_;
   StableList<Aval> avals_;
   StableList<Equation> equations_;
-  std::vector<std::int32_t> makers_;  ///< per Var: its equation, −1 for inputs
-  std::vector<std::int32_t> uses_;    ///< per Var: uses in the Graph walked, by equations and results
-  std::vector<std::size_t> hashes_;   ///< per equation
-  std::vector<std::int32_t> table_;   ///< hash table of equations, open addressing
-  Where where_{};                     ///< the user's line of the equation being simplified
+  Vec<std::int32_t> makers_;  ///< per Var: its equation, −1 for inputs
+  Vec<std::int32_t> uses_;    ///< per Var: uses in the Graph walked, by equations and results
+  Vec<std::size_t> hashes_;   ///< per equation
+  Vec<std::int32_t> table_;   ///< hash table of equations, open addressing
+  Where where_{};             ///< the user's line of the equation being simplified
   std::size_t rewrites_ = 0;
   int depth_ = 0;
 };

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include <vt/small_vec.hpp>
+
 namespace vt::detail::simplification {
 
 namespace control_parts {
@@ -15,7 +17,7 @@ inline std::size_t at(Var v) { return static_cast<std::size_t>(v); }
 
 // --- apart and together ----------------------------------------------------------------------------------------------
 
-ControlRewrite::ControlRewrite(Pass& pass, const Equation& e, std::span<const Var> inputs, std::vector<bool> wanted)
+ControlRewrite::ControlRewrite(Pass& pass, const Equation& e, std::span<const Var> inputs, Vec<bool> wanted)
     : pass_(pass), equation_(e), op_(e.op), where_(e.where) {
   for (GraphRef& body : bodies_of(e.params)) bodies_.push_back({std::move(body), nullptr, {}});
   std::size_t sequences = 0;
@@ -70,7 +72,7 @@ void ControlRewrite::write_interfaces() {
   using control_parts::at;
   for (std::size_t b = 0; b < bodies_.size(); ++b) {
     GraphBody& g = edit(b);
-    const std::vector<Var>& renamed = bodies_[b].renamed;
+    const Vec<Var>& renamed = bodies_[b].renamed;
     const auto now = [&](Var v) { return at(v) < renamed.size() ? renamed[at(v)] : v; };
     if (!renamed.empty())
       for (Equation& e : g.equations)
@@ -96,12 +98,12 @@ void ControlRewrite::write_interfaces() {
 
 GraphBody& ControlRewrite::edit(std::size_t body) {
   Body& b = bodies_[body];
-  if (!b.own) b.own = std::make_shared<GraphBody>(*b.found);
+  if (!b.own) b.own = new_shared<GraphBody>(*b.found);
   return *b.own;
 }
 
 void ControlRewrite::rename(std::size_t body, Var from, Var to) {
-  std::vector<Var>& renamed = bodies_[body].renamed;
+  Vec<Var>& renamed = bodies_[body].renamed;
   const std::size_t before = renamed.size(), count = edit(body).avals.size();
   renamed.resize(count);
   for (std::size_t i = before; i < count; ++i) renamed[i] = static_cast<Var>(i);
@@ -150,14 +152,14 @@ SmallVec<Var, 2> ControlRewrite::run() {
 }
 
 void ControlRewrite::place() {
-  std::vector<std::size_t> given;
+  Vec<std::size_t> given;
   for (std::size_t i = 0; i < results_.size(); ++i)
     if (is_given(i)) given.push_back(i);
   if (given.empty() && !has_effect(equation_)) return;
   for (Body& b : bodies_)
     if (b.own) b.found = std::move(b.own);
 
-  std::vector<Var> inputs;
+  Vec<Var> inputs;
   Lanes lanes;
   lanes.count = lanes_;
   if (op_ == Op::cond) lanes.extents = equation_.as<CondParams>().lanes.extents;
@@ -212,9 +214,9 @@ void ControlRewrite::settle(Result& r, Var value) {
 
 // --- what is decided -------------------------------------------------------------------------------------------------
 
-std::vector<Var> ControlRewrite::inlined(const GraphBody& body, std::span<const Var> inputs) {
+Vec<Var> ControlRewrite::inlined(const GraphBody& body, std::span<const Var> inputs) {
   using control_parts::at;
-  std::vector<Var> map(body.avals.size(), Pass::none), results;
+  Vec<Var> map(body.avals.size(), Pass::none), results;
   for (std::size_t i = 0; i < inputs.size(); ++i) map[at(body.inputs[i])] = inputs[i];
   pass_.walk(body, map, false);
   pass_.where_ = where_;
@@ -224,7 +226,7 @@ std::vector<Var> ControlRewrite::inlined(const GraphBody& body, std::span<const 
 
 /// Runs a body in place of the equation: its results are the equation's.
 void ControlRewrite::finish_with(std::size_t body, std::span<const Var> inputs) {
-  const std::vector<Var> values = inlined(bodies_[body].get(), inputs);
+  const Vec<Var> values = inlined(bodies_[body].get(), inputs);
   std::size_t next = 0;
   for (std::size_t i = 0; i < results_.size(); ++i) {
     if (!is_given(i)) continue;
@@ -239,7 +241,7 @@ void ControlRewrite::finish_with(std::size_t body, std::span<const Var> inputs) 
 bool ControlRewrite::choose_branch() {
   if (op_ != Op::cond) return false;
   std::size_t chosen = 0;
-  bool known = std::all_of(bodies_.begin(), bodies_.end(), [&](const Body& b) { return equal(b.get(), bodies_[0].get()); });
+  bool known = all_of(bodies_, [&](const Body& b) { return equal(b.get(), bodies_[0].get()); });
   if (!known && !index_mapped_) {
     const auto clamped = [&](std::int64_t index) {
       chosen = static_cast<std::size_t>(std::clamp<std::int64_t>(index, 0, static_cast<std::int64_t>(bodies_.size()) - 1));
@@ -254,7 +256,7 @@ bool ControlRewrite::choose_branch() {
   }
   if (!known) return false;
   if (lanes_ < 0) {
-    std::vector<Var> inputs;
+    Vec<Var> inputs;
     for (const Operand& o : operands_)
       if (o.role != Role::gone) inputs.push_back(o.outer);
     finish_with(chosen, inputs);
@@ -281,7 +283,7 @@ bool ControlRewrite::unroll() {
   if (op_ == Op::while_) {
     if (!is_false_at_first()) return false;
   } else if (length_ == 1) {
-    std::vector<Var> inputs;
+    Vec<Var> inputs;
     for (const Role role : {Role::carry, Role::sequence, Role::rest})
       for (const Operand& o : operands_)
         if (o.role == role) inputs.push_back(role == Role::sequence ? pass_.reshape(o.outer, without_axis(pass_.aval(o.outer)).shape) : o.outer);
@@ -301,10 +303,10 @@ bool ControlRewrite::is_false_at_first() {
   const GraphBody& g = bodies_[0].get();
   for (const Equation& e : g.equations)
     if (family_of(e.op) == Family::structure || has_effect(e)) return false;
-  std::vector<bool> live(g.avals.size());
+  Vec<bool> live(g.avals.size());
   live[at(g.outputs[0])] = true;
   pass_.memo_.liveness.spread(g, live);
-  std::vector<Var> inputs;
+  Vec<Var> inputs;
   for (const Role role : {Role::carry, Role::rest}) {
     for (const Operand& o : operands_) {
       if (o.role != role) continue;
@@ -326,11 +328,11 @@ bool ControlRewrite::drop_dead() {
   bool dropped = false;
   if (!is_loop()) {
     // Results are dropped as they are read; only the first time there is something to say.
-    return !changed_ && std::any_of(results_.begin(), results_.end(), [](const Result& r) { return !r.wanted; });
+    return !changed_ && any_of(results_, [](const Result& r) { return !r.wanted; });
   }
-  std::vector<bool> live(results_.size());
+  Vec<bool> live(results_.size());
   for (std::size_t i = 0; i < results_.size(); ++i) live[i] = results_[i].is_open();
-  std::vector<bool> in_condition;
+  Vec<bool> in_condition;
   Liveness& liveness = pass_.memo_.liveness;
   if (op_ == Op::while_) {
     in_condition.resize(bodies_[0].get().avals.size());
@@ -340,7 +342,7 @@ bool ControlRewrite::drop_dead() {
   const GraphBody& g = step_body();
   for (bool grew = true; grew;) {
     grew = false;
-    std::vector<bool> needed(g.avals.size());
+    Vec<bool> needed(g.avals.size());
     for (std::size_t i = 0; i < results_.size(); ++i)
       if (live[i]) needed[at(results_[i].inner[0])] = true;
     liveness.spread(g, needed);
@@ -365,10 +367,10 @@ bool ControlRewrite::drop_dead() {
 bool ControlRewrite::drop_operands() {
   using control_parts::at;
   bool dropped = false;
-  std::vector<std::vector<bool>> used;
+  Vec<Vec<bool>> used;
   for (const Body& b : bodies_) {
     const GraphBody& g = b.get();
-    std::vector<bool>& flags = used.emplace_back(g.avals.size());
+    Vec<bool>& flags = used.emplace_back(g.avals.size());
     for (const Equation& e : g.equations)
       for (Var v : e.inputs) flags[at(v)] = true;
     for (Var v : g.outputs) flags[at(v)] = true;

@@ -3,7 +3,8 @@
 #pragma once
 
 #include <memory>
-#include <vector>
+
+#include <vt/small_vec.hpp>
 
 #include "simplify.hpp"
 
@@ -25,7 +26,7 @@ inline Aval without_axis(const Aval& a) {
 class ControlRewrite {
  public:
   /// `inputs`: the operands in the Graph being built; `wanted`: which results are used.
-  ControlRewrite(Pass&, const Equation&, std::span<const Var> inputs, std::vector<bool> wanted);
+  ControlRewrite(Pass&, const Equation&, std::span<const Var> inputs, Vec<bool> wanted);
   /// Places what is left of the equation; gives its results, Pass::none for those that are not wanted.
   SmallVec<Var, 2> run();
 
@@ -49,7 +50,7 @@ class ControlRewrite {
   struct Body {
     GraphRef found;
     std::shared_ptr<GraphBody> own;
-    std::vector<Var> renamed;  ///< per Var: what stands for it from now on; empty: nothing changed
+    Vec<Var> renamed;  ///< per Var: what stands for it from now on; empty: nothing changed
     const GraphBody& get() const { return own ? *own : *found; }
   };
 
@@ -95,16 +96,16 @@ class ControlRewrite {
   bool may_move(const Equation&) const;
   bool move_out_of(std::size_t body);
   void finish_with(std::size_t body, std::span<const Var> inputs);
-  std::vector<Var> inlined(const GraphBody&, std::span<const Var> inputs);
+  Vec<Var> inlined(const GraphBody&, std::span<const Var> inputs);
   void place();
 
   Pass& pass_;
   const Equation& equation_;
   Op op_;
   Where where_;
-  std::vector<Body> bodies_;  ///< cond: the branches; while: condition, body; else the body
-  std::vector<Operand> operands_;
-  std::vector<Result> results_;
+  Vec<Body> bodies_;  ///< cond: the branches; while: condition, body; else the body
+  Vec<Operand> operands_;
+  Vec<Result> results_;
   std::size_t carries_ = 0;  ///< as found
   std::int64_t length_ = 0;
   std::int64_t lanes_ = -1;      ///< −1: none

@@ -2,6 +2,8 @@
 // handed through.
 #include <algorithm>
 
+#include <vt/small_vec.hpp>
+
 #include "simplify_control.hpp"
 
 namespace vt::detail::simplification {
@@ -9,8 +11,8 @@ namespace vt::detail::simplification {
 namespace control_known {
 
 /// Per Var: what every element of it is, if it is a `full`.
-inline std::vector<const Scalar*> full_values(const GraphBody& g) {
-  std::vector<const Scalar*> values(g.avals.size(), nullptr);
+inline Vec<const Scalar*> full_values(const GraphBody& g) {
+  Vec<const Scalar*> values(g.avals.size(), nullptr);
   for (const Equation& e : g.equations)
     if (e.op == Op::full) values[static_cast<std::size_t>(e.outputs[0])] = &e.as<FullParams>().value;
   return values;
@@ -111,7 +113,7 @@ bool ControlRewrite::drop_lanes() {
     if (o.role == Role::rest && o.mapped) return false;
     if (o.role == Role::carry && !pass_.full_value(o.outer) && !pass_.def(o.outer, Op::broadcast_in_dim)) return false;
   }
-  std::vector<Var> shared;
+  Vec<Var> shared;
   for (const Operand& o : operands_) {
     shared.push_back(o.role == Role::carry ? without_first_axis(o.outer) : o.outer);
     if (o.role != Role::gone && shared.back() == Pass::none) return false;
@@ -131,7 +133,7 @@ bool ControlRewrite::drop_lanes() {
 bool ControlRewrite::settle_results() {
   using namespace control_parts;
   bool settled = false;
-  std::vector<std::vector<const Scalar*>> numbers;
+  Vec<Vec<const Scalar*>> numbers;
   for (std::size_t b = is_loop() ? step() : 0; b < bodies_.size(); ++b) numbers.push_back(control_known::full_values(bodies_[b].get()));
   for (std::size_t i = 0; i < results_.size(); ++i) {
     Result& r = results_[i];

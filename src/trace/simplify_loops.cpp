@@ -1,7 +1,9 @@
 // Rewrites that only loops have: what no round changes moves in front of the loop, and carries that are always alike become one.
 #include <algorithm>
-#include <unordered_map>
 
+#include <vt/small_vec.hpp>
+
+#include "hash_map.hpp"
 #include "simplify_control.hpp"
 
 namespace vt::detail::simplification {
@@ -25,8 +27,8 @@ bool contains(const Equation& e, const Is& is) {
 }
 
 /// Numbers that are the same for Vars of the same value, given such numbers for the inputs: a Var's own or that of an earlier one.
-std::vector<Var> value_numbers(const GraphBody& g, std::vector<Var> numbers) {
-  std::unordered_multimap<std::size_t, const Equation*> known;
+Vec<Var> value_numbers(const GraphBody& g, Vec<Var> numbers) {
+  HashMap<std::size_t, SmallVec<const Equation*, 1>> known;
   const auto same_inputs = [&](const Equation& a, const Equation& b) {
     const auto number = [&](const Equation& e, std::size_t i) { return numbers[at(e.inputs[i])]; };
     bool straight = a.inputs.size() == b.inputs.size();
@@ -39,10 +41,11 @@ std::vector<Var> value_numbers(const GraphBody& g, std::vector<Var> numbers) {
     for (Var v : e.inputs) inputs.push_back(numbers[at(v)]);
     const std::size_t hash = hash_equation(e.op, e.params, {inputs.data(), inputs.size()});
     const Equation* same = nullptr;
-    for (auto [k, last] = known.equal_range(hash); k != last && !same; ++k)
-      if (k->second->op == e.op && same_inputs(*k->second, e) && equal(k->second->params, e.params)) same = k->second;
+    SmallVec<const Equation*, 1>& candidates = known[hash];
+    for (const Equation* k : candidates)
+      if (!same && k->op == e.op && same_inputs(*k, e) && equal(k->params, e.params)) same = k;
     if (!same) {
-      known.emplace(hash, &e);
+      candidates.push_back(&e);
       continue;
     }
     for (std::size_t i = 0; i < e.outputs.size(); ++i) numbers[at(e.outputs[i])] = numbers[at(same->outputs[i])];
@@ -57,7 +60,7 @@ bool ControlRewrite::merge_carries() {
   using loop_parts::at;
   if (!is_loop()) return false;
   // Per carry: the first one that it is taken to equal; taken back where a round would tell them apart.
-  std::vector<std::size_t> like(carries_);
+  Vec<std::size_t> like(carries_);
   bool any = false;
   for (std::size_t i = 0; i < carries_; ++i) {
     like[i] = i;
@@ -67,16 +70,16 @@ bool ControlRewrite::merge_carries() {
   }
   if (!any) return false;
   const GraphBody& g = step_body();
-  std::vector<Var> own(g.avals.size());
+  Vec<Var> own(g.avals.size());
   for (std::size_t v = 0; v < own.size(); ++v) own[v] = static_cast<Var>(v);
   for (bool split = true; split;) {
     split = false;
-    std::vector<Var> numbers = own;
+    Vec<Var> numbers = own;
     for (std::size_t i = 0; i < carries_; ++i)
       if (is_carry(i)) numbers[at(operands_[i].inner[step()])] = operands_[like[i]].inner[step()];
     numbers = loop_parts::value_numbers(g, std::move(numbers));
     const auto next = [&](std::size_t i) { return numbers[at(results_[i].inner[0])]; };
-    const std::vector<std::size_t> before = like;
+    const Vec<std::size_t> before = like;
     for (std::size_t i = 0; i < carries_; ++i) {
       if (before[i] == i || next(i) == next(before[i])) continue;
       split = true;
@@ -110,10 +113,10 @@ bool ControlRewrite::may_move(const Equation& e) const {
 bool ControlRewrite::move_out_of(std::size_t body) {
   using loop_parts::at;
   const GraphBody& g = bodies_[body].get();
-  std::vector<bool> fixed(g.avals.size());             // the same in all rounds
-  std::vector<std::size_t> source(g.avals.size(), 0);  // bytes of the largest operand that it is made from
+  Vec<bool> fixed(g.avals.size());             // the same in all rounds
+  Vec<std::size_t> source(g.avals.size(), 0);  // bytes of the largest operand that it is made from
   GraphBody front;
-  std::vector<Var> outer;
+  Vec<Var> outer;
   for (const Operand& o : operands_) {
     if (o.role != Role::rest || o.mapped) continue;
     const Var v = o.inner[body];
@@ -122,10 +125,10 @@ bool ControlRewrite::move_out_of(std::size_t body) {
     front.inputs.push_back(v);
     outer.push_back(o.outer);
   }
-  std::vector<bool> moves(g.equations.size());
+  Vec<bool> moves(g.equations.size());
   for (std::size_t k = 0; k < g.equations.size(); ++k) {
     const Equation& e = g.equations[k];
-    if (!std::all_of(e.inputs.begin(), e.inputs.end(), [&](Var v) { return fixed[at(v)]; }) || !may_move(e)) continue;
+    if (!all_of(e.inputs, [&](Var v) { return fixed[at(v)]; }) || !may_move(e)) continue;
     front.equations.push_back(e);
     std::size_t from = 0, made = 0;
     for (Var v : e.inputs) from = std::max(from, source[at(v)]);
@@ -139,8 +142,8 @@ bool ControlRewrite::move_out_of(std::size_t body) {
   if (front.equations.empty()) return false;
 
   // What stays needs some of what moves; a scan's result that is the same in all rounds need not be made there.
-  std::vector<bool> needed(g.avals.size());
-  std::vector<std::size_t> settled;
+  Vec<bool> needed(g.avals.size());
+  Vec<std::size_t> settled;
   for (Var v : g.outputs) needed[at(v)] = true;
   if (op_ == Op::scan) {
     for (std::size_t i = 0; i < results_.size(); ++i)
@@ -152,10 +155,10 @@ bool ControlRewrite::move_out_of(std::size_t body) {
   for (std::size_t k = g.equations.size(); k-- > 0;) {
     const Equation& e = g.equations[k];
     if (moves[k]) continue;
-    if (!has_effect(e) && std::none_of(e.outputs.begin(), e.outputs.end(), [&](Var v) { return needed[at(v)]; })) continue;
+    if (!has_effect(e) && none_of(e.outputs, [&](Var v) { return needed[at(v)]; })) continue;
     for (Var v : e.inputs) needed[at(v)] = true;
   }
-  std::vector<Var> moved;
+  Vec<Var> moved;
   for (std::size_t k = 0; k < g.equations.size(); ++k)
     if (moves[k])
       for (Var v : g.equations[k].outputs)
@@ -165,7 +168,7 @@ bool ControlRewrite::move_out_of(std::size_t body) {
   front.avals = g.avals;
   front.outputs = moved;
   for (std::size_t i : settled) front.outputs.push_back(results_[i].inner[0]);
-  const std::vector<Var> values = inlined(front, outer);
+  const Vec<Var> values = inlined(front, outer);
   for (std::size_t i = 0; i < settled.size(); ++i) settle(results_[settled[i]], with_first_axis(values[moved.size() + i], length_));
   for (std::size_t i = 0; i < moved.size(); ++i) {
     const Aval type = front.aval(moved[i]);

@@ -77,7 +77,7 @@ Var of_broadcast(Pass& p, const Candidate& c, const Axes& axes, const Equation& 
   Axes kept;  // of the result
   for (int place : places) {
     if (axes.contains(place)) continue;
-    kept.push_back(place - static_cast<int>(std::count_if(axes.begin(), axes.end(), [&](int axis) { return axis < place; })));
+    kept.push_back(place - static_cast<int>(count_if(axes, [&](int axis) { return axis < place; })));
   }
   return p.broadcast(reduce(p, c.op, inner, reduced), c.aval.shape, kept);
 }
@@ -86,7 +86,7 @@ Var reduction(Pass& p, const Candidate& c) {
   const Axes& axes = c.as<AxesParams>().axes;
   const Var x = c.in();
   const Shape& shape = p.shape(x);
-  const bool one_element = std::all_of(axes.begin(), axes.end(), [&](int axis) { return shape[axis_index(axis)] == 1; });
+  const bool one_element = all_of(axes, [&](int axis) { return shape[axis_index(axis)] == 1; });
   if (one_element) return of_one_element(p, c.op, p.reshape(x, c.aval.shape));
   const Equation* e = p.def(x);
   if (!e) return Pass::none;

@@ -227,8 +227,7 @@ Var concatenate(Pass& p, const Candidate& c) {
 
 /// Is no entry negative?
 bool only_adds(const PadParams& p) {
-  return std::all_of(p.low.begin(), p.low.end(), [](auto n) { return n >= 0; }) &&
-         std::all_of(p.high.begin(), p.high.end(), [](auto n) { return n >= 0; });
+  return all_of(p.low, [](auto n) { return n >= 0; }) && all_of(p.high, [](auto n) { return n >= 0; });
 }
 
 Var pad(Pass& p, const Candidate& c) {

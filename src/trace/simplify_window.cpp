@@ -9,7 +9,7 @@ namespace vt::detail::simplification {
 namespace sliding {
 
 bool all_are(const Shape& numbers, std::int64_t value) {
-  return std::all_of(numbers.begin(), numbers.end(), [&](std::int64_t n) { return n == value; });
+  return all_of(numbers, [&](std::int64_t n) { return n == value; });
 }
 
 /// A convolution whose windows are of one element each, over elements without gaps: a product at every place.

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include <vt/detail/message.hpp>
+#include <vt/small_vec.hpp>
 
 #include "promote.hpp"
 #include "scope.hpp"
@@ -132,10 +133,10 @@ void update_state(const StateUpdate& u) {
   e.log.back().where = u.where;
 }
 
-std::vector<StateUpdate> take_updates(bool single) {
+Vec<StateUpdate> take_updates(bool single) {
   using namespace state_logs;
   const int k = static_cast<int>(thread_state().scopes.size()) - 1;
-  std::vector<StateUpdate> updates;
+  Vec<StateUpdate> updates;
   for (std::size_t i = 0; i < scope(k).states.size(); ++i) {
     StateEntry* e = &scope(k).states[i];
     if (single && e->log.size() > 1) {
@@ -144,7 +145,7 @@ std::vector<StateUpdate> take_updates(bool single) {
       read_from(k, variable, where);  // leaves one assignment
       e = find(scope(k), variable);
     }
-    updates.insert(updates.end(), e->log.begin(), e->log.end());
+    updates.append(e->log.begin(), e->log.end());
     e->log.clear();
   }
   return updates;
@@ -154,7 +155,7 @@ void apply_updates(std::span<const StateUpdate> updates, std::span<const Tensor>
   for (std::size_t i = 0; i < updates.size(); ++i) update_state({updates[i].variable, updates[i].kind, values[i], updates[i].where});
 }
 
-FlatFunction with_updates(const FlatFunction& f, std::vector<StateUpdate>& updates, std::vector<LaneStream>* streams) {
+FlatFunction with_updates(const FlatFunction& f, Vec<StateUpdate>& updates, Vec<LaneStream>* streams) {
   return [&f, &updates, streams](std::span<const Tensor> arguments) {
     std::vector<Tensor> out = f(arguments);
     const bool lanes = thread_state().scopes.back().kind == ScopeKind::vmap;
@@ -170,7 +171,7 @@ FlatFunction with_updates(const FlatFunction& f, std::vector<StateUpdate>& updat
   };
 }
 
-FlatFunction with_states(const FlatFunction& f, std::vector<OwnState>& states) {
+FlatFunction with_states(const FlatFunction& f, Vec<OwnState>& states) {
   return [&f, &states](std::span<const Tensor> arguments) {
     std::vector<Tensor> out = f(arguments);
     states.clear();
@@ -230,7 +231,7 @@ void update(const VariableRef& variable, Update kind, const char* function, cons
 
 namespace vt {
 
-Variable::Variable(Operand initial, std::string name) : state_(std::make_shared<detail::VariableState>()) {
+Variable::Variable(Operand initial, std::string name) : state_(detail::new_shared<detail::VariableState>()) {
   const Where where = detail::user_line(initial.where);
   detail::need("Variable", initial.tensor, where);
   state_->name = std::move(name);

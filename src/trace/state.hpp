@@ -6,8 +6,8 @@
 #include <mutex>
 #include <span>
 #include <string>
-#include <vector>
 
+#include <vt/small_vec.hpp>
 #include <vt/variable.hpp>
 
 #include "graph.hpp"
@@ -41,10 +41,10 @@ struct StateUpdate {
 /// What a scope knows of a variable.
 struct StateEntry {
   VariableRef variable;
-  Tensor input;                  ///< the value at the start, in scopes with states of their own; else it is found further out
-  Where where;                   ///< of the first touch
-  bool read = false;             ///< the value at the start was looked at
-  std::vector<StateUpdate> log;  ///< an assignment only as the first
+  Tensor input;          ///< the value at the start, in scopes with states of their own; else it is found further out
+  Where where;           ///< of the first touch
+  bool read = false;     ///< the value at the start was looked at
+  Vec<StateUpdate> log;  ///< an assignment only as the first
 };
 
 /// The value as this place of the program sees it.
@@ -63,12 +63,12 @@ struct LaneStream {
 };
 
 /// The updates of the innermost scope, in order, and none left there. `single`: one for each variable.
-std::vector<StateUpdate> take_updates(bool single);
+Vec<StateUpdate> take_updates(bool single);
 /// Applies updates whose values are `values`.
 void apply_updates(std::span<const StateUpdate>, std::span<const Tensor> values);
 /// f, which then also gives the updates' values; these are left in `updates`. Under vmap, what was done to the streams of its lanes is
 /// forgotten.
-FlatFunction with_updates(const FlatFunction& f, std::vector<StateUpdate>& updates, std::vector<LaneStream>* streams = nullptr);
+FlatFunction with_updates(const FlatFunction& f, Vec<StateUpdate>& updates, Vec<LaneStream>* streams = nullptr);
 
 /// A variable that a scope with states of its own has touched: one input of its Graph behind the arguments, and a result if it was
 /// updated. The result is the new value; if the old one was not read and all updates are of one kind that accumulates, it is as
@@ -80,7 +80,7 @@ struct OwnState {
   Where where;
 };
 /// f, which then also gives the new values, in the order of those in `states` that are updated.
-FlatFunction with_states(const FlatFunction& f, std::vector<OwnState>& states);
+FlatFunction with_states(const FlatFunction& f, Vec<OwnState>& states);
 
 /// Throws if the function of the innermost scope has updated a variable. `what`: "vt::custom_jvp".
 void refuse_updates(const char* what);

@@ -3,9 +3,11 @@
 
 #include <limits>
 #include <mutex>
-#include <unordered_map>
 #include <vector>
 
+#include <vt/small_vec.hpp>
+
+#include "hash_map.hpp"
 #include "scope.hpp"
 #include "state.hpp"
 
@@ -21,19 +23,19 @@ struct ScopeState {
   AxisRef axis;                 ///< the name of the lanes that are recorded, if it has one
   Tensor lane;                  ///< with an `axis`: the index of the lane, the last argument
   std::vector<Tensor> concrete;
-  std::vector<StateEntry> states;  ///< variables that were updated here (or touched, if `stateful`)
+  Vec<StateEntry> states;  ///< variables that were updated here (or touched, if `stateful`)
   bool stateful = false;
-  std::unordered_map<const Node*, std::vector<Tensor>> looked_at;  ///< outer stand-ins of tracers whose value was asked for
+  HashMap<const Node*, std::vector<Tensor>> looked_at;  ///< outer stand-ins of tracers whose value was asked for
 };
 
 struct ThreadState {
-  std::vector<ScopeState> scopes;  ///< scopes[k] is level k + 1
+  Vec<ScopeState> scopes;  ///< scopes[k] is level k + 1
   int floor = 0;
   int named_axes = 0;                                    ///< open scopes with an `axis`
   int outermost_axis = std::numeric_limits<int>::max();  ///< the outermost of these asked for, as an index into `scopes`
   Where where{};                                         ///< of the equation a pass is transforming; null file: none
   bool must_vectorize = false;                           ///< vmap throws where it would run an equation once per lane
-  std::vector<std::int64_t> lane;                        ///< of equations being run whose lanes go different ways, the outermost first
+  Vec<std::int64_t> lane;                                ///< of equations being run whose lanes go different ways, the outermost first
 };
 inline constinit thread_local ThreadState* state_of_thread = nullptr;
 ThreadState& make_thread_state();

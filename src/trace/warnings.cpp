@@ -2,9 +2,9 @@
 #include "warnings.hpp"
 
 #include <mutex>
-#include <vector>
 
 #include <vt/execution.hpp>
+#include <vt/small_vec.hpp>
 
 namespace vt::detail {
 
@@ -12,7 +12,7 @@ namespace warning_list {
 
 struct List {
   std::mutex mutex;
-  std::vector<std::string> lines;
+  Vec<std::string> lines;
 };
 List& all() {
   static List list;

@@ -1,5 +1,6 @@
 // map and associative_scan: compositions of scan and vmap.
 #include <vt/control.hpp>
+#include <vt/small_vec.hpp>
 
 #include <algorithm>
 
@@ -19,7 +20,7 @@ std::string sequence_name(const ControlCall& call, std::size_t i) {
 }
 
 std::vector<Tensor> vectorized(const FlatFunction& f, std::span<const Tensor> arguments, std::size_t sequences, const ControlCall& call) {
-  const std::vector<MappedAxis> axes(arguments.size(), 0);
+  const Vec<MappedAxis> axes(arguments.size(), 0);
   VmapCall v;
   v.arguments = arguments;
   v.in_axes = axes;

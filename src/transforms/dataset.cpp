@@ -1,5 +1,6 @@
 // How datasets make their elements: plans, their rewriting to batches first, and the streams that run them.
 #include <vt/dataset.hpp>
+#include <vt/small_vec.hpp>
 
 #include <chrono>
 #include <condition_variable>
@@ -26,7 +27,7 @@ struct DatasetPlan {
   bool drop_remainder = false;
   bool vectorized = false;  ///< map: of every example of a batch
   ElementLeaves arrays;     ///< rows
-  std::vector<BufferRef> values;
+  Vec<BufferRef> values;
   Tensor key;                                   ///< shuffle
   FlatFunction f;                               ///< map, compiled
   std::shared_ptr<const FlatFunction> element;  ///< map, as it was given, or for a batch
@@ -39,7 +40,7 @@ namespace dataset_parts {
 using Kind = DatasetPlan::Kind;
 
 std::shared_ptr<DatasetPlan> step(Kind kind, PlanRef from, std::int64_t count = 0) {
-  auto plan = std::make_shared<DatasetPlan>();
+  auto plan = new_shared<DatasetPlan>();
   plan->kind = kind;
   plan->from = std::move(from);
   plan->count = count;
@@ -52,14 +53,14 @@ bool all_choose_rows(const PlanRef& p) { return chooses_rows(*p) && (!p->from ||
 template <class Make>
 PlanRef before_maps(const PlanRef& plan, const Make& make) {
   if (plan->kind != Kind::map) return make(plan);
-  auto moved = std::make_shared<DatasetPlan>(*plan);
+  auto moved = new_shared<DatasetPlan>(*plan);
   moved->from = before_maps(plan->from, make);
   return moved;
 }
 
 /// `f` compiled for the shapes it meets.
 FlatFunction compiled(FlatFunction f, Where where) {
-  auto cache = std::make_shared<JitCache>();
+  auto cache = new_shared<JitCache>();
   return [cache, f = std::move(f), where](std::span<const Tensor> leaves) {
     std::shared_ptr<void> kept;
     return cache->call(leaves, {}, f, [] { return std::shared_ptr<void>(); }, kept, where);
@@ -67,7 +68,7 @@ FlatFunction compiled(FlatFunction f, Where where) {
 }
 /// `f`, written for one example, of all examples of a batch.
 std::vector<Tensor> for_examples(const FlatFunction& f, std::span<const Tensor> batch, Where where) {
-  const std::vector<MappedAxis> axes(batch.size(), 0);
+  const Vec<MappedAxis> axes(batch.size(), 0);
   VmapCall call;
   call.arguments = batch;
   call.in_axes = axes;
@@ -101,7 +102,7 @@ class ShuffledRows : public RowOrder {
  public:
   ShuffledRows(const PlanRef& plan, std::int64_t round) {
     const auto inner = order_of(plan->from, round);
-    std::vector<std::int64_t> all;
+    Vec<std::int64_t> all;
     for (std::int64_t row; inner->next(row);) all.push_back(row);
     const Tensor key = round == 0 ? plan->key : random::fold_in(plan->key, round);
     const Tensor places = random::permutation(key, static_cast<std::int64_t>(all.size()));
@@ -114,7 +115,7 @@ class ShuffledRows : public RowOrder {
   }
 
  private:
-  std::vector<std::int64_t> rows_;
+  Vec<std::int64_t> rows_;
   std::size_t next_ = 0;
 };
 class PartOfRows : public RowOrder {
@@ -199,7 +200,7 @@ class RowStream : public LeafStream {
   std::unique_ptr<RowOrder> order_;
   std::int64_t size_;
   bool drop_;
-  std::vector<std::int64_t> chosen_;
+  Vec<std::int64_t> chosen_;
 };
 
 class MapStream : public LeafStream {
@@ -222,7 +223,7 @@ class GroupStream : public LeafStream {
  public:
   explicit GroupStream(const PlanRef& plan) : plan_(plan), inner_(open_stream(plan->from)) {}
   bool next(ElementLeaves& out) override {
-    std::vector<ElementLeaves> columns;
+    Vec<ElementLeaves> columns;
     std::int64_t n = 0;
     for (ElementLeaves one; n < plan_->count && inner_->next(one); ++n) {
       columns.resize(one.size());
@@ -280,7 +281,8 @@ class ShuffleStream : public LeafStream {
   explicit ShuffleStream(const PlanRef& plan) {
     const auto inner = open_stream(plan->from);
     for (ElementLeaves one; inner->next(one);) all_.push_back(one);
-    places_ = random::permutation(plan->key, static_cast<std::int64_t>(all_.size())).to_vector<std::int64_t>();
+    const auto drawn = random::permutation(plan->key, static_cast<std::int64_t>(all_.size())).to_vector<std::int64_t>();
+    places_.assign(drawn.data(), drawn.data() + drawn.size());
   }
   bool next(ElementLeaves& out) override {
     if (next_ == places_.size()) return false;
@@ -289,8 +291,8 @@ class ShuffleStream : public LeafStream {
   }
 
  private:
-  std::vector<ElementLeaves> all_;
-  std::vector<std::int64_t> places_;
+  Vec<ElementLeaves> all_;
+  Vec<std::int64_t> places_;
   std::size_t next_ = 0;
 };
 
@@ -446,7 +448,7 @@ PlanRef mapped_plan(const PlanRef& plan, FlatFunction f, Where where) {
   using namespace dataset_parts;
   auto s = step(Kind::map, plan);
   s->f = compiled(f, where);
-  s->element = std::make_shared<const FlatFunction>(std::move(f));
+  s->element = new_shared<const FlatFunction>(std::move(f));
   return s;
 }
 
@@ -455,11 +457,11 @@ PlanRef batched_plan(const PlanRef& plan, std::int64_t size, const BatchOptions&
   if (size < 1) refuse(worded("a batch of {} elements", size), where);
   if (plan->kind == Kind::map) {
     // Batch, then the function for all examples of one.
-    auto s = std::make_shared<DatasetPlan>(*plan);
+    auto s = new_shared<DatasetPlan>(*plan);
     s->from = batched_plan(plan->from, size, options, where);
     s->vectorized = true;
     const FlatFunction f = *plan->element;
-    s->element = std::make_shared<const FlatFunction>([f, where](std::span<const Tensor> leaves) { return for_examples(f, leaves, where); });
+    s->element = new_shared<const FlatFunction>([f, where](std::span<const Tensor> leaves) { return for_examples(f, leaves, where); });
     s->f = compiled(*s->element, where);
     return s;
   }

@@ -3,6 +3,7 @@
 #include <string>
 
 #include <vt/linalg.hpp>
+#include <vt/small_vec.hpp>
 #include <vt/solvers.hpp>
 
 #include "../trace/promote.hpp"
@@ -45,10 +46,10 @@ Recorded recorded(const FlatFunction& f, std::span<const Aval> avals, const char
 FlatFunction replayed(const Recorded& r) {
   return [&r](std::span<const Tensor> x) { return replay(r.graph, joined(x, r.captured)); };
 }
-GraphRef shared(Recorded& r) { return std::make_shared<const GraphBody>(std::move(r.graph)); }
+GraphRef shared(Recorded& r) { return new_shared<const GraphBody>(std::move(r.graph)); }
 
-std::vector<Aval> strong_avals(std::span<const Tensor> tensors, const char* name, Where where) {
-  std::vector<Aval> avals;
+Vec<Aval> strong_avals(std::span<const Tensor> tensors, const char* name, Where where) {
+  Vec<Aval> avals;
   for (const Tensor& t : tensors) {
     if (!t.defined()) fail(ErrorKind::value, std::string(name) + ": an argument is an empty Tensor", where);
     if (!is_inexact(t.dtype())) fail(ErrorKind::dtype, std::string(name) + ": needs floats, not " + aval_of(t).str(), where);
@@ -58,7 +59,7 @@ std::vector<Aval> strong_avals(std::span<const Tensor> tensors, const char* name
 }
 
 /// A tangent that a rule was given in place of a symbolic zero.
-bool is_zero(const Tensor& t) { return t.node()->op == Op::full && std::get<FullParams>(t.node()->params->base()).value.is_value(0); }
+bool is_zero(const Tensor& t) { return t.node()->op == Op::full && t.node()->params->as<FullParams>().value.is_value(0); }
 
 /// The derivative of `graph` by what it captures, at x: (x…, captured…) and tangents of the captured. Undefined results are zero.
 std::vector<Tensor> by_captured(const GraphBody& graph, std::span<const Tensor> x, std::span<const Tensor> captured,
@@ -91,7 +92,7 @@ using LinearSystemRef = std::shared_ptr<const LinearSystem>;
 
 std::vector<Tensor> solution(const LinearSystemRef& s, int side, std::span<const Tensor> operands) {
   const std::size_t n = s->leaves;
-  auto rule = std::make_shared<CustomRule>();
+  auto rule = new_shared<CustomRule>();
   rule->name = s->name;
   rule->linear = static_cast<int>(n);
   // A x = b: A dx = db − dA x.
@@ -122,13 +123,13 @@ std::vector<Tensor> linear_solve_flat(const FlatFunction& matvec, std::span<cons
                                       bool symmetric, const char* name, Where where) {
   using namespace implicit_parts;
   const UserLine line(where);
-  const std::vector<Aval> avals = strong_avals(b, name, where);
+  const Vec<Aval> avals = strong_avals(b, name, where);
   Recorded product = recorded(matvec, avals, name, "matvec", where);
   const FlatFunction apply = replayed(product);
   const auto solved = [&](const FlatSolve& how, const FlatFunction& by) {
     return recorded([&](std::span<const Tensor> right) { return how(by, right); }, avals, name, "the solution", where);
   };
-  std::vector<Recorded> parts;
+  Vec<Recorded> parts;
   parts.push_back(solved(solve, apply));
   if (transpose_solve && !symmetric) {
     parts.push_back(recorded(
@@ -141,10 +142,10 @@ std::vector<Tensor> linear_solve_flat(const FlatFunction& matvec, std::span<cons
         avals, name, "the transposed matvec", where));
     parts.push_back(solved(transpose_solve, replayed(parts[1])));
   }
-  std::vector<Recorded*> all{&product};
+  Vec<Recorded*> all{&product};
   for (Recorded& r : parts) all.push_back(&r);
   const std::vector<Tensor> captured = share_captures(all);
-  auto s = std::make_shared<LinearSystem>(LinearSystem{avals.size(), name, where, {}, {}});
+  auto s = new_shared<LinearSystem>(LinearSystem{avals.size(), name, where, {}, {}});
   s->product[0] = shared(product);
   s->solution[0] = shared(parts[0]);
   if (parts.size() > 1) {
@@ -173,7 +174,7 @@ struct RootProblem {
 using RootProblemRef = std::shared_ptr<const RootProblem>;
 
 std::vector<Tensor> solution(const RootProblemRef& r, std::span<const Tensor> operands) {
-  auto rule = std::make_shared<CustomRule>();
+  auto rule = new_shared<CustomRule>();
   rule->name = r->name;
   // f(x, c) = 0: ∂f/∂x dx = −∂f/∂c dc.
   rule->jvp = [r](std::span<const Tensor> both) {
@@ -244,13 +245,13 @@ std::vector<Tensor> root_flat(const FlatFunction& f, std::span<const Tensor> gue
                               const char* name, Where where) {
   using namespace implicit_parts;
   const UserLine line(where);
-  const std::vector<Aval> avals = strong_avals(guess, name, where);
+  const Vec<Aval> avals = strong_avals(guess, name, where);
   Recorded function = recorded(f, avals, name, "the function", where);
   const FlatFunction apply = replayed(function);
   Recorded found = recorded([&](std::span<const Tensor> x) { return solve(apply, x); }, avals, name, "the solution", where);
   Recorded* const parts[2] = {&function, &found};
   const std::vector<Tensor> captured = share_captures(parts);
-  auto r = std::make_shared<RootProblem>(RootProblem{avals.size(), name, where, nullptr, nullptr, {}});
+  auto r = new_shared<RootProblem>(RootProblem{avals.size(), name, where, nullptr, nullptr, {}});
   r->function = shared(function);
   r->solution = shared(found);
   if (!tangent_solve) r->tangent_solve = dense_solve;
@@ -279,7 +280,7 @@ FlatRootFinder newton_solver(const IterationOptions& options, Where where) {
         while_flat([&](std::span<const Tensor> c) { return std::vector<Tensor>{(c[0] < most) & !(greatest(c.subspan(1 + n)) <= tolerance)}; },
                    [&](std::span<const Tensor> c) {
                      const std::span<const Tensor> x = c.subspan(1, n);
-                     std::vector<Aval> avals;
+                     Vec<Aval> avals;
                      for (const Tensor& t : x) avals.push_back(aval_of(t));
                      const Recorded here = record(f, avals, {.kind = ScopeKind::branch, .transform = "vt::newton"});
                      const FlatFunction slope = [&](std::span<const Tensor> v) {

@@ -3,6 +3,7 @@
 #include <string>
 
 #include <vt/detail/entry_points.hpp>
+#include <vt/small_vec.hpp>
 
 #include "grad/build.hpp"
 #include "grad/linearize.hpp"
@@ -55,8 +56,8 @@ template <class Linear>
 std::vector<Tensor> along_basis(const Linear& f, const Aval& from, std::size_t results, bool front, std::int64_t chunk, const GradCall& call) {
   const std::int64_t n = from.elements();
   if (chunk <= 0 || chunk > n) chunk = n;
-  std::vector<std::vector<Tensor>> blocks(results);
-  std::vector<bool> defined(results);
+  Vec<std::vector<Tensor>> blocks(results);
+  Vec<bool> defined(results);
   for (std::int64_t start = 0; start < n; start += chunk) {
     const std::int64_t lanes = std::min(chunk, n - start);
     auto dense = [&](std::span<const Tensor> in) {
@@ -123,7 +124,7 @@ JacobianFlat jacobian_flat(const FlatFunction& f, const GradCall& call, Jacobian
 
   std::int64_t inputs = 0, outputs = 0;
   for (const Aval& a : part.wanted) inputs += a.elements();
-  std::vector<Aval> out;
+  Vec<Aval> out;
   for (std::size_t o = 0; o < result.outputs.size(); ++o) {
     const Aval& a = aval_of(result.outputs[o]);
     if (!is_inexact(a.dtype))
@@ -136,9 +137,7 @@ JacobianFlat jacobian_flat(const FlatFunction& f, const GradCall& call, Jacobian
   }
   if (!call.holomorphic) {
     // One complex number per pair of elements has room for a real function's gradient or a path's velocity, but not for both.
-    const auto has_complex = [](const std::vector<Aval>& all) {
-      return std::any_of(all.begin(), all.end(), [](const Aval& a) { return is_complex(a.dtype); });
-    };
+    const auto has_complex = [](const Vec<Aval>& all) { return any_of(all, [](const Aval& a) { return is_complex(a.dtype); }); };
     const bool in = has_complex(part.wanted), from_results = has_complex(out);
     if ((in && from_results) || (in && mode == JacobianMode::forward) || (from_results && mode == JacobianMode::reverse))
       fail(ErrorKind::dtype,
@@ -192,7 +191,7 @@ JacobianFlat jacobian_flat(const FlatFunction& f, const GradCall& call, Jacobian
   return result;
 }
 
-std::vector<std::vector<std::vector<Tensor>>> hessian_flat(const FlatFunction& f, const GradCall& call, std::int64_t chunk) {
+Vec<Vec<std::vector<Tensor>>> hessian_flat(const FlatFunction& f, const GradCall& call, std::int64_t chunk) {
   std::size_t wanted = 0;
   for (std::size_t i = 0; i < call.arguments.size(); ++i) wanted += i < call.wanted.size() && call.wanted[i];
   auto rows = [&](std::span<const Tensor> arguments) {
@@ -204,7 +203,7 @@ std::vector<std::vector<std::vector<Tensor>>> hessian_flat(const FlatFunction& f
     return flat;
   };
   const JacobianFlat columns = jacobian_flat(rows, call, JacobianMode::forward, chunk);
-  std::vector<std::vector<std::vector<Tensor>>> result;
+  Vec<Vec<std::vector<Tensor>>> result;
   for (std::size_t i = 0; i < columns.blocks.size(); ++i) {
     if (i % wanted == 0) result.emplace_back();
     result.back().push_back(columns.blocks[i]);

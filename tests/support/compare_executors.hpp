@@ -21,15 +21,15 @@ inline void expect_same(const vt::detail::FlatFunction& f, const std::vector<vt:
                         const std::string& what) {
   using namespace vt::detail;
   std::vector<vt::detail::Aval> avals;
-  std::vector<vt::detail::BufferRef> inputs;
+  vt::Vec<vt::detail::BufferRef> inputs;
   for (const vt::Tensor& t : arguments) {
     avals.push_back(Aval(t.dtype(), t.shape()));
     inputs.push_back(value_of(t, {}));
   }
   const Recorded recorded = record(f, avals, {});
   for (const vt::Tensor& t : recorded.captured) inputs.push_back(value_of(t, {}));
-  const std::vector<vt::detail::BufferRef> expected = interpret(recorded.graph, inputs);
-  std::vector<vt::detail::BufferRef> actual;
+  const vt::Vec<vt::detail::BufferRef> expected = interpret(recorded.graph, inputs);
+  vt::Vec<vt::detail::BufferRef> actual;
   ASSERT_NO_THROW(actual = compile_graph(recorded.graph)->run(inputs)) << what << "\n" << to_text(recorded.graph);
   ASSERT_EQ(actual.size(), expected.size());
   for (std::size_t i = 0; i < expected.size(); ++i) {

@@ -429,8 +429,7 @@ inline void add_structure(std::vector<PrimitiveCase>& cases) {
   auto rule = std::make_shared<CustomRule>();
   rule->name = "test rule";
   rule->jvp = rule->forward = rule->backward = body;
-  rule->batch = [](std::int64_t lanes, const std::vector<bool>& mapped, std::span<const Tensor> a,
-                   std::vector<bool>& out_mapped) -> std::vector<Tensor> {
+  rule->batch = [](std::int64_t lanes, const vt::Vec<bool>& mapped, std::span<const Tensor> a, vt::Vec<bool>& out_mapped) -> std::vector<Tensor> {
     auto all = [&](const Tensor& t, bool is_mapped, const Axes& axes) {
       Shape shape{lanes, 3, 2};
       return is_mapped || !axes.empty() ? emit(Op::broadcast_in_dim, make_params(BroadcastParams{shape, axes}), {t}, {}) : t;
@@ -459,7 +458,7 @@ inline void add_control(std::vector<PrimitiveCase>& cases) {
   const auto twice = [](const Tensor& t) { return emit(Op::add, {}, {t, t}, {}); };
   const auto product = [](const Tensor& a, const Tensor& b) { return emit(Op::mul, {}, {a, b}, {}); };
   const auto sum = [](const Tensor& a) { return emit(Op::reduce_sum, make_params(AxesParams{{0}}), {a}, {}); };
-  const auto with_lanes = [](std::vector<OperandSpec> operands, Lanes& lanes, const std::vector<bool>& mapped) {
+  const auto with_lanes = [](std::vector<OperandSpec> operands, Lanes& lanes, const vt::Vec<bool>& mapped) {
     lanes.count = 4;
     for (std::size_t i = 0; i < operands.size(); ++i) {
       lanes.mapped.push_back(mapped[i]);
@@ -475,7 +474,7 @@ inline void add_control(std::vector<PrimitiveCase>& cases) {
     choice.branches.push_back(body_of(branch, {vector, scalar}));
   const std::vector<OperandSpec> chosen = {{vt::i32, {}, -1, 4}, {vt::f32, {3}}, {vt::f32, {}}};
   cases.push_back({Op::cond, make_params(choice), chosen});
-  for (const std::vector<bool>& mapped : {std::vector<bool>{true, true, false}, {true, false, true}, {false, true, true}, {true, true, true}}) {
+  for (const vt::Vec<bool>& mapped : {vt::Vec<bool>{true, true, false}, {true, false, true}, {false, true, true}, {true, true, true}}) {
     CondParams p = choice;
     const auto operands = with_lanes(chosen, p.lanes, mapped);
     cases.push_back({Op::cond, make_params(std::move(p)), operands});
@@ -493,7 +492,7 @@ inline void add_control(std::vector<PrimitiveCase>& cases) {
       carried);
   const std::vector<OperandSpec> looped = {{vt::i32, {}, 0, 2}, {vt::f32, {3}}, {vt::i32, {}, 0, 4}, {vt::f32, {}}};
   cases.push_back({Op::while_, make_params(loop), looped});
-  for (const std::vector<bool>& mapped : {std::vector<bool>{true, true, true, false}, {true, true, false, true}}) {
+  for (const vt::Vec<bool>& mapped : {vt::Vec<bool>{true, true, true, false}, {true, true, false, true}}) {
     WhileParams p = loop;
     const auto operands = with_lanes(looped, p.lanes, mapped);
     cases.push_back({Op::while_, make_params(std::move(p)), operands});

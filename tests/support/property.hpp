@@ -252,8 +252,8 @@ inline vt::Tensor stack_lanes(const std::vector<vt::Tensor>& parts, int axis) {
 
 /// What vmap must equal: f called for one lane after the other, the results stacked. An operand without an axis goes to every
 /// lane whole. At least one lane.
-inline std::vector<vt::Tensor> stack_loop(const FlatFunction& f, const std::vector<vt::Tensor>& arguments,
-                                          const std::vector<std::optional<int>>& in_axes, int out_axis = 0) {
+inline std::vector<vt::Tensor> stack_loop(const FlatFunction& f, const std::vector<vt::Tensor>& arguments, const vt::Vec<std::optional<int>>& in_axes,
+                                          int out_axis = 0) {
   std::int64_t count = 0;
   for (std::size_t i = 0; i < arguments.size(); ++i)
     if (in_axes[i]) count = arguments[i].dim(*in_axes[i]);
@@ -275,7 +275,7 @@ vt::Tensor stack_loop(F&& f, int axis, const Ts&... arguments) {
   const FlatFunction flat = [&](const std::vector<vt::Tensor>& a) -> std::vector<vt::Tensor> {
     return [&]<std::size_t... I>(std::index_sequence<I...>) { return std::vector<vt::Tensor>{f(a[I]...)}; }(std::index_sequence_for<Ts...>{});
   };
-  return stack_loop(flat, {arguments...}, std::vector<std::optional<int>>(sizeof...(Ts), axis))[0];
+  return stack_loop(flat, {arguments...}, vt::Vec<std::optional<int>>(sizeof...(Ts), axis))[0];
 }
 
 // --- derivatives -----------------------------------------------------------------------------------------------------

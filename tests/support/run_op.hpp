@@ -37,7 +37,7 @@ inline vt::detail::GraphBody graph_of(Op op, const ParamsRef& params, const std:
 }
 
 inline std::vector<vt::Tensor> run_graph_alone(const vt::detail::GraphBody& graph, const std::vector<vt::Tensor>& operands) {
-  std::vector<vt::detail::BufferRef> inputs;
+  vt::Vec<vt::detail::BufferRef> inputs;
   for (const vt::Tensor& t : operands) inputs.push_back(vt::detail::value_of(t, {}));
   const auto values = vt::detail::interpret(graph, inputs);
   std::vector<vt::Tensor> results;

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 #include <vt/detail/function.hpp>
+#include <vt/small_vec.hpp>
 
 #include <vt/graph.hpp>
 #include <vt/tensor.hpp>
@@ -24,7 +25,7 @@ struct VmapCall {
   std::span<const Tensor> arguments;
   std::span<const MappedAxis> in_axes;  ///< one per argument leaf; negative counts from the end
   /// Asked once the function has run: one entry per result leaf.
-  Function<std::vector<MappedAxis>(std::size_t results)> out_axes;
+  Function<Vec<MappedAxis>(std::size_t results)> out_axes;
   std::optional<std::int64_t> axis_size;
   std::string axis_name;
   std::int64_t chunk = 0;       ///< lanes at a time; 0: all
@@ -80,17 +81,16 @@ GradFlat value_and_grad_flat(const FlatFunction&, const GradCall&);
 enum class JacobianMode { forward, reverse, automatic };
 struct JacobianFlat {
   std::vector<Tensor> outputs;
-  std::vector<std::vector<Tensor>> blocks;  ///< [output leaf][wanted leaf], each of shape output ⧺ argument
+  Vec<std::vector<Tensor>> blocks;  ///< [output leaf][wanted leaf], each of shape output ⧺ argument
 };
 /// `by_example`: the function works on each example, along axis 0 of all wanted arguments and results, alone; blocks are
 /// [examples] ⧺ output of one ⧺ argument of one.
 JacobianFlat jacobian_flat(const FlatFunction&, const GradCall&, JacobianMode, std::int64_t chunk, bool by_example = false);
 /// blocks[output leaf][wanted leaf a][wanted leaf b]: shape output ⧺ a ⧺ b. Forward over reverse.
-std::vector<std::vector<std::vector<Tensor>>> hessian_flat(const FlatFunction&, const GradCall&, std::int64_t chunk);
+Vec<Vec<std::vector<Tensor>>> hessian_flat(const FlatFunction&, const GradCall&, std::int64_t chunk);
 
 /// Rules on flat leaves; see trace/graph.hpp CustomRule for their signatures.
-using FlatBatchRule =
-    Function<std::vector<Tensor>(std::int64_t axis_size, const std::vector<bool>& mapped, std::span<const Tensor>, std::vector<bool>& out_mapped)>;
+using FlatBatchRule = Function<std::vector<Tensor>(std::int64_t axis_size, const Vec<bool>& mapped, std::span<const Tensor>, Vec<bool>& out_mapped)>;
 std::vector<Tensor> custom_jvp_flat(const FlatFunction& f, const FlatFunction& jvp, std::span<const Tensor> arguments, Where);
 std::vector<Tensor> custom_vjp_flat(const FlatFunction& f, const FlatFunction& forward, const FlatFunction& backward,
                                     std::span<const Tensor> arguments, Where);

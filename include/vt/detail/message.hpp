@@ -7,30 +7,38 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
-#include <variant>
 
 namespace vt::detail {
 
 /// An argument of a message: a text or a number.
 struct MessagePart {
-  std::variant<std::string_view, char, bool, float, double, std::int64_t, std::uint64_t> value;
+  enum class Kind : std::uint8_t { text, letter, truth, f32, f64, i64, u64 } kind;
+  union {
+    std::string_view text;
+    char letter;
+    bool truth;
+    float f32;
+    double f64;
+    std::int64_t i64;
+    std::uint64_t u64;
+  };
 
-  MessagePart(std::string_view text) : value(text) {}
-  MessagePart(const std::string& text) : value(std::string_view(text)) {}
-  MessagePart(const char* text) : value(std::string_view(text)) {}
-  MessagePart(char letter) : value(letter) {}
-  MessagePart(bool truth) : value(truth) {}
-  MessagePart(float number) : value(number) {}
-  MessagePart(double number) : value(number) {}
+  MessagePart(std::string_view t) : kind(Kind::text), text(t) {}
+  MessagePart(const std::string& t) : kind(Kind::text), text(t) {}
+  MessagePart(const char* t) : kind(Kind::text), text(t) {}
+  MessagePart(char c) : kind(Kind::letter), letter(c) {}
+  MessagePart(bool b) : kind(Kind::truth), truth(b) {}
+  MessagePart(float number) : kind(Kind::f32), f32(number) {}
+  MessagePart(double number) : kind(Kind::f64), f64(number) {}
   template <std::integral T>
     requires(!std::same_as<T, char> && !std::same_as<T, bool>)
-  MessagePart(T number) : value(static_cast<std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>>(number)) {}
+  [[gnu::always_inline]] MessagePart(T number) : kind(std::is_signed_v<T> ? Kind::i64 : Kind::u64), i64(static_cast<std::int64_t>(number)) {}
 };
 
 /// fmt::format(pattern, parts…).
 std::string worded(std::string_view pattern, std::initializer_list<MessagePart> parts);
 template <class... Parts>
-std::string worded(std::string_view pattern, const Parts&... parts) {
+[[gnu::always_inline]] inline std::string worded(std::string_view pattern, const Parts&... parts) {
   return worded(pattern, {MessagePart(parts)...});
 }
 

@@ -45,7 +45,7 @@ auto call_by_signature(Cache& cache, F& f, Where where, const A&... arguments) {
         return (*g)(tracers);
       },
       [&]() -> std::shared_ptr<void> {
-        auto result = std::make_shared<Result>(g->last());
+        auto result = detail::new_shared<Result>(g->last());
         for_each_leaf(*result, [](Tensor& t) { t = Tensor(); });
         return result;
       },

@@ -80,11 +80,11 @@ class CpuBackend : public Backend {
 
   std::shared_ptr<const ProductKernel> product(const MatmulSpec& spec) const override {
     std::shared_ptr<const Matmul> matmul = make_matmul(spec);
-    return matmul ? std::make_shared<CpuProduct>(std::move(matmul)) : nullptr;
+    return matmul ? new_shared<CpuProduct>(std::move(matmul)) : nullptr;
   }
   std::shared_ptr<const ProductKernel> convolution(const ConvSpec& spec) const override {
     std::shared_ptr<const Matmul> conv = make_convolution(spec);
-    return conv ? std::make_shared<CpuProduct>(std::move(conv)) : nullptr;
+    return conv ? new_shared<CpuProduct>(std::move(conv)) : nullptr;
   }
 
  private:

@@ -5,10 +5,11 @@
 
 #include <future>
 #include <mutex>
-#include <unordered_map>
 
 #include <vt/error.hpp>
+#include <vt/small_vec.hpp>
 
+#include "../../trace/hash_map.hpp"
 #include "../counters.hpp"
 #include "../disk_cache.hpp"
 
@@ -18,7 +19,7 @@ namespace code_store {
 
 struct Store {
   std::mutex mutex;
-  std::unordered_map<std::string, std::shared_future<std::shared_ptr<const Code>>> made;
+  HashMap<std::string, std::shared_future<std::shared_ptr<const Code>>> made;
 };
 Store& store() {
   static Store* s = new Store;  // never destroyed: threads may still run kernels while the process ends
@@ -34,10 +35,10 @@ CacheKey disk_key(const std::string& key) {
 }
 
 std::shared_ptr<const Code> from_disk(CacheKey key, std::span<const std::string> names) {
-  const std::optional<std::vector<char>> object = DiskCache::process().load(key);
+  const std::optional<Vec<char>> object = DiskCache::process().load(key);
   if (!object) return nullptr;
   try {
-    return std::make_shared<const Code>(*object, names);
+    return new_shared<const Code>(*object, names);
   } catch (const Error&) {  // sound bytes that do not link: made anew, not fatal
     DiskCache::process().remove(key);
     return nullptr;
@@ -52,7 +53,7 @@ std::shared_ptr<const Code> cached_code(const std::string& key, std::span<const 
   std::shared_future<std::shared_ptr<const Code>> there;
   {
     std::lock_guard lock(s.mutex);
-    const auto [at, fresh] = s.made.try_emplace(key);
+    const auto [at, fresh] = s.made.emplace(key, {});
     if (fresh) at->second = promise.get_future().share();
     else there = at->second;
   }
@@ -68,8 +69,8 @@ std::shared_ptr<const Code> cached_code(const std::string& key, std::span<const 
     } else {
       IrBuilder builder;
       emit(builder);
-      const std::vector<char> object = compile_object(builder);
-      code = std::make_shared<const Code>(object, names);
+      const Vec<char> object = compile_object(builder);
+      code = new_shared<const Code>(object, names);
       count(counters().kernels_compiled, 1);
       DiskCache::process().store(on_disk, object);
     }

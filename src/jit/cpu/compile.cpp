@@ -1,10 +1,10 @@
 // Passes, code generation and linking: one target machine per thread, one LLJIT per process.
 #include "compile.hpp"
+#include "../../trace/hash_map.hpp"
 
 #if VT_HAS_LLVM_HEADERS
 
 #include <condition_variable>
-#include <map>
 #include <mutex>
 
 #include <vt/error.hpp>
@@ -27,7 +27,7 @@ std::string take_error(LLVMErrorRef error) {
 
 // A TargetMachine is not safe to share and costs 0.3 ms, so every thread keeps its own, one per target and level.
 struct Machines {
-  std::map<std::pair<std::string, int>, LLVMTargetMachineRef> all;
+  HashMap<std::string, LLVMTargetMachineRef> all;  ///< by processor, features and level
   ~Machines() {
     for (auto& [key, machine] : all) llvm().DisposeTargetMachine(machine);
   }
@@ -35,7 +35,7 @@ struct Machines {
 
 LLVMTargetMachineRef machine_for(const LlvmTarget& target, int level) {
   thread_local Machines machines;
-  LLVMTargetMachineRef& slot = machines.all[{target.cpu + target.features, level}];
+  LLVMTargetMachineRef& slot = machines.all[target.cpu + target.features + std::to_string(level)];
   if (slot) return slot;
   const Llvm& L = llvm();
   LLVMTargetRef found = nullptr;
@@ -106,7 +106,7 @@ struct Session {
   std::mutex lock;
   LLVMOrcLLJITRef jit = nullptr;
   LLVMOrcExecutionSessionRef session = nullptr;
-  std::vector<LLVMOrcJITDylibRef> free;
+  Vec<LLVMOrcJITDylibRef> free;
   int made = 0;
 
   LLVMOrcJITDylibRef take_library() {
@@ -117,7 +117,7 @@ struct Session {
     }
     const Llvm& L = llvm();
     LLVMOrcJITDylibRef library = L.OrcExecutionSessionCreateBareJITDylib(session, ("vt." + std::to_string(made++)).c_str());
-    std::vector<LLVMOrcCSymbolMapPair> pairs;
+    Vec<LLVMOrcCSymbolMapPair> pairs;
     for (const RuntimeSymbol& s : runtime_symbols())
       pairs.push_back({L.OrcLLJITMangleAndIntern(jit, s.name),
                        {reinterpret_cast<LLVMOrcExecutorAddress>(s.address),
@@ -149,7 +149,7 @@ struct Answer {
   std::condition_variable ready;
   bool done = false;
   std::string error;
-  std::vector<std::pair<LLVMOrcSymbolStringPoolEntryRef, std::uint64_t>> found;
+  Vec<std::pair<LLVMOrcSymbolStringPoolEntryRef, std::uint64_t>> found;
 };
 
 void take_answer(LLVMErrorRef error, LLVMOrcCSymbolMapPairs pairs, std::size_t count, void* context) {
@@ -167,14 +167,14 @@ void take_answer(LLVMErrorRef error, LLVMOrcCSymbolMapPairs pairs, std::size_t c
 
 }  // namespace cpu_compile
 
-std::vector<char> compile_object(IrBuilder& builder, const CompileOptions& options) {
+Vec<char> compile_object(IrBuilder& builder, const CompileOptions& options) {
   const Llvm& L = llvm();
 #ifndef NDEBUG
   if (const std::string wrong = builder.verify(); !wrong.empty()) cpu_compile::fail("the generated module is malformed", wrong);
 #endif
   LLVMMemoryBufferRef buffer = cpu_compile::emit(builder.module(), builder.llvm_names(), options, LLVMObjectFile);
   const char* start = L.GetBufferStart(buffer);
-  std::vector<char> bytes(start, start + L.GetBufferSize(buffer));
+  Vec<char> bytes(start, start + L.GetBufferSize(buffer));
   L.DisposeMemoryBuffer(buffer);
   return bytes;
 }
@@ -233,8 +233,8 @@ void Code::link_with_llvm(std::span<const char> object, std::span<const std::str
   };
   LLVMMemoryBufferRef buffer = L.CreateMemoryBufferWithMemoryRangeCopy(object.data(), object.size(), "vt");
   if (LLVMErrorRef error = L.OrcLLJITAddObjectFileWithRT(s.jit, tracker_, buffer)) give_up(take_error(error));
-  std::vector<LLVMOrcCLookupSetElement> wanted;
-  std::vector<LLVMOrcSymbolStringPoolEntryRef> symbols;
+  Vec<LLVMOrcCLookupSetElement> wanted;
+  Vec<LLVMOrcSymbolStringPoolEntryRef> symbols;
   for (const std::string& name : names) {
     symbols.push_back(L.OrcLLJITMangleAndIntern(s.jit, name.c_str()));
     wanted.push_back({symbols.back(), LLVMOrcSymbolLookupFlagsRequiredSymbol});
@@ -266,7 +266,7 @@ Code::~Code() {
 }
 
 std::shared_ptr<Code> compile_and_load(IrBuilder& builder, std::span<const std::string> names, const CompileOptions& options) {
-  return std::make_shared<Code>(compile_object(builder, options), names);
+  return new_shared<Code>(compile_object(builder, options), names);
 }
 
 }  // namespace vt::detail::cpu

@@ -4,7 +4,8 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <vector>
+
+#include <vt/small_vec.hpp>
 
 #include "ir_builder.hpp"
 #include "object_loader.hpp"
@@ -20,7 +21,7 @@ struct CompileOptions {
 
 /// Runs the passes on the builder's module and makes an object file of it. The module is used up: build no more into it.
 /// Throws: Error(backend) when LLVM refuses the module. Any thread; target machines are kept per thread.
-std::vector<char> compile_object(IrBuilder& builder, const CompileOptions& options = {});
+Vec<char> compile_object(IrBuilder& builder, const CompileOptions& options = {});
 
 /// The same as assembly text, from a copy: the module stays as it is. For dumps.
 std::string compile_assembly(const IrBuilder& builder, const CompileOptions& options = {});
@@ -52,7 +53,7 @@ class Code {
   LoadedObject object_;
   LLVMOrcJITDylibRef library_ = nullptr;  // where LLVM's linker is used
   LLVMOrcResourceTrackerRef tracker_ = nullptr;
-  std::vector<void*> addresses_;
+  Vec<void*> addresses_;
 };
 
 /// compile_object and Code in one: for tests and for code that is never cached.

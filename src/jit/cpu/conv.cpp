@@ -233,7 +233,7 @@ class Convolution : public Matmul {
 
 std::shared_ptr<const Matmul> make_convolution(const ConvSpec& s) {
   if (!llvm_missing_reason().empty()) return nullptr;
-  return std::make_shared<conv_run::Convolution>(s);
+  return new_shared<conv_run::Convolution>(s);
 }
 
 }  // namespace vt::detail::cpu

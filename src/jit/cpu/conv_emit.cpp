@@ -8,6 +8,8 @@
 
 #include <algorithm>
 
+#include <vt/small_vec.hpp>
+
 namespace vt::detail::cpu {
 
 namespace conv_code {
@@ -68,10 +70,10 @@ class Emitter {
   void tile(Value a, Value panel, Value c, const SmallVec<int, 2>& heights, std::int64_t wide) {
     const int lanes = k_.tile.lanes, vectors = static_cast<int>(pieces(wide, lanes));
     // Where the rows of the tile lie.
-    std::vector<std::int64_t> a_at{0}, c_at{0};
+    Vec<std::int64_t> a_at{0}, c_at{0};
     for (std::size_t t = 0; t < heights.size(); ++t) {
       const ConvLoops::Row& r = k_.rows[first_tiled_ + t];
-      std::vector<std::int64_t> a_next, c_next;
+      Vec<std::int64_t> a_next, c_next;
       for (std::size_t i = 0; i < a_at.size(); ++i)
         for (int h = 0; h < heights[t]; ++h) {
           a_next.push_back(a_at[i] + h * r.a);
@@ -80,7 +82,7 @@ class Emitter {
       a_at = std::move(a_next), c_at = std::move(c_next);
     }
     const TileShape shape{static_cast<int>(a_at.size()), vectors, lanes};
-    const std::vector<Value> sums = sum(0, shape, a_at, a, panel, {});
+    const Vec<Value> sums = sum(0, shape, a_at, a, panel, {});
     const std::int64_t rest = wide - std::int64_t{vectors - 1} * lanes;
     const Value mask = rest < lanes ? b_.tail_mask(lanes, b_.index(rest)) : Value{};
     const auto write = [&](bool add) {
@@ -93,13 +95,12 @@ class Emitter {
           if (masked) b_.store_masked(at, x, mask);
           else b_.store(at, x);
         }
-      return std::vector<Value>{};
+      return Vec<Value>{};
     };
     b_.if_else(adding_, [&] { return write(true); }, [&] { return write(false); });
   }
 
-  std::vector<Value> sum(std::size_t level, const TileShape& shape, const std::vector<std::int64_t>& a_at, Value a, Value panel,
-                         std::vector<Value> start) {
+  Vec<Value> sum(std::size_t level, const TileShape& shape, const Vec<std::int64_t>& a_at, Value a, Value panel, Vec<Value> start) {
     const std::int64_t width = k_.tile.columns();
     if (start.empty()) start.assign(static_cast<std::size_t>(shape.rows * shape.vectors), b_.integer(k_.accumulate, 0, shape.lanes));
     if (level + 1 < k_.depth.size()) {
@@ -107,7 +108,7 @@ class Emitter {
       for (std::size_t d = level + 1; d < k_.depth.size(); ++d) inner *= k_.depth[d].extent;
       return b_.loop(
           b_.index(0), b_.index(k_.depth[level].extent), 1, start,
-          [&](Value i, const std::vector<Value>& sums) {
+          [&](Value i, const Vec<Value>& sums) {
             return sum(level + 1, shape, a_at, moved(a, i, k_.depth[level].a), moved(panel, i, inner * width), sums);
           },
           true);

@@ -6,7 +6,8 @@
 #include <limits>
 #include <tuple>
 #include <utility>
-#include <vector>
+
+#include <vt/small_vec.hpp>
 
 #include "lane_matrices.hpp"
 
@@ -68,7 +69,7 @@ class Emitter {
     const auto symmetric = [&](At i, std::int64_t j) { return b_.add(b_.mul(half, a.get(i, j)), b_.mul(half, a.get(j, i))); };
     Value positive;
     for (std::int64_t k = 0; k < n_; ++k) {
-      std::vector<Value> row;
+      Vec<Value> row;
       Value pivot = a.get(k, k);
       for (std::int64_t j = 0; j < k; ++j) {
         row.push_back(a.get(k, j));
@@ -99,25 +100,24 @@ class Emitter {
   // Row k exchanged with the row that has the largest element of column k, in each lane its own; columns from `left` on, and those of `also`.
   // Gives that row's number.
   Value exchange(LaneMatrix& a, std::int64_t k, std::int64_t left, LaneMatrix* also) {
-    const std::vector<Value> start{b_.abs(a.get(k, k)), place(k)};
-    const auto larger = [&](At i, const std::vector<Value>& best) {
+    const Vec<Value> start{b_.abs(a.get(k, k)), place(k)};
+    const auto larger = [&](At i, const Vec<Value>& best) {
       const Value size = b_.abs(a.get(i, k)), more = b_.compare(Compare::gt, size, best[0]);
-      return std::vector<Value>{b_.select(more, size, best[0]), b_.select(more, place(i), best[1])};
+      return Vec<Value>{b_.select(more, size, best[0]), b_.select(more, place(i), best[1])};
     };
-    std::vector<Value> best = start;
+    Vec<Value> best = start;
     if (a.in_registers())
       for (std::int64_t i = k + 1; i < n_; ++i) best = larger(i, best);
-    else if (k + 1 < n_)
-      best = b_.loop(b_.index(k + 1), b_.index(n_), 1, start, [&](Value i, const std::vector<Value>& x) { return larger(i, x); }, true);
+    else if (k + 1 < n_) best = b_.loop(b_.index(k + 1), b_.index(n_), 1, start, [&](Value i, const Vec<Value>& x) { return larger(i, x); }, true);
     const Value pivot = best[1];
 
-    std::vector<Value> old;
+    Vec<Value> old;
     const auto columns = [&](FunctionRef<void(LaneMatrix&, std::int64_t)> f) {
       for (std::int64_t j = left; j < n_; ++j) f(a, j);
       for (std::int64_t j = 0; also && j < s_.columns; ++j) f(*also, j);
     };
     columns([&](LaneMatrix& m, std::int64_t j) { old.push_back(m.get(k, j)); });
-    const auto swapped = [&](At i, std::vector<Value> top) {
+    const auto swapped = [&](At i, Vec<Value> top) {
       const Value here = b_.compare(Compare::eq, pivot, place(i));
       std::size_t at = 0;
       columns([&](LaneMatrix& m, std::int64_t j) {
@@ -128,11 +128,10 @@ class Emitter {
       });
       return top;
     };
-    std::vector<Value> top = old;
+    Vec<Value> top = old;
     if (a.in_registers())
       for (std::int64_t i = k + 1; i < n_; ++i) top = swapped(i, top);
-    else if (k + 1 < n_)
-      top = b_.loop(b_.index(k + 1), b_.index(n_), 1, old, [&](Value i, const std::vector<Value>& x) { return swapped(i, x); }, true);
+    else if (k + 1 < n_) top = b_.loop(b_.index(k + 1), b_.index(n_), 1, old, [&](Value i, const Vec<Value>& x) { return swapped(i, x); }, true);
     std::size_t at = 0;
     columns([&](LaneMatrix& m, std::int64_t j) { m.set(k, j, top[at++]); });
     return pivot;
@@ -156,7 +155,7 @@ class Emitter {
       exchange(a, k, k, &b);
       const Value inverse = b_.div(real(1), a.get(k, k));
       inverses.set(k, 0, inverse);
-      std::vector<Value> top;
+      Vec<Value> top;
       for (std::int64_t j = k + 1; j < n_; ++j) top.push_back(a.get(k, j));
       for (std::int64_t c = 0; c < s_.columns; ++c) top.push_back(b.get(k, c));
       a.for_rows(k + 1, n_, [&](At i) {
@@ -167,7 +166,7 @@ class Emitter {
       });
     }
     for (std::int64_t k = n_ - 1; k >= 0; --k) {
-      std::vector<Value> x;
+      Vec<Value> x;
       for (std::int64_t c = 0; c < s_.columns; ++c) {
         x.push_back(b_.mul(b.get(k, c), inverses.get(k, 0)));
         b.set(k, c, x.back());
@@ -198,7 +197,7 @@ class Emitter {
       order.set(k, 0, top);
       // A column of zeros stays one.
       const Value head = a.get(k, k), inverse = b_.div(real(1), b_.select(b_.compare(Compare::eq, head, real(0)), real(1), head));
-      std::vector<Value> row;
+      Vec<Value> row;
       for (std::int64_t j = k + 1; j < n_; ++j) row.push_back(a.get(k, j));
       a.for_rows(k + 1, n_, [&](At i) {
         const Value factor = b_.mul(a.get(i, k), inverse);
@@ -216,7 +215,7 @@ class Emitter {
     const bool forward = lower != transposed;
     for (std::int64_t step = 0; step < n_; ++step) {
       const std::int64_t k = forward ? step : n_ - 1 - step;
-      std::vector<Value> row;
+      Vec<Value> row;
       const Value inverse = unit ? Value{} : b_.div(real(1), a.get(k, k));
       for (std::int64_t c = 0; c < s_.columns; ++c) {
         row.push_back(unit ? x.get(k, c) : b_.mul(x.get(k, c), inverse));
@@ -320,9 +319,9 @@ class Emitter {
   }
 
   /// Every pair once, in rounds of pairs that share no row, as in a tournament.
-  std::vector<std::vector<std::pair<std::int64_t, std::int64_t>>> rounds() const {
+  Vec<Vec<std::pair<std::int64_t, std::int64_t>>> rounds() const {
     const std::int64_t players = n_ + n_ % 2, ring = players - 1;
-    std::vector<std::vector<std::pair<std::int64_t, std::int64_t>>> all;
+    Vec<Vec<std::pair<std::int64_t, std::int64_t>>> all;
     for (std::int64_t r = 0; r < ring; ++r) {
       auto& round = all.emplace_back();
       for (std::int64_t i = 0; i < players / 2; ++i) {
@@ -338,7 +337,7 @@ class Emitter {
   void sweep_in_rounds(LaneMatrix& a, LaneMatrix& v, Value none) {
     const auto all = rounds();
     const auto pairs = static_cast<std::int64_t>(all[0].size()), blocks = pairs * (pairs - 1) / 2, entries = 4 * pairs + 6 * blocks;
-    std::vector<std::uint64_t> table;
+    Vec<std::uint64_t> table;
     const auto place_of = [&](std::int64_t i, std::int64_t j) { return static_cast<std::uint64_t>(std::min(i, j) * n_ + std::max(i, j)); };
     for (const auto& round : all) {
       std::int64_t alone = n_ * (n_ - 1) / 2;  // the row that has no partner, where their number is odd
@@ -379,7 +378,7 @@ class Emitter {
       const auto turn_of = [&](Value k) { return Turn{{}, cosines.get(k, 0), sines.get(k, 0)}; };
       b_.for_range(b_.index(0), b_.index(blocks), 1, [&](Value block) {
         const Value from = b_.add(b_.mul(block, b_.index(6)), b_.index(4 * pairs));
-        std::vector<Value> at, x;
+        Vec<Value> at, x;
         for (int i = 0; i < 4; ++i) at.push_back(number(from, i)), x.push_back(a.get(0, at.back()));
         const Turn rows = turn_of(number(from, 4)), columns = turn_of(number(from, 5));
         std::tie(x[0], x[2]) = turned(rows, x[0], x[2]);
@@ -397,8 +396,8 @@ class Emitter {
   }
 
   /// The pairs that Batcher's merge sort compares, in order.
-  std::vector<std::pair<std::int64_t, std::int64_t>> comparisons() const {
-    std::vector<std::pair<std::int64_t, std::int64_t>> pairs;
+  Vec<std::pair<std::int64_t, std::int64_t>> comparisons() const {
+    Vec<std::pair<std::int64_t, std::int64_t>> pairs;
     for (std::int64_t p = 1; p < n_; p *= 2)
       for (std::int64_t k = p; k >= 1; k /= 2)
         for (std::int64_t j = k % p; j + k < n_; j += 2 * k)
@@ -468,14 +467,14 @@ class Emitter {
       return most;
     };
     const Value none = b_.mul(small, real(0x1p-6));
-    const auto take = [&](const std::vector<Value>& x) {
+    const auto take = [&](const Vec<Value>& x) {
       if (!a.in_registers()) return;
       const auto middle = x.begin() + 2 + static_cast<std::ptrdiff_t>(a.elements().size());
       a.elements().assign(x.begin() + 2, middle);
       v.elements().assign(middle, x.end());
     };
     const auto give = [&](Value round, Value off) {
-      std::vector<Value> x{round, off};
+      Vec<Value> x{round, off};
       if (!a.in_registers()) return x;
       x.insert(x.end(), a.elements().begin(), a.elements().end());
       x.insert(x.end(), v.elements().begin(), v.elements().end());
@@ -483,10 +482,10 @@ class Emitter {
     };
     take(b_.while_loop(
         give(b_.index(0), off_diagonal()),
-        [&](const std::vector<Value>& x) {
+        [&](const Vec<Value>& x) {
           return b_.bit_and(b_.compare(Compare::lt, x[0], b_.index(most_sweeps)), b_.any(b_.compare(Compare::gt, x[1], small)));
         },
-        [&](const std::vector<Value>& x) {
+        [&](const Vec<Value>& x) {
           take(x);
           if (a.in_registers()) sweep_in_registers(a, v, none);
           else sweep_in_rounds(a, v, none);
@@ -500,7 +499,7 @@ class Emitter {
       for (const auto& [i, j] : pairs) compare_exchange(w, v, i, j);
       return;
     }
-    std::vector<std::uint64_t> table;
+    Vec<std::uint64_t> table;
     for (const auto& [i, j] : pairs) table.push_back(static_cast<std::uint64_t>(i)), table.push_back(static_cast<std::uint64_t>(j));
     const Value array = b_.constant_array("comparisons" + std::to_string(n_), DType::i64, table);
     b_.for_range(b_.index(0), b_.index(static_cast<std::int64_t>(table.size())), 2, [&](Value at) {
@@ -512,7 +511,7 @@ class Emitter {
   // a ← the rows of v as columns, signed as eigh defines.
   void orient(LaneMatrix& a, LaneMatrix& v, Value poison) {
     v.for_rows(0, n_, [&](At i) {
-      std::vector<Value> row;
+      Vec<Value> row;
       Value most = real(0);
       for (std::int64_t k = 0; k < n_; ++k) {
         row.push_back(v.get(i, k));
@@ -532,7 +531,7 @@ class Emitter {
   DType d_;
   int lanes_;
   std::int64_t n_;
-  std::vector<Value> in_, out_;
+  Vec<Value> in_, out_;
   Value first_;
 };
 

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include <vt/small_vec.hpp>
+
 namespace vt::detail::cpu {
 
 void KernelEmitter::emit(const std::string& name) {
@@ -20,7 +22,7 @@ void KernelEmitter::emit(const std::string& name) {
   b_.end_function();
 }
 
-Values KernelEmitter::open_loop(int loop, const std::vector<int>& needed, const Values& carried, FunctionRef<Values(const Values&)> body) {
+Values KernelEmitter::open_loop(int loop, const Vec<int>& needed, const Values& carried, FunctionRef<Values(const Values&)> body) {
   return b_.loop(
       lower(loop), upper(loop), 1, carried,
       [&](Value i, const Values& inner) {
@@ -58,7 +60,7 @@ void KernelEmitter::emit_stage(int k) {
   stage_ = &schedule_.stages[static_cast<std::size_t>(k)];
   reductions_.clear();
   body_ = after_ = {};
-  std::vector<int> roots, after_roots;
+  Vec<int> roots, after_roots;
   for (std::size_t r = 0; r < nest_.reductions.size(); ++r)
     if (nest_.reductions[r].stage == k) {
       reductions_.push_back(static_cast<int>(r));
@@ -79,15 +81,15 @@ void KernelEmitter::emit_stage(int k) {
   }
   values_.set_vector_loop(stage_->vector_loop);
   current_ = k;
-  std::vector<int> both = body_.needed;
-  both.insert(both.end(), after_.needed.begin(), after_.needed.end());
+  Vec<int> both = body_.needed;
+  both.append(after_.needed.begin(), after_.needed.end());
   std::sort(both.begin(), both.end());
   values_.hoist(both);
   open_spaces(0, both);
   values_.set_vector_loop(-1);
 }
 
-void KernelEmitter::open_spaces(std::size_t depth, const std::vector<int>& needed) {
+void KernelEmitter::open_spaces(std::size_t depth, const Vec<int>& needed) {
   if (depth < spaces_.size()) {
     open_loop(spaces_[depth], needed, {}, [&](const Values&) {
       open_spaces(depth + 1, needed);

@@ -3,7 +3,8 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
+
+#include <vt/small_vec.hpp>
 
 #include "../loop_nest.hpp"
 #include "../schedule.hpp"
@@ -48,8 +49,8 @@ class ValueEmitter {
   Value position(int loop) const { return positions_[static_cast<std::size_t>(loop)]; }
 
   /// What was emitted so far; giving it back forgets what came after (values emitted inside a loop are not known outside).
-  std::vector<Value> known() const { return known_; }
-  void restore(std::vector<Value> known) { known_ = std::move(known); }
+  Vec<Value> known() const { return known_; }
+  void restore(Vec<Value> known) { known_ = std::move(known); }
   void bind(int value, Value v) { known_[static_cast<std::size_t>(value)] = v; }
   bool reads_turned(int value, const StageSchedule& s) const {
     return vt::detail::reads_turned(nest_, nest_.values[static_cast<std::size_t>(value)], s, schedule_.lanes, dependences_);
@@ -68,7 +69,7 @@ class ValueEmitter {
   void stage_done(int stage) { stages_done_ = stage + 1; }
 
   /// Emits those of `values` that no loop still to be opened changes, nor the rounds of a running reduction.
-  void hoist(const std::vector<int>& values);
+  void hoist(const Vec<int>& values);
   Value get(int value);        ///< scalar or `lanes()` wide
   Value get_lanes(int value);  ///< `lanes()` wide
   Value widen(Value v) { return v.lanes == lanes() ? v : b_.splat(v, lanes()); }
@@ -95,12 +96,12 @@ class ValueEmitter {
   IrBuilder& b_;
   const Nest& nest_;
   const Schedule& schedule_;
-  std::vector<std::uint64_t> dependences_;
-  std::vector<int> ready_stage_;  // per value: stages that must be done before it is known
-  std::vector<char> in_round_;    // per value: it depends on what a reduction has so far
-  std::vector<Value> known_;
-  std::vector<Value> positions_;  // per loop
-  std::vector<Value> extents_, scalars_, pointers_;
+  Vec<std::uint64_t> dependences_;
+  Vec<int> ready_stage_;  // per value: stages that must be done before it is known
+  Vec<char> in_round_;    // per value: it depends on what a reduction has so far
+  Vec<Value> known_;
+  Vec<Value> positions_;  // per loop
+  Vec<Value> extents_, scalars_, pointers_;
   std::uint64_t open_ = 0;
   int vector_loop_ = -1;
   int stages_done_ = 0;

@@ -109,7 +109,7 @@ Value threefry(IrBuilder& b, Value key, Value counter) {
 }  // namespace nest_ops
 
 Value emit_op(IrBuilder& b, Op op, DType dtype, const ParamsRef& params, std::span<const Value> v) {
-  const auto with = [&]<class P>(const P*) -> const P& { return std::get<P>(params->base()); };
+  const auto with = [&]<class P>(const P*) -> const P& { return params->as<P>(); };
   const auto is_f = [&] { return is_float(v[0].dtype); };
   switch (op) {
     case Op::neg: return b.neg(v[0]);

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include <vt/small_vec.hpp>
+
 namespace vt::detail::cpu {
 
 namespace reduction_emission {
@@ -22,8 +24,8 @@ Reduce lane_reduce(ReduceOp op) {
 
 }  // namespace reduction_emission
 
-std::vector<DType> KernelEmitter::carried_dtypes() const {
-  std::vector<DType> dtypes;
+Vec<DType> KernelEmitter::carried_dtypes() const {
+  Vec<DType> dtypes;
   for (int r : reductions_) {
     const NestReduction& reduction = reduction_of(r);
     if (reduction.position >= 0) dtypes.push_back(nest_.values[static_cast<std::size_t>(reduction.value)].dtype);
@@ -79,14 +81,14 @@ Value KernelEmitter::running(Reduce op, Value x, Value& carried) {
   if (lanes > 1) {
     const Value none = b_.identity(op, x.dtype, lanes);
     for (int step = 1; step < lanes; step *= 2) {
-      std::vector<int> back;  // `step` lanes of the neutral element, then those of x
+      Vec<int> back;  // `step` lanes of the neutral element, then those of x
       for (int i = 0; i < lanes; ++i) back.push_back(i < step ? i : lanes + i - step);
       x = b_.combine(op, b_.shuffle(none, x, back), x);
     }
   }
   x = b_.combine(op, carried, x);
   if (lanes > 1) {
-    const std::vector<int> last(static_cast<std::size_t>(lanes), lanes - 1);
+    const Vec<int> last(static_cast<std::size_t>(lanes), lanes - 1);
     carried = b_.shuffle(x, x, last);
   } else {
     carried = x;
@@ -219,7 +221,7 @@ void KernelEmitter::vertical() {
   constexpr std::int64_t tile_bytes = 16384;
   const int loop = stage_->vector_loop, lanes = values_.lanes();
   const NestLoop& l = loop_of(loop);
-  const std::vector<DType> dtypes = carried_dtypes();
+  const Vec<DType> dtypes = carried_dtypes();
   std::int64_t bytes = 0;
   for (DType d : dtypes) bytes += static_cast<std::int64_t>(size_of(d));
   std::int64_t tile = std::max<std::int64_t>(tile_bytes / std::max<std::int64_t>(bytes, 1) / lanes, 1) * lanes;
@@ -280,12 +282,11 @@ void KernelEmitter::rows(std::size_t depth, Value start, Value end, const Slot& 
 // `count` rows from `row` on: their inputs are combined with each other first, then with the accumulators, where order is free.
 void KernelEmitter::row_vectors(int loop, Value row, int count, Value start, Value end, const Slot& slot) {
   const Values before = values_.known();
-  const std::vector<DType> dtypes = carried_dtypes();
+  const Vec<DType> dtypes = carried_dtypes();
   // Positions and states go from row to row.
-  const bool in_order = std::any_of(reductions_.begin(), reductions_.end(), [&](int r) {
-    return reduction_of(r).position >= 0 || reduction_of(r).running || reduction_of(r).op == ReduceOp::fold;
-  });
-  std::vector<Values> hoisted;
+  const bool in_order =
+      any_of(reductions_, [&](int r) { return reduction_of(r).position >= 0 || reduction_of(r).running || reduction_of(r).op == ReduceOp::fold; });
+  Vec<Values> hoisted;
   Values positions;
   for (int c = 0; c < count; ++c) {
     values_.restore(before);
@@ -296,7 +297,7 @@ void KernelEmitter::row_vectors(int loop, Value row, int count, Value start, Val
   }
   vector_loop(start, end, {}, 1, stage_->masked, true, [&](const Values&, int) {
     const Value i = values_.position(stage_->vector_loop), mask = values_.mask();
-    std::vector<Values> inputs;
+    Vec<Values> inputs;
     Values old;
     for (std::size_t k = 0; k < dtypes.size(); ++k) old.push_back(b_.load(slot(k, i), dtypes[k], values_.lanes()));
     for (int c = 0; c < count; ++c) {

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 
+#include <vt/small_vec.hpp>
+
 namespace vt::detail::cpu {
 
 namespace register_emission {
@@ -47,7 +49,7 @@ void Emitter::emit(const std::string& name) {
 // ---- the equation itself ---------------------------------------------------------------------------------------------
 
 void Emitter::whole() {
-  std::vector<Val> operands;
+  Vec<Val> operands;
   const std::size_t inputs = equation_.inputs.size();
   for (std::size_t i = 0; i < inputs; ++i) {
     const Aval& aval = graph_.aval(equation_.inputs[i]);
@@ -64,27 +66,27 @@ void Emitter::whole() {
     v.object = static_cast<int>(objects_.size()) - 1;
     operands.push_back(std::move(v));
   }
-  std::vector<Val> results = control(graph_, equation_, operands, true);
+  Vec<Val> results = control(graph_, equation_, operands, true);
   for (std::size_t k = 0; k < results.size(); ++k) {
     if (results[k].object >= 0 || results[k].e.empty()) continue;  // in place, or stored round by round
     store_elements(object_for(static_cast<int>(inputs + k), graph_.aval(equation_.outputs[k]), static_cast<bool>(lanes_)), results[k]);
   }
 }
 
-std::vector<Val> Emitter::run(const GraphBody& g, const std::vector<Val>& inputs) {
+Vec<Val> Emitter::run(const GraphBody& g, const Vec<Val>& inputs) {
   Env env(g.avals.size());
   for (std::size_t i = 0; i < inputs.size(); ++i) env[at(g.inputs[i])] = inputs[i];
   for (const Equation& e : g.equations) {
-    std::vector<Val> operands;
+    Vec<Val> operands;
     for (Var v : e.inputs) operands.push_back(env[at(v)]);
     if (is_control(e.op)) {
-      std::vector<Val> results = control(g, e, operands, false);
+      Vec<Val> results = control(g, e, operands, false);
       for (std::size_t k = 0; k < results.size(); ++k) env[at(e.outputs[k])] = std::move(results[k]);
     } else {
       env[at(e.outputs[0])] = value(g, e, operands);
     }
   }
-  std::vector<Val> outputs;
+  Vec<Val> outputs;
   for (Var v : g.outputs) outputs.push_back(env[at(v)]);
   return outputs;
 }
@@ -93,23 +95,23 @@ std::vector<Val> Emitter::run(const GraphBody& g, const std::vector<Val>& inputs
 
 bool Emitter::is_wide(const Val& v) const {
   if (v.object >= 0) return objects_[static_cast<std::size_t>(v.object)].row > 0;
-  return std::any_of(v.e.begin(), v.e.end(), [&](const Value& x) { return width_ > 1 && x.lanes == width_; });
+  return any_of(v.e, [&](const Value& x) { return width_ > 1 && x.lanes == width_; });
 }
 
-Emitter::Flags Emitter::wide_flags(const std::vector<Val>& values) const {
+Emitter::Flags Emitter::wide_flags(const Vec<Val>& values) const {
   Flags flags;
   for (const Val& v : values) flags.push_back(is_wide(v));
   return flags;
 }
 
-Elements Emitter::flat(const std::vector<Val>& values, std::size_t count) const {
+Elements Emitter::flat(const Vec<Val>& values, std::size_t count) const {
   Elements all;
-  for (std::size_t i = 0; i < count; ++i) all.insert(all.end(), values[i].e.begin(), values[i].e.end());
+  for (std::size_t i = 0; i < count; ++i) all.append(values[i].e.begin(), values[i].e.end());
   return all;
 }
 
-std::vector<Val> Emitter::unflat(const Elements& all, const std::vector<Val>& like, std::size_t count) {
-  std::vector<Val> values(like.begin(), like.begin() + static_cast<std::ptrdiff_t>(count));
+Vec<Val> Emitter::unflat(const Elements& all, const Vec<Val>& like, std::size_t count) {
+  Vec<Val> values(like.begin(), like.begin() + static_cast<std::ptrdiff_t>(count));
   std::size_t next = 0;
   for (Val& v : values)
     for (Value& x : v.e) x = all[next++];
@@ -122,7 +124,7 @@ Elements Emitter::selected(Value mask, const Elements& on_true, const Elements& 
   return all;
 }
 
-std::vector<Val> Emitter::control(const GraphBody& g, const Equation& e, const std::vector<Val>& operands, bool outermost) {
+Vec<Val> Emitter::control(const GraphBody& g, const Equation& e, const Vec<Val>& operands, bool outermost) {
   switch (e.op) {
     case Op::cond: return branch(e, operands);
     case Op::while_: return loop_while(e, operands, outermost);
@@ -130,9 +132,9 @@ std::vector<Val> Emitter::control(const GraphBody& g, const Equation& e, const s
   }
 }
 
-std::vector<Val> Emitter::branch(const Equation& e, const std::vector<Val>& operands) {
+Vec<Val> Emitter::branch(const Equation& e, const Vec<Val>& operands) {
   const auto& branches = e.as<CondParams>().branches;
-  const std::vector<Val> inputs(operands.begin() + 1, operands.end());
+  const Vec<Val> inputs(operands.begin() + 1, operands.end());
   const Value index = operands[0].e[0];
   const auto last = static_cast<std::int64_t>(branches.size()) - 1;
   const bool varies = width_ > 1 && index.lanes == width_;
@@ -142,12 +144,12 @@ std::vector<Val> Emitter::branch(const Equation& e, const std::vector<Val>& oper
   Dependence dependence;
   const Flags flags = wide_flags(inputs);
   for (const GraphRef& body : branches) {
-    const Flags& of_body = dependence.outputs(*body, flags);
+    const Flags of_body = dependence.outputs(*body, flags);
     for (std::size_t k = 0; k < wide_out.size(); ++k) wide_out[k] = wide_out[k] || (width_ > 1 && of_body[k]);
   }
-  std::vector<Val> like;  // filled in by the first branch that is emitted
+  Vec<Val> like;  // filled in by the first branch that is emitted
   const auto results_of = [&](std::size_t k) {
-    std::vector<Val> out = run(*branches[k], inputs);
+    Vec<Val> out = run(*branches[k], inputs);
     for (std::size_t i = 0; i < out.size(); ++i)
       if (wide_out[i]) out[i] = wide(out[i]);
     like = out;
@@ -192,7 +194,7 @@ std::vector<Val> Emitter::branch(const Equation& e, const std::vector<Val>& oper
   return unflat(all, like, like.size());
 }
 
-std::vector<Val> Emitter::loop_while(const Equation& e, const std::vector<Val>& operands, bool outermost) {
+Vec<Val> Emitter::loop_while(const Equation& e, const Vec<Val>& operands, bool outermost) {
   const auto& p = e.as<WhileParams>();
   const auto carries = static_cast<std::size_t>(p.carries);
   Dependence dependence;
@@ -200,17 +202,17 @@ std::vector<Val> Emitter::loop_while(const Equation& e, const std::vector<Val>& 
   const bool own_lanes = outermost && lanes_;
   flags = dependence.loop_operands(e, std::move(flags));
   const bool varies = width_ > 1 && (own_lanes || dependence.condition(p, flags));
-  std::vector<Val> init(operands.begin(), operands.begin() + static_cast<std::ptrdiff_t>(carries));
+  Vec<Val> init(operands.begin(), operands.begin() + static_cast<std::ptrdiff_t>(carries));
   for (std::size_t i = 0; i < carries; ++i)
     if (width_ > 1 && (flags[i] || varies)) init[i] = wide(init[i]);
-  const auto inputs_of = [&](const std::vector<Val>& carry) {
-    std::vector<Val> inputs = carry;
+  const auto inputs_of = [&](const Vec<Val>& carry) {
+    Vec<Val> inputs = carry;
     inputs.insert(inputs.end(), operands.begin() + static_cast<std::ptrdiff_t>(carries), operands.end());
     return inputs;
   };
-  const auto goes_on = [&](const std::vector<Val>& carry) { return run(*p.condition, inputs_of(carry))[0].e[0]; };
-  const auto step = [&](const std::vector<Val>& carry) {
-    std::vector<Val> next = run(*p.body, inputs_of(carry));
+  const auto goes_on = [&](const Vec<Val>& carry) { return run(*p.condition, inputs_of(carry))[0].e[0]; };
+  const auto step = [&](const Vec<Val>& carry) {
+    Vec<Val> next = run(*p.body, inputs_of(carry));
     for (std::size_t i = 0; i < carries; ++i)
       if (is_wide(init[i])) next[i] = wide(next[i]);
     return next;
@@ -240,21 +242,21 @@ std::vector<Val> Emitter::loop_while(const Equation& e, const std::vector<Val>& 
   return unflat(last, init, carries);
 }
 
-std::vector<Val> Emitter::loop_scan(const GraphBody& g, const Equation& e, const std::vector<Val>& operands, bool outermost) {
+Vec<Val> Emitter::loop_scan(const GraphBody& g, const Equation& e, const Vec<Val>& operands, bool outermost) {
   const auto& p = e.as<ScanParams>();
   const auto carries = static_cast<std::size_t>(p.carries), looped = carries + static_cast<std::size_t>(p.sequences);
   Dependence dependence;
   const Flags flags = dependence.loop_operands(e, wide_flags(operands));
-  std::vector<Val> init(operands.begin(), operands.begin() + static_cast<std::ptrdiff_t>(carries));
+  Vec<Val> init(operands.begin(), operands.begin() + static_cast<std::ptrdiff_t>(carries));
   for (std::size_t i = 0; i < carries; ++i)
     if (width_ > 1 && flags[i]) init[i] = wide(init[i]);
   const std::size_t results = p.body->outputs.size();
   const Elements last = b_.loop(index_number(0), index_number(p.length), 1, flat(init, carries), [&](Value round, const Elements& c) {
     const Value row = p.reverse ? b_.sub(index_number(p.length - 1), round) : round;
-    std::vector<Val> inputs = unflat(c, init, carries);
+    Vec<Val> inputs = unflat(c, init, carries);
     for (std::size_t i = carries; i < operands.size(); ++i)
       inputs.push_back(i < looped ? element(g.aval(e.inputs[i]), operands[i], p.body->aval(p.body->inputs[i]), row) : operands[i]);
-    std::vector<Val> next = run(*p.body, inputs);
+    Vec<Val> next = run(*p.body, inputs);
     for (std::size_t i = 0; i < carries; ++i)
       if (is_wide(init[i])) next[i] = wide(next[i]);
     if (outermost) {
@@ -267,7 +269,7 @@ std::vector<Val> Emitter::loop_scan(const GraphBody& g, const Equation& e, const
     }
     return flat(next, carries);
   });
-  std::vector<Val> out = unflat(last, init, carries);
+  Vec<Val> out = unflat(last, init, carries);
   out.resize(results);
   return out;
 }

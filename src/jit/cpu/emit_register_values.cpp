@@ -36,7 +36,7 @@ Value Emitter::number(const Scalar& s, DType d) {
   return b_.integer(d, is_unsigned(d) ? static_cast<std::int64_t>(c.natural) : c.integer);
 }
 
-Val Emitter::value(const GraphBody& g, const Equation& e, const std::vector<Val>& in) {
+Val Emitter::value(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
   const Aval& out = g.aval(e.outputs[0]);
   const std::int64_t n = out.elements();
   Val v;
@@ -108,7 +108,7 @@ Val Emitter::reduced(const GraphBody& g, const Equation& e, const Val& x) {
   Val v;
   v.e.resize(static_cast<std::size_t>(to.elements()));
   for (std::int64_t k = 0; k < from.elements(); ++k) {
-    const std::vector<std::int64_t> index = index_of_element(from.shape, k);
+    const Vec<std::int64_t> index = index_of_element(from.shape, k);
     std::int64_t place = 0;
     for (std::size_t d = 0; d < from.shape.size(); ++d)
       if (!axes.contains(static_cast<int>(d))) place = place * from.shape[d] + index[d];
@@ -132,13 +132,13 @@ Val Emitter::reduced(const GraphBody& g, const Equation& e, const Val& x) {
   return v;
 }
 
-Val Emitter::product(const GraphBody& g, const Equation& e, const std::vector<Val>& in) {
+Val Emitter::product(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
   const auto& p = e.as<DotParams>();
   const Aval &a = g.aval(e.inputs[0]), &c = g.aval(e.inputs[1]), &out = g.aval(e.outputs[0]);
   const bool half = p.dtype == DType::f16 || p.dtype == DType::bf16;
   const DType carried = half ? DType::f32 : p.dtype;
   const auto strides = [](const Shape& s) {
-    std::vector<std::int64_t> st(s.size(), 1);
+    Vec<std::int64_t> st(s.size(), 1);
     for (std::size_t d = s.size(); d-- > 1;) st[d - 1] = st[d] * s[d];
     return st;
   };
@@ -147,7 +147,7 @@ Val Emitter::product(const GraphBody& g, const Equation& e, const std::vector<Va
   struct Axis {
     std::int64_t extent, of_a, of_c;
   };
-  std::vector<Axis> outer, inner;
+  Vec<Axis> outer, inner;
   const auto ext = [](const Shape& s, int d) { return s[static_cast<std::size_t>(d)]; };
   for (std::size_t k = 0; k < p.lhs_batch.size(); ++k)
     outer.push_back({ext(a.shape, p.lhs_batch[k]), sa[static_cast<std::size_t>(p.lhs_batch[k])], sc[static_cast<std::size_t>(p.rhs_batch[k])]});
@@ -160,7 +160,7 @@ Val Emitter::product(const GraphBody& g, const Equation& e, const std::vector<Va
         {ext(a.shape, p.lhs_contract[k]), sa[static_cast<std::size_t>(p.lhs_contract[k])], sc[static_cast<std::size_t>(p.rhs_contract[k])]});
   std::int64_t terms = 1;
   for (const Axis& x : inner) terms *= x.extent;
-  const auto places = [](const std::vector<Axis>& axes, std::int64_t k) {
+  const auto places = [](const Vec<Axis>& axes, std::int64_t k) {
     std::pair<std::int64_t, std::int64_t> at{0, 0};
     for (std::size_t d = axes.size(); d-- > 0;) {
       const std::int64_t i = k % axes[d].extent;
@@ -190,7 +190,7 @@ Val Emitter::product(const GraphBody& g, const Equation& e, const std::vector<Va
   return v;
 }
 
-Val Emitter::concatenated(const GraphBody& g, const Equation& e, const std::vector<Val>& in) {
+Val Emitter::concatenated(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
   const auto axis = static_cast<std::size_t>(e.as<AxisParams>().axis);
   const Shape& shape = g.aval(e.outputs[0]).shape;
   std::int64_t outer = 1;
@@ -219,7 +219,7 @@ std::int64_t Emitter::largest(DType d, std::int64_t most) {
   return bits >= 63 ? most : std::min(most, (std::int64_t{1} << bits) - 1);
 }
 
-Value Emitter::linear(const Shape& shape, const std::vector<Value>& index) {
+Value Emitter::linear(const Shape& shape, const Vec<Value>& index) {
   Value p = index_number(0);
   std::int64_t stride = 1;
   for (std::size_t d = shape.size(); d-- > 0;) {
@@ -229,8 +229,8 @@ Value Emitter::linear(const Shape& shape, const std::vector<Value>& index) {
   return p;
 }
 
-std::vector<std::int64_t> Emitter::window(const Shape& shape, const Shape& sizes) {
-  std::vector<std::int64_t> all;
+Vec<std::int64_t> Emitter::window(const Shape& shape, const Shape& sizes) {
+  Vec<std::int64_t> all;
   for (std::int64_t k = 0; k < sizes.elements(); ++k) {
     std::int64_t left = k, place = 0, stride = 1;
     for (std::size_t d = shape.size(); d-- > 0;) {
@@ -244,12 +244,12 @@ std::vector<std::int64_t> Emitter::window(const Shape& shape, const Shape& sizes
 }
 
 Value Emitter::start_of(const Shape& shape, const Shape& sizes, std::span<const Val> starts) {
-  std::vector<Value> index;
+  Vec<Value> index;
   for (std::size_t d = 0; d < shape.size(); ++d) index.push_back(clamped(starts[d].e[0], shape[d] - sizes[d]));
   return linear(shape, index);
 }
 
-Val Emitter::dynamic_slice(const GraphBody& g, const Equation& e, const std::vector<Val>& in) {
+Val Emitter::dynamic_slice(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
   const Shape &shape = g.aval(e.inputs[0]).shape, &sizes = e.as<ShapeParams>().shape;
   const Value start = start_of(shape, sizes, std::span<const Val>(in).subspan(1));
   Val v;
@@ -257,10 +257,10 @@ Val Emitter::dynamic_slice(const GraphBody& g, const Equation& e, const std::vec
   return v;
 }
 
-Val Emitter::dynamic_update_slice(const GraphBody& g, const Equation& e, const std::vector<Val>& in) {
+Val Emitter::dynamic_update_slice(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
   const Shape &shape = g.aval(e.inputs[0]).shape, &sizes = g.aval(e.inputs[1]).shape;
   const Value start = start_of(shape, sizes, std::span<const Val>(in).subspan(2));
-  const std::vector<std::int64_t> places = window(shape, sizes);
+  const Vec<std::int64_t> places = window(shape, sizes);
   Val v = in[0];
   for (std::size_t k = 0; k < places.size(); ++k) {
     const Value at_place = further(start, places[k]);
@@ -273,19 +273,19 @@ Val Emitter::dynamic_update_slice(const GraphBody& g, const Equation& e, const s
   return v;
 }
 
-Val Emitter::gathered(const GraphBody& g, const Equation& e, const std::vector<Val>& in) {
+Val Emitter::gathered(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
   const auto& p = e.as<GatherParams>();
   const Shape &shape = g.aval(e.inputs[0]).shape, &indices = g.aval(e.inputs[1]).shape, &out = g.aval(e.outputs[0]).shape;
   const auto vector_length = static_cast<std::size_t>(indices.back());
   Val v;
   for (std::int64_t n = 0; n < out.elements(); ++n) {
-    const std::vector<std::int64_t> index = index_of_element(out, n);
+    const Vec<std::int64_t> index = index_of_element(out, n);
     // The index vector's place among the indices' leading axes, and the element of the window.
-    std::vector<std::int64_t> leading, in_window;
+    Vec<std::int64_t> leading, in_window;
     for (std::size_t d = 0; d < out.size(); ++d) (p.offset_dims.contains(static_cast<int>(d)) ? in_window : leading).push_back(index[d]);
     std::int64_t row = 0;
     for (std::size_t d = 0; d < leading.size(); ++d) row = row * indices[d] + leading[d];
-    std::vector<Value> place(shape.size());
+    Vec<Value> place(shape.size());
     std::size_t next = 0;
     for (std::size_t d = 0; d < shape.size(); ++d) {
       const int axis = static_cast<int>(d);
@@ -314,20 +314,20 @@ Val Emitter::gathered(const GraphBody& g, const Equation& e, const std::vector<V
   return v;
 }
 
-Val Emitter::scattered(const GraphBody& g, const Equation& e, const std::vector<Val>& in) {
+Val Emitter::scattered(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
   const auto& p = e.as<ScatterParams>();
   const Shape &shape = g.aval(e.inputs[0]).shape, &indices = g.aval(e.inputs[1]).shape, &updates = g.aval(e.inputs[2]).shape;
   const auto vector_length = static_cast<std::size_t>(indices.back());
   const Op combination = e.op == Op::scatter_add ? Op::add : e.op == Op::scatter_mul ? Op::mul : e.op == Op::scatter_min ? Op::min : Op::max;
   Val v = in[0];
   for (std::int64_t n = 0; n < updates.elements(); ++n) {
-    const std::vector<std::int64_t> index = index_of_element(updates, n);
-    std::vector<std::int64_t> leading;
+    const Vec<std::int64_t> index = index_of_element(updates, n);
+    Vec<std::int64_t> leading;
     for (std::size_t d = 0; d < updates.size(); ++d)
       if (!p.update_window_dims.contains(static_cast<int>(d))) leading.push_back(index[d]);
     std::int64_t row = 0;
     for (std::size_t d = 0; d < leading.size(); ++d) row = row * indices[d] + leading[d];
-    std::vector<Value> place(shape.size());
+    Vec<Value> place(shape.size());
     Shape sizes = Shape::filled(shape.size(), 1);
     std::size_t next = 0;
     for (std::size_t d = 0; d < shape.size(); ++d) {

@@ -1,4 +1,6 @@
 // Operands that lie across the vector loop: read in square tiles, turned in registers.
+#include <vt/small_vec.hpp>
+
 #include "kernel_emitter.hpp"
 
 #if VT_HAS_LLVM_HEADERS
@@ -19,7 +21,7 @@ DType moved_as(DType d) {
 Values KernelEmitter::transposed(Values rows) {
   const int n = static_cast<int>(rows.size());
   for (int width = 1; width < n; width *= 2) {
-    std::vector<int> low, high;
+    Vec<int> low, high;
     for (int i = 0; i < n; ++i) {
       // Lane i of a pair's first result: from the first row where bit `width` of i is clear, else from the second, shifted.
       low.push_back(i & width ? n + (i ^ width) : i);
@@ -39,7 +41,7 @@ Values KernelEmitter::transposed(Values rows) {
 // stack; then the body runs along the vector loop for each line of the square.
 void KernelEmitter::tiles() {
   const int along = stage_->vector_loop, across = stage_->tile_loop, lanes = values_.lanes();
-  std::vector<int> turned;
+  Vec<int> turned;
   for (int v : body_.needed)
     if (values_.reads_turned(v, *stage_)) turned.push_back(v);
   Values arrays;
@@ -60,7 +62,7 @@ void KernelEmitter::tiles() {
       nonempty(along));
 }
 
-void KernelEmitter::tile(const std::vector<int>& turned, const Values& arrays, Value u, Value v, Value across_end, Value along_end) {
+void KernelEmitter::tile(const Vec<int>& turned, const Values& arrays, Value u, Value v, Value across_end, Value along_end) {
   const int along = stage_->vector_loop, across = stage_->tile_loop, lanes = values_.lanes();
   const Values before = values_.known();
   values_.enter(across, u);

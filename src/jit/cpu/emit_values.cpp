@@ -53,7 +53,7 @@ void ValueEmitter::load_arguments() {
   for (std::size_t l = 0; l < nest_.loops.size(); ++l)
     if (nest_.loops[l].runtime) extents_[l] = take(DType::i64);
   scalars_.resize(static_cast<std::size_t>(nest_.arguments));
-  std::vector<DType> dtypes(scalars_.size(), DType::i64);
+  Vec<DType> dtypes(scalars_.size(), DType::i64);
   for (const NestValue& v : nest_.values)
     if (v.kind == NestValue::Kind::argument) dtypes[static_cast<std::size_t>(v.argument)] = v.dtype;
   for (std::size_t a = 0; a < scalars_.size(); ++a) {
@@ -93,7 +93,7 @@ void ValueEmitter::bind_result(int reduction, Value v) {
     if (nest_.values[k].kind == NestValue::Kind::reduced && nest_.values[k].argument == reduction) known_[k] = v;
 }
 
-void ValueEmitter::hoist(const std::vector<int>& values) {
+void ValueEmitter::hoist(const Vec<int>& values) {
   for (int id : values) {
     const auto k = static_cast<std::size_t>(id);
     const NestValue::Kind kind = nest_.values[k].kind;
@@ -124,14 +124,13 @@ Value ValueEmitter::emit(int id) {
     case NestValue::Kind::state: throw Error(ErrorKind::backend, "vt: internal fault: a reduction's result is used before it is known");
     default: break;
   }
-  std::vector<Value> operands;
+  Vec<Value> operands;
   for (int o : v.operands) operands.push_back(varies(id) ? get_lanes(o) : get(o));
   if (!nest_values::is_long(v.op, v.dtype) || uses_of(v.op, v.dtype) <= nest_values::most_inlined)
     return emit_op(b_, v.op, v.dtype, v.params, operands);
   const int lanes = operands[0].lanes;
   const std::string name = "vt." + std::string(name_of(v.op)) + "." + name_of(v.dtype) + "x" + std::to_string(lanes);
-  return b_.call_helper(name, v.dtype, lanes, operands,
-                        [&](const std::vector<Value>& arguments) { return emit_op(b_, v.op, v.dtype, v.params, arguments); });
+  return b_.call_helper(name, v.dtype, lanes, operands, [&](const Vec<Value>& arguments) { return emit_op(b_, v.op, v.dtype, v.params, arguments); });
 }
 
 int ValueEmitter::uses_of(Op op, DType dtype) const {
@@ -384,7 +383,7 @@ void ValueEmitter::update(const NestStore& s) {
 
 AccessCounts count_accesses(const Nest& nest, const Schedule& schedule) {
   AccessCounts counts;
-  const std::vector<std::uint64_t> dependences = loop_dependences(nest);
+  const Vec<std::uint64_t> dependences = loop_dependences(nest);
   const auto look = [&](IndexId index, int loop, DType d, bool turned) {
     if (turned) {
       ++counts.contiguous;
@@ -403,7 +402,7 @@ AccessCounts count_accesses(const Nest& nest, const Schedule& schedule) {
   for (std::size_t k = 0; k < schedule.stages.size(); ++k) {
     const int loop = schedule.stages[k].vector_loop;
     if (loop < 0) continue;
-    std::vector<int> roots;
+    Vec<int> roots;
     for (const NestStore& s : nest.stores)
       if (s.stage == static_cast<int>(k)) {
         add_roots(nest, s, roots);

@@ -98,9 +98,8 @@ LLVMTypeRef IrBuilder::type_of(const Value& x) { return x.pointer ? pointer_type
 
 // ---- functions -------------------------------------------------------------------------------------------------------
 
-LLVMValueRef IrBuilder::open_function(const std::string& name, const std::vector<Param>& params, LLVMTypeRef result, bool exported,
-                                      LLVMTypeRef* type) {
-  std::vector<LLVMTypeRef> types;
+LLVMValueRef IrBuilder::open_function(const std::string& name, const Vec<Param>& params, LLVMTypeRef result, bool exported, LLVMTypeRef* type) {
+  Vec<LLVMTypeRef> types;
   for (const Param& p : params) types.push_back(p.pointer ? pointer_type_ : register_type(p.dtype, p.lanes));
   *type = llvm_.FunctionType(result, types.data(), static_cast<unsigned>(types.size()), 0);
   LLVMValueRef f = llvm_.AddFunction(module_, name.c_str(), *type);
@@ -132,7 +131,7 @@ LLVMValueRef IrBuilder::open_function(const std::string& name, const std::vector
   return f;
 }
 
-void IrBuilder::begin_function(const std::string& name, const std::vector<Param>& params) {
+void IrBuilder::begin_function(const std::string& name, const Vec<Param>& params) {
   LLVMTypeRef type = nullptr;
   function_ = open_function(name, params, llvm_.VoidTypeInContext(context_), true, &type);
   args_.clear();
@@ -151,11 +150,10 @@ void IrBuilder::end_function() {
   function_ = nullptr;
 }
 
-Value IrBuilder::call_helper(const std::string& name, DType result, int lanes, const std::vector<Value>& args,
-                             FunctionRef<Value(const std::vector<Value>&)> body) {
-  std::vector<Param> params;
-  std::vector<LLVMTypeRef> types;
-  std::vector<LLVMValueRef> refs;
+Value IrBuilder::call_helper(const std::string& name, DType result, int lanes, const Vec<Value>& args, FunctionRef<Value(const Vec<Value>&)> body) {
+  Vec<Param> params;
+  Vec<LLVMTypeRef> types;
+  Vec<LLVMValueRef> refs;
   for (const Value& a : args) {
     params.push_back({.dtype = a.dtype, .pointer = a.pointer, .lanes = a.lanes});
     types.push_back(type_of(a));
@@ -168,7 +166,7 @@ Value IrBuilder::call_helper(const std::string& name, DType result, int lanes, c
     LLVMValueRef outer = function_;
     function_ = f = open_function(name, params, register_type(result, lanes), false, &type);
     llvm_.PositionBuilderAtEnd(builder_, llvm_.AppendBasicBlockInContext(context_, f, "entry"));
-    std::vector<Value> inner;
+    Vec<Value> inner;
     for (std::size_t i = 0; i < args.size(); ++i) {
       Value a = args[i];
       a.ref = llvm_.GetParam(f, static_cast<unsigned>(i));
@@ -184,26 +182,26 @@ Value IrBuilder::call_helper(const std::string& name, DType result, int lanes, c
   return wrap(llvm_.BuildCall2(builder_, type, f, refs.data(), static_cast<unsigned>(refs.size()), ""), result, lanes);
 }
 
-LLVMValueRef IrBuilder::declare_runtime(const char* symbol, LLVMTypeRef result, const std::vector<Value>& args, LLVMTypeRef* type) {
-  std::vector<LLVMTypeRef> types;
+LLVMValueRef IrBuilder::declare_runtime(const char* symbol, LLVMTypeRef result, const Vec<Value>& args, LLVMTypeRef* type) {
+  Vec<LLVMTypeRef> types;
   for (const Value& a : args) types.push_back(type_of(a));
   *type = llvm_.FunctionType(result, types.data(), static_cast<unsigned>(types.size()), 0);
   LLVMValueRef f = llvm_.GetNamedFunction(module_, symbol);
   return f ? f : llvm_.AddFunction(module_, symbol, *type);
 }
 
-Value IrBuilder::call_runtime(const char* symbol, DType result, const std::vector<Value>& args) {
+Value IrBuilder::call_runtime(const char* symbol, DType result, const Vec<Value>& args) {
   LLVMTypeRef type = nullptr;
   LLVMValueRef f = declare_runtime(symbol, register_type(result), args, &type);
-  std::vector<LLVMValueRef> refs;
+  Vec<LLVMValueRef> refs;
   for (const Value& a : args) refs.push_back(a.ref);
   return wrap(llvm_.BuildCall2(builder_, type, f, refs.data(), static_cast<unsigned>(refs.size()), ""), result, 1);
 }
 
-void IrBuilder::call_runtime_void(const char* symbol, const std::vector<Value>& args) {
+void IrBuilder::call_runtime_void(const char* symbol, const Vec<Value>& args) {
   LLVMTypeRef type = nullptr;
   LLVMValueRef f = declare_runtime(symbol, llvm_.VoidTypeInContext(context_), args, &type);
-  std::vector<LLVMValueRef> refs;
+  Vec<LLVMValueRef> refs;
   for (const Value& a : args) refs.push_back(a.ref);
   llvm_.BuildCall2(builder_, type, f, refs.data(), static_cast<unsigned>(refs.size()), "");
 }
@@ -219,7 +217,7 @@ LLVMValueRef IrBuilder::intrinsic(const char* name, std::initializer_list<LLVMTy
 
 LLVMBasicBlockRef IrBuilder::block(const char* name) { return llvm_.AppendBasicBlockInContext(context_, function_, name); }
 
-std::vector<Value> IrBuilder::loop(Value lo, Value hi, std::int64_t step, const std::vector<Value>& init, const LoopBody& body, bool nonempty) {
+Vec<Value> IrBuilder::loop(Value lo, Value hi, std::int64_t step, const Vec<Value>& init, const LoopBody& body, bool nonempty) {
   // Rotated form: one test before, one at the end of each round.
   LLVMBasicBlockRef before = llvm_.GetInsertBlock(builder_);
   LLVMBasicBlockRef head = block("loop");
@@ -235,9 +233,9 @@ std::vector<Value> IrBuilder::loop(Value lo, Value hi, std::int64_t step, const 
     return p;
   };
   const Value i = phi(lo);
-  std::vector<Value> carried;
+  Vec<Value> carried;
   for (const Value& x : init) carried.push_back(phi(x));
-  std::vector<Value> next = body(i, carried);
+  Vec<Value> next = body(i, carried);
   if (next.size() != init.size()) fault("loop (number of carried values)", {}, {});
   for (std::size_t k = 0; k < next.size(); ++k) expect_same("loop (carried value)", init[k], next[k]);
   LLVMValueRef stepped = llvm_.BuildNSWAdd(builder_, i.ref, index(step).ref, "");
@@ -247,7 +245,7 @@ std::vector<Value> IrBuilder::loop(Value lo, Value hi, std::int64_t step, const 
   for (std::size_t k = 0; k < next.size(); ++k) llvm_.AddIncoming(carried[k].ref, &next[k].ref, &latch, 1);
   llvm_.PositionBuilderAtEnd(builder_, after);
   if (nonempty) return next;
-  std::vector<Value> results;
+  Vec<Value> results;
   for (std::size_t k = 0; k < next.size(); ++k) {
     Value r = next[k];
     r.ref = llvm_.BuildPhi(builder_, type_of(r), "");
@@ -261,21 +259,21 @@ std::vector<Value> IrBuilder::loop(Value lo, Value hi, std::int64_t step, const 
 
 void IrBuilder::for_range(Value lo, Value hi, std::int64_t step, FunctionRef<void(Value i)> body, bool nonempty) {
   loop(
-      lo, hi, step, std::vector<Value>{},
-      [&](Value i, const std::vector<Value>&) {
+      lo, hi, step, Vec<Value>{},
+      [&](Value i, const Vec<Value>&) {
         body(i);
-        return std::vector<Value>{};
+        return Vec<Value>{};
       },
       nonempty);
 }
 
-std::vector<Value> IrBuilder::while_loop(const std::vector<Value>& init, FunctionRef<Value(const std::vector<Value>&)> condition,
-                                         FunctionRef<std::vector<Value>(const std::vector<Value>&)> body) {
+Vec<Value> IrBuilder::while_loop(const Vec<Value>& init, FunctionRef<Value(const Vec<Value>&)> condition,
+                                 FunctionRef<Vec<Value>(const Vec<Value>&)> body) {
   LLVMBasicBlockRef before = llvm_.GetInsertBlock(builder_);
   LLVMBasicBlockRef head = block("while"), round = block("round"), after = block("after");
   llvm_.BuildBr(builder_, head);
   llvm_.PositionBuilderAtEnd(builder_, head);
-  std::vector<Value> carried;
+  Vec<Value> carried;
   for (const Value& x : init) {
     Value p = x;
     p.ref = llvm_.BuildPhi(builder_, type_of(x), "");
@@ -285,7 +283,7 @@ std::vector<Value> IrBuilder::while_loop(const std::vector<Value>& init, Functio
   }
   llvm_.BuildCondBr(builder_, condition(carried).ref, round, after);
   llvm_.PositionBuilderAtEnd(builder_, round);
-  const std::vector<Value> next = body(carried);
+  const Vec<Value> next = body(carried);
   if (next.size() != init.size()) fault("while_loop (number of carried values)", {}, {});
   LLVMBasicBlockRef latch = llvm_.GetInsertBlock(builder_);
   for (std::size_t k = 0; k < next.size(); ++k) {
@@ -298,21 +296,21 @@ std::vector<Value> IrBuilder::while_loop(const std::vector<Value>& init, Functio
   return carried;
 }
 
-std::vector<Value> IrBuilder::if_else(Value condition, FunctionRef<std::vector<Value>()> on_true, FunctionRef<std::vector<Value>()> on_false) {
+Vec<Value> IrBuilder::if_else(Value condition, FunctionRef<Vec<Value>()> on_true, FunctionRef<Vec<Value>()> on_false) {
   if (condition.dtype != DType::bool_ || condition.lanes != 1) fault("if_else", condition, {});
   LLVMBasicBlockRef yes = block("then"), no = block("else"), join = block("join");
   llvm_.BuildCondBr(builder_, condition.ref, yes, no);
   llvm_.PositionBuilderAtEnd(builder_, yes);
-  const std::vector<Value> a = on_true();
+  const Vec<Value> a = on_true();
   LLVMBasicBlockRef yes_end = llvm_.GetInsertBlock(builder_);
   llvm_.BuildBr(builder_, join);
   llvm_.PositionBuilderAtEnd(builder_, no);
-  const std::vector<Value> b = on_false();
+  const Vec<Value> b = on_false();
   LLVMBasicBlockRef no_end = llvm_.GetInsertBlock(builder_);
   llvm_.BuildBr(builder_, join);
   llvm_.PositionBuilderAtEnd(builder_, join);
   if (a.size() != b.size()) fault("if_else (number of results)", {}, {});
-  std::vector<Value> results;
+  Vec<Value> results;
   for (std::size_t k = 0; k < a.size(); ++k) {
     expect_same("if_else (results)", a[k], b[k]);
     Value r = a[k];
@@ -339,7 +337,7 @@ void IrBuilder::if_then(Value condition, FunctionRef<void()> on_true) {
 
 LLVMValueRef IrBuilder::repeat_constant(LLVMValueRef scalar, int lanes) {
   if (lanes == 1) return scalar;
-  std::vector<LLVMValueRef> all(static_cast<std::size_t>(lanes), scalar);
+  Vec<LLVMValueRef> all(static_cast<std::size_t>(lanes), scalar);
   return llvm_.ConstVector(all.data(), static_cast<unsigned>(lanes));
 }
 
@@ -382,7 +380,7 @@ Value IrBuilder::splat(Value scalar, int lanes) {
 
 Value IrBuilder::iota(DType d, int lanes) {
   if (lanes == 1) return integer(d, 0);
-  std::vector<LLVMValueRef> all;
+  Vec<LLVMValueRef> all;
   for (int k = 0; k < lanes; ++k) all.push_back(integer(d, k).ref);
   return wrap(llvm_.ConstVector(all.data(), static_cast<unsigned>(lanes)), d, lanes);
 }
@@ -410,14 +408,14 @@ Value IrBuilder::shuffle(Value a, Value b, std::span<const int> lanes) {
       if (lanes[static_cast<std::size_t>(k)] >= 0) r = insert(r, k, lanes[static_cast<std::size_t>(k)] == 0 ? a : b);
     return r;
   }
-  std::vector<LLVMValueRef> mask;
+  Vec<LLVMValueRef> mask;
   for (int k : lanes) mask.push_back(k < 0 ? llvm_.GetPoison(int_type(32)) : llvm_.ConstInt(int_type(32), static_cast<std::uint64_t>(k), 0));
   return wrap(llvm_.BuildShuffleVector(builder_, a.ref, b.ref, llvm_.ConstVector(mask.data(), static_cast<unsigned>(count)), ""), a.dtype, count);
 }
 
 Value IrBuilder::slice_lanes(Value x, int first, int count) {
   if (first == 0 && count == x.lanes) return x;
-  std::vector<int> lanes;
+  Vec<int> lanes;
   for (int k = 0; k < count; ++k) lanes.push_back(first + k);
   return shuffle(x, x, lanes);
 }
@@ -428,18 +426,18 @@ Value IrBuilder::concat_lanes(Value a, Value b) {
   // Shuffle wants operands of one length: stretch the shorter one with lanes that nobody reads.
   const auto stretch = [&](Value x) {
     if (x.lanes == wide) return x;
-    std::vector<int> lanes;
+    Vec<int> lanes;
     for (int k = 0; k < wide; ++k) lanes.push_back(k < x.lanes ? k : -1);
     return shuffle(x, x, lanes);
   };
-  std::vector<int> lanes;
+  Vec<int> lanes;
   for (int k = 0; k < na; ++k) lanes.push_back(k);
   for (int k = 0; k < nb; ++k) lanes.push_back(wide + k);
   return shuffle(stretch(a), stretch(b), lanes);
 }
 
 Value IrBuilder::reverse_lanes(Value x) {
-  std::vector<int> lanes;
+  Vec<int> lanes;
   for (int k = x.lanes - 1; k >= 0; --k) lanes.push_back(k);
   return shuffle(x, x, lanes);
 }

@@ -17,9 +17,9 @@
 #include <initializer_list>
 #include <span>
 #include <string>
-#include <vector>
 
 #include <vt/dtype.hpp>
+#include <vt/small_vec.hpp>
 
 #include <vt/detail/function.hpp>
 #include "llvm_library.hpp"
@@ -76,30 +76,28 @@ class IrBuilder {
 
   // ---- functions -------------------------------------------------------------------------------------------------
   /// Opens an exported `void name(params…)` and puts the insertion point at its start. Close it with `end_function`.
-  void begin_function(const std::string& name, const std::vector<Param>& params);
+  void begin_function(const std::string& name, const Vec<Param>& params);
   Value arg(int i) const { return args_[static_cast<std::size_t>(i)]; }
   void end_function();  ///< emits `return`
   /// Calls a private function of this module, made by `body(args)` on first use of `name`. Keeps rare or long code
   /// (slow paths) out of line. The name must determine the body: put dtype and lanes in it.
-  Value call_helper(const std::string& name, DType result, int lanes, const std::vector<Value>& args,
-                    FunctionRef<Value(const std::vector<Value>&)> body);
+  Value call_helper(const std::string& name, DType result, int lanes, const Vec<Value>& args, FunctionRef<Value(const Vec<Value>&)> body);
   /// Calls a C function of the process by absolute symbol; it must be in the list of compile.cpp. Scalars only.
-  Value call_runtime(const char* symbol, DType result, const std::vector<Value>& args);
+  Value call_runtime(const char* symbol, DType result, const Vec<Value>& args);
   /// The same, returning nothing.
-  void call_runtime_void(const char* symbol, const std::vector<Value>& args);
+  void call_runtime_void(const char* symbol, const Vec<Value>& args);
 
   // ---- control flow ----------------------------------------------------------------------------------------------
-  using LoopBody = FunctionRef<std::vector<Value>(Value i, const std::vector<Value>& carried)>;
+  using LoopBody = FunctionRef<Vec<Value>(Value i, const Vec<Value>& carried)>;
   /// for (i = lo; i < hi; i += step): `body` gets i (i64) and the carried values and returns the next ones.
   /// `nonempty`: lo < hi is known, no test before the first round.
-  std::vector<Value> loop(Value lo, Value hi, std::int64_t step, const std::vector<Value>& init, const LoopBody& body, bool nonempty = false);
+  Vec<Value> loop(Value lo, Value hi, std::int64_t step, const Vec<Value>& init, const LoopBody& body, bool nonempty = false);
   /// The same with nothing carried.
   void for_range(Value lo, Value hi, std::int64_t step, FunctionRef<void(Value i)> body, bool nonempty = false);
   /// while (condition(carried)) carried = body(carried); the condition is a bool scalar.
-  std::vector<Value> while_loop(const std::vector<Value>& init, FunctionRef<Value(const std::vector<Value>&)> condition,
-                                FunctionRef<std::vector<Value>(const std::vector<Value>&)> body);
+  Vec<Value> while_loop(const Vec<Value>& init, FunctionRef<Value(const Vec<Value>&)> condition, FunctionRef<Vec<Value>(const Vec<Value>&)> body);
   /// Branches on a bool scalar; both sides return values of the same types, which are merged.
-  std::vector<Value> if_else(Value condition, FunctionRef<std::vector<Value>()> on_true, FunctionRef<std::vector<Value>()> on_false);
+  Vec<Value> if_else(Value condition, FunctionRef<Vec<Value>()> on_true, FunctionRef<Vec<Value>()> on_false);
   void if_then(Value condition, FunctionRef<void()> on_true);
 
   // ---- constants and lanes ---------------------------------------------------------------------------------------
@@ -223,12 +221,12 @@ class IrBuilder {
   friend struct IrFaults;
   [[noreturn]] void fault(const char* operation, Value a, Value b) const;
   void expect_same(const char* operation, Value a, Value b) const;
-  LLVMValueRef open_function(const std::string& name, const std::vector<Param>& params, LLVMTypeRef result, bool exported, LLVMTypeRef* type);
+  LLVMValueRef open_function(const std::string& name, const Vec<Param>& params, LLVMTypeRef result, bool exported, LLVMTypeRef* type);
   LLVMBasicBlockRef block(const char* name);
   LLVMTypeRef type_of(const Value& x);
   LLVMTypeRef vector_of(LLVMTypeRef element, int lanes) { return lanes == 1 ? element : llvm_.VectorType(element, static_cast<unsigned>(lanes)); }
   LLVMValueRef repeat_constant(LLVMValueRef scalar, int lanes);
-  LLVMValueRef declare_runtime(const char* symbol, LLVMTypeRef result, const std::vector<Value>& args, LLVMTypeRef* type);
+  LLVMValueRef declare_runtime(const char* symbol, LLVMTypeRef result, const Vec<Value>& args, LLVMTypeRef* type);
   LLVMValueRef mark_access(LLVMValueRef instruction, int buffer);
   Value from_memory(LLVMValueRef raw, DType d, int lanes);
   LLVMValueRef to_memory(Value x);
@@ -251,9 +249,9 @@ class IrBuilder {
   LLVMBuilderRef builder_ = nullptr;
   LLVMTypeRef pointer_type_ = nullptr;
   LLVMValueRef function_ = nullptr;
-  std::vector<Value> args_;
-  std::vector<LLVMValueRef> alias_scopes_;    // per buffer: list with its own scope
-  std::vector<LLVMValueRef> noalias_scopes_;  // per buffer: list with every other scope
+  Vec<Value> args_;
+  Vec<LLVMValueRef> alias_scopes_;    // per buffer: list with its own scope
+  Vec<LLVMValueRef> noalias_scopes_;  // per buffer: list with every other scope
   int alias_domains_ = 0;
   std::string diagnostics_;  // what LLVM reported through the context
 };

@@ -14,7 +14,7 @@ void IrBuilder::declare_buffers(int count) {
   const std::string domain_name = "vt.buffers." + std::to_string(alias_domains_++);
   LLVMMetadataRef name = string_metadata(domain_name);
   LLVMMetadataRef domain = llvm_.MDNodeInContext2(context_, &name, 1);
-  std::vector<LLVMMetadataRef> scopes;
+  Vec<LLVMMetadataRef> scopes;
   for (int k = 0; k < count; ++k) {
     LLVMMetadataRef parts[] = {string_metadata(domain_name + "." + std::to_string(k)), domain};
     scopes.push_back(llvm_.MDNodeInContext2(context_, parts, 2));
@@ -23,7 +23,7 @@ void IrBuilder::declare_buffers(int count) {
   noalias_scopes_.clear();
   for (int k = 0; k < count; ++k) {
     alias_scopes_.push_back(llvm_.MetadataAsValue(context_, llvm_.MDNodeInContext2(context_, &scopes[static_cast<std::size_t>(k)], 1)));
-    std::vector<LLVMMetadataRef> others;
+    Vec<LLVMMetadataRef> others;
     for (int j = 0; j < count; ++j)
       if (j != k) others.push_back(scopes[static_cast<std::size_t>(j)]);
     noalias_scopes_.push_back(llvm_.MetadataAsValue(context_, llvm_.MDNodeInContext2(context_, others.data(), others.size())));
@@ -108,8 +108,7 @@ void IrBuilder::fetch_ahead(Value pointer, bool write, bool near) {
 
 Value IrBuilder::load_masked(Value pointer, DType d, Value mask) {
   if (mask.dtype != DType::bool_) fault("load_masked", pointer, mask);
-  if (mask.lanes == 1)
-    return if_else(mask, [&] { return std::vector<Value>{load(pointer, d)}; }, [&] { return std::vector<Value>{integer(d, 0)}; })[0];
+  if (mask.lanes == 1) return if_else(mask, [&] { return Vec<Value>{load(pointer, d)}; }, [&] { return Vec<Value>{integer(d, 0)}; })[0];
   LLVMTypeRef type = memory_type(d, mask.lanes);
   LLVMValueRef loaded = intrinsic("llvm.masked.load", {type, pointer_type_},
                                   {pointer.ref, llvm_.ConstInt(int_type(32), size_of(d), 0), mask.ref, llvm_.ConstNull(type)});
@@ -140,7 +139,7 @@ Value IrBuilder::load_strided(Value pointer, DType d, int lanes, std::int64_t st
       const int first = p + 1 < parts ? p * lanes : last;
       all = concat_lanes(all, load(offset(pointer, d, index(first)), d, lanes));
     }
-    std::vector<int> pick;
+    Vec<int> pick;
     for (int k = 0; k < lanes; ++k) {
       const int element = k * parts;
       const bool in_last = element >= (parts - 1) * lanes;
@@ -227,7 +226,7 @@ Value IrBuilder::constant_array(const std::string& name, DType d, std::span<cons
   LLVMValueRef global = llvm_.GetNamedGlobal(module_, name.c_str());
   if (!global) {
     LLVMTypeRef element = int_type(static_cast<int>(size_of(d)) * 8);
-    std::vector<LLVMValueRef> all;
+    Vec<LLVMValueRef> all;
     for (std::uint64_t x : bits) all.push_back(llvm_.ConstInt(element, x, 0));
     LLVMValueRef array = llvm_.ConstArray2(element, all.data(), all.size());
     global = llvm_.AddGlobal(module_, llvm_.TypeOf(array), name.c_str());

@@ -3,16 +3,16 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include <vt/detail/function.hpp>
+#include <vt/small_vec.hpp>
 #include "emit_nest.hpp"
 
 #if VT_HAS_LLVM_HEADERS
 
 namespace vt::detail::cpu {
 
-using Values = std::vector<Value>;
+using Values = Vec<Value>;
 
 class KernelEmitter {
  public:
@@ -22,8 +22,8 @@ class KernelEmitter {
  private:
   using Mode = StageSchedule::Mode;
   struct Part {
-    std::vector<int> needed;
-    std::vector<const NestStore*> stores;
+    Vec<int> needed;
+    Vec<const NestStore*> stores;
   };
 
   // ---- loops (emit_nest.cpp) -------------------------------------------------------------------------------------------
@@ -35,10 +35,10 @@ class KernelEmitter {
     return loop == schedule_.parallel_loop || (!l.runtime && l.extent > 0) || l.block_of >= 0;
   }
   // Opens `loop`, hoists what of `needed` is known then, and runs `body` inside.
-  Values open_loop(int loop, const std::vector<int>& needed, const Values& carried, FunctionRef<Values(const Values&)> body);
+  Values open_loop(int loop, const Vec<int>& needed, const Values& carried, FunctionRef<Values(const Values&)> body);
   void open_shared(std::size_t depth);
   void emit_stage(int k);
-  void open_spaces(std::size_t depth, const std::vector<int>& needed);
+  void open_spaces(std::size_t depth, const Vec<int>& needed);
   // All values before all stores: a result may be written over an operand.
   void store_all(const Part& part);
 
@@ -51,13 +51,13 @@ class KernelEmitter {
   // ---- turned tiles (emit_tiles.cpp) -----------------------------------------------------------------------------------
   Values transposed(Values rows);
   void tiles();
-  void tile(const std::vector<int>& turned, const Values& arrays, Value u, Value v, Value across_end, Value along_end);
+  void tile(const Vec<int>& turned, const Values& arrays, Value u, Value v, Value across_end, Value along_end);
   void fill_tile(int turned, Value array, Value whole, Value lines, Value columns);
 
   // ---- reductions (emit_reduce.cpp) ------------------------------------------------------------------------------------
   const NestReduction& reduction_of(int r) const { return nest_.reductions[static_cast<std::size_t>(r)]; }
   // Per reduction one accumulator, or for argmax and argmin two: the extreme and its position.
-  std::vector<DType> carried_dtypes() const;
+  Vec<DType> carried_dtypes() const;
   std::size_t carried_per_copy() const { return carried_dtypes().size(); }
   Values initial(int lanes);
   // States of folds are what is carried; they must be known before anything of the round is computed.
@@ -80,7 +80,7 @@ class KernelEmitter {
   ValueEmitter values_;
   const StageSchedule* stage_ = nullptr;
   int current_ = 0;
-  std::vector<int> reductions_;
+  Vec<int> reductions_;
   SmallVec<int, 6> spaces_, reduces_;
   Part body_, after_;
 };

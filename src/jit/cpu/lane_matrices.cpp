@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include <vt/small_vec.hpp>
+
 namespace vt::detail::cpu {
 
 LaneMatrix::LaneMatrix(IrBuilder& b, DType d, int lanes, std::int64_t rows, std::int64_t columns, bool in_registers)
@@ -48,7 +50,7 @@ void LaneMatrix::load(Value array, Value first) {
     // Few elements: all matrices at once, and each element's picked out.
     const Value block = b_.load(b_.offset(array, dtype_, b_.mul(first, b_.index(all))), dtype_, static_cast<int>(all) * lanes_);
     for (std::int64_t e = 0; e < all; ++e) {
-      std::vector<int> from;
+      Vec<int> from;
       for (int l = 0; l < lanes_; ++l) from.push_back(static_cast<int>(e + all * l));
       elements_[static_cast<std::size_t>(e)] = b_.shuffle(block, block, from);
     }
@@ -62,7 +64,7 @@ void LaneMatrix::store(Value array, Value first) {
   if (in_registers_ && all <= 4) {
     Value joined = elements_[0];
     for (std::int64_t e = 1; e < all; ++e) joined = b_.concat_lanes(joined, elements_[static_cast<std::size_t>(e)]);
-    std::vector<int> from;
+    Vec<int> from;
     for (int l = 0; l < lanes_; ++l)
       for (std::int64_t e = 0; e < all; ++e) from.push_back(static_cast<int>(e * lanes_ + l));
     b_.store(b_.offset(array, dtype_, b_.mul(first, b_.index(all))), b_.shuffle(joined, joined, from));
@@ -72,14 +74,14 @@ void LaneMatrix::store(Value array, Value first) {
 }
 
 // A square of vectors transposed by exchanging ever larger blocks of pairs; only the first `wanted` results are made.
-std::vector<Value> LaneMatrix::turned(std::vector<Value> rows, std::int64_t wanted) {
+Vec<Value> LaneMatrix::turned(Vec<Value> rows, std::int64_t wanted) {
   for (int block = 1; block < lanes_; block *= 2) {
-    std::vector<Value> next(rows.size());
+    Vec<Value> next(rows.size());
     for (int i = 0; i < lanes_; ++i) {
       if (i % block >= wanted && block * 2 >= lanes_) continue;
       const int partner = i ^ block;
       const bool upper = (i & block) != 0;
-      std::vector<int> from;
+      Vec<int> from;
       for (int l = 0; l < lanes_; ++l) {
         const bool own = ((l & block) != 0) == upper;
         from.push_back(own ? l : lanes_ + (l ^ block));
@@ -94,7 +96,7 @@ std::vector<Value> LaneMatrix::turned(std::vector<Value> rows, std::int64_t want
 
 void LaneMatrix::load_tile(Value array, Value first, At from, std::int64_t count) {
   const Value element = from.counted ? from.counted : b_.index(from.known);
-  std::vector<Value> rows;
+  Vec<Value> rows;
   for (int l = 0; l < lanes_; ++l) {
     const Value matrix = b_.mul(b_.add(first, b_.index(l)), b_.index(rows_ * columns_));
     const Value at = b_.offset(array, dtype_, b_.add(matrix, element));
@@ -111,7 +113,7 @@ void LaneMatrix::load_tile(Value array, Value first, At from, std::int64_t count
 
 void LaneMatrix::store_tile(Value array, Value first, At from, std::int64_t count) {
   const Value element = from.counted ? from.counted : b_.index(from.known);
-  std::vector<Value> rows;
+  Vec<Value> rows;
   for (int e = 0; e < lanes_; ++e) {
     if (e >= count) rows.push_back(rows[0]);  // never stored
     else if (in_registers_) rows.push_back(elements_[static_cast<std::size_t>(from.known + e)]);

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <array>
-#include <vector>
 
 #include <vt/detail/function.hpp>
+#include <vt/small_vec.hpp>
 
 #include "ir_builder.hpp"
 
@@ -30,7 +30,7 @@ class LaneMatrix {
   void set(At row, At column, Value x);
   bool in_registers() const { return in_registers_; }
   /// The elements in registers, for loops that carry them.
-  std::vector<Value>& elements() { return elements_; }
+  Vec<Value>& elements() { return elements_; }
 
   /// Reads matrices first, first + 1, …, each of rows × columns elements, from an array of them.
   void load(Value array, Value first);
@@ -40,7 +40,7 @@ class LaneMatrix {
 
  private:
   Value place(At row, At column);
-  std::vector<Value> turned(std::vector<Value> rows, std::int64_t wanted);
+  Vec<Value> turned(Vec<Value> rows, std::int64_t wanted);
   void load_tile(Value array, Value first, At from, std::int64_t count);
   void store_tile(Value array, Value first, At from, std::int64_t count);
   void for_tiles(FunctionRef<void(At from, std::int64_t count)> body);
@@ -50,7 +50,7 @@ class LaneMatrix {
   int lanes_;
   std::int64_t rows_, columns_;
   bool in_registers_;
-  std::vector<Value> elements_;
+  Vec<Value> elements_;
   Value memory_;
 };
 

@@ -7,9 +7,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
-#include <vector>
 
 #include <vt/error.hpp>
+#include <vt/small_vec.hpp>
 
 namespace vt::detail::cpu {
 
@@ -57,7 +57,7 @@ std::string fill(const std::string& path, Llvm& table) {
   return {};
 }
 
-std::vector<std::string> candidates() {
+Vec<std::string> candidates() {
   if (const char* chosen = std::getenv("VT_LLVM_LIBRARY"); chosen && *chosen) return {chosen};  // the user's word is final
   const std::string major = version_text(LLVM_VERSION_MAJOR);
   return {"libLLVM.so." + major + ".1",
@@ -76,7 +76,7 @@ const Loaded& loaded() {
   static const Loaded* const result = [] {
     auto* made = new Loaded;
     std::string wrong;
-    const std::vector<std::string> paths = candidates();
+    const Vec<std::string> paths = candidates();
     for (const std::string& path : paths) {
       std::string why = fill(path, made->table);
       if (why.empty()) {

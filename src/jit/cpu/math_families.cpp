@@ -1,4 +1,6 @@
 // Inner functions of the special functions: src/trace/special_math.hpp on vectors of f64.
+#include <vt/small_vec.hpp>
+
 #include "../../trace/special_math.hpp"
 #include "math.hpp"
 #include "math_value.hpp"
@@ -23,12 +25,12 @@ template <class Going, class Body>
 V rounds(V state, V, const Going& going, const Body& body) {
   IrBuilder& b = *state.b;
   const int lanes = state.v.lanes;
-  const auto number = [&](const std::vector<Value>& at) { return V{&b, b.splat(at[1], lanes)}; };
+  const auto number = [&](const Vec<Value>& at) { return V{&b, b.splat(at[1], lanes)}; };
   return {&b, b.while_loop(
-                  {state.v, b.real(DType::f64, 0)}, [&](const std::vector<Value>& at) { return b.any(going(number(at)).v); },
-                  [&](const std::vector<Value>& at) {
+                  {state.v, b.real(DType::f64, 0)}, [&](const Vec<Value>& at) { return b.any(going(number(at)).v); },
+                  [&](const Vec<Value>& at) {
                     const V now{&b, at[0]}, k = number(at);
-                    return std::vector<Value>{select(going(k), body(now, k), now).v, b.add(at[1], b.real(DType::f64, 1))};
+                    return Vec<Value>{select(going(k), body(now, k), now).v, b.add(at[1], b.real(DType::f64, 1))};
                   })[0]};
 }
 

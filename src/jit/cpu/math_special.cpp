@@ -7,6 +7,8 @@
 
 #include <cmath>
 
+#include <vt/small_vec.hpp>
+
 namespace vt::detail::cpu::math_core {
 
 using namespace math_value;
@@ -85,10 +87,10 @@ namespace fmod_parts {
 V reduced(V c, V y) {
   IrBuilder& b = *c.b;
   return {&b, b.while_loop(
-                  {c.v}, [&](const std::vector<Value>& at) { return b.any((abs(V{&b, at[0]}) >= y).v); },
-                  [&](const std::vector<Value>& at) {
+                  {c.v}, [&](const Vec<Value>& at) { return b.any((abs(V{&b, at[0]}) >= y).v); },
+                  [&](const Vec<Value>& at) {
                     const V now{&b, at[0]};
-                    return std::vector<Value>{select(abs(now) >= y, exact_mad(-trunc(now / y), y, now), now).v};
+                    return Vec<Value>{select(abs(now) >= y, exact_mad(-trunc(now / y), y, now), now).v};
                   })[0]};
 }
 

@@ -7,6 +7,8 @@
 
 #include <cmath>
 
+#include <vt/small_vec.hpp>
+
 namespace vt::detail::cpu::math_core {
 
 using namespace math_value;
@@ -105,9 +107,7 @@ V angle_function(V x, Which which) {
   V fast = finish(reduced(x), which);
   if (which != Which::cos) fast = select(abs(x) < (x.is_f64() ? 0x1p-27 : 0x1p-13), x, fast);
   // Chosen lane by lane: a value's bits must not depend on its neighbours.
-  return {&b, b.if_else(
-                  b.any(beyond.v), [&] { return std::vector<Value>{select(beyond, large(x, which), fast).v}; },
-                  [&] { return std::vector<Value>{fast.v}; })[0]};
+  return {&b, b.if_else(b.any(beyond.v), [&] { return Vec<Value>{select(beyond, large(x, which), fast).v}; }, [&] { return Vec<Value>{fast.v}; })[0]};
 }
 
 }  // namespace trig_parts

@@ -153,7 +153,7 @@ std::shared_ptr<const Matmul> make_matmul(const MatmulSpec& given) {
   using namespace matmul_run;
   if (!llvm_missing_reason().empty()) return nullptr;
   MatmulSpec s = given;
-  if (s.batch * s.m * s.n == 0 || s.k == 0) return std::make_shared<Zero>(s);
+  if (s.batch * s.m * s.n == 0 || s.k == 0) return new_shared<Zero>(s);
   // A batch over which b does not vary is more rows of one product.
   if (s.batch > 1 && s.b_batch == 0 && s.a_batch == s.m * s.a_row) {
     s.m *= s.batch;
@@ -168,16 +168,16 @@ std::shared_ptr<const Matmul> make_matmul(const MatmulSpec& given) {
   if (s.n == 1) s.b_column = 1;
   if (s.m == 1 && s.a_column == 1) s.a_row = s.k;
   if (s.batch == 1) s.a_batch = s.b_batch = 0;
-  if (s.n == 1 && s.m > 1) return std::make_shared<Swapped>(make_matmul(transposed(s)), s.m);
+  if (s.n == 1 && s.m > 1) return new_shared<Swapped>(make_matmul(transposed(s)), s.m);
 
   const int lanes = host_target().lanes(size_of(s.accumulate));
   const bool along_k = s.a_column == 1 && s.b_row == 1 && s.b_column != 1;
-  if (along_k && s.k >= 2 * lanes && (s.m <= 4 || s.n <= 2)) return std::make_shared<Direct>(s, Direct::Way::dots);
-  if (plan_register_products(s, host_target())) return std::make_shared<Direct>(s, Direct::Way::registers);
+  if (along_k && s.k >= 2 * lanes && (s.m <= 4 || s.n <= 2)) return new_shared<Direct>(s, Direct::Way::dots);
+  if (plan_register_products(s, host_target())) return new_shared<Direct>(s, Direct::Way::registers);
   const std::size_t b_bytes = static_cast<std::size_t>(s.n * s.k) * size_of(s.b_dtype);
   const bool big = b_bytes > (96u << 10) && s.m >= 16;
   if (big) return make_packed_matmul(s);
-  return std::make_shared<Direct>(s, Direct::Way::tiles);
+  return new_shared<Direct>(s, Direct::Way::tiles);
 }
 
 #else

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include <vt/small_vec.hpp>
+
 namespace vt::detail::cpu {
 
 namespace matmul_tiles {
@@ -72,8 +74,8 @@ class DirectProduct {
     std::int64_t step;
     bool write;
   };
-  std::vector<Stream> streams_for(Value row, Value column, int rows, std::int64_t wide) const {
-    std::vector<Stream> streams;
+  Vec<Stream> streams_for(Value row, Value column, int rows, std::int64_t wide) const {
+    Vec<Stream> streams;
     const auto share = [](std::int64_t bytes, std::int64_t of) { return (bytes + of - 1) / of; };
     for (const Ahead& x : ahead_) {
       const Value at = b_.add(b_.mul(row, b_.index(share(x.bytes, s_.m))), b_.mul(column, b_.index(share(x.bytes * rows, s_.m * s_.n))));
@@ -91,8 +93,8 @@ class DirectProduct {
     const std::int64_t rest = wide - static_cast<std::int64_t>(vectors - 1) * lanes;
     const bool partial = rest != lanes;
     const Value mask = partial ? b_.tail_mask(lanes, b_.index(rest)) : Value{};
-    const std::vector<Stream> streams = streams_for(row, column, rows, wide);
-    const std::vector<Value> acc = sum_tile(
+    const Vec<Stream> streams = streams_for(row, column, rows, wide);
+    const Vec<Value> acc = sum_tile(
         b_, tile, s_.accumulate, b_.index(s_.k), s_.k,
         [&](int r, Value k) {
           return b_.load(b_.offset(b_.offset(a, s_.a_dtype, b_.mul(k, b_.index(s_.a_column))), s_.a_dtype, b_.index(r * s_.a_row)), s_.a_dtype);
@@ -122,7 +124,7 @@ class DirectProduct {
   IrBuilder& b_;
   const MatmulSpec& s_;
   TileShape shape_;
-  std::vector<Ahead> ahead_;
+  Vec<Ahead> ahead_;
 };
 
 }  // namespace matmul_tiles
@@ -161,9 +163,9 @@ void dot_tile(IrBuilder& b, const MatmulSpec& s, Value a, Value x, Value c, int 
   const auto a_at = [&](int r, Value k) { return b.offset(b.offset(a, s.a_dtype, k), s.a_dtype, b.index(r * s.a_row)); };
   const auto b_at = [&](int n, Value k) { return b.offset(b.offset(x, s.b_dtype, k), s.b_dtype, b.index(n * s.b_column)); };
   const auto cell = [&](int r, int n, int u) { return static_cast<std::size_t>((r * columns + n) * streams + u); };
-  std::vector<Value> acc(static_cast<std::size_t>(rows * columns * streams), b.integer(s.accumulate, 0, lanes));
-  const auto multiply = [&](std::vector<Value> sums, Value k, int u, Value mask) {
-    std::vector<Value> right(static_cast<std::size_t>(columns));
+  Vec<Value> acc(static_cast<std::size_t>(rows * columns * streams), b.integer(s.accumulate, 0, lanes));
+  const auto multiply = [&](Vec<Value> sums, Value k, int u, Value mask) {
+    Vec<Value> right(static_cast<std::size_t>(columns));
     for (int n = 0; n < columns; ++n)
       right[static_cast<std::size_t>(n)] =
           b.convert(mask ? b.load_masked(b_at(n, k), s.b_dtype, mask) : b.load(b_at(n, k), s.b_dtype, lanes), s.accumulate);
@@ -176,8 +178,8 @@ void dot_tile(IrBuilder& b, const MatmulSpec& s, Value a, Value x, Value c, int 
   if (whole > 0)
     acc = b.loop(
         b.index(0), b.index(whole), step, acc,
-        [&](Value k, const std::vector<Value>& carried) {
-          std::vector<Value> sums = carried;
+        [&](Value k, const Vec<Value>& carried) {
+          Vec<Value> sums = carried;
           for (int u = 0; u < streams; ++u) sums = multiply(std::move(sums), b.add(k, b.index(static_cast<std::int64_t>(u) * lanes)), u, {});
           return sums;
         },

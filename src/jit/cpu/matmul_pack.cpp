@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include <vt/small_vec.hpp>
+
 #include "code_cache.hpp"
 
 namespace vt::detail::cpu {
@@ -15,10 +17,10 @@ constexpr int most_lanes = 16;  // a square of more is mostly shuffles
 constexpr int rows_ahead = 16;  // few columns of long rows: each is in a page of its own, so it is asked for early
 
 // Rows become columns in log2(rows) rounds; each swaps blocks of `half` lanes between rows `half` apart.
-std::vector<Value> transposed(IrBuilder& b, std::vector<Value> rows) {
+Vec<Value> transposed(IrBuilder& b, Vec<Value> rows) {
   const int n = static_cast<int>(rows.size());
   for (int half = n / 2; half >= 1; half /= 2) {
-    std::vector<int> low, high;
+    Vec<int> low, high;
     for (int i = 0; i < n; ++i) {
       const bool upper = (i / half) % 2 != 0;
       low.push_back(upper ? n + i - half : i);
@@ -50,7 +52,7 @@ class Packer {
   }
 
  private:
-  std::vector<Value> all(bool full) {
+  Vec<Value> all(bool full) {
     Value whole = b_.index(0);
     if (s_.k_adjacent && !s_.lines_adjacent && lanes_ > 1) {
       whole = b_.bit_and(depth_, b_.index(-static_cast<std::int64_t>(lanes_)));
@@ -86,7 +88,7 @@ class Packer {
 
   // lanes_ lines along k, turned in registers.
   void square(int line, Value k, bool full) {
-    std::vector<Value> rows;
+    Vec<Value> rows;
     for (int i = 0; i < lanes_; ++i) {
       if (i >= count_from(line)) rows.push_back(b_.integer(s_.to, 0, lanes_));
       else if (full) rows.push_back(b_.convert(b_.load(source(line + i, k), s_.from, lanes_), s_.to));

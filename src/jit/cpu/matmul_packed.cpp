@@ -6,7 +6,8 @@
 #include <algorithm>
 #include <atomic>
 #include <thread>
-#include <vector>
+
+#include <vt/small_vec.hpp>
 
 #include "../../trace/buffer.hpp"
 #include "../threads.hpp"
@@ -67,7 +68,7 @@ class Shares {
     std::atomic<std::int64_t> number{0};
   };
   Cuts share_;
-  std::vector<Next> next_;
+  Vec<Next> next_;
 };
 
 }  // namespace matmul_packed
@@ -111,9 +112,9 @@ class PackedMatmul : public Matmul {
     std::int64_t first_row;  ///< of c among those of the whole batch
     std::int64_t first, last;
     char* packed_b;
-    std::vector<BufferRef> packed_a, sums;        ///< one for each worker
-    matmul_packed::Cuts blocks, groups;           ///< of strips, of panels
-    std::vector<std::atomic<std::int64_t>> left;  ///< per block: groups to do
+    Vec<BufferRef> packed_a, sums;        ///< one for each worker
+    matmul_packed::Cuts blocks, groups;   ///< of strips, of panels
+    Vec<std::atomic<std::int64_t>> left;  ///< per block: groups to do
     matmul_packed::Shares panels, pieces;
     std::atomic<std::int64_t> ready_panels{0};
     const RowsDone* done;
@@ -254,7 +255,7 @@ class PackedMatmul : public Matmul {
   std::shared_ptr<const Code> tile_, rest_tile_, pack_a_, pack_b_;
 };
 
-std::shared_ptr<const Matmul> make_packed_matmul(const MatmulSpec& s) { return std::make_shared<PackedMatmul>(s); }
+std::shared_ptr<const Matmul> make_packed_matmul(const MatmulSpec& s) { return new_shared<PackedMatmul>(s); }
 
 }  // namespace vt::detail::cpu
 

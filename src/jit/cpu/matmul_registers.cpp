@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include <vt/small_vec.hpp>
+
 namespace vt::detail::cpu {
 
 namespace matmul_registers {
@@ -63,7 +65,7 @@ class RegisterProducts {
 
   template <class Place>
   Value pick(Value from, std::int64_t batch, const Place& place) {
-    std::vector<int> lanes;
+    Vec<int> lanes;
     for (std::int64_t l = 0; l < plan_.lanes; ++l) {
       const std::int64_t product = l / (s_.m * s_.n), row = l / s_.n % s_.m, column = l % s_.n;
       lanes.push_back(product < plan_.products ? static_cast<int>(product * batch + place(row, column)) : -1);

@@ -1,4 +1,6 @@
 // Register tiles of matrix products: the sums that stay in registers while k runs, and the tile function of packed operands.
+#include <vt/small_vec.hpp>
+
 #include "matmul_tile.hpp"
 
 #if VT_HAS_LLVM_HEADERS
@@ -9,10 +11,9 @@ namespace matmul_tiles {
 
 constexpr int k_unroll = 4;
 
-std::vector<Value> one_step(IrBuilder& b, const TileShape& t, DType accumulate, const std::vector<Value>& acc, const LoadA& load_a,
-                            const LoadB& load_b, Value k) {
-  std::vector<Value> next(acc.size());
-  std::vector<Value> column(static_cast<std::size_t>(t.vectors));
+Vec<Value> one_step(IrBuilder& b, const TileShape& t, DType accumulate, const Vec<Value>& acc, const LoadA& load_a, const LoadB& load_b, Value k) {
+  Vec<Value> next(acc.size());
+  Vec<Value> column(static_cast<std::size_t>(t.vectors));
   for (int v = 0; v < t.vectors; ++v) column[static_cast<std::size_t>(v)] = b.convert(load_b(v, k), accumulate);
   for (int r = 0; r < t.rows; ++r) {
     const Value x = b.splat(b.convert(load_a(r, k), accumulate), t.lanes);
@@ -25,9 +26,9 @@ std::vector<Value> one_step(IrBuilder& b, const TileShape& t, DType accumulate, 
 }
 
 // Σ over k in [0, depth) for a whole tile; `constant_depth` ≥ 0 when it is known.
-std::vector<Value> sum_tile(IrBuilder& b, const TileShape& t, DType accumulate, Value depth, std::int64_t constant_depth, const LoadA& load_a,
-                            const LoadB& load_b, std::vector<Value> start) {
-  std::vector<Value> acc = std::move(start);
+Vec<Value> sum_tile(IrBuilder& b, const TileShape& t, DType accumulate, Value depth, std::int64_t constant_depth, const LoadA& load_a,
+                    const LoadB& load_b, Vec<Value> start) {
+  Vec<Value> acc = std::move(start);
   acc.resize(static_cast<std::size_t>(t.rows * t.vectors), b.integer(accumulate, 0, t.lanes));
   if (constant_depth >= 0 && constant_depth * t.rows * t.vectors <= 256) {
     for (std::int64_t k = 0; k < constant_depth; ++k) acc = one_step(b, t, accumulate, acc, load_a, load_b, b.index(k));
@@ -36,8 +37,8 @@ std::vector<Value> sum_tile(IrBuilder& b, const TileShape& t, DType accumulate, 
   // Long tiles fill the pipeline by themselves; short ones need several steps in flight per round.
   const int unroll = t.rows * t.vectors >= 24 ? 2 : k_unroll;
   const Value whole = constant_depth >= 0 ? b.index(constant_depth / unroll * unroll) : b.bit_and(depth, b.index(-static_cast<std::int64_t>(unroll)));
-  acc = b.loop(b.index(0), whole, unroll, acc, [&](Value k, const std::vector<Value>& carried) {
-    std::vector<Value> sums = carried;
+  acc = b.loop(b.index(0), whole, unroll, acc, [&](Value k, const Vec<Value>& carried) {
+    Vec<Value> sums = carried;
     for (int u = 0; u < unroll; ++u) sums = one_step(b, t, accumulate, sums, load_a, load_b, b.add(k, b.index(u)));
     return sums;
   });
@@ -46,8 +47,7 @@ std::vector<Value> sum_tile(IrBuilder& b, const TileShape& t, DType accumulate, 
       acc = one_step(b, t, accumulate, acc, load_a, load_b, b.index(k));
     return acc;
   }
-  return b.loop(whole, depth, 1, acc,
-                [&](Value k, const std::vector<Value>& carried) { return one_step(b, t, accumulate, carried, load_a, load_b, k); });
+  return b.loop(whole, depth, 1, acc, [&](Value k, const Vec<Value>& carried) { return one_step(b, t, accumulate, carried, load_a, load_b, k); });
 }
 
 }  // namespace matmul_tiles
@@ -73,7 +73,7 @@ void emit_packed_tile(IrBuilder& b, const std::string& name, DType sum, DType re
   TileShape tile = shape;
   tile.rows = rows;
   const int vector_bytes = static_cast<int>(static_cast<std::size_t>(shape.lanes) * size_of(sum));
-  const std::vector<Value> acc = matmul_tiles::sum_tile(
+  const Vec<Value> acc = matmul_tiles::sum_tile(
       b, tile, sum, depth, -1,
       [&](int r, Value k) { return b.load(b.offset(b.offset(a, sum, b.mul(k, b.index(shape.padded_rows()))), sum, b.index(r)), sum); },
       [&](int v, Value k) {
@@ -102,11 +102,11 @@ void emit_packed_tile(IrBuilder& b, const std::string& name, DType sum, DType re
         condition,
         [&] {
           f(true);
-          return std::vector<Value>{};
+          return Vec<Value>{};
         },
         [&] {
           f(false);
-          return std::vector<Value>{};
+          return Vec<Value>{};
         });
   };
   const auto bit = [&](std::int64_t which) { return b.compare(Compare::ne, b.bit_and(passes, b.index(which)), b.index(0)); };

@@ -25,8 +25,8 @@ using LoadB = FunctionRef<Value(int vector, Value k)>;  // vector, any dtype
 
 /// Σ over k in [0, depth) for a whole tile, rows × vectors values; `constant_depth` ≥ 0 when it is known. `start`: what is added to, zeros
 /// if it is empty.
-std::vector<Value> sum_tile(IrBuilder&, const TileShape&, DType accumulate, Value depth, std::int64_t constant_depth, const LoadA&, const LoadB&,
-                            std::vector<Value> start = {});
+Vec<Value> sum_tile(IrBuilder&, const TileShape&, DType accumulate, Value depth, std::int64_t constant_depth, const LoadA&, const LoadB&,
+                    Vec<Value> start = {});
 
 }  // namespace matmul_tiles
 

@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include <vt/small_vec.hpp>
+
 namespace vt::detail::cpu {
 
 #if defined(__x86_64__) && defined(__ELF__)
@@ -69,14 +71,14 @@ std::string LoadedObject::load(std::span<const char> object, const Resolver& res
   if (!file.read(0, header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64 ||
       header.e_ident[EI_DATA] != ELFDATA2LSB || header.e_type != ET_REL || header.e_machine != EM_X86_64 || header.e_shentsize != sizeof(Elf64_Shdr))
     return "it is no x86-64 object file";
-  std::vector<Elf64_Shdr> sections(header.e_shnum);
+  Vec<Elf64_Shdr> sections(header.e_shnum);
   for (std::size_t i = 0; i < sections.size(); ++i)
     if (!file.read(header.e_shoff + i * sizeof(Elf64_Shdr), sections[i])) return "its section table is cut off";
 
   // Lay out the sections that are needed at run time, by protection.
   Region regions[region_count] = {{PROT_READ | PROT_EXEC}, {PROT_READ}, {PROT_READ | PROT_WRITE}};
-  std::vector<std::uint64_t> offset_in_region(sections.size(), 0);
-  std::vector<bool> placed(sections.size(), false);
+  Vec<std::uint64_t> offset_in_region(sections.size(), 0);
+  Vec<bool> placed(sections.size(), false);
   std::size_t symbol_table = 0;
   for (std::size_t i = 0; i < sections.size(); ++i) {
     const Elf64_Shdr& s = sections[i];
@@ -100,7 +102,7 @@ std::string LoadedObject::load(std::span<const char> object, const Resolver& res
   if (symbol_count > object.size() / sizeof(Elf64_Sym)) return "its symbols are cut off";
 
   // Every undefined symbol may need a stub behind the code and a slot for its address behind the constants.
-  std::vector<Elf64_Sym> symbols(symbol_count);
+  Vec<Elf64_Sym> symbols(symbol_count);
   std::size_t undefined = 0;
   for (std::size_t i = 0; i < symbol_count; ++i) {
     if (!file.read(symtab.sh_offset + i * sizeof(Elf64_Sym), symbols[i])) return "its symbols are cut off";
@@ -122,7 +124,7 @@ std::string LoadedObject::load(std::span<const char> object, const Resolver& res
   for (std::size_t i = 0; i < sections.size(); ++i)
     if (placed[i] && sections[i].sh_type != SHT_NOBITS) std::memcpy(address_of(i), object.data() + sections[i].sh_offset, sections[i].sh_size);
 
-  std::vector<std::uint64_t> target(symbol_count, 0), jump(symbol_count, 0);  // a symbol's address, and where calls of it go
+  Vec<std::uint64_t> target(symbol_count, 0), jump(symbol_count, 0);  // a symbol's address, and where calls of it go
   std::size_t next_stub = 0;
   for (std::size_t i = 1; i < symbol_count; ++i) {
     const Elf64_Sym& s = symbols[i];

@@ -7,7 +7,8 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
+
+#include <vt/small_vec.hpp>
 
 namespace vt::detail::cpu {
 
@@ -31,7 +32,7 @@ class LoadedObject {
     std::string name;
     void* address;
   };
-  std::vector<Export> exports_;
+  Vec<Export> exports_;
   char* memory_ = nullptr;
   std::size_t size_ = 0;
 };

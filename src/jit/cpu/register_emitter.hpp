@@ -3,7 +3,8 @@
 
 #include <span>
 #include <string>
-#include <vector>
+
+#include <vt/small_vec.hpp>
 
 #include "../../trace/dependence.hpp"
 #include "emit_register_loop.hpp"
@@ -12,7 +13,7 @@
 
 namespace vt::detail::cpu::register_emission {
 
-using Elements = std::vector<Value>;
+using Elements = Vec<Value>;
 
 /// A value: its elements in row-major order, or where it lies in memory.
 struct Val {
@@ -35,24 +36,24 @@ class Emitter {
   void emit(const std::string& name);
 
  private:
-  using Env = std::vector<Val>;
+  using Env = Vec<Val>;
   using Flags = Dependence::Flags;
   static std::size_t at(Var v) { return static_cast<std::size_t>(v); }
 
   // ---- branches and loops (emit_register_loop.cpp) -----------------------------------------------------------------------
   void whole();
-  std::vector<Val> run(const GraphBody& g, const std::vector<Val>& inputs);
+  Vec<Val> run(const GraphBody& g, const Vec<Val>& inputs);
   bool is_wide(const Val& v) const;
-  Flags wide_flags(const std::vector<Val>& values) const;
+  Flags wide_flags(const Vec<Val>& values) const;
   /// All registers of some values as one list, and back. Values in memory have none.
-  Elements flat(const std::vector<Val>& values, std::size_t count) const;
-  static std::vector<Val> unflat(const Elements& all, const std::vector<Val>& like, std::size_t count);
+  Elements flat(const Vec<Val>& values, std::size_t count) const;
+  static Vec<Val> unflat(const Elements& all, const Vec<Val>& like, std::size_t count);
   Elements selected(Value mask, const Elements& on_true, const Elements& on_false);
   Value both(Value mask, Value also) { return mask ? b_.bit_and(mask, also) : also; }
-  std::vector<Val> control(const GraphBody& g, const Equation& e, const std::vector<Val>& operands, bool outermost);
-  std::vector<Val> branch(const Equation& e, const std::vector<Val>& operands);
-  std::vector<Val> loop_while(const Equation& e, const std::vector<Val>& operands, bool outermost);
-  std::vector<Val> loop_scan(const GraphBody& g, const Equation& e, const std::vector<Val>& operands, bool outermost);
+  Vec<Val> control(const GraphBody& g, const Equation& e, const Vec<Val>& operands, bool outermost);
+  Vec<Val> branch(const Equation& e, const Vec<Val>& operands);
+  Vec<Val> loop_while(const Equation& e, const Vec<Val>& operands, bool outermost);
+  Vec<Val> loop_scan(const GraphBody& g, const Equation& e, const Vec<Val>& operands, bool outermost);
   /// One element of a sequence.
   Val element(const Aval& whole, const Val& sequence, const Aval& one, Value row);
 
@@ -78,28 +79,28 @@ class Emitter {
   Value either(Value mask, Value a, Value b);
   Value apply(Op op, DType dtype, const ParamsRef& params, Elements operands);
   Value number(const Scalar& s, DType d);
-  Val value(const GraphBody& g, const Equation& e, const std::vector<Val>& in);
+  Val value(const GraphBody& g, const Equation& e, const Vec<Val>& in);
   Val leaf(const Equation& e, const Aval& out);
   Val reduced(const GraphBody& g, const Equation& e, const Val& x);
-  Val product(const GraphBody& g, const Equation& e, const std::vector<Val>& in);
-  Val concatenated(const GraphBody& g, const Equation& e, const std::vector<Val>& in);
+  Val product(const GraphBody& g, const Equation& e, const Vec<Val>& in);
+  Val concatenated(const GraphBody& g, const Equation& e, const Vec<Val>& in);
 
   // ---- places that are known at run time (emit_register_values.cpp) ------------------------------------------------------
   /// The start along an axis, moved inside as the interpreter does.
   Value clamped(Value start, std::int64_t most);
   static std::int64_t largest(DType d, std::int64_t most);
-  Value linear(const Shape& shape, const std::vector<Value>& index);
+  Value linear(const Shape& shape, const Vec<Value>& index);
   /// Distances of a window's elements from its first.
-  static std::vector<std::int64_t> window(const Shape& shape, const Shape& sizes);
+  static Vec<std::int64_t> window(const Shape& shape, const Shape& sizes);
   Value element_at(const Val& x, Value place) { return x.object >= 0 ? read(object(x), place) : chosen(x.e, place); }
   Value further(Value place, std::int64_t by) { return by == 0 ? place : sum(place, index_number(by)); }
   Value start_of(const Shape& shape, const Shape& sizes, std::span<const Val> starts);
-  Val dynamic_slice(const GraphBody& g, const Equation& e, const std::vector<Val>& in);
-  Val dynamic_update_slice(const GraphBody& g, const Equation& e, const std::vector<Val>& in);
+  Val dynamic_slice(const GraphBody& g, const Equation& e, const Vec<Val>& in);
+  Val dynamic_update_slice(const GraphBody& g, const Equation& e, const Vec<Val>& in);
   /// As the definition in graph.hpp reads.
-  Val gathered(const GraphBody& g, const Equation& e, const std::vector<Val>& in);
+  Val gathered(const GraphBody& g, const Equation& e, const Vec<Val>& in);
   /// One update after the other, in row-major order.
-  Val scattered(const GraphBody& g, const Equation& e, const std::vector<Val>& in);
+  Val scattered(const GraphBody& g, const Equation& e, const Vec<Val>& in);
   Value both_of(Value a, Value b) { return a.lanes == b.lanes ? b_.bit_and(a, b) : b_.bit_and(wide(a), wide(b)); }
 
   IrBuilder& b_;
@@ -108,8 +109,8 @@ class Emitter {
   Lanes lanes_;
   std::size_t carries_ = 0;
   int width_ = 1;
-  std::vector<Value> pointers_;
-  std::vector<Object> objects_;
+  Vec<Value> pointers_;
+  Vec<Object> objects_;
   Value lane_, mask_;
 };
 

@@ -14,11 +14,11 @@ namespace vt::detail {
 
 namespace call_parts {
 
-using Flags = std::vector<bool>;
+using Flags = Vec<bool>;
 
 /// The defined ones among `tensors`, and where each of them went.
-inline std::vector<int> append_defined(std::vector<Tensor>& to, std::span<const Tensor> tensors) {
-  std::vector<int> places;
+inline Vec<int> append_defined(std::vector<Tensor>& to, std::span<const Tensor> tensors) {
+  Vec<int> places;
   for (const Tensor& t : tensors) {
     places.push_back(t.defined() ? static_cast<int>(to.size()) : -1);
     if (t.defined()) to.push_back(t);
@@ -26,7 +26,7 @@ inline std::vector<int> append_defined(std::vector<Tensor>& to, std::span<const 
   return places;
 }
 /// The results at `places`, empty Tensors elsewhere.
-inline std::vector<Tensor> placed(std::span<const Tensor> results, const std::vector<int>& places) {
+inline std::vector<Tensor> placed(std::span<const Tensor> results, const Vec<int>& places) {
   std::vector<Tensor> all;
   for (int i : places) all.push_back(i < 0 ? Tensor() : results[static_cast<std::size_t>(i)]);
   return all;
@@ -44,13 +44,13 @@ inline Flags defined_flags(std::span<const Tensor> tensors) {
   return flags;
 }
 
-inline std::vector<Aval> input_avals(const GraphBody& g) {
-  std::vector<Aval> avals;
+inline Vec<Aval> input_avals(const GraphBody& g) {
+  Vec<Aval> avals;
   for (Var v : g.inputs) avals.push_back(g.aval(v));
   return avals;
 }
 /// Types of (co)tangents of those of `vars` with flags.
-inline void append_tangent_avals(std::vector<Aval>& to, const GraphBody& g, std::span<const Var> vars, const Flags& flags) {
+inline void append_tangent_avals(Vec<Aval>& to, const GraphBody& g, std::span<const Var> vars, const Flags& flags) {
   for (std::size_t i = 0; i < vars.size(); ++i)
     if (flags[i]) to.emplace_back(g.aval(vars[i]).dtype, g.aval(vars[i]).shape);
 }
@@ -67,10 +67,10 @@ namespace call_jvp {
 
 /// (x…, the tangents that there are…) → (y…, the tangents that there are…)
 inline DerivedFunction forward(const GraphBody& body, const Flags& flags) {
-  std::vector<Aval> avals = input_avals(body);
+  Vec<Aval> avals = input_avals(body);
   const std::size_t n = avals.size();
   append_tangent_avals(avals, body, body.inputs, flags);
-  std::vector<int> places;
+  Vec<int> places;
   DerivedFunction d = derived_of(record(
       [&](std::span<const Tensor> in) {
         JvpResult r = jvp_graph(body, in.first(n), restored(flags, in.subspan(n)));
@@ -86,7 +86,7 @@ inline DerivedFunction forward(const GraphBody& body, const Flags& flags) {
 inline DerivedFunction linearized(const CallParams& p, const Flags& flags) {
   const GraphBody& body = *p.body;
   DerivedFunction linear;
-  std::vector<int> sources;
+  Vec<int> sources;
   DerivedFunction d = derived_of(record(
       [&](std::span<const Tensor> in) {
         LinearPart part = linearize_graph(body, in, flags);
@@ -104,14 +104,14 @@ inline DerivedFunction linearized(const CallParams& p, const Flags& flags) {
           }
           sources.push_back(source);
         }
-        linear.body = std::make_shared<const GraphBody>(std::move(part.graph));
+        linear.body = new_shared<const GraphBody>(std::move(part.graph));
         linear.places = std::move(part.tangent_of);
         linear.function = called_function((p.function ? p.function->name : std::string("call")) + ".linear");
         return out;
       },
       input_avals(body), body_of("vt::linearize")));
   d.sources = std::move(sources);
-  d.linear = std::make_shared<const DerivedFunction>(std::move(linear));
+  d.linear = new_shared<const DerivedFunction>(std::move(linear));
   return d;
 }
 
@@ -158,14 +158,14 @@ inline std::size_t count_of(const Flags& flags) { return static_cast<std::size_t
 /// (the tangents that there are…, the other operands…) → the results that there are
 inline DerivedFunction pushed(const GraphBody& body, const Flags& linear, const Flags& given) {
   const GraphBody ordered = in_front(body, linear);
-  std::vector<Aval> avals;
+  Vec<Aval> avals;
   Flags defined;
   for (std::size_t i = 0; i < linear.size(); ++i)
     if (linear[i]) defined.push_back(given[i]);
   const std::size_t tangents = defined.size(), filled = count_of(defined);
   for (std::size_t i = 0; i < ordered.inputs.size(); ++i)
     if (i >= tangents || defined[i]) avals.push_back(ordered.aval(ordered.inputs[i]));
-  std::vector<int> places;
+  Vec<int> places;
   DerivedFunction d = derived_of(record(
       [&](std::span<const Tensor> in) {
         std::vector<Tensor> out;
@@ -181,10 +181,10 @@ inline DerivedFunction pushed(const GraphBody& body, const Flags& linear, const 
 inline DerivedFunction transposed(const GraphBody& body, const Flags& linear, const Flags& given) {
   const GraphBody ordered = in_front(body, linear);
   const std::size_t tangents = count_of(linear), filled = count_of(given);
-  std::vector<Aval> avals;
+  Vec<Aval> avals;
   append_tangent_avals(avals, body, body.outputs, given);
   for (std::size_t i = tangents; i < ordered.inputs.size(); ++i) avals.push_back(ordered.aval(ordered.inputs[i]));
-  std::vector<int> places;
+  Vec<int> places;
   DerivedFunction d = derived_of(record(
       [&](std::span<const Tensor> in) {
         std::vector<Tensor> out;
@@ -198,7 +198,7 @@ inline DerivedFunction transposed(const GraphBody& body, const Flags& linear, co
 
 }  // namespace call_parts
 
-std::vector<Tensor> push_call(const Equation& e, std::span<const Tensor> x, const std::vector<bool>& linear) {
+std::vector<Tensor> push_call(const Equation& e, std::span<const Tensor> x, const Vec<bool>& linear) {
   using namespace call_parts;
   const auto& p = e.as<CallParams>();
   Flags given;

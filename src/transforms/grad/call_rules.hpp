@@ -9,6 +9,6 @@
 namespace vt::detail {
 
 /// Runs a call of a linear Graph. `x`: its operands; of those with `linear` undefined ones are zeros, as undefined results are.
-std::vector<Tensor> push_call(const Equation&, std::span<const Tensor> x, const std::vector<bool>& linear);
+std::vector<Tensor> push_call(const Equation&, std::span<const Tensor> x, const Vec<bool>& linear);
 
 }  // namespace vt::detail

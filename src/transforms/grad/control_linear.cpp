@@ -3,6 +3,8 @@
 
 #include <memory>
 
+#include <vt/small_vec.hpp>
+
 #include "../../trace/effects.hpp"
 #include "build.hpp"
 #include "jvp.hpp"
@@ -13,10 +15,10 @@ namespace vt::detail::control_linear {
 
 using grad_build::zeros;
 
-GraphRef shared(GraphBody&& g) { return std::make_shared<const GraphBody>(std::move(g)); }
+GraphRef shared(GraphBody&& g) { return new_shared<const GraphBody>(std::move(g)); }
 Tensor or_zeros(const Tensor& t, const Aval& a) { return t.defined() ? t : zeros(Aval(a.dtype, a.shape)); }
-std::vector<Aval> input_avals(const GraphBody& g) {
-  std::vector<Aval> avals;
+Vec<Aval> input_avals(const GraphBody& g) {
+  Vec<Aval> avals;
   for (Var v : g.inputs) avals.push_back(g.aval(v));
   return avals;
 }
@@ -64,8 +66,8 @@ Split split(std::span<const Tensor> given, std::span<const Group> groups, const 
   return s;
 }
 template <class T, class OfValue, class OfTangent>
-std::vector<T> woven(std::span<const Group> groups, const Flags& flags, const OfValue& of_value, const OfTangent& of_tangent) {
-  std::vector<T> all;
+Vec<T> woven(std::span<const Group> groups, const Flags& flags, const OfValue& of_value, const OfTangent& of_tangent) {
+  Vec<T> all;
   for (const Group& g : groups) {
     for (std::size_t i = g.first; i < g.first + g.count; ++i) all.push_back(of_value(i));
     for (std::size_t i = g.first; i < g.first + g.count; ++i)
@@ -75,7 +77,7 @@ std::vector<T> woven(std::span<const Group> groups, const Flags& flags, const Of
 }
 
 struct Bodies {
-  std::vector<Recorded> recorded;
+  Vec<Recorded> recorded;
   std::vector<Tensor> captured;
 };
 
@@ -92,7 +94,7 @@ void forward(const Equation& e, std::span<const Tensor> x, std::span<const Tenso
   Flags flags;
   for (const Tensor& tangent : t) flags.push_back(tangent.defined());
   Dependence dependence = differentiable();
-  const std::vector<GraphRef> bodies = bodies_of(e.params);
+  const Vec<GraphRef> bodies = bodies_of(e.params);
   const std::size_t skip = e.op == Op::cond ? 1 : 0;  // the index goes to no body
   std::size_t carries = 0, sequences = 0;
   if (e.op == Op::while_) carries = static_cast<std::size_t>(e.as<WhileParams>().carries);
@@ -111,12 +113,12 @@ void forward(const Equation& e, std::span<const Tensor> x, std::span<const Tenso
   Flags out(last.outputs.size());
   const std::size_t first_run = e.op == Op::while_ ? 1 : 0;  // a condition has no derivative
   for (std::size_t b = first_run; b < bodies.size(); ++b) {
-    const Flags& of_body = dependence.outputs(*bodies[b], inner);
+    const Flags of_body = dependence.outputs(*bodies[b], inner);
     for (std::size_t i = 0; i < out.size(); ++i) out[i] = out[i] || of_body[i];
   }
   for (std::size_t i = 0; i < carries; ++i) out[i] = flags[i];
 
-  const std::vector<Aval> values = input_avals(last);
+  const Vec<Aval> values = input_avals(last);
   const auto avals =
       woven<Aval>(groups, inner, [&](std::size_t i) { return values[i]; }, [&](std::size_t i) { return Aval(values[i].dtype, values[i].shape); });
   Bodies made;
@@ -139,10 +141,10 @@ void forward(const Equation& e, std::span<const Tensor> x, std::span<const Tenso
         },
         avals, {.kind = ScopeKind::branch, .transform = "vt::jvp"}));
   }
-  std::vector<Recorded*> parts;
+  Vec<Recorded*> parts;
   for (Recorded& r : made.recorded) parts.push_back(&r);
   made.captured = share_captures(parts);
-  std::vector<GraphRef> fresh;
+  Vec<GraphRef> fresh;
   for (Recorded& r : made.recorded) fresh.push_back(shared(std::move(r.graph)));
 
   std::vector<Tensor> operands;
@@ -162,16 +164,16 @@ void forward(const Equation& e, std::span<const Tensor> x, std::span<const Tenso
   ParamsRef params = with_bodies(e.params, fresh);
   const int with_tangents = static_cast<int>(carries + count_of(inner, 0, carries));
   if (e.op == Op::cond) {
-    CondParams p = std::get<CondParams>(params->base());
+    CondParams p = params->as<CondParams>();
     lanes_with_tangents(p.lanes);
     params = make_params(std::move(p));
   } else if (e.op == Op::while_) {
-    WhileParams p = std::get<WhileParams>(params->base());
+    WhileParams p = params->as<WhileParams>();
     p.carries = with_tangents;
     lanes_with_tangents(p.lanes);
     params = make_params(std::move(p));
   } else {
-    ScanParams p = std::get<ScanParams>(params->base());
+    ScanParams p = params->as<ScanParams>();
     p.carries = with_tangents;
     p.sequences = static_cast<int>(sequences + count_of(inner, carries, sequences));
     params = make_params(std::move(p));
@@ -215,13 +217,13 @@ ControlLinear linearize_cond(const Equation& e, std::span<const Tensor> x, const
     const auto& p = e.as<CondParams>();
     const std::size_t inputs = wanted.size() - 1;
     const Flags inner(wanted.begin() + 1, wanted.end());
-    std::vector<std::size_t> given;  // results with a cotangent
+    Vec<std::size_t> given;  // results with a cotangent
     for (std::size_t i = 0; i < cts.size(); ++i)
       if (cts[i].defined()) given.push_back(i);
-    std::vector<Aval> avals = input_avals(*p.branches[0]);
+    Vec<Aval> avals = input_avals(*p.branches[0]);
     for (std::size_t i : given)
       avals.emplace_back(p.branches[0]->aval(p.branches[0]->outputs[i]).dtype, p.branches[0]->aval(p.branches[0]->outputs[i]).shape);
-    std::vector<Recorded> bodies;
+    Vec<Recorded> bodies;
     for (const GraphRef& branch : p.branches)
       bodies.push_back(record(
           [&](std::span<const Tensor> tracers) {
@@ -233,7 +235,7 @@ ControlLinear linearize_cond(const Equation& e, std::span<const Tensor> x, const
             return kept;
           },
           avals, {.kind = ScopeKind::branch, .transform = "vt::grad"}));
-    std::vector<Recorded*> parts;
+    Vec<Recorded*> parts;
     for (Recorded& r : bodies) parts.push_back(&r);
     const std::vector<Tensor> captured = share_captures(parts);
     CondParams q;
@@ -274,7 +276,7 @@ struct Linear {
   Equation equation;
   Flags operands;  // with a tangent
   LinearPart part;
-  std::vector<Residual> residuals;
+  Vec<Residual> residuals;
   std::size_t stacked = 0;
   std::size_t carries = 0, looped = 0;
 
@@ -294,7 +296,7 @@ struct Linear {
 /// `saved`: the equation's operands, the stacked residuals, then what the body captured.
 struct ResidualOperands {
   std::vector<Tensor> sequences, rest;
-  std::vector<std::pair<bool, std::size_t>> place;  // per residual: among the sequences?, index
+  Vec<std::pair<bool, std::size_t>> place;  // per residual: among the sequences?, index
 };
 ResidualOperands residual_operands(const Linear& l, std::span<const Tensor> saved) {
   ResidualOperands o;
@@ -324,7 +326,7 @@ std::vector<Tensor> pull(const Linear& l, std::span<const Tensor> saved, std::sp
   const GraphBody& body = *p.body;
   const ResidualOperands res = residual_operands(l, saved);
   // Carried: cotangents of the carries that vary, and the sums for the operands that all rounds share.
-  std::vector<std::size_t> carried, elements, shared_operands, given;
+  Vec<std::size_t> carried, elements, shared_operands, given;
   for (std::size_t i = 0; i < l.operands.size(); ++i)
     if (l.operands[i]) (i < l.carries ? carried : i < l.looped ? elements : shared_operands).push_back(i);
   for (std::size_t i = l.carries; i < cts.size(); ++i)
@@ -333,7 +335,7 @@ std::vector<Tensor> pull(const Linear& l, std::span<const Tensor> saved, std::sp
   std::vector<Tensor> operands;
   for (std::size_t i : carried) operands.push_back(or_zeros(cts[i], aval_of(saved[i])));
   for (std::size_t i : shared_operands) operands.push_back(zeros(aval_of(saved[i])));
-  std::vector<Aval> avals;
+  Vec<Aval> avals;
   for (const Tensor& t : operands) avals.push_back(aval_of(t));
   const std::size_t carries = operands.size();
   for (std::size_t i : given) {
@@ -388,11 +390,11 @@ std::vector<Tensor> push(const Linear& l, std::span<const Tensor> saved, std::sp
   const ScanParams& p = l.params();
   const GraphBody& body = *p.body;
   const ResidualOperands res = residual_operands(l, saved);
-  std::vector<std::size_t> of_group[3];
+  Vec<std::size_t> of_group[3];
   for (std::size_t i = 0; i < l.operands.size(); ++i)
     if (l.operands[i]) of_group[i < l.carries ? 0 : i < l.looped ? 1 : 2].push_back(i);
   std::vector<Tensor> operands;
-  std::vector<Aval> avals;
+  Vec<Aval> avals;
   const auto add = [&](const Tensor& t, bool element) {
     operands.push_back(t);
     avals.push_back(element ? element_of(t) : Aval(t.dtype(), t.shape()));
@@ -441,7 +443,7 @@ ControlLinear linearize_scan(const Equation& e, std::span<const Tensor> x, const
   using namespace scan_parts;
   const auto& p = e.as<ScanParams>();
   const GraphBody& body = *p.body;
-  auto l = std::make_shared<Linear>();
+  auto l = new_shared<Linear>();
   l->equation = e;
   l->carries = static_cast<std::size_t>(p.carries);
   l->looped = l->carries + static_cast<std::size_t>(p.sequences);

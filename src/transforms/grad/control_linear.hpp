@@ -4,6 +4,8 @@
 #include <span>
 #include <vector>
 
+#include <vt/small_vec.hpp>
+
 #include "../../trace/dependence.hpp"
 #include "linear_call.hpp"
 
@@ -39,7 +41,7 @@ GraphRef shared(GraphBody&&);
 Tensor or_zeros(const Tensor&, const Aval&);
 inline bool has_derivative(const Aval& a) { return is_inexact(a.dtype); }
 /// The types of a Graph's inputs.
-std::vector<Aval> input_avals(const GraphBody&);
+Vec<Aval> input_avals(const GraphBody&);
 /// With lanes in front, where there are some.
 Aval with_lanes(const Lanes&, const Aval&);
 std::vector<Tensor> emitted(Op, ParamsRef, std::span<const Tensor> operands, Where);

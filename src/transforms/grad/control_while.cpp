@@ -6,6 +6,7 @@
 #include <memory>
 
 #include <vt/control.hpp>
+#include <vt/small_vec.hpp>
 
 #include "../../trace/effects.hpp"
 #include "build.hpp"
@@ -23,7 +24,7 @@ using grad_build::Val;
 /// Runs `f` for each lane, or once where there are none. `lanes.mapped`: per operand.
 std::vector<Tensor> on_lanes(const Lanes& lanes, std::span<const Tensor> operands, const FlatFunction& f, Where where) {
   if (!lanes) return f(operands);
-  std::vector<Aval> avals;
+  Vec<Aval> avals;
   for (std::size_t i = 0; i < operands.size(); ++i) {
     Aval a(operands[i].dtype(), operands[i].shape());
     if (lanes.mapped[i]) a.shape.erase(a.shape.begin());
@@ -233,7 +234,7 @@ std::int64_t slots_for(const WhileParams& p, std::span<const Tensor> x) {
 ControlLinear linearize_while(const Equation& e, std::span<const Tensor> x, const Flags& wanted) {
   using namespace while_parts;
   const auto& p = e.as<WhileParams>();
-  auto l = std::make_shared<Loop>();
+  auto l = new_shared<Loop>();
   l->equation = without_effects(e);
   l->condition = p.condition;
   l->body = p.body;
@@ -241,7 +242,7 @@ ControlLinear linearize_while(const Equation& e, std::span<const Tensor> x, cons
   Dependence dependence = differentiable();
   l->operands = dependence.loop_operands(e, wanted);
   const std::size_t n = l->carries();
-  std::vector<std::size_t> varying, shared_operands;
+  Vec<std::size_t> varying, shared_operands;
   for (std::size_t i = 0; i < l->operands.size(); ++i)
     if (l->operands[i]) (i < n ? varying : shared_operands).push_back(i);
 

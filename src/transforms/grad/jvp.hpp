@@ -38,7 +38,7 @@ struct JvpCall {
 
   bool has(std::size_t i) const { return t[i].defined(); }
   template <class P>
-  const P& as() const {
+  [[gnu::always_inline]] const P& as() const {
     return equation.as<P>();
   }
 };

@@ -1,4 +1,6 @@
 // The jvp and transpose rules of cond, while and scan.
+#include <vt/small_vec.hpp>
+
 #include "../../trace/effects.hpp"
 #include "build.hpp"
 #include "control_linear.hpp"
@@ -14,11 +16,11 @@ void control(const JvpCall& c, std::vector<Tensor>& results, std::vector<Tensor>
     control_linear::forward(c.equation, c.x, c.t, results, tangents);
     return;
   }
-  std::vector<bool> wanted;
+  Vec<bool> wanted;
   for (const Tensor& t : c.t) wanted.push_back(t.defined());
   ControlLinear linear = control_linear::linearize(c.equation, c.x, wanted);
   results = std::move(linear.results);
-  std::vector<Aval> avals;
+  Vec<Aval> avals;
   for (const Tensor& t : results) avals.push_back(aval_of(t));
   tangents = emit_linear_call(std::move(linear.call), c.t, avals, c.equation.where);
 }
@@ -29,7 +31,7 @@ namespace transpose_rules {
 
 // A control-flow equation that is linear in some operands is its own derivative with respect to them, at zero as anywhere.
 void control(const TransposeCall& c) {
-  std::vector<bool> wanted;
+  Vec<bool> wanted;
   std::vector<Tensor> x;
   for (std::size_t i = 0; i < c.x.size(); ++i) {
     wanted.push_back(c.linear(i));

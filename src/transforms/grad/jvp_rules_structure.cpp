@@ -2,6 +2,8 @@
 #include <memory>
 #include <string>
 
+#include <vt/small_vec.hpp>
+
 #include "../../trace/effects.hpp"
 #include "build.hpp"
 #include "jvp.hpp"
@@ -47,8 +49,8 @@ inline std::vector<Tensor> concatenated(std::span<const Tensor> a, std::span<con
   return all;
 }
 
-inline std::vector<Aval> avals_of(std::span<const Tensor> tensors) {
-  std::vector<Aval> avals;
+inline Vec<Aval> avals_of(std::span<const Tensor> tensors) {
+  Vec<Aval> avals;
   for (const Tensor& t : tensors) avals.push_back(t.defined() ? aval_of(t) : Aval());
   return avals;
 }
@@ -144,7 +146,7 @@ void custom_vjp(const JvpCall& c, std::vector<Tensor>& results, std::vector<Tens
   const auto explicit_count = static_cast<std::size_t>(p.explicit_operands);
   const std::span<const Tensor> primals = c.x.first(explicit_count), given = c.t.first(explicit_count);
   const Where where = c.equation.where;
-  std::vector<Aval> wanted, operands = avals_of(primals);
+  Vec<Aval> wanted, operands = avals_of(primals);
   for (Var v : p.body->outputs) wanted.push_back(p.body->aval(v));
 
   std::vector<Tensor> out;
@@ -173,8 +175,8 @@ namespace structure_parts {
 
 /// A checkpoint equation around `f` of `arguments`, so that later passes keep its inside apart. Undefined results stay so.
 inline std::vector<Tensor> checkpointed(const FlatFunction& f, std::span<const Tensor> arguments, Where where) {
-  std::vector<bool> defined;
-  std::vector<Aval> avals;
+  Vec<bool> defined;
+  Vec<Aval> avals;
   for (const Tensor& t : arguments) avals.push_back(aval_of(t));
   const Recorded r = record(
       [&](std::span<const Tensor> tracers) {
@@ -189,7 +191,7 @@ inline std::vector<Tensor> checkpointed(const FlatFunction& f, std::span<const T
   std::vector<Tensor> all(defined.size());
   if (r.graph.outputs.empty()) return all;
   CallParams p;
-  p.body = std::make_shared<GraphBody>(r.graph);
+  p.body = new_shared<GraphBody>(r.graph);
   p.explicit_operands = static_cast<int>(arguments.size());
   const SmallVec<Tensor, 1> out = emit_all(Op::checkpoint, make_params(std::move(p)), concatenated(arguments, r.captured), where);
   std::size_t next = 0;
@@ -200,7 +202,7 @@ inline std::vector<Tensor> checkpointed(const FlatFunction& f, std::span<const T
 
 /// A list with holes as a list without, and back.
 struct Holes {
-  std::vector<bool> filled;
+  Vec<bool> filled;
   explicit Holes(std::span<const Tensor> tensors) {
     for (const Tensor& t : tensors) filled.push_back(t.defined());
   }
@@ -227,7 +229,7 @@ inline std::vector<Tensor> push_checkpoint(const GraphBody& body, std::span<cons
 }
 
 /// Cotangents of the operands with `wanted`: the body is run again and transposed, inside one equation.
-inline std::vector<Tensor> pull_checkpoint(const GraphBody& body, const std::vector<bool>& wanted, std::span<const Tensor> primals,
+inline std::vector<Tensor> pull_checkpoint(const GraphBody& body, const Vec<bool>& wanted, std::span<const Tensor> primals,
                                            std::span<const Tensor> cotangents, Where where) {
   const Holes holes(cotangents);
   std::vector<Tensor> arguments(primals.begin(), primals.end());
@@ -253,9 +255,9 @@ void checkpoint(const JvpCall& c, std::vector<Tensor>& results, std::vector<Tens
     tangents = push_checkpoint(*without_effects(p.body), c.x, c.t, where);
     return;
   }
-  std::vector<bool> wanted;
+  Vec<bool> wanted;
   for (const Tensor& t : c.t) wanted.push_back(t.defined());
-  std::vector<Aval> outputs;
+  Vec<Aval> outputs;
   for (Var v : p.body->outputs) outputs.push_back(p.body->aval(v));
   const GraphRef again = without_effects(p.body);  // what happens has happened by then
   auto push = [body = again, where](std::span<const Tensor> primals, std::span<const Tensor> in) {

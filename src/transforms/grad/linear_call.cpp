@@ -4,6 +4,8 @@
 #include <memory>
 #include <utility>
 
+#include <vt/small_vec.hpp>
+
 #include "build.hpp"
 
 namespace vt::detail {
@@ -12,7 +14,7 @@ namespace linear_calls {
 
 /// Only for the shapes of the results. Nothing ever runs it: push_linear_call and pull_linear_call know better.
 inline GraphRef shapes_only(std::span<const Tensor> operands, std::span<const Aval> results) {
-  auto body = std::make_shared<GraphBody>();
+  auto body = new_shared<GraphBody>();
   for (const Tensor& t : operands) body->inputs.push_back(body->fresh(aval_of(t)));
   for (const Aval& a : results) {
     const Var v = body->fresh(a);
@@ -38,21 +40,21 @@ inline std::vector<Tensor> joined(std::span<const Tensor> a, std::span<const Ten
 }  // namespace linear_calls
 
 std::vector<Tensor> emit_linear_call(LinearCall call, std::span<const Tensor> tangents, std::span<const Aval> results, Where where) {
-  std::vector<bool> given;
+  Vec<bool> given;
   std::vector<Tensor> operands;
   for (const Tensor& t : tangents) {
     given.push_back(t.defined());
     if (t.defined()) operands.push_back(t);
   }
-  std::vector<Aval> floats;
+  Vec<Aval> floats;
   for (const Aval& a : results)
     if (is_inexact(a.dtype)) floats.emplace_back(a.dtype, a.shape);
-  std::vector<bool> is_number;
+  Vec<bool> is_number;
   for (const Aval& a : results) is_number.push_back(is_inexact(a.dtype));
 
   const std::size_t linear = operands.size(), residuals = call.residuals.size();
   operands.insert(operands.end(), call.residuals.begin(), call.residuals.end());
-  auto rule = std::make_shared<CustomRule>();
+  auto rule = new_shared<CustomRule>();
   rule->name = std::move(call.name);
   // Operands that were zero here stay zero, and results that are no numbers stay out.
   rule->forward = [push = std::move(call.push), given, is_number, linear](std::span<const Tensor> all) {

@@ -4,6 +4,7 @@
 #include <string>
 
 #include <vt/detail/entry_points.hpp>
+#include <vt/small_vec.hpp>
 
 #include "../../trace/state.hpp"
 #include "build.hpp"
@@ -14,7 +15,7 @@ namespace vt::detail {
 
 // Products of a tangent and a primal value need no care here: the primal factor has no operand in the linear scope, so it is
 // recorded outside and becomes a residual; only what depends on tangents is recorded inside.
-LinearPart linearize_graph(const GraphBody& graph, std::span<const Tensor> primals, const std::vector<bool>& wanted) {
+LinearPart linearize_graph(const GraphBody& graph, std::span<const Tensor> primals, const Vec<bool>& wanted) {
   LinearPart part;
   RecordingScope scope({.kind = ScopeKind::linear, .transform = "vt::linearize"});
   std::vector<Tensor> tangents(graph.inputs.size()), varying;
@@ -67,8 +68,8 @@ enum class Integers {
 };
 
 /// Indices of the wanted arguments.
-inline std::vector<std::size_t> wanted_arguments(const GradCall& call, Integers integers) {
-  std::vector<std::size_t> wanted;
+inline Vec<std::size_t> wanted_arguments(const GradCall& call, Integers integers) {
+  Vec<std::size_t> wanted;
   for (std::size_t i = 0; i < call.arguments.size(); ++i) {
     if (!call.arguments[i].defined())
       fail(ErrorKind::value, std::string(call.transform) + ": " + argument(call, i) + " is an empty Tensor", call.where);
@@ -86,8 +87,8 @@ inline std::vector<std::size_t> wanted_arguments(const GradCall& call, Integers 
 
 /// The function as a Graph of its arguments, recorded where their values may be looked at.
 /// `updates`: of variables, whose values are its last results.
-inline Recorded recorded(const FlatFunction& f, const GradCall& call, std::vector<StateUpdate>& updates) {
-  std::vector<Aval> avals;
+inline Recorded recorded(const FlatFunction& f, const GradCall& call, Vec<StateUpdate>& updates) {
+  Vec<Aval> avals;
   for (const Tensor& t : call.arguments) avals.push_back(aval_of(t));
   return record(with_updates(f, updates), avals, {.kind = ScopeKind::grad, .transform = call.transform, .concrete = call.arguments});
 }
@@ -120,9 +121,9 @@ inline Tensor or_zeros(const Tensor& t, const Aval& a) { return t.defined() ? t 
 
 namespace grad_entry {
 inline LinearPart linearized(const FlatFunction& f, const GradCall& call, Integers integers) {
-  std::vector<bool> wanted(call.arguments.size());
+  Vec<bool> wanted(call.arguments.size());
   for (std::size_t i : wanted_arguments(call, integers)) wanted[i] = true;
-  std::vector<StateUpdate> updates;
+  Vec<StateUpdate> updates;
   const Recorded r = recorded(f, call, updates);
   LinearPart part = linearize_graph(r.graph, primals_of(call, r), wanted);
   settle(updates, part.outputs);
@@ -143,7 +144,7 @@ LinearPart linearize_call(const FlatFunction& f, const GradCall& call) { return 
 
 JvpFlat jvp_flat(const FlatFunction& f, const GradCall& call, std::span<const Tensor> tangents) {
   using namespace grad_entry;
-  const std::vector<std::size_t> wanted = wanted_arguments(call, Integers::zero);
+  const Vec<std::size_t> wanted = wanted_arguments(call, Integers::zero);
   if (tangents.size() != wanted.size())
     fail(ErrorKind::tree,
          std::string(call.transform) + ": " + std::to_string(tangents.size()) + " tangents for " + std::to_string(wanted.size()) + " arguments",
@@ -153,7 +154,7 @@ JvpFlat jvp_flat(const FlatFunction& f, const GradCall& call, std::span<const Te
     const Aval& a = aval_of(call.arguments[wanted[k]]);
     if (is_inexact(a.dtype)) given[wanted[k]] = like(tangents[k], a, call.transform, "tangent", argument(call, wanted[k]), call.where);
   }
-  std::vector<StateUpdate> updates;
+  Vec<StateUpdate> updates;
   const Recorded r = recorded(f, call, updates);
   given.resize(r.graph.inputs.size());
   JvpResult result = jvp_graph(r.graph, primals_of(call, r), given);
@@ -165,14 +166,14 @@ JvpFlat jvp_flat(const FlatFunction& f, const GradCall& call, std::span<const Te
 
 struct LinearMap::State {
   LinearPart part;
-  std::vector<Aval> outputs;
-  std::vector<std::string> arguments, results;  // names, for messages
+  Vec<Aval> outputs;
+  Vec<std::string> arguments, results;  // names, for messages
   const char* transform;
 };
 
 LinearizedFlat linearize_flat(const FlatFunction& f, const GradCall& call) {
   using namespace grad_entry;
-  auto state = std::make_shared<LinearMap::State>();
+  auto state = new_shared<LinearMap::State>();
   state->part = linearized(f, call, Integers::zero);
   state->transform = call.transform;
   for (std::size_t i : wanted_arguments(call, Integers::zero)) state->arguments.push_back(argument(call, i));

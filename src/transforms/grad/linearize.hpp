@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <vt/detail/entry_points.hpp>
+#include <vt/small_vec.hpp>
 
 #include "../../trace/graph.hpp"
 #include "../../trace/node.hpp"
@@ -16,12 +17,12 @@ struct LinearPart {
   std::vector<Tensor> outputs;
   GraphBody graph;  ///< inputs: the tangents, then the residuals. Only push_linear and pull_linear may run it.
   std::vector<Tensor> residuals;
-  std::vector<int> tangent_of;  ///< per output: which output of `graph`, −1 where the tangent is zero
-  std::vector<Aval> wanted;     ///< the wanted inputs
+  Vec<int> tangent_of;  ///< per output: which output of `graph`, −1 where the tangent is zero
+  Vec<Aval> wanted;     ///< the wanted inputs
 };
 
 /// Emits the primal equations into the current scope. `wanted`: one per Graph input; inputs beyond its end are not wanted.
-LinearPart linearize_graph(const GraphBody& graph, std::span<const Tensor> primals, const std::vector<bool>& wanted);
+LinearPart linearize_graph(const GraphBody& graph, std::span<const Tensor> primals, const Vec<bool>& wanted);
 
 /// Throws unless all arguments wanted and the result are complex.
 void need_holomorphic(const GradCall&, const LinearPart&, const Aval& result);

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <string>
 
+#include <vt/small_vec.hpp>
+
 #include "../../trace/dependence.hpp"
 #include "../../trace/thread_state.hpp"
 #include "build.hpp"
@@ -81,7 +83,7 @@ inline void psum(const TransposeCall& c) { c.cotangents[0] = emit(c.equation.op,
 inline void all_gather(const TransposeCall& c) { c.cotangents[0] = sum_over(emit(Op::all_to_all, c.equation.params, {c.ct()}, {}), Axes{0}); }
 inline void ppermute(const TransposeCall& c) {
   const auto& p = c.as<CollectiveParams>();
-  CollectiveParams back{p.axis, std::vector<std::int64_t>(p.sources.size(), -1)};
+  CollectiveParams back{p.axis, Vec<std::int64_t>(p.sources.size(), -1)};
   for (std::size_t i = 0; i < p.sources.size(); ++i)
     if (p.sources[i] >= 0) back.sources[static_cast<std::size_t>(p.sources[i])] = static_cast<std::int64_t>(i);
   c.cotangents[0] = emit(Op::ppermute, make_params(std::move(back)), {c.ct()}, {});
@@ -95,7 +97,7 @@ inline void inlined(const TransposeCall& c) {
   GraphBody ordered = body;
   ordered.inputs.clear();
   std::vector<Tensor> rest;
-  std::vector<std::size_t> linear;
+  Vec<std::size_t> linear;
   for (std::size_t i = 0; i < c.x.size(); ++i) {
     if (!c.linear(i)) continue;
     linear.push_back(i);
@@ -307,7 +309,7 @@ inline std::size_t index(Var v) { return static_cast<std::size_t>(v); }
 /// Values by Var, and which Vars depend on the linear inputs.
 struct Values {
   RecycledVector<Tensor> x;
-  std::vector<bool> linear;
+  Vec<bool> linear;
 
   Values(const GraphBody& graph, std::size_t linear_inputs, std::span<const Tensor> rest) : x(graph.avals.size()), linear(graph.avals.size()) {
     for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
@@ -426,7 +428,7 @@ std::vector<Tensor> push_graph(const GraphBody& graph, std::span<const Tensor> t
       continue;
     }
     if (depends && e.op == Op::call) {
-      std::vector<bool> linear;
+      Vec<bool> linear;
       for (std::size_t i = 0; i < e.inputs.size(); ++i) linear.push_back(values.linear[index(e.inputs[i])]);
       std::vector<Tensor> results = push_call(e, {operands.data(), operands.size()}, linear);
       for (std::size_t i = 0; i < e.outputs.size(); ++i) values.x[index(e.outputs[i])] = std::move(results[i]);

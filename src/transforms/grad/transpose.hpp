@@ -30,7 +30,7 @@ struct TransposeCall {
   const Aval& operand(std::size_t i) const { return graph.aval(equation.inputs[i]); }
   const Shape& shape(std::size_t i) const { return operand(i).shape; }
   template <class P>
-  const P& as() const {
+  [[gnu::always_inline]] const P& as() const {
     return equation.as<P>();
   }
 };

@@ -22,7 +22,7 @@ inline Axes joined(Axes axes, const Axes& more) {
 }
 /// How many of `axes` come before `axis`.
 inline int rank_among(const Axes& axes, int axis) {
-  return static_cast<int>(std::count_if(axes.begin(), axes.end(), [&](int a) { return a < axis; }));
+  return static_cast<int>(count_if(axes, [&](int a) { return a < axis; }));
 }
 inline std::int64_t stretched(std::int64_t extent, std::int64_t step) { return extent == 0 ? 0 : (extent - 1) * step + 1; }
 

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <limits>
 
+#include <vt/small_vec.hpp>
+
 #include "../../trace/batching.hpp"
 #include "../../trace/effects.hpp"
 #include "../../trace/named_axes.hpp"
@@ -29,7 +31,7 @@ struct Operands {
 
 }  // namespace batch_walk
 
-std::vector<Batched> batch_graph(const GraphBody& graph, std::span<const Batched> inputs, std::int64_t lanes, const AxisRef& axis) {
+Vec<Batched> batch_graph(const GraphBody& graph, std::span<const Batched> inputs, std::int64_t lanes, const AxisRef& axis) {
   RecycledVector<Batched> values(graph.avals.size());
   for (std::size_t i = 0; i < graph.inputs.size(); ++i) values[static_cast<std::size_t>(graph.inputs[i])] = inputs[i];
   Spreads spreads;
@@ -43,8 +45,7 @@ std::vector<Batched> batch_graph(const GraphBody& graph, std::span<const Batched
     }
   };
   for (const Equation& e : graph.equations) {
-    const bool any_mapped =
-        std::any_of(e.inputs.begin(), e.inputs.end(), [&](Var v) { return values[static_cast<std::size_t>(v)].axis.has_value(); });
+    const bool any_mapped = any_of(e.inputs, [&](Var v) { return values[static_cast<std::size_t>(v)].axis.has_value(); });
     const bool between_lanes = axis && works_over(e.op, e.params, *axis);
     if (!any_mapped && !between_lanes && (lanes > 0 || !has_effect(e))) {  // once for all lanes
       plain.clear();
@@ -63,14 +64,14 @@ std::vector<Batched> batch_graph(const GraphBody& graph, std::span<const Batched
         batch_rule_table[e.op]({graph, e, std::span<const Batched>(operands.list.data(), operands.list.size()), lanes, spreads, axis});
     for (std::size_t i = 0; i < e.outputs.size(); ++i) values[static_cast<std::size_t>(e.outputs[i])] = std::move(results[i]);
   }
-  std::vector<Batched> results;
+  Vec<Batched> results;
   results.reserve(graph.outputs.size());
   for (Var v : graph.outputs) results.push_back(values[static_cast<std::size_t>(v)]);
   return results;
 }
 
-std::vector<Batched> with_lane_index(std::span<const Batched> arguments, const AxisRef& axis) {
-  std::vector<Batched> all(arguments.begin(), arguments.end());
+Vec<Batched> with_lane_index(std::span<const Batched> arguments, const AxisRef& axis) {
+  Vec<Batched> all(arguments.begin(), arguments.end());
   if (!axis) return all;
   const DType dtype = axis->size > std::numeric_limits<std::int32_t>::max() ? DType::i64 : DType::i32;
   all.push_back({emit(Op::iota, make_params(IotaParams{Aval(dtype, Shape{axis->size}), 0}), {}, {}), 0});
@@ -78,7 +79,7 @@ std::vector<Batched> with_lane_index(std::span<const Batched> arguments, const A
 }
 
 Recorded record_lane(const FlatFunction& f, std::span<const Batched> arguments, const AxisRef& axis, const char* transform, bool streams) {
-  std::vector<Aval> avals;
+  Vec<Aval> avals;
   for (const Batched& a : arguments)
     if (a.axis) avals.push_back(lanes::lane_aval(a));
   return record(
@@ -93,8 +94,8 @@ Recorded record_lane(const FlatFunction& f, std::span<const Batched> arguments, 
       avals, {.kind = ScopeKind::vmap, .transform = transform, .stateful = streams, .axis = axis});
 }
 
-std::vector<Batched> batch_recorded(const Recorded& lane, std::span<const Batched> arguments, std::int64_t lanes, const AxisRef& axis) {
-  std::vector<Batched> inputs;
+Vec<Batched> batch_recorded(const Recorded& lane, std::span<const Batched> arguments, std::int64_t lanes, const AxisRef& axis) {
+  Vec<Batched> inputs;
   inputs.reserve(lane.graph.inputs.size());
   for (const Batched& a : arguments)
     if (a.axis) inputs.push_back(a);
@@ -102,21 +103,21 @@ std::vector<Batched> batch_recorded(const Recorded& lane, std::span<const Batche
   return batch_graph(lane.graph, inputs, lanes, axis);
 }
 
-std::vector<Batched> batch_function(const FlatFunction& f, std::span<const Batched> arguments, std::int64_t lanes, const char* transform,
-                                    const AxisRef& axis) {
-  const std::vector<Batched> all = with_lane_index(arguments, axis);
+Vec<Batched> batch_function(const FlatFunction& f, std::span<const Batched> arguments, std::int64_t lanes, const char* transform,
+                            const AxisRef& axis) {
+  const Vec<Batched> all = with_lane_index(arguments, axis);
   return batch_recorded(record_lane(f, all, axis, transform), all, lanes, axis);
 }
 
-GraphBody batch_body(const GraphBody& body, const std::vector<bool>& mapped, std::int64_t lanes) {
-  std::vector<Aval> avals;
+GraphBody batch_body(const GraphBody& body, const Vec<bool>& mapped, std::int64_t lanes) {
+  Vec<Aval> avals;
   for (std::size_t i = 0; i < body.inputs.size(); ++i) {
     const Aval& lane = body.aval(body.inputs[i]);
     avals.emplace_back(lane.dtype, mapped[i] ? lanes::inserted(lane.shape, 0, lanes) : lane.shape);
   }
   Recorded all = record(
       [&](std::span<const Tensor> tracers) {
-        std::vector<Batched> inputs;
+        Vec<Batched> inputs;
         for (std::size_t i = 0; i < tracers.size(); ++i) inputs.push_back({tracers[i], mapped[i] ? MappedAxis(0) : std::nullopt});
         std::vector<Tensor> results;
         for (const Batched& out : batch_graph(body, inputs, lanes)) results.push_back(lanes::at_axis(out, 0, lanes, {}));
@@ -126,7 +127,7 @@ GraphBody batch_body(const GraphBody& body, const std::vector<bool>& mapped, std
   // A user's rule of custom_vmap may have brought values along.
   GraphBody& g = all.graph;
   const std::size_t own = body.inputs.size();
-  std::vector<Equation> constants;
+  Vec<Equation> constants;
   for (std::size_t k = 0; k < all.captured.size(); ++k) {
     const Var v = g.inputs[own + k];
     Equation e;
@@ -160,7 +161,7 @@ void cannot_vectorize(const BatchCall& c, const std::string& why) {
 
 BatchedList lane_loop(const BatchCall& c) {
   cannot_vectorize(c, "it has no batch rule for these operands");
-  std::vector<std::vector<Tensor>> per_result(c.equation.outputs.size());
+  Vec<std::vector<Tensor>> per_result(c.equation.outputs.size());
   std::vector<Tensor> operands(c.operands.size());
   for (std::int64_t lane = 0; lane < c.lanes; ++lane) {
     for (std::size_t i = 0; i < operands.size(); ++i) {

@@ -4,7 +4,8 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <vector>
+
+#include <vt/small_vec.hpp>
 
 #include "../../trace/graph.hpp"
 #include "../../trace/node.hpp"
@@ -21,17 +22,17 @@ using BatchedList = SmallVec<Batched, 1>;
 
 /// The results of `graph` for `lanes` lanes, those of `axis` if they have a name. `inputs`: one per Graph input. Equations are
 /// recorded in the current scope; those that see no mapped operand are recorded once, as they are.
-std::vector<Batched> batch_graph(const GraphBody& graph, std::span<const Batched> inputs, std::int64_t lanes, const AxisRef& axis = {});
+Vec<Batched> batch_graph(const GraphBody& graph, std::span<const Batched> inputs, std::int64_t lanes, const AxisRef& axis = {});
 
 /// Arguments with, for lanes that have a name, the index of the lane behind them.
-std::vector<Batched> with_lane_index(std::span<const Batched> arguments, const AxisRef& axis);
+Vec<Batched> with_lane_index(std::span<const Batched> arguments, const AxisRef& axis);
 /// Records `f` for one lane of `arguments`, which come with_lane_index. Only the mapped ones become inputs: the others are handed to
 /// `f` as they are, so that what depends on them alone is recorded outside, once. `streams`: the caller knows about LaneStreams.
 Recorded record_lane(const FlatFunction& f, std::span<const Batched> arguments, const AxisRef& axis, const char* transform, bool streams = false);
 /// Walks what record_lane recorded, for these arguments (or a block of their lanes).
-std::vector<Batched> batch_recorded(const Recorded& lane, std::span<const Batched> arguments, std::int64_t lanes, const AxisRef& axis);
+Vec<Batched> batch_recorded(const Recorded& lane, std::span<const Batched> arguments, std::int64_t lanes, const AxisRef& axis);
 /// Both, for plain arguments. The results lie wherever the rules put the lanes.
-std::vector<Batched> batch_function(const FlatFunction& f, std::span<const Batched> arguments, std::int64_t lanes, const char* transform,
-                                    const AxisRef& axis = {});
+Vec<Batched> batch_function(const FlatFunction& f, std::span<const Batched> arguments, std::int64_t lanes, const char* transform,
+                            const AxisRef& axis = {});
 
 }  // namespace vt::detail

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include <vt/small_vec.hpp>
+
 #include "../../trace/buffer.hpp"
 #include "lanes.hpp"
 
@@ -36,7 +38,7 @@ Tensor extremum_of_none(Op op, const Aval& lane) {
 }
 
 /// Lane l of the result is lane sources[l] of the operand, or zeros.
-Batched permuted(const Batched& x, const std::vector<std::int64_t>& sources, std::int64_t lanes, Where where) {
+Batched permuted(const Batched& x, const Vec<std::int64_t>& sources, std::int64_t lanes, Where where) {
   const int axis = *x.axis;
   const Shape& shape = x.value.shape();
   const auto at = static_cast<std::size_t>(axis);
@@ -44,7 +46,7 @@ Batched permuted(const Batched& x, const std::vector<std::int64_t>& sources, std
   struct Run {
     std::int64_t source, count;
   };
-  std::vector<Run> runs;
+  Vec<Run> runs;
   for (std::int64_t s : sources) {
     const bool joins = !runs.empty() && (s < 0 ? runs.back().source < 0 : runs.back().source >= 0 && s == runs.back().source + runs.back().count);
     if (joins) ++runs.back().count;

@@ -3,6 +3,8 @@
 #include <memory>
 #include <string>
 
+#include <vt/small_vec.hpp>
+
 #include "../../trace/dependence.hpp"
 #include "../../trace/effects.hpp"
 #include "../../trace/named_axes.hpp"
@@ -24,7 +26,7 @@ Flags mapped_flags(const BatchCall& c) {
 Recorded batched_body(const BatchCall& c, const GraphBody& body, std::span<const Aval> avals, std::span<const MappedAxis> axes, const Flags& wanted) {
   return record(
       [&](std::span<const Tensor> tracers) {
-        std::vector<Batched> inputs;
+        Vec<Batched> inputs;
         for (std::size_t i = 0; i < tracers.size(); ++i) inputs.push_back({tracers[i], axes[i]});
         std::vector<Tensor> outputs;
         for (const Batched& out : batch_graph(body, inputs, c.lanes, c.axis))
@@ -38,8 +40,8 @@ Recorded batched_body(const BatchCall& c, const GraphBody& body, std::span<const
 /// the new ones come next.
 struct Operands {
   std::vector<Tensor> values;
-  std::vector<Aval> avals;       ///< as a body sees them
-  std::vector<MappedAxis> axes;  ///< of the lanes in those
+  Vec<Aval> avals;       ///< as a body sees them
+  Vec<MappedAxis> axes;  ///< of the lanes in those
 };
 Operands body_operands(const BatchCall& c, const Lanes& own, const Flags& mapped) {
   Operands o;
@@ -61,7 +63,7 @@ void append_captured(std::vector<Tensor>& operands, Lanes& own, const std::vecto
     for (std::size_t i = 0; i < captured.size(); ++i) own.mapped.push_back(false);
 }
 
-GraphRef body_of(Recorded&& r) { return std::make_shared<const GraphBody>(std::move(r.graph)); }
+GraphRef body_of(Recorded&& r) { return new_shared<const GraphBody>(std::move(r.graph)); }
 
 BatchedList emit_batched(const BatchCall& c, ParamsRef params, std::span<const Tensor> operands, const Flags& mapped, int axis) {
   BatchedList results;
@@ -142,12 +144,12 @@ BatchedList cond(const BatchCall& c) {
   Flags out(c.equation.outputs.size());
   Dependence dependence(c.axis.get());
   for (const GraphRef& branch : p.branches) {
-    const Flags& of_branch = dependence.outputs(*branch, inner);
+    const Flags of_branch = dependence.outputs(*branch, inner);
     for (std::size_t i = 0; i < out.size(); ++i) out[i] = out[i] || of_branch[i];
   }
   Operands o = body_operands(c, own, mapped);
-  std::vector<Recorded> bodies;
-  std::vector<Recorded*> parts;
+  Vec<Recorded> bodies;
+  Vec<Recorded*> parts;
   for (const GraphRef& branch : p.branches)
     bodies.push_back(batched_body(c, *branch, std::span<const Aval>(o.avals).subspan(1), std::span<const MappedAxis>(o.axes).subspan(1), out));
   for (Recorded& b : bodies) parts.push_back(&b);
@@ -187,8 +189,8 @@ BatchedList scan(const BatchCall& c) {
   Flags out = dependence.outputs(*p.body, mapped);
   for (std::size_t i = 0; i < carries; ++i) out[i] = mapped[i];
   std::vector<Tensor> operands;
-  std::vector<Aval> avals;
-  std::vector<MappedAxis> axes;
+  Vec<Aval> avals;
+  Vec<MappedAxis> axes;
   for (std::size_t i = 0; i < c.operands.size(); ++i) {
     Batched x = c.operands[i];
     const bool element = i >= carries && i < looped;

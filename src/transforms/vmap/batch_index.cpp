@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include <vt/small_vec.hpp>
+
 #include "lanes.hpp"
 
 namespace vt::detail::batch_rules {
@@ -18,7 +20,7 @@ BatchedList one(Tensor value, int axis) {
 Tensor zero_index(DType dtype) { return full_tensor(Scalar(std::int64_t{0}).converted(dtype), Aval(dtype, Shape{})); }
 
 bool any_mapped(std::span<const Batched> operands) {
-  return std::any_of(operands.begin(), operands.end(), [](const Batched& x) { return x.axis.has_value(); });
+  return any_of(operands, [](const Batched& x) { return x.axis.has_value(); });
 }
 
 // Adds the pair of batching dimensions `of_operand`, `of_indices` (already shifted lists), keeping the operand's ones sorted.
@@ -47,7 +49,7 @@ Places places(const Axes& group, int k, int rank) {
 }
 
 // The start indices that differ between lanes, as index vectors [lanes, count] of one dtype.
-Tensor index_vectors(const std::vector<Batched>& starts, std::int64_t lanes, Where where) {
+Tensor index_vectors(const Vec<Batched>& starts, std::int64_t lanes, Where where) {
   DType dtype = starts[0].value.dtype();
   for (const Batched& s : starts)
     if (s.value.dtype() != dtype) dtype = DType::i64;
@@ -78,7 +80,7 @@ BatchedList dynamic_slice(const BatchCall& c) {
   const Shape shape = c.operand_aval(0).shape;
   const int rank = shape.rank();
   Batched x = c.operands[0];
-  std::vector<Batched> starts(c.operands.begin() + 1, c.operands.end());
+  Vec<Batched> starts(c.operands.begin() + 1, c.operands.end());
 
   for (int a = 0; a < rank; ++a) {
     Batched& s = starts[static_cast<std::size_t>(a)];
@@ -118,7 +120,7 @@ BatchedList dynamic_slice(const BatchCall& c) {
   if (!any_mapped(starts)) return {x};
 
   GatherParams p;
-  std::vector<Batched> mapped_starts;
+  Vec<Batched> mapped_starts;
   for (int a = 0; a < rank; ++a) {
     if (!of_lanes(static_cast<std::size_t>(a))) continue;
     mapped_starts.push_back(starts[static_cast<std::size_t>(a)]);
@@ -140,7 +142,7 @@ BatchedList dynamic_update_slice(const BatchCall& c) {
   const Batched& x = c.operands[0];
   const Batched& update = c.operands[1];
   const int rank = c.operand_aval(0).shape.rank();
-  const std::vector<Batched> starts(c.operands.begin() + 2, c.operands.end());
+  const Vec<Batched> starts(c.operands.begin() + 2, c.operands.end());
   const int axis = x.axis ? *x.axis : update.axis.value_or(0);
   const Tensor operand = lanes::at_axis(x, axis, c.lanes, c.where());
   if (!any_mapped(starts)) {
@@ -257,7 +259,7 @@ BatchedList scatter(const BatchCall& c) {
       for (int a : p.update_window_dims) before += a < *updates.axis;
       axis = places(window, before, rank).first;
     }
-    const int before = static_cast<int>(std::count_if(window.begin(), window.end(), [&](int a) { return a < axis; }));
+    const int before = static_cast<int>(count_if(window, [&](int a) { return a < axis; }));
     updates_axis = places(p.update_window_dims, before, updates_rank).nearest(updates.axis.value_or(0));
     p.update_window_dims = lanes::shifted(p.update_window_dims, updates_axis);
     p.update_window_dims.insert(p.update_window_dims.begin() + before, updates_axis);

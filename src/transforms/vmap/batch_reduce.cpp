@@ -1,6 +1,8 @@
 // Batch rules of reductions and of scans along an axis: the reduced axes shift past the lanes.
 #include <algorithm>
 
+#include <vt/small_vec.hpp>
+
 #include "../../trace/named_axes.hpp"
 #include "lanes.hpp"
 
@@ -9,7 +11,7 @@ namespace vt::detail::batch_rules {
 namespace reduce_batch {
 
 int axis_after(const Axes& reduced, int axis) {
-  return axis - static_cast<int>(std::count_if(reduced.begin(), reduced.end(), [&](int a) { return a < axis; }));
+  return axis - static_cast<int>(count_if(reduced, [&](int a) { return a < axis; }));
 }
 
 BatchedList one(Tensor value, int axis) {
@@ -71,11 +73,11 @@ class RowReduction {
   void halve() {
     const std::int64_t half = length_ / 2;
     const Shape shape = lanes::inserted(kept_, kept_.rank(), half), flat{shape.elements()};
-    std::vector<Batched> inputs;  // the body takes scalars: every pair is a lane of its own
+    Vec<Batched> inputs;  // the body takes scalars: every pair is a lane of its own
     for (std::int64_t side : {0, 1})
       for (const Tensor& r : rows_)
         inputs.push_back({emit(Op::reshape, make_params(ShapeParams{flat}), {part(r, side, side + 2 * half - 1, 2)}, c_.where()), 0});
-    const std::vector<Batched> combined = batch_graph(body_, inputs, flat[0]);
+    const Vec<Batched> combined = batch_graph(body_, inputs, flat[0]);
     for (std::size_t i = 0; i < count_; ++i) {
       Tensor next = emit(Op::reshape, make_params(ShapeParams{shape}), {lanes::at_axis(combined[i], 0, flat[0], c_.where())}, c_.where());
       if (length_ % 2)

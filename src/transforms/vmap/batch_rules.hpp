@@ -1,6 +1,8 @@
 // The table of batch rules: for every op, how its equation is written for all lanes at once.
 #pragma once
 
+#include <vt/small_vec.hpp>
+
 #include "batch.hpp"
 
 namespace vt::detail {
@@ -11,7 +13,7 @@ struct Spreads {
     int axis = -1;
     Tensor value;
   };
-  std::vector<Entry> by_var;
+  Vec<Entry> by_var;
 };
 
 /// One equation being batched: at least one operand is mapped, and there is at least one lane, but where it works over `axis`.
@@ -24,7 +26,7 @@ struct BatchCall {
   AxisRef axis{};  ///< the name of the lanes, if they have one
 
   template <class P>
-  const P& as() const {
+  [[gnu::always_inline]] const P& as() const {
     return equation.as<P>();
   }
   Where where() const { return equation.where; }

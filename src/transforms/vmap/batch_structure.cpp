@@ -11,7 +11,7 @@ namespace vt::detail::batch_rules {
 
 namespace structure_batch {
 
-using MappedAxes = std::vector<MappedAxis>;
+using MappedAxes = Vec<MappedAxis>;
 
 struct BatchedBody {
   Recorded recorded;
@@ -20,12 +20,12 @@ struct BatchedBody {
 
 // The body for all lanes, as a Graph of the equation's operands. `all_mapped`: every result gets a lane axis.
 BatchedBody batch_body(const BatchCall& c, bool all_mapped) {
-  std::vector<Aval> avals;
+  Vec<Aval> avals;
   for (const Batched& x : c.operands) avals.push_back(aval_of(x.value));
   BatchedBody result;
   result.recorded = record(
       [&](std::span<const Tensor> tracers) {
-        std::vector<Batched> inputs;
+        Vec<Batched> inputs;
         for (std::size_t i = 0; i < tracers.size(); ++i) inputs.push_back({tracers[i], c.operands[i].axis});
         std::vector<Tensor> outputs;
         for (Batched& out : batch_graph(*c.as<CallParams>().body, inputs, c.lanes, c.axis)) {
@@ -44,7 +44,7 @@ BatchedList emit_body(const BatchCall& c, BatchedBody body, std::shared_ptr<cons
   for (const Batched& x : c.operands) operands.push_back(x.value);
   operands.insert(operands.end(), body.recorded.captured.begin(), body.recorded.captured.end());
   CallParams p = c.as<CallParams>();
-  p.body = std::make_shared<const GraphBody>(std::move(body.recorded.graph));
+  p.body = new_shared<const GraphBody>(std::move(body.recorded.graph));
   p.rule = std::move(rule);
   BatchedList results;
   std::size_t k = 0;
@@ -107,11 +107,11 @@ BatchedList call(const BatchCall& c) {
 BatchedList custom_jvp(const BatchCall& c) {
   using namespace structure_batch;
   BatchedBody body = batch_body(c, true);
-  auto batched = std::make_shared<CustomRule>(*c.as<CallParams>().rule);
+  auto batched = new_shared<CustomRule>(*c.as<CallParams>().rule);
   batched->jvp = [rule = c.as<CallParams>().rule, in_axes = explicit_axes(c), out_axes = body.axes, lanes = c.lanes, axis = c.axis,
                   where = c.where()](std::span<const Tensor> arguments) {
     // A tangent has its primal's lanes.
-    std::vector<Batched> inputs;
+    Vec<Batched> inputs;
     for (std::size_t i = 0; i < arguments.size(); ++i) inputs.push_back({arguments[i], in_axes[i % in_axes.size()]});
     std::vector<Tensor> results;
     for (const Batched& out : batch_function(rule->jvp, inputs, lanes, "vt::vmap", axis))
@@ -123,7 +123,7 @@ BatchedList custom_jvp(const BatchCall& c) {
     batched->transpose = [rule = c.as<CallParams>().rule, in_axes = explicit_axes(c), out_axes = body.axes, lanes = c.lanes, axis = c.axis,
                           where = c.where()](std::span<const Tensor> arguments) {
       const auto linear = static_cast<std::size_t>(rule->linear);
-      std::vector<Batched> inputs;
+      Vec<Batched> inputs;
       for (std::size_t i = 0; i < arguments.size(); ++i)
         inputs.push_back({arguments[i], i < out_axes.size() ? out_axes[i] : in_axes[linear + i - out_axes.size()]});
       std::vector<Tensor> results;
@@ -142,12 +142,12 @@ BatchedList custom_vjp(const BatchCall& c) {
     std::mutex mutex;
     MappedAxes axes;
   };
-  auto residuals = std::make_shared<Residuals>();
-  auto batched = std::make_shared<CustomRule>(*c.as<CallParams>().rule);
+  auto residuals = new_shared<Residuals>();
+  auto batched = new_shared<CustomRule>(*c.as<CallParams>().rule);
   const auto rule = c.as<CallParams>().rule;
   batched->forward = [rule, residuals, in_axes = explicit_axes(c), out_axes = body.axes, lanes = c.lanes, axis = c.axis,
                       where = c.where()](std::span<const Tensor> primals) {
-    std::vector<Batched> inputs;
+    Vec<Batched> inputs;
     for (std::size_t i = 0; i < primals.size(); ++i) inputs.push_back({primals[i], in_axes[i]});
     std::vector<Tensor> results;
     MappedAxes axes;
@@ -170,11 +170,11 @@ BatchedList custom_vjp(const BatchCall& c) {
       std::lock_guard lock(residuals->mutex);
       axes = residuals->axes;
     }
-    axes.insert(axes.end(), out_axes.begin(), out_axes.end());
+    axes.append(out_axes.begin(), out_axes.end());
     check_count(*rule, "forward", axes.size(), arguments.size(), where);
-    std::vector<Batched> inputs;
+    Vec<Batched> inputs;
     for (std::size_t i = 0; i < arguments.size(); ++i) inputs.push_back({arguments[i], axes[i]});
-    const std::vector<Batched> cotangents = batch_function(rule->backward, inputs, lanes, "vt::vmap", axis);
+    const Vec<Batched> cotangents = batch_function(rule->backward, inputs, lanes, "vt::vmap", axis);
     check_count(*rule, "backward", cotangents.size(), in_axes.size(), where);
     std::vector<Tensor> results;
     for (std::size_t i = 0; i < cotangents.size(); ++i) results.push_back(cotangent_for(cotangents[i], in_axes[i], lanes, where));
@@ -189,7 +189,7 @@ BatchedList custom_vmap(const BatchCall& c) {
   // The user's rule knows nothing of captured values; when lanes differ in one of those, the body decides.
   for (std::size_t i = static_cast<std::size_t>(p.explicit_operands); i < c.operands.size(); ++i)
     if (c.mapped(i)) return call(c);
-  std::vector<bool> mapped, out_mapped;
+  Vec<bool> mapped, out_mapped;
   std::vector<Tensor> arguments;
   for (int i = 0; i < p.explicit_operands; ++i) {
     const Batched& x = c.operands[static_cast<std::size_t>(i)];

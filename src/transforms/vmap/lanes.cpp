@@ -100,7 +100,7 @@ std::optional<LaneIndex> checked(Wide scale, Wide offset, std::int64_t lanes, DT
 std::optional<std::int64_t> constant(const Tensor& x, int depth = 0) {
   const Node* n = x.node();
   if (n->op == Op::full) {
-    const Scalar value = std::get<FullParams>(n->params->base()).value;
+    const Scalar value = n->params->as<FullParams>().value;
     if (is_inexact(value.dtype)) return std::nullopt;
     if (is_unsigned(value.dtype) && value.natural > std::numeric_limits<std::int64_t>::max()) return std::nullopt;
     return value.integer;
@@ -125,7 +125,7 @@ std::optional<LaneIndex> find(const Tensor& x, int axis, std::int64_t lanes, int
   const DType dtype = n->avals[0].dtype;
   if (depth > deepest || !is_int(dtype)) return std::nullopt;
   if (n->op == Op::iota) {
-    if (std::get<IotaParams>(n->params->base()).axis != axis) return std::nullopt;
+    if (n->params->as<IotaParams>().axis != axis) return std::nullopt;
     return checked(1, 0, lanes, dtype);
   }
   if (n->inputs.empty()) return std::nullopt;
@@ -138,7 +138,7 @@ std::optional<LaneIndex> find(const Tensor& x, int axis, std::int64_t lanes, int
       if (const auto i = find(in, axis, lanes, depth + 1)) return checked(i->scale, i->offset, lanes, dtype);
       return std::nullopt;
     case Op::broadcast_in_dim: {
-      const Axes& axes = std::get<BroadcastParams>(n->params->base()).axes;
+      const Axes& axes = n->params->as<BroadcastParams>().axes;
       for (std::size_t i = 0; i < axes.size(); ++i)
         if (axes[i] == axis && in.shape()[i] == lanes) return find(in, static_cast<int>(i), lanes, depth + 1);
       return std::nullopt;
@@ -147,7 +147,7 @@ std::optional<LaneIndex> find(const Tensor& x, int axis, std::int64_t lanes, int
       const int before = axis_before_reshape(in.shape(), n->avals[0].shape, axis);
       return before < 0 ? std::nullopt : find(in, before, lanes, depth + 1);
     }
-    case Op::transpose: return find(in, std::get<PermutationParams>(n->params->base()).permutation[static_cast<std::size_t>(axis)], lanes, depth + 1);
+    case Op::transpose: return find(in, n->params->as<PermutationParams>().permutation[static_cast<std::size_t>(axis)], lanes, depth + 1);
     case Op::add:
     case Op::sub:
     case Op::mul:

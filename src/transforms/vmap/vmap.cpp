@@ -4,6 +4,7 @@
 #include <string>
 
 #include <vt/detail/entry_points.hpp>
+#include <vt/small_vec.hpp>
 
 #include "../../trace/effects.hpp"
 #include "../../trace/named_axes.hpp"
@@ -24,11 +25,11 @@ std::string result_name(const VmapCall& call, std::size_t i) { return call.resul
   fail(kind, std::string(call.transform) + ": " + message, call.where);
 }
 
-std::vector<Batched> mapped_arguments(const VmapCall& call) {
+Vec<Batched> mapped_arguments(const VmapCall& call) {
   if (call.in_axes.size() != call.arguments.size())
     refuse(call, ErrorKind::tree,
            "in_axes has " + std::to_string(call.in_axes.size()) + " entries for " + std::to_string(call.arguments.size()) + " argument leaves");
-  std::vector<Batched> result;
+  Vec<Batched> result;
   result.reserve(call.arguments.size());
   for (std::size_t i = 0; i < call.arguments.size(); ++i) {
     const Tensor& x = call.arguments[i];
@@ -52,7 +53,7 @@ std::vector<Batched> mapped_arguments(const VmapCall& call) {
 
 std::int64_t lanes_of(const Batched& x) { return x.value.shape()[static_cast<std::size_t>(*x.axis)]; }
 
-std::int64_t lane_count(const VmapCall& call, const std::vector<Batched>& arguments) {
+std::int64_t lane_count(const VmapCall& call, const Vec<Batched>& arguments) {
   if (call.axis_size && *call.axis_size < 0) refuse(call, ErrorKind::value, "axis_size is " + std::to_string(*call.axis_size));
   std::optional<std::int64_t> lanes = call.axis_size;
   bool differ = false;
@@ -77,8 +78,7 @@ std::int64_t lane_count(const VmapCall& call, const std::vector<Batched>& argume
 }
 
 // The function for one lane. An error in it speaks of one lane's shapes; what is said here is where the lanes are.
-Recorded record_function(const FlatFunction& f, const VmapCall& call, const std::vector<Batched>& arguments, std::int64_t lanes,
-                         const AxisRef& axis) {
+Recorded record_function(const FlatFunction& f, const VmapCall& call, const Vec<Batched>& arguments, std::int64_t lanes, const AxisRef& axis) {
   try {
     return record_lane(f, arguments, axis, call.transform, true);
   } catch (const Error& e) {
@@ -93,8 +93,8 @@ Recorded record_function(const FlatFunction& f, const VmapCall& call, const std:
 }
 
 // The asked-for axis of each result, counted from the front.
-std::vector<MappedAxis> result_axes(const VmapCall& call, const GraphBody& lane, std::size_t count) {
-  std::vector<MappedAxis> axes = call.out_axes ? call.out_axes(count) : std::vector<MappedAxis>(count, 0);
+Vec<MappedAxis> result_axes(const VmapCall& call, const GraphBody& lane, std::size_t count) {
+  Vec<MappedAxis> axes = call.out_axes ? call.out_axes(count) : Vec<MappedAxis>(count, 0);
   if (axes.size() != count)
     refuse(call, ErrorKind::tree, "out_axes has " + std::to_string(axes.size()) + " entries for " + std::to_string(count) + " result leaves");
   for (std::size_t k = 0; k < count; ++k) {
@@ -135,15 +135,15 @@ Tensor of_all_lanes(const VmapCall& call, const StateUpdate& u, const Batched& v
 }
 
 // Which results of the function depend on an input that differs between lanes: what does not is the same in every block.
-std::vector<bool> dependent_results(const Recorded& lane, std::size_t mapped_inputs) {
+Vec<bool> dependent_results(const Recorded& lane, std::size_t mapped_inputs) {
   const GraphBody& g = lane.graph;
-  std::vector<bool> depends(g.avals.size());
+  Vec<bool> depends(g.avals.size());
   for (std::size_t i = 0; i < mapped_inputs; ++i) depends[static_cast<std::size_t>(g.inputs[i])] = true;
   for (const Equation& e : g.equations) {
-    const bool any = std::any_of(e.inputs.begin(), e.inputs.end(), [&](Var v) { return depends[static_cast<std::size_t>(v)]; });
+    const bool any = any_of(e.inputs, [&](Var v) { return depends[static_cast<std::size_t>(v)]; });
     for (Var v : e.outputs) depends[static_cast<std::size_t>(v)] = any;
   }
-  std::vector<bool> result;
+  Vec<bool> result;
   for (Var v : g.outputs) result.push_back(depends[static_cast<std::size_t>(v)]);
   return result;
 }
@@ -173,23 +173,23 @@ Batched block_of(const Batched& x, std::int64_t first, std::int64_t count, Where
   return {emit(Op::slice, make_params(std::move(p)), {x.value}, where), x.axis};
 }
 
-std::vector<Tensor> run_in_blocks(const VmapCall& call, const Recorded& lane, const std::vector<Batched>& arguments, std::int64_t lanes,
-                                  const std::vector<MappedAxis>& axes, const AxisRef& axis, std::span<const StateUpdate> updates) {
+std::vector<Tensor> run_in_blocks(const VmapCall& call, const Recorded& lane, const Vec<Batched>& arguments, std::int64_t lanes,
+                                  const Vec<MappedAxis>& axes, const AxisRef& axis, std::span<const StateUpdate> updates) {
   if (axis && works_over(lane.graph, *axis))
     refuse(call, ErrorKind::transform,
            "chunk runs " + std::to_string(call.chunk) + " lanes at a time, but a collective over \"" + axis->name + "\" needs all " +
                std::to_string(lanes) + " at once");
-  const auto mapped = std::count_if(arguments.begin(), arguments.end(), [](const Batched& a) { return a.axis.has_value(); });
-  const std::vector<bool> depends = dependent_results(lane, static_cast<std::size_t>(mapped));
+  const auto mapped = count_if(arguments, [](const Batched& a) { return a.axis.has_value(); });
+  const Vec<bool> depends = dependent_results(lane, static_cast<std::size_t>(mapped));
   for (std::size_t k = 0; k < axes.size(); ++k)
     if (depends[k] && !axes[k]) refuse_unmapped(call, lane.graph, k);
-  std::vector<std::vector<Tensor>> parts(axes.size());
+  Vec<std::vector<Tensor>> parts(axes.size());
   std::vector<Tensor> changes(updates.size());
   for (std::int64_t first = 0; first < lanes; first += call.chunk) {
     const std::int64_t count = std::min(call.chunk, lanes - first);
-    std::vector<Batched> block;
+    Vec<Batched> block;
     for (const Batched& a : arguments) block.push_back(block_of(a, first, count, call.where));
-    const std::vector<Batched> results = batch_recorded(lane, block, count, axis);
+    const Vec<Batched> results = batch_recorded(lane, block, count, axis);
     std::vector<Tensor> made;
     for (std::size_t k = 0; k < updates.size(); ++k) {
       const Tensor change = of_all_lanes(call, updates[k], results[axes.size() + k], count);
@@ -203,7 +203,7 @@ std::vector<Tensor> run_in_blocks(const VmapCall& call, const Recorded& lane, co
       made.push_back(parts[k].back());
     }
     // What blocks are for: the memory of one at a time. Under a trace that is the compiler's to plan.
-    if (thread_state().floor == 0 && std::none_of(made.begin(), made.end(), [](const Tensor& t) { return is_tracer(t); })) evaluate(made, call.where);
+    if (thread_state().floor == 0 && none_of(made, [](const Tensor& t) { return is_tracer(t); })) evaluate(made, call.where);
   }
   apply_updates(updates, changes);
   std::vector<Tensor> outputs;
@@ -229,16 +229,16 @@ class Vectorizing {
 std::vector<Tensor> vmap_flat(const FlatFunction& f, const VmapCall& call) {
   using namespace vmap_entry;
   if (call.chunk < 0) refuse(call, ErrorKind::value, "chunk is " + std::to_string(call.chunk) + "; it is a number of lanes, or 0 for all");
-  std::vector<Batched> arguments = mapped_arguments(call);
+  Vec<Batched> arguments = mapped_arguments(call);
   const std::int64_t lanes = lane_count(call, arguments);
   AxisRef axis;
-  if (!call.axis_name.empty()) axis = std::make_shared<const NamedAxis>(NamedAxis{call.axis_name, lanes});
+  if (!call.axis_name.empty()) axis = new_shared<const NamedAxis>(NamedAxis{call.axis_name, lanes});
   arguments = with_lane_index(arguments, axis);
-  std::vector<StateUpdate> updates;  // their values are the last results
-  std::vector<LaneStream> streams;
+  Vec<StateUpdate> updates;  // their values are the last results
+  Vec<LaneStream> streams;
   const Recorded lane = record_function(with_updates(f, updates, &streams), call, arguments, lanes, axis);
   for (const LaneStream& s : streams) arguments.push_back({lane_streams(s.variable, lanes, s.where), 0});
-  const std::vector<MappedAxis> axes = result_axes(call, lane.graph, lane.graph.outputs.size() - updates.size());
+  const Vec<MappedAxis> axes = result_axes(call, lane.graph, lane.graph.outputs.size() - updates.size());
   const WhereScope line(call.where);
   const Vectorizing vectorizing(call.must_vectorize);
   if (call.chunk > 0 && call.chunk < lanes) return run_in_blocks(call, lane, arguments, lanes, axes, axis, updates);
@@ -269,7 +269,7 @@ std::vector<Tensor> pfor_flat(const FlatFunction& f, std::int64_t n, VmapCall ca
 }
 
 std::vector<Tensor> custom_vmap_flat(const FlatFunction& f, const FlatBatchRule& rule, std::span<const Tensor> arguments, Where where) {
-  std::vector<Aval> avals;
+  Vec<Aval> avals;
   bool traced = current_level() > 0;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     if (!arguments[i].defined()) fail(ErrorKind::value, "vt::custom_vmap: argument leaf " + std::to_string(i) + " is an empty Tensor", where);
@@ -280,13 +280,13 @@ std::vector<Tensor> custom_vmap_flat(const FlatFunction& f, const FlatBatchRule&
   // Its tracers stand for the arguments, so that where their values may be looked at outside, they may inside.
   Recorded recorded = record(f, avals, {.kind = ScopeKind::grad, .transform = "vt::custom_vmap", .concrete = arguments});
   if (recorded.graph.outputs.empty() && !has_effects(recorded.graph)) return {};
-  auto custom = std::make_shared<CustomRule>();
+  auto custom = new_shared<CustomRule>();
   custom->name = "vt::custom_vmap";
   custom->batch = rule;
   std::vector<Tensor> operands(arguments.begin(), arguments.end());
   operands.insert(operands.end(), recorded.captured.begin(), recorded.captured.end());
   CallParams p;
-  p.body = std::make_shared<const GraphBody>(std::move(recorded.graph));
+  p.body = new_shared<const GraphBody>(std::move(recorded.graph));
   p.rule = std::move(custom);
   p.explicit_operands = static_cast<int>(arguments.size());
   const auto outputs = emit_all(Op::custom_vmap, make_params(std::move(p)), operands, where);

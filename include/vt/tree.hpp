@@ -152,7 +152,7 @@ std::string argument_name(std::size_t leaf, const std::tuple<T...>& arguments) {
   std::size_t index = 0, before = 0;
   std::apply(
       [&](const auto&... argument) {
-        auto one = [&](const auto& tree) {
+        [[maybe_unused]] auto one = [&](const auto& tree) {
           const std::size_t n = count_leaves(tree);
           if (leaf >= before && leaf < before + n) {
             std::size_t wanted = leaf - before;

@@ -587,5 +587,51 @@ for data in (ties, wild, np.array([True, False, True])):
     case("vt::unique_all($0).counts", [data], counts.astype(np.int32))
 case("vt::nonzero($0)[1]", [ties], np.nonzero(ties)[1].astype(np.int32))
 
+
+group("EdgesBlocksAndSizes")
+e2, e3 = ints(0, 99, 3, 4), f64(2, 1, 3)
+for mode in ("edge", "reflect", "symmetric", "wrap"):
+    case(f"vt::pad($0, {{{{2, 1}}, {{0, 9}}}}, vt::PadMode::{mode})", [e2], np.pad(e2, ((2, 1), (0, 9)), mode))
+    case(f"vt::pad($0, {{{{3, 2}}}}, vt::PadMode::{mode})", [e3], np.pad(e3, (3, 2), mode))
+for axis in (0, 1, -1):
+    rows = rng.integers(0, 2, size=(5, 6, 2)[: 3 if axis else 2]).astype(np.int32)
+    values, index, inverse, counts = np.unique(rows, True, True, True, axis)
+    case(f"vt::unique($0, {{.axis = {axis}}})", [rows], values)
+    case(f"vt::unique_all($0, {{.axis = {axis}}}).index", [rows], index.astype(np.int32))
+    case(f"vt::unique_all($0, {{.axis = {axis}}}).inverse", [rows], inverse.ravel().astype(np.int32))
+    case(f"vt::unique_all($0, {{.axis = {axis}}}).counts", [rows], counts.astype(np.int32))
+holes = np.array([[1.0, nan, 2], [0, nan, 2], [1, nan, 2], [0, nan, nan]])
+case("vt::unique($0, {.axis = 0})", [holes], np.array([[0, nan, 2], [0, nan, nan], [1, nan, 2]]))
+s2b = ints(0, 99, 2, 3, 4, 2)
+cut = np.pad(s2b, ((0, 0), (1, 0), (0, 2), (0, 0))).reshape(2, 2, 2, 2, 3, 2).transpose(2, 4, 0, 1, 3, 5).reshape(12, 2, 2, 2)
+case("vt::space_to_batch($0, {2, 3}, {{1, 0}, {0, 2}})", [s2b], cut)
+case("vt::batch_to_space($0, {2, 3}, {{1, 0}, {0, 2}})", [cut], s2b)
+case("vt::space_to_batch($0, {1}, {{0, 0}})", [s2b], s2b)
+
+
+def kernel(method, x):
+    if method == "linear":
+        return np.maximum(1 - x, 0)
+    if method == "cubic":
+        return np.where(x >= 2, 0, np.where(x >= 1, ((-0.5 * x + 2.5) * x - 4) * x + 2, (1.5 * x - 2.5) * x * x + 1))
+    r = int(method[-1])
+    return np.where(x > r, 0, np.sinc(x) * np.sinc(x / r))
+
+
+def weights(n, m, method, antialias):
+    wide = max(n / m, 1) if antialias else 1
+    w = kernel(method, abs((np.arange(m) + 0.5) * n / m - 0.5 - np.arange(n)[:, None]) / wide)
+    return w / w.sum(0)
+
+
+picture = f64(5, 4, 2)
+for method in ("linear", "cubic", "lanczos3", "lanczos5"):
+    for m, antialias in ((3, True), (3, False), (11, True)):
+        out = np.einsum("hwc,hi,wj->ijc", picture, weights(5, m, method, antialias), weights(4, m + 1, method, antialias))
+        case(f"vt::resize($0, {{{m}, {m + 1}, 2}}, vt::Resize::{method}, {str(antialias).lower()})", [picture], out, 200)
+near = lambda n, m: np.floor((np.arange(m) + 0.5) * n / m).astype(int)
+case("vt::resize($0, {3, 9, 2}, vt::Resize::nearest)", [picture], picture[near(5, 3)][:, near(4, 9)])
+case("vt::resize($0, {6, 2}, vt::Resize::nearest)", [e2], e2[near(3, 6)][:, near(4, 2)])
+
 print("// Written by numpy_cases.py: calls of vt functions and what NumPy and SciPy give for them. Do not edit.")
 print("\n".join(lines + ["}"]))

@@ -96,6 +96,50 @@ void spence(mpfr_ptr out, mpfr_srcptr x) {  // Li₂(1 − x), of whose complex 
   mpfr_clear(u);
 }
 
+/// Γ(numerator) / Γ(d) … of numbers that are sums of doubles.
+Wide gamma_quotient(const std::vector<double>& numerator, const std::vector<std::vector<double>>& denominators) {
+  mpfr_t x, y, result;
+  mpfr_inits2(400, x, y, result, nullptr);
+  const auto gamma = [&](mpfr_ptr out, const std::vector<double>& sum) {
+    mpfr_set_zero(x, 1);
+    for (double term : sum) mpfr_add_d(x, x, term, MPFR_RNDN);
+    mpfr_gamma(out, x, MPFR_RNDN);
+  };
+  gamma(result, numerator);
+  for (const std::vector<double>& d : denominators) {
+    gamma(y, d);
+    mpfr_div(result, result, y, MPFR_RNDN);
+  }
+  const Wide r = mpfr_get_ld(result, MPFR_RNDN);
+  mpfr_clears(x, y, result, nullptr);
+  return r;
+}
+/// Si and Ci by their series, with digits enough for what cancels.
+void trigonometric_integral(mpfr_ptr out, mpfr_srcptr x, bool sine) {
+  mpfr_t term, part, square;
+  mpfr_inits2(700, term, part, square, nullptr);
+  mpfr_set_prec(out, 700);
+  mpfr_sqr(square, x, MPFR_RNDN);
+  mpfr_set(term, x, MPFR_RNDN);  // x^k / k!
+  if (sine) {
+    mpfr_set(out, x, MPFR_RNDN);
+  } else {
+    mpfr_abs(part, x, MPFR_RNDN);
+    mpfr_log(out, part, MPFR_RNDN);
+    mpfr_const_euler(part, MPFR_RNDN);
+    mpfr_add(out, out, part, MPFR_RNDN);
+    mpfr_set_ui(term, 1, MPFR_RNDN);
+  }
+  for (unsigned long k = sine ? 1 : 0; k < 700; k += 2) {
+    mpfr_mul(term, term, square, MPFR_RNDN);
+    mpfr_div_ui(term, term, (k + 1) * (k + 2), MPFR_RNDN);
+    mpfr_neg(term, term, MPFR_RNDN);
+    mpfr_div_ui(part, term, k + 2, MPFR_RNDN);
+    mpfr_add(out, out, part, MPFR_RNDN);
+  }
+  mpfr_clears(term, part, square, nullptr);
+}
+
 // --- the table ---------------------------------------------------------------------------------------------------------
 
 struct Range {
@@ -223,6 +267,26 @@ const std::vector<Row>& rows() {
        two([](Wide x, Wide y) { return x * std::log(x / y); }),
        {{{0, 1}, {0, 1}}, {{1e-200, 1e200, true}, {1e-200, 1e200, true}}}},
       {"sinc", of(vt::sinc), one([](Wide x) { return bm::sin_pi(x) / (bm::constants::pi<Wide>() * x); }), {{{-0.5, 0.5}}, {{-30, 30}}}},
+      {"poch",
+       of(vt::poch),
+       [](const std::vector<double>& x) { return gamma_quotient({x[0], x[1]}, {{x[0]}}); },
+       {{{0.01, 20}, {0.01, 20}}, {{20, 1e4}, {0, 12}}, {{5, 60}, {-4.9, 0}}},
+       16},
+      {"binom",
+       of(vt::binom),
+       [](const std::vector<double>& x) { return gamma_quotient({x[0], 1.0}, {{x[1], 1.0}, {x[0], -x[1], 1.0}}); },
+       {{{10, 30}, {0, 10}}, {{100, 900}, {0, 90}}},
+       24},
+      {"sine_integral",
+       [](const std::vector<Tensor>& x) { return vt::sici(x[0]).first; },
+       mpfr([](mpfr_ptr r, mpfr_srcptr x) { trigonometric_integral(r, x, true); }),
+       {{{-6, 6}}, {{0, 60}}, {{1e-300, 1, true}}}},
+      {"cosine_integral",
+       [](const std::vector<Tensor>& x) { return vt::sici(x[0]).second; },
+       mpfr([](mpfr_ptr r, mpfr_srcptr x) { trigonometric_integral(r, x, false); }),
+       {{{0, 6}}, {{0, 60}}, {{1e-300, 1, true}}},
+       16,
+       true},
       {"factorial", of(vt::factorial), one([](Wide x) { return bm::tgamma(x + 1, quiet); }), {{{0, 150}}}},
   };
   return all;
@@ -478,11 +542,68 @@ TEST(SpecialDerivatives, AgainstDifferences) {
                                                                                  {"random_gamma_grad", vt::random_gamma_grad},
                                                                                  {"rel_entr", vt::rel_entr},
                                                                                  {"kl_div", vt::kl_div},
+                                                                                 {"poch", vt::poch},
                                                                                  {"xdivy", vt::xdivy}};
+  check_derivatives("poch below", of(vt::poch), {points(5, 9, 5), points(-4, -1, 6)}, 1e-6);
+  check_derivatives("binom", of(vt::binom), {points(5, 9, 5), points(0.3, 4.5, 6)}, 1e-5);
+  for (const bool sine : {true, false})
+    check_derivatives(
+        "sici", [sine](const std::vector<Tensor>& x) { return sine ? sp::sici(x[0]).first : sp::sici(x[0]).second; }, {positive * 2.5}, 1e-7);
   check_derivatives("expn", [](const std::vector<Tensor>& x) { return vt::expn(3.0, x[0]); }, {positive}, 1e-7);
   for (const auto& [name, f] : of_two) check_derivatives(name, of(f), {positive, points(0.5, 5, 4)}, 1e-7);
   check_derivatives("zeta", of(vt::zeta), {positive + 1.0, points(0.5, 5, 4)}, 1e-7);
   check_derivatives("betainc", [](const std::vector<Tensor>& x) { return vt::betainc(x[0], x[1], x[2]); }, {positive, points(0.5, 5, 4), part}, 1e-7);
+}
+
+TEST(SpecialValues, SineAndCosineIntegral) {
+  const Tensor x = vt::tensor({0.0, inf, -inf, nan, -2.0, 1e9});
+  const auto [si, ci] = sp::sici(x);
+  const double half = 1.57079632679489662, large = 1e9;
+  const std::vector<double> s = si.to_vector<double>(), c = ci.to_vector<double>();
+  EXPECT_EQ(s[0], 0.0);
+  EXPECT_DOUBLE_EQ(s[1], half);
+  EXPECT_DOUBLE_EQ(s[2], -half);
+  EXPECT_TRUE(std::isnan(s[3]) && std::isnan(c[3]));
+  EXPECT_DOUBLE_EQ(s[4], -1.60541297680269481);
+  EXPECT_NEAR(s[5], half - std::cos(large) / large, 1e-15);
+  EXPECT_EQ(c[0], -inf);
+  EXPECT_EQ(c[1], 0.0);
+  EXPECT_NEAR(c[4], 0.42298082877486500, 1e-15);
+  EXPECT_NEAR(c[5], std::sin(large) / large, 1e-18);
+  EXPECT_EQ(sp::sici(vt::ones({2}, vt::f16)).first.dtype(), vt::f16);
+  EXPECT_EQ(vt::grad([](Tensor t) { return sp::sici(t).first; })(vt::tensor(0.0)).item<double>(), 1.0);
+}
+
+TEST(SpecialValues, PochhammerAndBinomial) {
+  const auto poch = [](double a, double m) { return sp::poch(a, m).astype(vt::f64).item<double>(); };
+  EXPECT_EQ(poch(3, 0), 1.0);
+  EXPECT_DOUBLE_EQ(poch(1, 5), 120.0);
+  EXPECT_DOUBLE_EQ(poch(-3, 2), 6.0);  // (−3)(−2)
+  EXPECT_EQ(poch(-3, 5), 0.0);         // passes 0
+  EXPECT_NEAR(poch(-2.5, 2), 3.75, 1e-14);
+  EXPECT_NEAR(poch(0.5, -2), 4.0 / 3, 1e-14);  // 1 / ((−½)(−3/2))
+  EXPECT_EQ(poch(2, -2), inf);
+  EXPECT_EQ(poch(0, 2), 0.0);
+  EXPECT_TRUE(std::isnan(poch(nan, 0)));
+  const auto binom = [](double n, double k) { return sp::binom(n, k).astype(vt::f64).item<double>(); };
+  for (int n = 0; n < 40; ++n) {
+    double exact = 1;
+    for (int k = 0; k <= n; ++k) {
+      EXPECT_EQ(binom(n, k), exact) << n << " over " << k;
+      exact = exact * (n - k) / (k + 1);
+    }
+  }
+  EXPECT_EQ(binom(5, -1), 0.0);
+  EXPECT_EQ(binom(5, 6), 0.0);
+  EXPECT_TRUE(std::isnan(binom(-2, 1)));
+  EXPECT_NEAR(binom(-1.5, 2), 1.875, 1e-14);
+  EXPECT_NEAR(binom(0.5, 3), 0.0625, 1e-15);
+  const std::vector<double> signs = sp::gammasgn(vt::tensor({2.0, -0.5, -1.5, -1.0, 0.0})).to_vector<double>();
+  EXPECT_EQ(signs[0], 1.0);
+  EXPECT_EQ(signs[1], -1.0);
+  EXPECT_EQ(signs[2], 1.0);
+  EXPECT_TRUE(std::isnan(signs[3]));
+  EXPECT_EQ(signs[4], 1.0);
 }
 
 TEST(SpecialDerivatives, AtZero) {

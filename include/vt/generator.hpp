@@ -75,6 +75,7 @@ class Generator {
   Tensor choice(const Tensor& x, const Shape& shape = {}, const random::ChoiceOptions& options = {}, Where where = Where::here()) const {
     return random::choice(drawn(where), Operand(x, where.file, where.line), shape, options);
   }
+  Tensor dropout(const Tensor& x, Operand rate = 0.5) const { return vt::dropout(drawn(rate.where), {x, rate.where.file, rate.where.line}, rate); }
 
  private:
   Operand drawn(Where where) const { return {next(where), where.file, where.line}; }

@@ -281,15 +281,16 @@ struct UniqueOptions {
   std::optional<std::int64_t> size = std::nullopt;
   std::optional<Operand> fill_value = std::nullopt;  ///< where there are fewer than `size`; the least value unless given
   bool equal_nan = true;                             ///< all NaNs are one value
+  std::optional<int> axis = std::nullopt;            ///< slices along it are compared as wholes, in the order of their elements
 };
 struct UniqueResult {
   Tensor values;   ///< ascending
-  Tensor index;    ///< of the first element that has the value, in the flattened x; i32
-  Tensor inverse;  ///< of every element's value, in x's shape; i32
+  Tensor index;    ///< of the first element that has the value, in the flattened x (or along the axis); i32
+  Tensor inverse;  ///< of every element's value, in x's shape (or of every slice's, [n]); i32
   Tensor counts;   ///< elements that have the value; i32, 0 for filled ones
 };
 /// The distinct values of x, ascending. Values beyond `size` are left out.
-/// Shapes: any → [size].
+/// Shapes: any → [size]; with an axis x's shape with `size` there.
 /// Throws: Error without `size` where values are not known.
 /// Source: NumPy and JAX `unique`.
 Tensor unique(Operand x, const UniqueOptions& options = {});
@@ -317,6 +318,11 @@ std::vector<Tensor> split(Operand x, const std::vector<std::int64_t>& at, int ax
 /// Per axis (low, high) edges filled with `value`; negative edges crop.
 Tensor pad(Operand x, const std::vector<std::pair<std::int64_t, std::int64_t>>& edges, Operand value = 0);
 Tensor pad(Operand x, Operand value, const Shape& low, const Shape& high, const Shape& interior);
+/// What stands beyond the edges: the last element, the mirror image without or with the last element, or the other end.
+enum class PadMode : std::uint8_t { edge, reflect, symmetric, wrap };
+/// Edges filled with the axis's own elements, mirrored as often as they reach. Source: NumPy `pad`.
+/// Throws: Error if an edge is negative, or an axis to be filled is empty.
+Tensor pad(Operand x, const std::vector<std::pair<std::int64_t, std::int64_t>>& edges, PadMode mode);
 Tensor rev(Operand x, const Axes& axes);
 Tensor flip(Operand x, const ReduceAxes& axes = {});
 Tensor roll(Operand x, std::int64_t shift, std::optional<int> axis = std::nullopt);
@@ -330,6 +336,11 @@ Tensor repeat(Operand x, std::int64_t count, std::optional<int> axis = std::null
 std::vector<Tensor> meshgrid(const std::vector<Tensor>& axes, bool matrix_indexing = false, Where where = Where::here());
 Tensor space_to_depth(Operand x, int block);  ///< [N,H,W,C]
 Tensor depth_to_space(Operand x, int block);
+/// Cuts the axes 1 … block.size() of x into blocks, once padded with zeros: their places become images, a block's first element first.
+/// Shapes: [N, s…, rest…] → [N · Π block, (s + low + high) / block…, rest…]. Source: TensorFlow `space_to_batch_nd`.
+Tensor space_to_batch(Operand x, const Shape& block, const std::vector<std::pair<std::int64_t, std::int64_t>>& padding);
+/// The way back; `crops` are what padding there was.
+Tensor batch_to_space(Operand x, const Shape& block, const std::vector<std::pair<std::int64_t, std::int64_t>>& crops);
 
 // --- index -----------------------------------------------------------------------------------------------------------
 
@@ -442,6 +453,20 @@ Tensor adjust_saturation(Operand images, Operand factor);
 /// Turns the hue by `delta` of a full circle.
 Tensor adjust_hue(Operand images, Operand delta);
 Tensor rgb_to_hsv(Operand images);
+Tensor rgb_to_grayscale(Operand images);  ///< luminance (ITU-R BT.601), [..., H, W, 1]
 Tensor hsv_to_rgb(Operand images);
+
+/// How an image of another size is made: of the nearest pixel, or by the kernel of that name.
+enum class Resize : std::uint8_t { nearest, linear, cubic, lanczos3, lanczos5 };
+/// x with the extents `shape`, of the same rank, as samples at the middles of the new pixels. Where an axis shrinks the kernel is widened
+/// with `antialias`. Weights beyond the edges are left out, and the others scaled to sum 1. Floats; integers become f32 (but for nearest).
+/// Throws: Error if the rank differs, or an axis that changes is empty. Source: JAX `image.resize`.
+Tensor resize(Operand x, const Shape& shape, Resize method = Resize::linear, bool antialias = true);
+/// Windows of images, each brought to one size by linear interpolation between pixels (or by the nearest).
+/// Shapes: images [N, H, W, C]; boxes [M, 4]: y0, x0, y1, x1, where 0 is the middle of the first pixel and 1 of the last, reversed ones
+/// turn the window around; box_images i32 [M] → [M, height, width, C]. Differentiable in images and boxes. What lies outside is `outside`.
+/// Throws: Error if shapes do not fit. Source: TensorFlow `image.crop_and_resize`.
+Tensor crop_and_resize(Operand images, Operand boxes, Operand box_images, std::int64_t height, std::int64_t width, Resize method = Resize::linear,
+                       Operand outside = 0.0);
 
 }  // namespace vt

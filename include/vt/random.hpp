@@ -129,3 +129,11 @@ Tensor choice(Operand key, std::int64_t n, const Shape& shape = {}, const Choice
 Tensor choice(Operand key, Operand x, const Shape& shape = {}, const ChoiceOptions& options = {});
 
 }  // namespace vt::random
+
+namespace vt {
+
+/// x with each element 0 with probability `rate`, the others divided by 1 − rate, so that the mean stays.
+/// Floats; the derivative passes where an element stayed. Source: Srivastava et al. 2014, Dropout.
+Tensor dropout(Operand key, Operand x, Operand rate = 0.5);
+
+}  // namespace vt

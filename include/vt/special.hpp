@@ -17,6 +17,13 @@ Tensor polygamma(Operand n, Operand x);  ///< the n-th derivative of digamma: (�
 Tensor trigamma(Operand x);              ///< polygamma(1, x)
 Tensor multigammaln(Operand a, int d);   ///< log of the multivariate gamma function of dimension d ≥ 1
 Tensor factorial(Operand n);             ///< Γ(n + 1); 0 for n < 0
+Tensor gammasgn(Operand x);              ///< the sign of Γ; NaN at the negative integers
+/// Pochhammer's symbol Γ(a + m) / Γ(a), with its limits where a or a + m is a pole of Γ. Within 16 units in the last place where a and
+/// a + m are positive; else as far as Γ's quotient goes.
+Tensor poch(Operand a, Operand m);
+/// Γ(n + 1) / (Γ(k + 1) Γ(n − k + 1)), exact where n, k and the result are integers below 2^50; NaN for negative integers n.
+/// Within 16 units in the last place for 0 ≤ k ≤ n.
+Tensor binom(Operand n, Operand k);
 /// Hurwitz' ζ(s, q) = Σ (q + k)^−s over k ≥ 0; q = 1: Riemann's. NaN for s < 1, ∞ at its poles; where q < 0 is not an integer, s must be one.
 /// Source: Euler and Maclaurin's summation.
 Tensor zeta(Operand s, Operand q = 1.0);
@@ -68,7 +75,10 @@ Tensor expn(Operand n, Operand x);
 Tensor fresnel_sin(Operand x);                 ///< S(x) = ∫₀ˣ sin(½πt²) dt
 Tensor fresnel_cos(Operand x);                 ///< C(x) = ∫₀ˣ cos(½πt²) dt
 std::pair<Tensor, Tensor> fresnel(Operand x);  ///< S and C
-Tensor spence(Operand x);                      ///< −∫₁ˣ log(t)/(t − 1) dt = Li₂(1 − x)
+/// Si(x) = ∫₀ˣ sin(t)/t dt, and Ci(x) = γ + log|x| + ∫₀ˣ (cos(t) − 1)/t dt, which is −∞ at 0.
+/// Ci within 16 units in the last place of the larger of the result and the smaller of 1 and √(2/πx).
+std::pair<Tensor, Tensor> sici(Operand x);
+Tensor spence(Operand x);  ///< −∫₁ˣ log(t)/(t − 1) dt = Li₂(1 − x)
 
 // --- entropy and others -----------------------------------------------------------------------------------------------
 
@@ -81,9 +91,10 @@ Tensor sinc(Operand x);                 ///< sin(πx)/(πx)
 /// The names of SciPy and jax.scipy.special.
 namespace special {
 
-using vt::beta, vt::betainc, vt::betaln, vt::dawsn, vt::digamma, vt::entr, vt::erf, vt::erfc, vt::erfcx, vt::exp1, vt::expi, vt::expn, vt::factorial,
-    vt::fresnel, vt::gamma, vt::kl_div, vt::log_ndtr, vt::log_softmax, vt::logit, vt::logsumexp, vt::multigammaln, vt::ndtr, vt::ndtri, vt::polygamma,
-    vt::rel_entr, vt::sinc, vt::softmax, vt::spence, vt::xdivy, vt::xlog1py, vt::xlogy, vt::zeta;
+using vt::beta, vt::betainc, vt::betaln, vt::dawsn, vt::digamma, vt::entr, vt::erf, vt::erfc, vt::binom, vt::erfcx, vt::exp1, vt::expi, vt::expn,
+    vt::factorial, vt::fresnel, vt::gamma, vt::gammasgn, vt::kl_div, vt::log_ndtr, vt::log_softmax, vt::logit, vt::logsumexp, vt::multigammaln,
+    vt::ndtr, vt::ndtri, vt::poch, vt::polygamma, vt::rel_entr, vt::sici, vt::sinc, vt::softmax, vt::spence, vt::xdivy, vt::xlog1py, vt::xlogy,
+    vt::zeta;
 inline Tensor erfinv(Operand x) { return erf_inv(std::move(x)); }
 inline Tensor erfcinv(Operand x) { return erfc_inv(std::move(x)); }
 inline Tensor expit(Operand x) { return sigmoid(std::move(x)); }

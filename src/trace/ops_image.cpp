@@ -1,4 +1,10 @@
-// Functions on colour images: contrast, saturation, hue, and the way to HSV and back.
+// Functions on images: contrast, saturation, hue, the way to HSV and back; other sizes, and windows.
+#include <algorithm>
+#include <numbers>
+
+#include <vt/detail/message.hpp>
+#include <vt/special.hpp>
+
 #include "promote.hpp"
 
 namespace vt {
@@ -46,6 +52,31 @@ inline Tensor to_rgb(const Hsv& hsv, Where where) {
   return stack({component(5.0), component(3.0), component(1.0)}, -1, where);
 }
 
+/// How much a pixel at distance |x| counts.
+inline Tensor kernel(Resize method, const Tensor& x) {
+  switch (method) {
+    case Resize::linear: return maximum(1.0 - x, 0.0);
+    case Resize::cubic: {  // Keys 1981, with a = −1/2
+      const Tensor near = ((1.5 * x - 2.5) * x) * x + 1.0, far = ((-0.5 * x + 2.5) * x - 4.0) * x + 2.0;
+      return vt::where(x >= 2.0, 0.0, vt::where(x >= 1.0, far, near));
+    }
+    default: {
+      const double radius = method == Resize::lanczos3 ? 3 : 5;
+      return vt::where(x > radius, 0.0, sinc(x) * sinc(x / radius));
+    }
+  }
+}
+/// [n, m]: how much of old pixel i the new pixel j has.
+inline Tensor resize_weights(std::int64_t n, std::int64_t m, Resize method, bool antialias, Where where) {
+  const double ratio = static_cast<double>(n) / static_cast<double>(m), wide = antialias ? std::max(ratio, 1.0) : 1.0;
+  const Tensor at = (counted(f64, Shape{1, m}, 1, where) + 0.5) * ratio - 0.5;
+  const Tensor weight = kernel(method, abs(at - counted(f64, Shape{n, 1}, 0, where)) / wide);
+  return weight / sum(weight, 0, true);
+}
+inline Tensor nearest_places(std::int64_t n, std::int64_t m, Where where) {
+  return cast(floor((counted(f64, Shape{m}, 0, where) + 0.5) * (static_cast<double>(n) / static_cast<double>(m))), i64, where);
+}
+
 }  // namespace detail::images
 
 Tensor adjust_contrast(Operand images, Operand factor) {
@@ -83,6 +114,81 @@ Tensor hsv_to_rgb(Operand images) {
   const detail::UserLine line(w);
   const Tensor x = detail::images::checked("hsv_to_rgb", images);
   return detail::images::to_rgb({detail::images::channel(x, 0, w), detail::images::channel(x, 1, w), detail::images::channel(x, 2, w)}, w);
+}
+
+Tensor rgb_to_grayscale(Operand images) {
+  const Where w = images.where;
+  const detail::UserLine line(w);
+  const Tensor x = detail::images::checked("rgb_to_grayscale", images);
+  return sum(x * detail::cast(tensor({0.299, 0.587, 0.114}), x.dtype(), w), -1, true);
+}
+
+Tensor resize(Operand x, const Shape& shape, Resize method, bool antialias) {
+  const Where w = x.where;
+  const detail::UserLine line(w);
+  detail::need("resize", x.tensor, w);
+  if (shape.size() != x.tensor.shape().size())
+    detail::refuse(ErrorKind::shape, "resize", detail::worded("cannot become {}", shape.str()), x.tensor, w);
+  const bool nearest = method == Resize::nearest;
+  Tensor t = nearest ? x.tensor : detail::to_float(x.tensor, w);
+  const DType own = t.dtype();
+  if (!nearest) t = detail::widened(t, w);
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    const std::int64_t n = t.dim(axis), m = detail::extent(shape, axis);
+    if (m < 0 || (n == 0 && m > 0)) detail::refuse(ErrorKind::shape, "resize", detail::worded("cannot become {}", shape.str()), x.tensor, w);
+    if (n == m) continue;
+    if (nearest || m == 0) t = take(t, detail::images::nearest_places(std::max<std::int64_t>(n, 1), m, w), axis);
+    else
+      t = moveaxis(tensordot(t, detail::cast(detail::images::resize_weights(n, m, method, antialias, w), t.dtype(), w), Axes{axis}, Axes{0}), {-1},
+                   {axis});
+  }
+  return nearest ? t : detail::cast(t, own, w);
+}
+
+Tensor crop_and_resize(Operand images, Operand boxes, Operand box_images, std::int64_t height, std::int64_t width, Resize method, Operand outside) {
+  const Where w = images.where;
+  const detail::UserLine line(w);
+  const char* name = "crop_and_resize";
+  detail::need(name, images.tensor, w);
+  detail::need(name, boxes.tensor, w);
+  detail::need(name, box_images.tensor, w);
+  detail::need(name, outside.tensor, w);
+  const Tensor x = detail::to_float(images.tensor, w);
+  const DType wide = x.dtype() == f64 ? f64 : f32;
+  const Tensor box = detail::cast(boxes.tensor, wide, w);
+  if (x.rank() != 4 || box.rank() != 2 || box.dim(1) != 4 || box_images.tensor.shape() != Shape{box.dim(0)} || !is_int(box_images.tensor.dtype()) ||
+      height < 0 || width < 0 || (x.size() == 0 && box.dim(0) * height * width > 0))
+    detail::refuse(ErrorKind::shape, name, detail::worded("needs images [N,H,W,C], boxes [M,4] and integers [M] for {} x {}", height, width), x, box,
+                   w);
+  if (method != Resize::nearest && method != Resize::linear) detail::refuse(ErrorKind::value, name, "takes nearest or linear", x, w);
+  const std::int64_t boxes_count = box.dim(0), rows = x.dim(1), columns = x.dim(2), channels = x.dim(3);
+  // Places along one side of each box, in pixels: [M, count].
+  const auto places = [&](int side, std::int64_t count, std::int64_t pixels) {
+    const Tensor from = detail::sliced(box, 1, side, side + 1, 1, w), to = detail::sliced(box, 1, side + 2, side + 3, 1, w);
+    const double end = static_cast<double>(pixels - 1);
+    if (count == 1) return 0.5 * (from + to) * end;
+    const Tensor i = detail::cast(detail::counted(i64, Shape{1, count}, 1, w), wide, w) / static_cast<double>(std::max<std::int64_t>(count - 1, 1));
+    return (from + i * (to - from)) * end;
+  };
+  const Tensor y = reshape(places(0, height, rows), {boxes_count, height, 1, 1}), z = reshape(places(1, width, columns), {boxes_count, 1, width, 1});
+  const auto inside = [](const Tensor& t, std::int64_t n) { return (t >= 0.0) & (t <= static_cast<double>(n - 1)); };
+  const Tensor image = reshape(detail::cast(box_images.tensor, i64, w), {boxes_count, 1, 1, 1});
+  const Tensor pixels = detail::widened(reshape(x, {x.dim(0) * rows * columns, channels}), w);
+  const auto at = [&](const Tensor& r, const Tensor& c) {  // indices beyond the edges are clamped, and their values not used
+    const auto clamped = [&](const Tensor& t, std::int64_t n) { return detail::cast(clip(t, 0.0, static_cast<double>(n - 1)), i64, w); };
+    return take(pixels, squeeze((image * rows + clamped(r, rows)) * columns + clamped(c, columns), -1), 0);
+  };
+  Tensor value;
+  if (method == Resize::nearest) {
+    value = at(round(y), round(z));
+  } else {
+    const Tensor top = floor(stop_gradient(y)), left = floor(stop_gradient(z)), down = y - top, right = z - left;
+    const Tensor upper = at(top, left) * (1.0 - right) + at(top, left + 1.0) * right;
+    const Tensor lower = at(top + 1.0, left) * (1.0 - right) + at(top + 1.0, left + 1.0) * right;
+    value = upper * (1.0 - down) + lower * down;
+  }
+  const Tensor known = (image >= 0) & (image < x.dim(0)) & inside(y, rows) & inside(z, columns);
+  return detail::cast(where(known, value, detail::cast(outside.tensor, value.dtype(), w)), x.dtype(), w);
 }
 
 }  // namespace vt

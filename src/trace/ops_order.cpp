@@ -1,4 +1,5 @@
 // Functions on the order of elements: sort, argsort, lexsort, top_k, partition, unique.
+#include <algorithm>
 #include <limits>
 #include <string>
 
@@ -112,25 +113,42 @@ Tensor argpartition(Operand x, std::int64_t kth, int axis) {
 UniqueResult unique_all(Operand x, const UniqueOptions& options) {
   const Where w = x.where;
   const detail::UserLine line(w);
-  const od::Along a("unique", x, std::nullopt, w);
+  const od::Along a("unique", x, options.axis, w);
   if (options.size && *options.size < 0)
     detail::refuse(ErrorKind::value, "unique", detail::worded("cannot give {} values", *options.size), x.tensor, w);
   const DType dtype = a.x.dtype();
   const Tensor given = options.fill_value ? detail::cast(options.fill_value->tensor, dtype, w) : Tensor();
   if (given.defined() && given.rank() != 0)
     detail::refuse(ErrorKind::shape, "unique", "the fill value must be a scalar", x.tensor, options.fill_value->tensor, w);
-  const Tensor numbers = od::places(a.x.shape(), 0, w);
+  // One row for each value that is compared: an element, or a slice along the axis.
+  const Tensor slices = moveaxis(a.x, {a.axis}, {0});
+  const std::int64_t width = a.n == 0 ? 0 : slices.size() / a.n;
+  const auto as_values = [&](const Tensor& rows) {
+    Shape shape = slices.shape();
+    shape[0] = rows.dim(0);
+    return moveaxis(detail::reshaped(rows, shape, w), {0}, {a.axis});
+  };
+  const Tensor numbers = od::places(Shape{a.n}, 0, w);
+  const Shape inverse_shape = options.axis ? Shape{a.n} : x.tensor.shape();
   if (a.n == 0) {
     const Shape shape{options.size.value_or(0)};
+    Shape values = a.x.shape();
+    values[static_cast<std::size_t>(a.axis)] = shape[0];
     const Tensor none = detail::filled("unique", detail::Scalar(0), i32, shape, w);
-    return {given.defined() ? detail::broadcast(given, shape, w) : detail::filled("unique", detail::Scalar(0), dtype, shape, w), none,
-            detail::reshaped(numbers, x.tensor.shape(), w), none};
+    return {given.defined() ? detail::broadcast(given, values, w) : detail::filled("unique", detail::Scalar(0), dtype, values, w), none,
+            detail::reshaped(numbers, inverse_shape, w), none};
   }
-  const std::vector<Tensor> sorted = od::sorted({a.x, numbers}, a.params(false), w);
-  const Tensor before = detail::sliced(sorted[0], 0, 0, a.n - 1, 1, w), after = detail::sliced(sorted[0], 0, 1, a.n, 1, w);
+  const Tensor rows = detail::reshaped(slices, Shape{a.n, width}, w);
+  std::vector<Tensor> operands;
+  for (std::int64_t c = 0; c < width; ++c) operands.push_back(detail::reshaped(detail::sliced(rows, 1, c, c + 1, 1, w), Shape{a.n}, w));
+  operands.push_back(numbers);
+  const std::vector<Tensor> sorted = od::sorted(operands, {0, static_cast<int>(std::max<std::int64_t>(width, 1)), false, 0, a.n}, w);
+  const Tensor& order = sorted.back();
+  const Tensor in_order = width == 1 ? detail::reshaped(sorted[0], Shape{a.n, 1}, w) : take(rows, order, 0);
+  const Tensor before = detail::sliced(in_order, 0, 0, a.n - 1, 1, w), after = detail::sliced(in_order, 0, 1, a.n, 1, w);
   Tensor differs = not_equal(after, before);
   if (is_float(dtype) && options.equal_nan) differs = differs & logical_not(isnan(after) & isnan(before));
-  const Tensor is_first = concatenate({full({1}, true), differs}, 0, w);
+  const Tensor is_first = concatenate({full({1}, true), any(differs, 1)}, 0, w);
   const Tensor rank = cumsum(detail::cast(is_first, numbers.dtype(), w)) - 1, count = rank[-1] + 1;
   const std::int64_t size = options.size ? *options.size : od::known_count("unique", count, w);
   // What there is too much of stands at the first place, as the least value does.
@@ -138,10 +156,11 @@ UniqueResult unique_all(Operand x, const UniqueOptions& options) {
   const Tensor is_there = detail::counted(numbers.dtype(), Shape{size}, 0, w) < count;
   const Tensor next = nonzero(is_first, size + 1, a.n)[0];
   UniqueResult result;
-  result.values = take(sorted[0], first, 0);
-  if (given.defined()) result.values = where(is_there, result.values, given);
-  result.index = take(sorted[1], first, 0);
-  result.inverse = detail::reshaped(index_update(zeros({a.n}, numbers.dtype()), sorted[1], rank), x.tensor.shape(), w);
+  Tensor values = take(in_order, first, 0);
+  if (given.defined()) values = where(expand_dims(is_there, 1), values, given);
+  result.values = as_values(values);
+  result.index = take(order, first, 0);
+  result.inverse = detail::reshaped(index_update(zeros({a.n}, numbers.dtype()), order, rank), inverse_shape, w);
   result.counts = detail::sliced(next, 0, 1, size + 1, 1, w) - detail::sliced(next, 0, 0, size, 1, w);
   return result;
 }

@@ -347,3 +347,19 @@ Tensor choice(Operand key, Operand x, const Shape& shape, const ChoiceOptions& o
 }
 
 }  // namespace vt::random
+
+namespace vt {
+
+Tensor dropout(Operand key, Operand x, Operand rate) {
+  const detail::randoms::Draw d("dropout", key);
+  const detail::UserLine line(d.where);
+  detail::need("dropout", x.tensor, d.where);
+  detail::need("dropout", rate.tensor, d.where);
+  const Tensor t = detail::to_float(x.tensor, d.where);
+  const Tensor keep = 1.0 - detail::cast(rate.tensor, f32, d.where);
+  if (keep.rank() != 0) detail::refuse(ErrorKind::shape, "dropout", "the rate must be a scalar", x.tensor, rate.tensor, d.where);
+  const Tensor kept = detail::randoms::unit(d, t.shape(), f32) < keep;
+  return where(kept, t / detail::cast(where(keep > 0.0, keep, 1.0), is_complex(t.dtype()) ? real_dtype(t.dtype()) : t.dtype(), d.where), 0.0);
+}
+
+}  // namespace vt

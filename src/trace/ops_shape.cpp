@@ -243,6 +243,33 @@ Tensor pad(Operand x, Operand value, const Shape& low, const Shape& high, const 
                       {x.tensor, detail::cast(value.tensor, a.dtype, a.weak, x.where)}, x.where);
 }
 
+Tensor pad(Operand x, const std::vector<std::pair<std::int64_t, std::int64_t>>& edges, PadMode mode) {
+  const Where w = x.where;
+  const detail::UserLine line(w);
+  detail::need("pad", x.tensor, w);
+  const auto rank = static_cast<std::size_t>(x.tensor.rank());
+  if (edges.size() != rank && edges.size() != 1)
+    detail::refuse(ErrorKind::shape, "pad", detail::worded("{} pairs of edges for rank {}", edges.size(), rank), x.tensor, w);
+  Tensor t = x.tensor;
+  for (std::size_t i = 0; i < rank; ++i) {
+    const auto& [low, high] = edges[edges.size() == 1 ? 0 : i];
+    const int axis = static_cast<int>(i);
+    const std::int64_t n = t.dim(axis);
+    if (low < 0 || high < 0) detail::refuse(ErrorKind::value, "pad", "what crops has no edge to be filled", x.tensor, w);
+    if (low + high == 0) continue;
+    if (n == 0) detail::refuse(ErrorKind::shape, "pad", detail::worded("axis {} has no elements to fill its edges with", axis), x.tensor, w);
+    const Tensor place = detail::counted(i64, Shape{low + n + high}, 0, w) - low;
+    Tensor from = clip(place, 0, n - 1);
+    if (mode != PadMode::edge && n > 1) {
+      const std::int64_t period = mode == PadMode::wrap ? n : mode == PadMode::symmetric ? 2 * n : 2 * n - 2;
+      const Tensor m = mod(place, period);
+      from = mode == PadMode::wrap ? m : minimum(m, (mode == PadMode::symmetric ? period - 1 : period) - m);
+    }
+    t = take(t, from, axis);
+  }
+  return t;
+}
+
 Tensor rev(Operand x, const Axes& axes) {
   detail::need("rev", x.tensor, x.where);
   Axes over = detail::normal_axes("rev", axes, x.tensor.rank(), x.tensor, x.where);
@@ -351,6 +378,92 @@ Tensor depth_to_space(Operand x, int block) {
   const std::int64_t c = s[3] / (block * block);
   const Tensor cut = detail::reshaped(x.tensor, Shape{s[0], s[1], s[2], block, block, c}, x.where);
   return detail::reshaped(detail::permuted(cut, {0, 1, 3, 2, 4, 5}, x.where), Shape{s[0], s[1] * block, s[2] * block, c}, x.where);
+}
+
+namespace detail::shapes {
+
+/// The axes of x cut into blocks as [N, s/b, b, …, rest…], and the same in the order that batches them: [b…, N, s/b…, rest…].
+struct Blocks {
+  Shape apart, batched;
+  Axes order;
+};
+/// `s`: of the images, blocks laid out.
+inline Blocks blocks_of(const Shape& s, const Shape& block, std::int64_t images) {
+  Blocks b;
+  const int k = block.rank();
+  b.apart.push_back(images);
+  Axes places;
+  for (int i = 0; i < k; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    b.apart.push_back(s[at + 1] / block[at]);
+    b.apart.push_back(block[at]);
+    b.order.push_back(2 * i + 2);
+    places.push_back(2 * i + 1);
+  }
+  b.order.push_back(0);
+  b.order.append(places.begin(), places.end());
+  for (int i = k + 1; i < s.rank(); ++i) {
+    b.order.push_back(b.apart.rank());
+    b.apart.push_back(s[static_cast<std::size_t>(i)]);
+  }
+  for (int axis : b.order) b.batched.push_back(b.apart[static_cast<std::size_t>(axis)]);
+  return b;
+}
+inline void check_blocks(std::string_view name, const Tensor& x, const Shape& block, std::size_t edges, Where where) {
+  bool fits = edges == block.size() && x.rank() > block.rank();
+  for (std::int64_t b : block) fits = fits && b >= 1;
+  if (!fits) refuse(ErrorKind::shape, name, worded("blocks {} and {} pairs of edges do not fit", block.str(), edges), x, where);
+}
+
+}  // namespace detail::shapes
+
+Tensor space_to_batch(Operand x, const Shape& block, const std::vector<std::pair<std::int64_t, std::int64_t>>& padding) {
+  const Where w = x.where;
+  const detail::UserLine line(w);
+  detail::need("space_to_batch", x.tensor, w);
+  detail::shapes::check_blocks("space_to_batch", x.tensor, block, padding.size(), w);
+  std::vector<std::pair<std::int64_t, std::int64_t>> edges{{0, 0}};
+  edges.insert(edges.end(), padding.begin(), padding.end());
+  edges.resize(static_cast<std::size_t>(x.tensor.rank()));
+  const Tensor t = pad(x, edges);
+  std::int64_t cells = 1;
+  for (std::size_t i = 0; i < block.size(); ++i) {
+    if (t.shape()[i + 1] % block[i] != 0)
+      detail::refuse(ErrorKind::shape, "space_to_batch", detail::worded("padded it is {}, of which {} are no blocks", t.shape().str(), block.str()),
+                     x.tensor, w);
+    cells *= block[i];
+  }
+  const detail::shapes::Blocks b = detail::shapes::blocks_of(t.shape(), block, t.dim(0));
+  Shape shape = t.shape();
+  shape[0] *= cells;
+  for (std::size_t i = 0; i < block.size(); ++i) shape[i + 1] /= block[i];
+  return detail::reshaped(detail::permuted(detail::reshaped(t, b.apart, w), b.order, w), shape, w);
+}
+Tensor batch_to_space(Operand x, const Shape& block, const std::vector<std::pair<std::int64_t, std::int64_t>>& crops) {
+  const Where w = x.where;
+  const detail::UserLine line(w);
+  detail::need("batch_to_space", x.tensor, w);
+  detail::shapes::check_blocks("batch_to_space", x.tensor, block, crops.size(), w);
+  std::int64_t cells = 1;
+  Shape shape = x.tensor.shape();
+  for (std::size_t i = 0; i < block.size(); ++i) {
+    cells *= block[i];
+    shape[i + 1] *= block[i];
+  }
+  if (shape[0] % cells != 0)
+    detail::refuse(ErrorKind::shape, "batch_to_space", detail::worded("there are no {} images for each block", cells), x.tensor, w);
+  shape[0] /= cells;
+  const detail::shapes::Blocks b = detail::shapes::blocks_of(shape, block, shape[0]);
+  Axes back = b.order;
+  for (std::size_t i = 0; i < b.order.size(); ++i) back[static_cast<std::size_t>(b.order[i])] = static_cast<int>(i);
+  const Tensor t = detail::reshaped(detail::permuted(detail::reshaped(x.tensor, b.batched, w), back, w), shape, w);
+  std::vector<std::pair<std::int64_t, std::int64_t>> edges(static_cast<std::size_t>(t.rank()));
+  for (std::size_t i = 0; i < crops.size(); ++i) {
+    if (crops[i].first < 0 || crops[i].second < 0 || crops[i].first + crops[i].second > shape[i + 1])
+      detail::refuse(ErrorKind::value, "batch_to_space", "there is less than what is cropped", t, w);
+    edges[i + 1] = {-crops[i].first, -crops[i].second};
+  }
+  return pad(t, edges);
 }
 
 }  // namespace vt

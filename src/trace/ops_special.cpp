@@ -6,6 +6,8 @@
 #include <numbers>
 
 #include "composed.hpp"
+#include "element_functions.hpp"
+#include "special_tables.hpp"
 
 namespace vt::detail::special_ops {
 
@@ -24,6 +26,37 @@ Tensor relative(const Tensor& x, const Tensor& y, const Tensor& positive) {
   const Tensor far = where(fits, log(where(fits, ratio, 1.0)), log(a) - log(b));
   return a * where(near, log1p(where(near, (a - b) / b, 0.0)), far);
 }
+
+/// A table's polynomial.
+Tensor polynomial(const Tensor& x, std::span<const double> table) {
+  const Tensor u = (x - table[0]) * table[1];
+  Tensor sum = table.back();
+  for (std::size_t i = table.size() - 1; i-- > 2;) sum = sum * u + table[i];
+  return sum;
+}
+/// The sine integral, or the cosine integral of |x|.
+Tensor trigonometric_integral(const Tensor& x, bool sine) {
+  namespace tables = special_tables;
+  const Tensor a = abs(x), near = a < 4.0, s = where(near, a, 1.0), z = s * s, b = clip(where(near, 4.0, a), 4.0, 1e300), r = 1.0 / (b * b);
+  const Tensor small = sine ? s * polynomial(z, tables::si_small) : std::numbers::egamma + log(s) + z * polynomial(z, tables::ci_small);
+  const Tensor far = b > 10.0, low = where(far, 0.01, r), high = where(far, r, 0.01);
+  const Tensor f = where(far, polynomial(high, tables::sici_f_10), polynomial(low, tables::sici_f_4)) / b;
+  const Tensor g = where(far, polynomial(high, tables::sici_g_10), polynomial(low, tables::sici_g_4)) * r;
+  const Tensor large = sine ? std::numbers::pi / 2 - (f * cos(b) + g * sin(b)) : f * sin(b) - g * cos(b);
+  const Tensor value = where(near, small, where(isinf(x), sine ? std::numbers::pi / 2 : 0.0, large));
+  return where(isnan(x), x, sine ? where(less(x, 0.0), -value, value) : value);
+}
+/// The same with its derivative, sin(x)/x or cos(x)/x.
+Tensor trigonometric_integral(const Tensor& x, bool sine, Where user) {
+  namespace ef = element_functions;
+  const FlatFunction f = [sine](ef::Leaves in) -> ef::Tensors { return {trigonometric_integral(in[0], sine)}; };
+  const auto slope = [sine](std::size_t, ef::Leaves at, const Tensor&) { return sine ? sinc(at[0] * (1 / std::numbers::pi)) : cos(at[0]) / at[0]; };
+  return ef::with_slopes(f, slope, {&x, 1}, user);
+}
+
+Tensor is_whole(const Tensor& x) { return equal(x, floor(x)); }
+/// Γ(x + y) / Γ(x) of signed numbers, away from poles: by logarithms.
+Tensor quotient_of_gammas(const Tensor& x, const Tensor& y) { return gammasgn(x) * gammasgn(y) * exp(lgamma(x) - lgamma(y)); }
 
 }  // namespace vt::detail::special_ops
 
@@ -85,6 +118,49 @@ Tensor factorial(Operand n) {
   return f(where(t < 0.0, 0.0, where(whole, value + stop_gradient(round(value) - value), value)));
 }
 
+Tensor gammasgn(Operand x) {
+  const Composed f("gammasgn", x);
+  const Tensor& t = x.tensor;
+  const Tensor below = where(equal(mod(floor(t), 2.0), 0.0), 1.0, -1.0);
+  return f(where(t > 0.0, 1.0, where(equal(t, 0.0), copysign(1.0, t), where(parts::is_whole(t) | isnan(t), parts::nan, below))));
+}
+
+Tensor poch(Operand a, Operand m) {
+  const Composed f("poch", a, m);
+  const Tensor &x = a.tensor, &n = m.tensor, end = x + n, both = logical_and(x > 0.0, end > 0.0);
+  // By the beta function, which keeps its digits where Γ's cancel.
+  const Tensor up = logical_and(both, n > 0.0), down = logical_and(both, n < 0.0);
+  const Tensor rising = gamma(where(up, n, 1.0)) / beta(where(up, x, 1.0), where(up, n, 1.0));
+  const Tensor falling = beta(where(down, end, 1.0), where(down, -n, 1.0)) / gamma(where(down, -n, 1.0));
+  // Of two poles the quotient is that of the reflected factors.
+  const Tensor pole = logical_and(x <= 0.0, parts::is_whole(x)), end_pole = logical_and(end <= 0.0, parts::is_whole(end));
+  const Tensor poles = logical_and(pole, end_pole), rest = logical_not(both | pole | end_pole);
+  const Tensor reflected =
+      where(equal(mod(n, 2.0), 0.0), 1.0, -1.0) * parts::quotient_of_gammas(where(poles, 1.0 - x, 1.0), where(poles, 1.0 - end, 1.0));
+  const Tensor other = parts::quotient_of_gammas(where(rest, end, 1.0), where(rest, x, 1.0));
+  const Tensor single = where(pole, 0.0, where(end_pole, parts::infinity, other));
+  const Tensor value = where(up, rising, where(down, falling, where(poles, reflected, single)));
+  return f(where(isnan(x) | isnan(n), parts::nan, where(equal(n, 0.0), 1.0, value)));
+}
+
+Tensor binom(Operand n, Operand k) {
+  const Composed f("binom", n, k);
+  const Tensor &x = n.tensor, &y = k.tensor, rest = x - y;
+  const Tensor whole = logical_and(parts::is_whole(x), parts::is_whole(y)), inside = logical_and(y > -1.0, rest > -1.0);
+  const Tensor p = where(inside, x, 1.0), q = where(inside, y, 0.0), r = p - q, a = q + 1.0, b = r + 1.0, c = p + 1.0;
+  // What the sums were rounded by counts as often as the beta function changes with its operands.
+  const Tensor a_off = (q - a) + 1.0, b_off = ((p - r) - q) + ((r - b) + 1.0), c_off = (p - c) + 1.0, all = digamma(a + b);
+  const Tensor off = (all - digamma(a)) * a_off + (all - digamma(b)) * b_off - c_off / c;
+  const Tensor by_beta = (1.0 + stop_gradient(off)) / (c * beta(a, b));
+  const auto pole = [](const Tensor& t) { return logical_and(t <= -1.0, parts::is_whole(t)); };
+  const Tensor none = pole(y) | pole(rest), plain = logical_not(inside | none | pole(x));
+  const auto factor = [&](const Tensor& t) { return where(plain, t, 0.5) + 1.0; };
+  const Tensor far = gammasgn(factor(y)) * parts::quotient_of_gammas(factor(x), factor(rest)) * exp(-lgamma(factor(y)));
+  const Tensor value = where(pole(x), parts::nan, where(inside, by_beta, where(none, 0.0, far)));
+  const Tensor exact = logical_and(whole, abs(value) < 0x1p50);
+  return f(where(isnan(x) | isnan(y), parts::nan, where(exact, value + stop_gradient(round(value) - value), value)));
+}
+
 Tensor ndtri(Operand p) {
   const Composed f("ndtri", p);
   return f(-std::numbers::sqrt2 * erfc_inv(2.0 * p.tensor));
@@ -115,6 +191,12 @@ std::pair<Tensor, Tensor> fresnel(Operand x) {
   const detail::UserLine line(x.where);
   detail::need("fresnel", x.tensor, x.where);
   return {fresnel_sin(x.tensor), fresnel_cos(x.tensor)};
+}
+
+std::pair<Tensor, Tensor> sici(Operand x) {
+  const Composed f("sici", x);
+  const Where user = detail::user_line(x.where);
+  return {f(parts::trigonometric_integral(x.tensor, true, user)), f(parts::trigonometric_integral(x.tensor, false, user))};
 }
 
 Tensor xdivy(Operand x, Operand y) {

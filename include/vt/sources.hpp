@@ -18,6 +18,7 @@
 #include "../../src/trace/fft_lanes.cpp"
 #include "../../src/trace/lazy.cpp"
 #include "../../src/trace/linalg_kernels.cpp"
+#include "../../src/trace/matrix_lanes.cpp"
 #include "../../src/trace/node.cpp"
 #include "../../src/trace/params.cpp"
 #include "../../src/trace/recycled.cpp"

@@ -1,0 +1,551 @@
+// Eigenvalues and singular values of one matrix in memory: reductions to few diagonals, and QR steps on these.
+#pragma once
+
+#include "linalg_factors.hpp"
+
+namespace vt::detail::linalg_kernels {
+
+/// Rotations of neighbouring rows, kept until there are many: then a strip of columns after the other goes through all of them in the cache.
+class Rotations {
+ public:
+  /// `rows`: n rows of `width` doubles; null if nobody asks for them.
+  Rotations(double* rows, Index width) : rows_(rows), width_(width) {}
+  ~Rotations() { apply(); }
+  Rotations(const Rotations&) = delete;
+  Rotations& operator=(const Rotations&) = delete;
+  /// (row i, row i + distance) ← (c x − s y, s x + c y)
+  void add(Index i, Index j, double c, double s) {
+    if (!rows_) return;
+    list_.push_back({i, j, c, s});
+    if (list_.size() >= most) apply();
+  }
+  void apply() {
+    constexpr Index strip = 64;
+    for (Index from = 0; from < width_; from += strip) {
+      const Index count = std::min(strip, width_ - from);
+      for (const One& r : list_) rotate(rows_ + r.i * width_ + from, rows_ + r.j * width_ + from, r.c, r.s, count);
+    }
+    list_.clear();
+  }
+
+ private:
+  struct One {
+    Index i, j;
+    double c, s;
+  };
+  static constexpr std::size_t most = 8192;
+  double* rows_;
+  Index width_;
+  std::vector<One> list_;
+};
+template <class T>
+double* doubles(T* x) {
+  return reinterpret_cast<double*>(x);
+}
+
+template <class T>
+void conjugate(const T* x, T* to, Index n) {
+  for (Index i = 0; i < n; ++i) to[i] = conj(x[i]);
+}
+
+/// Symmetric (Hermitian) a (n × n, destroyed) → diagonal d and real off-diagonal e of Qᴴ a Q, and Q. Householder's reduction; a row is
+/// updated and multiplied with the next vector on one way through it.
+template <class T>
+void tridiagonalize(T* a, Index n, double* d, double* e, T* q) {
+  std::vector<T> vectors = zeros<T>(n * n), factors = zeros<T>(n), v = zeros<T>(n), v_bar = v, w = v, w_bar = v, next = v, y = v;
+  bool pending = false;  // an update with v and w, of what begins at s
+  for (Index s = 0; s < n; ++s) {
+    T* row = a + s * n + s;
+    const Index count = n - s - 1;
+    // v, w … stand at their absolute places.
+    if (pending) {
+      add_to(row, -w[static_cast<std::size_t>(s)], v_bar.data() + s, n - s);
+      add_to(row, -v[static_cast<std::size_t>(s)], w_bar.data() + s, n - s);
+    }
+    d[s] = real(row[0]);
+    if (count == 0) break;
+    T* x = next.data() + s + 1;
+    conjugate(row + 1, x, count);
+    const Reflection<T> h = reflect(x, count);
+    e[s] = h.beta;
+    factors[static_cast<std::size_t>(s)] = h.factor;
+    std::copy_n(x, count, vectors.data() + s * n + s + 1);
+    for (Index i = s + 1; i < n; ++i) {
+      T* line = a + i * n + s + 1;
+      const auto at = static_cast<std::size_t>(i);
+      y[at] = pending ? matrix_lanes::add_two(line, -w[at], v_bar.data() + s + 1, -v[at], w_bar.data() + s + 1, x, count) : dot(line, x, count);
+    }
+    pending = !(h.factor == T(0));
+    if (!pending) continue;
+    std::copy_n(x, count, v.data() + s + 1);
+    conjugate(v.data() + s + 1, v_bar.data() + s + 1, count);
+    const double length = real(dot(v_bar.data() + s + 1, y.data() + s + 1, count));
+    for (Index i = s + 1; i < n; ++i) {
+      const auto at = static_cast<std::size_t>(i);
+      w[at] = h.factor * y[at] - T(0.5 * square(h.factor) * length) * v[at];
+    }
+    conjugate(w.data() + s + 1, w_bar.data() + s + 1, count);
+  }
+  if (q) product_of_reflections(vectors.data(), factors.data(), n - 1, n, q, n, 1);
+}
+
+/// Eigenvalues of the tridiagonal matrix (d, e) into d; the rows of z are rotated along. Implicit QL steps with Wilkinson's shift
+/// (Bowdler, Martin, Reinsch and Wilkinson 1968). False if they do not converge.
+inline bool diagonalize(double* d, double* e, Index n, Rotations& z) {
+  if (n > 0) e[n - 1] = 0;
+  for (Index l = 0; l < n; ++l) {
+    for (int round = 0;; ++round) {
+      Index m = l;
+      while (m + 1 < n && std::fabs(e[m]) > epsilon * (std::fabs(d[m]) + std::fabs(d[m + 1]))) ++m;
+      if (m == l) break;
+      if (round == 60) return false;
+      const double half = (d[l + 1] - d[l]) / (2 * e[l]);
+      double g = d[m] - d[l] + e[l] / (half + std::copysign(std::hypot(half, 1.0), half));
+      double s = 1, c = 1, moved = 0;
+      Index i = m - 1;
+      for (; i >= l; --i) {
+        const double f = s * e[i], b = c * e[i], r = std::sqrt(f * f + g * g);
+        e[i + 1] = r;
+        if (r == 0) {
+          d[i + 1] -= moved;
+          e[m] = 0;
+          break;
+        }
+        s = f / r;
+        c = g / r;
+        g = d[i + 1] - moved;
+        const double t = (d[i] - g) * s + 2 * c * b;
+        moved = s * t;
+        d[i + 1] = g + moved;
+        g = c * t - b;
+        z.add(i, i + 1, c, s);
+      }
+      if (i >= l) continue;
+      d[l] -= moved;
+      e[l] = g;
+      e[m] = 0;
+    }
+  }
+  return true;
+}
+
+/// The places 0 … n − 1 in the order of their numbers.
+inline std::vector<Index> ordered(const std::vector<double>& x, Index n, bool descending) {
+  std::vector<Index> order(static_cast<std::size_t>(n));
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](Index i, Index j) {
+    const double a = x[static_cast<std::size_t>(i)], b = x[static_cast<std::size_t>(j)];
+    return descending ? a > b : a < b;
+  });
+  return order;
+}
+
+/// Eigenvalues of the symmetric (Hermitian) part of a (destroyed), ascending; eigenvectors as the columns of v, unless null. The first
+/// element of an eigenvector that is no smaller than 0.37 of its largest is positive: a sign that rounding does not turn where elements are equal.
+template <class T>
+void eigh(T* a, Index n, double* values, T* v) {
+  symmetrize(a, n);
+  const double factor = scale_of(a, n * n);
+  scale(a, factor, n * n);
+  std::vector<double> d = zeros<double>(n), e = d;
+  std::vector<T> q = zeros<T>(v ? n * n : 0), z = q;
+  bool converged = factor != 0;
+  if (converged) {
+    tridiagonalize(a, n, d.data(), e.data(), v ? q.data() : nullptr);
+    if (v) transpose(q.data(), n, n, z.data());
+    Rotations rows(v ? doubles(z.data()) : nullptr, n * static_cast<Index>(sizeof(T) / sizeof(double)));
+    converged = diagonalize(d.data(), e.data(), n, rows);
+  }
+  if (!converged) {
+    std::fill_n(values, n, nan);
+    if (v) std::fill_n(v, n * n, T(nan));
+    return;
+  }
+  const std::vector<Index> order = ordered(d, n, false);
+  for (Index j = 0; j < n; ++j) {
+    const Index from = order[static_cast<std::size_t>(j)];
+    values[j] = d[static_cast<std::size_t>(from)] / factor;
+    if (!v) continue;
+    const T* row = z.data() + from * n;
+    double most = 0;
+    for (Index i = 0; i < n; ++i) most = std::max(most, size(row[i]));
+    Index first = 0;
+    while (size(row[first]) < 0.37 * most) ++first;
+    const T phase = conj(row[first]) / T(size(row[first]));
+    for (Index i = 0; i < n; ++i) v[i * n + j] = phase * row[i];
+    v[first * n + j] = real(v[first * n + j]);
+  }
+}
+
+/// a (n × n, destroyed) → diagonal d and real upper diagonal e of Uᴴ a V, with U and V.
+template <class T>
+void bidiagonalize(T* a, Index n, double* d, double* e, T* u, T* v) {
+  std::vector<T> left = zeros<T>(n * n), right = left, left_factors = zeros<T>(n), right_factors = left_factors;
+  std::vector<T> x = zeros<T>(n), w = x, y = x, y_bar = x, z = x;
+  for (Index i = 0; i < n; ++i) x[static_cast<std::size_t>(i)] = a[i * n];
+  for (Index s = 0; s < n; ++s) {
+    const Index count = n - s - 1;
+    const Reflection<T> h = reflect(x.data() + s, n - s);
+    d[s] = h.beta;
+    left_factors[static_cast<std::size_t>(s)] = h.factor;
+    std::copy_n(x.data() + s, n - s, left.data() + s * n + s);
+    if (count == 0) break;
+    if (s == 0)
+      for (Index i = 0; i < n; ++i) add_to(w.data() + 1, conj(x[static_cast<std::size_t>(i)]), a + i * n + 1, n - 1);
+    // w = vᴴ a, of the columns behind s
+    const T f = -conj(h.factor);
+    T* row = a + s * n + s + 1;
+    add_to(row, f, w.data() + s + 1, count);  // v[0] = 1
+    conjugate(row, y.data() + s + 1, count);
+    const Reflection<T> g = reflect(y.data() + s + 1, count);
+    e[s] = g.beta;
+    right_factors[static_cast<std::size_t>(s)] = g.factor;
+    std::copy_n(y.data() + s + 1, count, right.data() + s * n + s + 1);
+    conjugate(y.data() + s + 1, y_bar.data() + s + 1, count);
+    for (Index i = s + 1; i < n; ++i) {
+      const auto at = static_cast<std::size_t>(i);
+      T* line = a + i * n + s + 1;
+      z[at] = -g.factor * matrix_lanes::add_two(line, f * x[at], w.data() + s + 1, T(0), w.data() + s + 1, y.data() + s + 1, count);
+    }
+    // The next column, and then the rest along with what the next vector makes of it.
+    for (Index i = s + 1; i < n; ++i) {
+      const auto at = static_cast<std::size_t>(i);
+      x[at] = a[i * n + s + 1] + z[at];
+    }
+    std::vector<T> ahead(x.begin() + s + 1, x.begin() + n);
+    reflect(ahead.data(), count);
+    std::fill(w.begin(), w.end(), T(0));
+    for (Index i = s + 1; i < n; ++i) {
+      const auto at = static_cast<std::size_t>(i);
+      matrix_lanes::add_on(a + i * n + s + 2, z[at], y_bar.data() + s + 2, w.data() + s + 2, conj(ahead[static_cast<std::size_t>(i - s - 1)]),
+                           count - 1);
+    }
+  }
+  if (!u) return;
+  product_of_reflections(left.data(), left_factors.data(), n, n, u, n, 0);
+  product_of_reflections(right.data(), right_factors.data(), n - 1, n, v, n, 1);
+}
+
+/// Singular values of the bidiagonal matrix (d, e) into d; the rows of u and v are rotated along. Implicit QR steps with Wilkinson's
+/// shift (Golub and Reinsch 1970). False if they do not converge.
+inline bool diagonalize(double* d, double* e, Index n, Rotations& u, Rotations& v) {
+  double most = 0;
+  for (Index i = 0; i < n; ++i) most = std::max({most, std::fabs(d[i]), i + 1 < n ? std::fabs(e[i]) : 0});
+  const double tiny = epsilon * most;
+  Index high = n - 1;
+  for (Index rounds = 0; high > 0; ++rounds) {
+    if (rounds > 60 * n) return false;
+    Index low = high;
+    bool split = false;
+    while (low > 0 && !split) {
+      if (std::fabs(e[low - 1]) <= epsilon * (std::fabs(d[low - 1]) + std::fabs(d[low])) || std::fabs(e[low - 1]) <= tiny * epsilon) {
+        e[low - 1] = 0;
+        break;
+      }
+      if (std::fabs(d[low - 1]) <= tiny) {
+        // A zero on the diagonal: its row is emptied by turning it with those below.
+        double f = e[low - 1];
+        d[low - 1] = e[low - 1] = 0;
+        for (Index i = low; i <= high && f != 0; ++i) {
+          const double r = std::hypot(d[i], f), c = d[i] / r, s = -f / r;
+          d[i] = r;
+          u.add(low - 1, i, c, -s);
+          if (i == high) break;
+          f = s * e[i];
+          e[i] *= c;
+        }
+        split = true;
+        break;
+      }
+      --low;
+    }
+    if (split) continue;
+    if (low == high) {
+      --high;
+      continue;
+    }
+    const double before = high - 1 > low ? e[high - 2] : 0;
+    const double t11 = d[high - 1] * d[high - 1] + before * before, t12 = d[high - 1] * e[high - 1],
+                 t22 = d[high] * d[high] + e[high - 1] * e[high - 1];
+    const double half = (t11 - t22) / 2, shift = t12 == 0 ? t22 : t22 - t12 * t12 / (half + std::copysign(std::hypot(half, t12), half));
+    double y = d[low] - shift / d[low], z = e[low];
+    for (Index k = low; k < high; ++k) {
+      double r = std::hypot(y, z), c = r == 0 ? 1 : y / r, s = r == 0 ? 0 : z / r;
+      if (k > low) e[k - 1] = r;
+      const double dk = d[k], ek = e[k], dn = d[k + 1];
+      y = c * dk + s * ek;
+      const double e_new = c * ek - s * dk;
+      z = s * dn;
+      d[k + 1] = c * dn;
+      v.add(k, k + 1, c, -s);
+      r = std::hypot(y, z), c = r == 0 ? 1 : y / r, s = r == 0 ? 0 : z / r;
+      d[k] = r;
+      e[k] = c * e_new + s * d[k + 1];
+      d[k + 1] = c * d[k + 1] - s * e_new;
+      u.add(k, k + 1, c, -s);
+      if (k + 1 == high) break;
+      y = e[k];
+      z = s * e[k + 1];
+      e[k + 1] *= c;
+    }
+  }
+  return true;
+}
+
+/// Singular values of a (m × n, m ≥ n, destroyed), descending; u is m × columns (n, or m for a full one) and vh n × n, unless null.
+template <class T>
+void tall_svd(T* a, Index m, Index n, T* u, Index columns, double* values, T* vh) {
+  const double factor = scale_of(a, m * n);
+  const auto fail = [&] {
+    std::fill_n(values, n, nan);
+    if (u) std::fill_n(u, m * columns, T(nan)), std::fill_n(vh, n * n, T(nan));
+  };
+  if (factor == 0) return fail();
+  scale(a, factor, m * n);
+  std::vector<T> q, r;
+  if (m > n) {
+    q = zeros<T>(m * columns), r = zeros<T>(columns * n);
+    qr(a, m, n, columns, q.data(), r.data());
+    a = r.data();
+  }
+  std::vector<double> d = zeros<double>(n), e = d;
+  const Index size_of_all = u ? n * n : 0;
+  std::vector<T> basis = zeros<T>(size_of_all), ut = basis, vt = basis, v = basis;
+  bidiagonalize(a, n, d.data(), e.data(), u ? basis.data() : nullptr, u ? v.data() : nullptr);
+  if (u) {
+    transpose(basis.data(), n, n, ut.data());
+    transpose(v.data(), n, n, vt.data());
+  }
+  bool converged = true;
+  {
+    const Index width = n * static_cast<Index>(sizeof(T) / sizeof(double));
+    Rotations left(u ? doubles(ut.data()) : nullptr, width), right(u ? doubles(vt.data()) : nullptr, width);
+    converged = diagonalize(d.data(), e.data(), n, left, right);
+  }
+  if (!converged) return fail();
+  std::vector<double> lengths = zeros<double>(n);
+  for (Index i = 0; i < n; ++i) lengths[static_cast<std::size_t>(i)] = std::fabs(d[static_cast<std::size_t>(i)]);
+  const std::vector<Index> order = ordered(lengths, n, true);
+  for (Index k = 0; k < n; ++k) {
+    const Index i = order[static_cast<std::size_t>(k)];
+    values[k] = lengths[static_cast<std::size_t>(i)] / factor;
+    if (!u) continue;
+    conjugate(vt.data() + i * n, vh + k * n, n);
+    if (d[static_cast<std::size_t>(i)] < 0) scale(vh + k * n, -1, n);
+    for (Index row = 0; row < n; ++row) basis[static_cast<std::size_t>(row * n + k)] = ut[static_cast<std::size_t>(i * n + row)];
+  }
+  if (!u) return;
+  if (m == n) {
+    std::copy_n(basis.data(), n * n, u);
+    return;
+  }
+  std::fill_n(u, m * columns, T(0));
+  const T *left = q.data(), *right = basis.data();
+  multiply_add(u, columns, 1, matrix_lanes::rows_of(left, columns), matrix_lanes::rows_of(right, n), m, n, n);
+  for (Index row = 0; row < m; ++row) std::copy_n(q.data() + row * columns + n, columns - n, u + row * columns + n);
+}
+
+/// Singular value decomposition of a (m × n, destroyed): a wide matrix by way of its adjoint.
+template <class T>
+void svd(T* a, Index m, Index n, bool full, T* u, double* values, T* vh) {
+  if (m >= n) return tall_svd(a, m, n, u, full ? m : n, values, vh);
+  const Index k = full ? n : m;
+  std::vector<T> t = zeros<T>(m * n), v = zeros<T>(n * k), uh = zeros<T>(m * m);
+  transpose(a, m, n, t.data());
+  conjugate(t.data(), t.data(), m * n);
+  tall_svd(t.data(), n, m, u ? v.data() : nullptr, k, values, uh.data());
+  if (!u) return;
+  transpose(v.data(), n, k, vh);
+  conjugate(vh, vh, n * k);
+  transpose(uh.data(), m, m, u);
+  conjugate(u, u, m * m);
+}
+
+// --- matrices without symmetry ---------------------------------------------------------------------------------------
+
+/// Powers of two by which rows and columns of a are scaled, so that they are about as long as each other (Parlett and Reinsch 1969).
+inline void balance(Complex* a, Index n, double* scales) {
+  std::fill_n(scales, n, 1.0);
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (Index i = 0; i < n; ++i) {
+      double column = 0, row = 0;
+      for (Index j = 0; j < n; ++j)
+        if (j != i) column += size(a[j * n + i]), row += size(a[i * n + j]);
+      if (column == 0 || row == 0) continue;
+      const double sum = column + row;
+      double f = 1;
+      while (column < row / 2) f *= 2, column *= 4;
+      while (column > row * 2) f /= 2, column /= 4;
+      if (f == 1 || (column + row) / f >= 0.95 * sum) continue;
+      changed = true;
+      scales[i] *= f;
+      for (Index j = 0; j < n; ++j) a[i * n + j] = a[i * n + j] * Complex(1 / f);
+      for (Index j = 0; j < n; ++j) a[j * n + i] = a[j * n + i] * Complex(f);
+    }
+  }
+}
+
+/// a (n × n) ← H with zeros below the first lower diagonal, a = Q H Qᴴ; the rows of q are the columns of Q.
+inline void hessenberg(Complex* a, Index n, Complex* q) {
+  std::vector<Complex> vectors = zeros<Complex>(n * n), factors = zeros<Complex>(n), v = zeros<Complex>(n), v_bar = v, w = v;
+  for (Index s = 0; s + 2 < n; ++s) {
+    const Index count = n - s - 1, from = s + 1;
+    for (Index i = 0; i < count; ++i) v[static_cast<std::size_t>(i)] = a[(from + i) * n + s];
+    const Reflection<Complex> h = reflect(v.data(), count);
+    factors[static_cast<std::size_t>(s)] = h.factor;
+    std::copy_n(v.data(), count, vectors.data() + s * n + from);
+    conjugate(v.data(), v_bar.data(), count);
+    a[from * n + s] = h.beta;
+    for (Index i = 1; i < count; ++i) a[(from + i) * n + s] = 0;
+    std::fill(w.begin(), w.end(), Complex());
+    for (Index i = 0; i < count; ++i) add_to(w.data(), v_bar[static_cast<std::size_t>(i)], a + (from + i) * n + from, count);
+    for (Index i = 0; i < count; ++i) add_to(a + (from + i) * n + from, -(conj(h.factor) * v[static_cast<std::size_t>(i)]), w.data(), count);
+    for (Index i = 0; i < n; ++i) {
+      Complex* row = a + i * n + from;
+      add_to(row, -(h.factor * dot(row, v.data(), count)), v_bar.data(), count);
+    }
+  }
+  if (!q) return;
+  std::vector<Complex> basis = zeros<Complex>(n * n);
+  product_of_reflections(vectors.data(), factors.data(), std::max<Index>(n - 2, 0), n, basis.data(), n, 1);
+  transpose(basis.data(), n, n, q);
+}
+
+/// (x, y) ← (c x + s y, −s̄ x + c y), `step` apart.
+inline void turn(Complex* x, Complex* y, double c, Complex s, Index n, Index step) {
+  for (Index i = 0; i < n; ++i) {
+    const Complex u = x[i * step], v = y[i * step];
+    x[i * step] = Complex(c) * u + s * v;
+    y[i * step] = Complex(c) * v - conj(s) * u;
+  }
+}
+
+/// Schur's form of a Hessenberg matrix by single shifts (Francis 1961); the rows of q, if any, are turned along. False without convergence.
+inline bool schur(Complex* h, Index n, Complex* q) {
+  Index high = n - 1;
+  for (int rounds = 0; high > 0;) {
+    Index low = high;
+    for (; low > 0; --low) {
+      const double below = size(h[low * n + low - 1]);
+      const double beside = size(h[low * n + low]) + size(h[(low - 1) * n + low - 1]);
+      if (below <= epsilon * (beside == 0 ? 1 : beside)) {
+        h[low * n + low - 1] = 0;
+        break;
+      }
+    }
+    if (low == high) {
+      --high;
+      rounds = 0;
+      continue;
+    }
+    if (++rounds > 300) return false;
+    const Complex a = h[(high - 1) * n + high - 1], b = h[(high - 1) * n + high], c = h[high * n + high - 1], d = h[high * n + high];
+    // Of the last two rows' eigenvalues the one nearer to the corner; now and then another shift, against cycles.
+    const Complex half = Complex(0.5) * (a - d), product = b * c, inside = half * half + product;
+    const double length = size(inside), re = std::sqrt(0.5 * (length + std::fabs(inside.re)));
+    const double other = re == 0 ? 0 : 0.5 * inside.im / re;
+    Complex root = inside.re >= 0 ? Complex(re, other) : Complex(std::fabs(other), std::copysign(re, inside.im));
+    if (real(half * conj(root)) < 0) root = -root;
+    const Complex divisor = half + root;
+    Complex shift = divisor == Complex(0) ? d : d - product / divisor;
+    if (rounds % 10 == 0) shift = d + Complex(size(c));
+    Complex x = h[low * n + low] - shift, y = h[(low + 1) * n + low];
+    for (Index k = low; k < high; ++k) {
+      const double length_x = size(x), r = std::hypot(length_x, size(y));
+      double cosine = 1;
+      Complex sine;
+      if (r > 0 && length_x == 0) cosine = 0, sine = conj(y) / Complex(size(y));
+      else if (r > 0) cosine = length_x / r, sine = x / Complex(length_x) * conj(y) / Complex(r);
+      const Index first = k > low ? k - 1 : k, last = q ? n : high + 1;
+      turn(h + k * n + first, h + (k + 1) * n + first, cosine, sine, last - first, 1);
+      if (k > low) h[(k + 1) * n + k - 1] = 0;
+      const Index top = q ? 0 : low, bottom = std::min(k + 2, high) + 1;
+      turn(h + top * n + k, h + top * n + k + 1, cosine, conj(sine), bottom - top, n);
+      if (q) turn(q + k * n, q + (k + 1) * n, cosine, conj(sine), n, 1);
+      if (k + 1 < high) x = h[(k + 1) * n + k], y = h[(k + 2) * n + k];
+    }
+  }
+  return true;
+}
+
+/// Eigenvalues of a (n × n, destroyed), and the eigenvectors of length 1 as the columns of v, unless null; their largest element is real and
+/// positive. `is_real`: of a real matrix; eigenvalues and vectors that are real or conjugate to each other are so exactly.
+inline void eig(Complex* a, Index n, bool is_real, Complex* values, Complex* v) {
+  const double factor = scale_of(a, n * n);
+  scale(a, factor, n * n);
+  std::vector<double> scales = zeros<double>(n);
+  std::vector<Complex> q = zeros<Complex>(v ? n * n : 0), x = q, basis = q;
+  bool converged = factor != 0;
+  if (converged) {
+    balance(a, n, scales.data());
+    hessenberg(a, n, v ? q.data() : nullptr);
+    converged = schur(a, n, v ? q.data() : nullptr);
+  }
+  if (!converged) {
+    std::fill_n(values, n, Complex(nan, nan));
+    if (v) std::fill_n(v, n * n, Complex(nan, nan));
+    return;
+  }
+  double most = 0;
+  for (Index i = 0; i < n * n; ++i) most = std::max(most, size(a[i]));
+  const double least = std::max(epsilon * most, std::numeric_limits<double>::min());
+  for (Index j = 0; v && j < n; ++j) {
+    // (T − λ) x = 0 from below; of equal eigenvalues the divisor is a rounding error.
+    const Complex lambda = a[j * n + j];
+    x[static_cast<std::size_t>(j * n + j)] = 1;
+    for (Index i = j; i-- > 0;) {
+      Complex sum;
+      for (Index k = i + 1; k <= j; ++k) sum = sum + a[i * n + k] * x[static_cast<std::size_t>(k * n + j)];
+      Complex divisor = a[i * n + i] - lambda;
+      if (size(divisor) < least) divisor = least;
+      const Complex element = -sum / divisor;
+      x[static_cast<std::size_t>(i * n + j)] = element;
+      if (size(element) < 1e150) continue;
+      for (Index k = i; k <= j; ++k) x[static_cast<std::size_t>(k * n + j)] = x[static_cast<std::size_t>(k * n + j)] * Complex(1e-150);
+    }
+  }
+  if (v) {
+    transpose(q.data(), n, n, basis.data());
+    std::fill_n(v, n * n, Complex());
+    const Complex *left = basis.data(), *right = x.data();
+    multiply_add(v, n, 1, matrix_lanes::rows_of(left, n), matrix_lanes::rows_of(right, n), n, n, n);
+  }
+  const auto normalize = [&](Index j) {
+    double top = 0, squares = 0;
+    Complex largest = 1;
+    for (Index i = 0; i < n; ++i) top = std::max(top, size(v[i * n + j]));
+    for (Index i = 0; i < n; ++i) squares += square(v[i * n + j] / Complex(top));
+    Index at = 0;
+    for (Index i = 1; i < n; ++i)
+      if (size(v[i * n + j]) > size(v[at * n + j])) at = i;
+    largest = v[at * n + j];
+    const Complex by = conj(largest) / Complex(size(largest) * top * std::sqrt(squares));
+    for (Index i = 0; i < n; ++i) v[i * n + j] = v[i * n + j] * by;
+    v[at * n + j].im = 0;
+  };
+  for (Index j = 0; j < n; ++j) {
+    values[j] = a[j * n + j] / Complex(factor);
+    if (!v) continue;
+    for (Index i = 0; i < n; ++i) v[i * n + j] = v[i * n + j] * Complex(scales[static_cast<std::size_t>(i)]);
+    normalize(j);
+  }
+  if (!is_real) return;
+  std::vector<bool> paired(static_cast<std::size_t>(n));
+  for (Index j = 0; j < n; ++j) {
+    if (paired[static_cast<std::size_t>(j)]) continue;
+    Index partner = j;
+    for (Index i = j + 1; i < n; ++i)
+      if (!paired[static_cast<std::size_t>(i)] && size(values[i] - conj(values[j])) < size(values[partner] - conj(values[j]))) partner = i;
+    paired[static_cast<std::size_t>(j)] = paired[static_cast<std::size_t>(partner)] = true;
+    values[partner] = conj(values[j]);
+    if (partner == j) values[j].im = 0;
+    for (Index i = 0; v && i < n; ++i) {
+      if (partner == j) v[i * n + j].im = 0;
+      else v[i * n + partner] = conj(v[i * n + j]);
+    }
+    if (v && partner == j) normalize(j);
+  }
+}
+
+}  // namespace vt::detail::linalg_kernels

@@ -4,7 +4,8 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
-#include <vector>
+
+#include <vt/small_vec.hpp>
 
 #include "matrix_lanes.hpp"
 
@@ -19,8 +20,8 @@ constexpr double epsilon = std::numeric_limits<double>::epsilon();
 constexpr Index panel = 16;  ///< columns that are worked on one by one
 
 template <class T>
-std::vector<T> zeros(Index n) {
-  return std::vector<T>(static_cast<std::size_t>(n) + 1);
+Vec<T> zeros(Index n) {
+  return Vec<T>(static_cast<std::size_t>(n) + 1);
 }
 template <class T>
 void scale(T* x, double a, Index n) {
@@ -102,7 +103,7 @@ void triangular_solve(const Triangle<T>& t, Index begin, Index n, T* b, Index st
 template <class T>
 void solve_right(const T* l, T* x, Index width, Index m, Index n) {
   if (n <= panel) {  // turned, so that the rows run along the vectors
-    std::vector<T> columns = zeros<T>(n * m);
+    Vec<T> columns = zeros<T>(n * m);
     for (Index i = 0; i < m; ++i)
       for (Index j = 0; j < n; ++j) columns[static_cast<std::size_t>(j * m + i)] = x[i * width + j];
     for (Index j = 0; j < n; ++j) {
@@ -181,7 +182,7 @@ void lu_columns(T* a, Index m, Index width, Index begin, Index n, std::int32_t* 
   // Turned, so that columns run along the vectors.
   const Index rows = m - begin, steps = std::min(n, rows);
   if (rows <= 0) return;
-  std::vector<T> columns = zeros<T>(n * rows);
+  Vec<T> columns = zeros<T>(n * rows);
   for (Index i = 0; i < rows; ++i)
     for (Index j = 0; j < n; ++j) columns[static_cast<std::size_t>(j * rows + i)] = a[(begin + i) * width + begin + j];
   for (Index k = 0; k < steps; ++k) {
@@ -225,7 +226,7 @@ void solve(const T* factors, const std::int32_t* permutation, const T* b, T* x, 
     triangular_solve(u, 0, n, x, k, k);
     return;
   }
-  std::vector<T> y(b, b + n * k);
+  Vec<T> y(b, b + n * k);
   triangular_solve(u, 0, n, y.data(), k, k);
   triangular_solve(l, 0, n, y.data(), k, k);
   std::fill_n(x, n * k, T(0));
@@ -256,7 +257,7 @@ template <class T>
 void apply_reflections(const T* v, const T* factors, Index count, Index m, T* c, Index step, Index n, bool adjoint) {
   if (count <= 0 || n <= 0) return;
   // I − V t Vᴴ (Schreiber and Van Loan 1989)
-  std::vector<T> gram = zeros<T>(count * count), t = gram, w = zeros<T>(count * n), tw = w;
+  Vec<T> gram = zeros<T>(count * count), t = gram, w = zeros<T>(count * n), tw = w;
   const View<T> conjugate{v, m, 1, true};
   multiply_add(gram.data(), count, 1, conjugate, matrix_lanes::turned(v, m), count, count, m);
   for (Index j = 0; j < count; ++j) {
@@ -283,7 +284,7 @@ void product_of_reflections(const T* v, const T* factors, Index count, Index m, 
     // What stands above and left of the vectors' first place is not touched.
     const Index from = j + offset, rows = m - from, number = std::min(together, count - j);
     if (from >= k) continue;
-    std::vector<T> own = zeros<T>(number * rows);
+    Vec<T> own = zeros<T>(number * rows);
     for (Index i = 0; i < number; ++i) std::copy_n(v + (j + i) * m + from, rows, own.data() + i * rows);
     apply_reflections(own.data(), factors + j, number, rows, q + from * k + from, k, k - from, false);
   }
@@ -295,11 +296,11 @@ void qr(T* a, Index m, Index n, Index k, T* q, T* r) {
   const double factor = scale_of(a, m * n);
   if (factor != 0) scale(a, factor, m * n);
   const Index steps = std::min(m, n);
-  std::vector<T> vectors = zeros<T>(steps * m), factors = zeros<T>(steps);
+  Vec<T> vectors = zeros<T>(steps * m), factors = zeros<T>(steps);
   std::fill_n(r, k * n, T(0));
   for (Index j = 0; j < steps; j += panel) {
     const Index width = std::min(panel, steps - j), rows = m - j;
-    std::vector<T> columns = zeros<T>(width * rows);
+    Vec<T> columns = zeros<T>(width * rows);
     for (Index i = 0; i < rows; ++i)
       for (Index c = 0; c < width; ++c) columns[static_cast<std::size_t>(c * rows + i)] = a[(j + i) * n + j + c];
     for (Index c = 0; c < width; ++c) {
@@ -309,7 +310,7 @@ void qr(T* a, Index m, Index n, Index k, T* q, T* r) {
       r[(j + c) * n + j + c] = T(h.beta);
       factors[static_cast<std::size_t>(j + c)] = h.factor;
       std::fill_n(column, c, T(0));
-      std::vector<T> conjugate(column + c, column + rows);
+      Vec<T> conjugate(column + c, column + rows);
       for (T& x : conjugate) x = conj(x);
       for (Index other = c + 1; other < width; ++other) {
         T* y = columns.data() + other * rows + c;
@@ -328,7 +329,7 @@ void qr(T* a, Index m, Index n, Index k, T* q, T* r) {
 /// neighbouring rows.
 template <class T>
 void tridiagonal_solve(const T* below, const T* diagonal, const T* above, T* b, Index n, Index k) {
-  std::vector<T> d(diagonal, diagonal + n), u(above, above + n), far = zeros<T>(n);
+  Vec<T> d(diagonal, diagonal + n), u(above, above + n), far = zeros<T>(n);
   for (Index i = 0; i + 1 < n; ++i) {
     const auto at = static_cast<std::size_t>(i);
     T *x = b + i * k, *y = x + k;

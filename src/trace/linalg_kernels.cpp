@@ -44,15 +44,15 @@ class Work {
   bool wide_;
   const void* const* operands_;
   void* const* results_;
-  std::vector<T> rooms_[8];
-  std::vector<double> reals_;
+  Vec<T> rooms_[8];
+  Vec<double> reals_;
 };
 
 template <class T>
 void run(const LinalgSpec& s, const void* const* operands, void* const* results, Index begin, Index end) {
   Work<T> w(s.dtype, operands, results);
   const Index m = s.m, n = s.n, k = std::min(m, n), size = m * n, b_size = n * s.columns;
-  std::vector<std::int32_t> pivots(static_cast<std::size_t>(k) + 1), permutation(static_cast<std::size_t>(m) + 1);
+  Vec<std::int32_t> pivots(static_cast<std::size_t>(k) + 1), permutation(static_cast<std::size_t>(m) + 1);
   for (Index at = begin; at < end; ++at) {
     T* a = w.copy(0, at, s.op == Op::tridiagonal_solve ? n : size);
     switch (s.op) {

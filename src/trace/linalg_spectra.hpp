@@ -36,7 +36,7 @@ class Rotations {
   static constexpr std::size_t most = 8192;
   double* rows_;
   Index width_;
-  std::vector<One> list_;
+  Vec<One> list_;
 };
 template <class T>
 double* doubles(T* x) {
@@ -52,7 +52,7 @@ void conjugate(const T* x, T* to, Index n) {
 /// updated and multiplied with the next vector on one way through it.
 template <class T>
 void tridiagonalize(T* a, Index n, double* d, double* e, T* q) {
-  std::vector<T> vectors = zeros<T>(n * n), factors = zeros<T>(n), v = zeros<T>(n), v_bar = v, w = v, w_bar = v, next = v, y = v;
+  Vec<T> vectors = zeros<T>(n * n), factors = zeros<T>(n), v = zeros<T>(n), v_bar = v, w = v, w_bar = v, next = v, y = v;
   bool pending = false;  // an update with v and w, of what begins at s
   for (Index s = 0; s < n; ++s) {
     T* row = a + s * n + s;
@@ -130,8 +130,8 @@ inline bool diagonalize(double* d, double* e, Index n, Rotations& z) {
 }
 
 /// The places 0 … n − 1 in the order of their numbers.
-inline std::vector<Index> ordered(const std::vector<double>& x, Index n, bool descending) {
-  std::vector<Index> order(static_cast<std::size_t>(n));
+inline Vec<Index> ordered(const Vec<double>& x, Index n, bool descending) {
+  Vec<Index> order(static_cast<std::size_t>(n));
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](Index i, Index j) {
     const double a = x[static_cast<std::size_t>(i)], b = x[static_cast<std::size_t>(j)];
@@ -147,8 +147,8 @@ void eigh(T* a, Index n, double* values, T* v) {
   symmetrize(a, n);
   const double factor = scale_of(a, n * n);
   scale(a, factor, n * n);
-  std::vector<double> d = zeros<double>(n), e = d;
-  std::vector<T> q = zeros<T>(v ? n * n : 0), z = q;
+  Vec<double> d = zeros<double>(n), e = d;
+  Vec<T> q = zeros<T>(v ? n * n : 0), z = q;
   bool converged = factor != 0;
   if (converged) {
     tridiagonalize(a, n, d.data(), e.data(), v ? q.data() : nullptr);
@@ -161,7 +161,7 @@ void eigh(T* a, Index n, double* values, T* v) {
     if (v) std::fill_n(v, n * n, T(nan));
     return;
   }
-  const std::vector<Index> order = ordered(d, n, false);
+  const Vec<Index> order = ordered(d, n, false);
   for (Index j = 0; j < n; ++j) {
     const Index from = order[static_cast<std::size_t>(j)];
     values[j] = d[static_cast<std::size_t>(from)] / factor;
@@ -180,8 +180,8 @@ void eigh(T* a, Index n, double* values, T* v) {
 /// a (n × n, destroyed) → diagonal d and real upper diagonal e of Uᴴ a V, with U and V.
 template <class T>
 void bidiagonalize(T* a, Index n, double* d, double* e, T* u, T* v) {
-  std::vector<T> left = zeros<T>(n * n), right = left, left_factors = zeros<T>(n), right_factors = left_factors;
-  std::vector<T> x = zeros<T>(n), w = x, y = x, y_bar = x, z = x;
+  Vec<T> left = zeros<T>(n * n), right = left, left_factors = zeros<T>(n), right_factors = left_factors;
+  Vec<T> x = zeros<T>(n), w = x, y = x, y_bar = x, z = x;
   for (Index i = 0; i < n; ++i) x[static_cast<std::size_t>(i)] = a[i * n];
   for (Index s = 0; s < n; ++s) {
     const Index count = n - s - 1;
@@ -212,7 +212,7 @@ void bidiagonalize(T* a, Index n, double* d, double* e, T* u, T* v) {
       const auto at = static_cast<std::size_t>(i);
       x[at] = a[i * n + s + 1] + z[at];
     }
-    std::vector<T> ahead(x.begin() + s + 1, x.begin() + n);
+    Vec<T> ahead(x.begin() + s + 1, x.begin() + n);
     reflect(ahead.data(), count);
     std::fill(w.begin(), w.end(), T(0));
     for (Index i = s + 1; i < n; ++i) {
@@ -302,15 +302,15 @@ void tall_svd(T* a, Index m, Index n, T* u, Index columns, double* values, T* vh
   };
   if (factor == 0) return fail();
   scale(a, factor, m * n);
-  std::vector<T> q, r;
+  Vec<T> q, r;
   if (m > n) {
     q = zeros<T>(m * columns), r = zeros<T>(columns * n);
     qr(a, m, n, columns, q.data(), r.data());
     a = r.data();
   }
-  std::vector<double> d = zeros<double>(n), e = d;
+  Vec<double> d = zeros<double>(n), e = d;
   const Index size_of_all = u ? n * n : 0;
-  std::vector<T> basis = zeros<T>(size_of_all), ut = basis, vt = basis, v = basis;
+  Vec<T> basis = zeros<T>(size_of_all), ut = basis, vt = basis, v = basis;
   bidiagonalize(a, n, d.data(), e.data(), u ? basis.data() : nullptr, u ? v.data() : nullptr);
   if (u) {
     transpose(basis.data(), n, n, ut.data());
@@ -323,9 +323,9 @@ void tall_svd(T* a, Index m, Index n, T* u, Index columns, double* values, T* vh
     converged = diagonalize(d.data(), e.data(), n, left, right);
   }
   if (!converged) return fail();
-  std::vector<double> lengths = zeros<double>(n);
+  Vec<double> lengths = zeros<double>(n);
   for (Index i = 0; i < n; ++i) lengths[static_cast<std::size_t>(i)] = std::fabs(d[static_cast<std::size_t>(i)]);
-  const std::vector<Index> order = ordered(lengths, n, true);
+  const Vec<Index> order = ordered(lengths, n, true);
   for (Index k = 0; k < n; ++k) {
     const Index i = order[static_cast<std::size_t>(k)];
     values[k] = lengths[static_cast<std::size_t>(i)] / factor;
@@ -350,7 +350,7 @@ template <class T>
 void svd(T* a, Index m, Index n, bool full, T* u, double* values, T* vh) {
   if (m >= n) return tall_svd(a, m, n, u, full ? m : n, values, vh);
   const Index k = full ? n : m;
-  std::vector<T> t = zeros<T>(m * n), v = zeros<T>(n * k), uh = zeros<T>(m * m);
+  Vec<T> t = zeros<T>(m * n), v = zeros<T>(n * k), uh = zeros<T>(m * m);
   transpose(a, m, n, t.data());
   conjugate(t.data(), t.data(), m * n);
   tall_svd(t.data(), n, m, u ? v.data() : nullptr, k, values, uh.data());
@@ -388,7 +388,7 @@ inline void balance(Complex* a, Index n, double* scales) {
 
 /// a (n × n) ← H with zeros below the first lower diagonal, a = Q H Qᴴ; the rows of q are the columns of Q.
 inline void hessenberg(Complex* a, Index n, Complex* q) {
-  std::vector<Complex> vectors = zeros<Complex>(n * n), factors = zeros<Complex>(n), v = zeros<Complex>(n), v_bar = v, w = v;
+  Vec<Complex> vectors = zeros<Complex>(n * n), factors = zeros<Complex>(n), v = zeros<Complex>(n), v_bar = v, w = v;
   for (Index s = 0; s + 2 < n; ++s) {
     const Index count = n - s - 1, from = s + 1;
     for (Index i = 0; i < count; ++i) v[static_cast<std::size_t>(i)] = a[(from + i) * n + s];
@@ -407,7 +407,7 @@ inline void hessenberg(Complex* a, Index n, Complex* q) {
     }
   }
   if (!q) return;
-  std::vector<Complex> basis = zeros<Complex>(n * n);
+  Vec<Complex> basis = zeros<Complex>(n * n);
   product_of_reflections(vectors.data(), factors.data(), std::max<Index>(n - 2, 0), n, basis.data(), n, 1);
   transpose(basis.data(), n, n, q);
 }
@@ -474,8 +474,8 @@ inline bool schur(Complex* h, Index n, Complex* q) {
 inline void eig(Complex* a, Index n, bool is_real, Complex* values, Complex* v) {
   const double factor = scale_of(a, n * n);
   scale(a, factor, n * n);
-  std::vector<double> scales = zeros<double>(n);
-  std::vector<Complex> q = zeros<Complex>(v ? n * n : 0), x = q, basis = q;
+  Vec<double> scales = zeros<double>(n);
+  Vec<Complex> q = zeros<Complex>(v ? n * n : 0), x = q, basis = q;
   bool converged = factor != 0;
   if (converged) {
     balance(a, n, scales.data());
@@ -531,7 +531,7 @@ inline void eig(Complex* a, Index n, bool is_real, Complex* values, Complex* v) 
     normalize(j);
   }
   if (!is_real) return;
-  std::vector<bool> paired(static_cast<std::size_t>(n));
+  Vec<bool> paired(static_cast<std::size_t>(n));
   for (Index j = 0; j < n; ++j) {
     if (paired[static_cast<std::size_t>(j)]) continue;
     Index partner = j;

@@ -2,7 +2,8 @@
 #include "matrix_lanes.hpp"
 
 #include <algorithm>
-#include <vector>
+
+#include <vt/small_vec.hpp>
 
 #if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
 #define VT_MATRIX_MACHINES 1
@@ -185,6 +186,9 @@ VT_MACHINE_LOOPS(avx2, __attribute__((target("avx2,fma"))), Four)
 VT_MACHINE_LOOPS(avx512, __attribute__((target("avx512f,avx512dq,avx2,fma"))), Eight)
 #endif
 
+#undef VT_MACHINE_LOOPS
+#undef VT_LANE_LOOP
+
 const Machine& machine() {
 #ifdef VT_MATRIX_MACHINES
   static const Machine& best = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") ? avx512::machine
@@ -255,7 +259,7 @@ void multiply_add(double* c, Index step, double sign, View<double> a, View<doubl
   const lane_loops::Machine& machine = lane_loops::machine();
   if (m <= 0 || n <= 0 || k <= 0) return;
   const auto whole = [](Index x, Index unit) { return (x + unit - 1) / unit * unit; };
-  static thread_local std::vector<double> room;
+  static thread_local Vec<double> room;
   const Index k_room = std::min(k, most_k), a_room = whole(std::min(m, most_rows), lane_loops::tile_rows) * k_room;
   room.resize(static_cast<std::size_t>(a_room + whole(std::min(n, most_columns), machine.columns) * k_room));
   double *pa = room.data(), *pb = pa + a_room;
@@ -273,7 +277,7 @@ void multiply_add(double* c, Index step, double sign, View<double> a, View<doubl
   }
 }
 void multiply_add(Complex* c, Index step, double sign, View<Complex> a, View<Complex> b, Index m, Index n, Index k) {
-  static thread_local std::vector<Complex> room;
+  static thread_local Vec<Complex> room;
   room.resize(static_cast<std::size_t>(n));
   for (Index p = 0; p < k; ++p) {
     for (Index j = 0; j < n; ++j) {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <functional>
 #include <map>
@@ -29,6 +30,43 @@ struct NamedIsa {
 };
 // The host stands for the widest set that it has.
 inline const NamedIsa all_isas[] = {{Isa::host, "host"}, {Isa::avx2, "avx2"}, {Isa::sse2, "sse2"}};
+
+/// A test for each instruction set; skipped where there is no LLVM.
+class IsaTest : public testing::TestWithParam<NamedIsa> {
+ protected:
+  void SetUp() override {
+    if (const std::string& why = vt::detail::cpu::llvm_unavailable_reason(); !why.empty()) GTEST_SKIP() << why;
+  }
+};
+
+inline constexpr DType every_dtype[] = {vt::bool_, vt::i8,  vt::u8,  vt::i16,  vt::u16, vt::i32, vt::u32,
+                                        vt::i64,   vt::u64, vt::f16, vt::bf16, vt::f32, vt::f64};
+
+template <class T>
+constexpr bool is_half_v = std::is_same_v<T, vt::Float16> || std::is_same_v<T, vt::BFloat16>;
+template <class T>
+constexpr bool is_floating_v = std::is_floating_point_v<T> || is_half_v<T>;
+
+/// The i-th T of bytes.
+template <class T>
+T element(const std::vector<std::uint8_t>& b, std::size_t i) {
+  T x;
+  std::memcpy(&x, b.data() + i * sizeof(T), sizeof(T));
+  return x;
+}
+
+/// Whether the bits are the same; any NaN equals any other.
+template <class T>
+bool same(T a, T b) {
+  if constexpr (is_half_v<T>) {
+    const auto x = static_cast<float>(a), y = static_cast<float>(b);
+    return std::isnan(y) ? std::isnan(x) : a.bits == b.bits;
+  } else if constexpr (std::is_floating_point_v<T>) {
+    return std::isnan(b) ? std::isnan(a) : a == b && std::signbit(a) == std::signbit(b);
+  } else {
+    return a == b;
+  }
+}
 
 /// A set of kernels `void(void** buffers, int64 n)` compiled as one module.
 class Kernels {

@@ -146,12 +146,8 @@ void check(const Kernels& kernels, const MathFunction& f, int lanes, std::vector
                           << static_cast<double>(exact(f, x[at], f.arity == 2 ? y[at] : T(0)));
 }
 
-class CpuMathTest : public testing::TestWithParam<NamedIsa> {
+class CpuMathTest : public IsaTest {
  protected:
-  void SetUp() override {
-    if (const std::string& why = vt::detail::cpu::llvm_unavailable_reason(); !why.empty()) GTEST_SKIP() << why;
-  }
-
   /// All functions for one dtype and lane count, with n random values each besides the special ones.
   template <class T>
   void accuracy(int lanes, std::size_t n, double limit) {

@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <mutex>
 
+#include <vt/detail/shared.hpp>
 #include <vt/error.hpp>
 
 namespace vt::detail::cpu {

@@ -602,8 +602,8 @@ const std::vector<Op> without_derivative = {Op::input,
                                             Op::debug_print,
                                             Op::check,
                                             Op::callback};
-// complex_test, fft_test
-const std::vector<Op> of_complex = {Op::real, Op::imag, Op::conj, Op::complex, Op::fft};
+// complex_test, fft_test, linalg_complex_test
+const std::vector<Op> of_complex = {Op::real, Op::imag, Op::conj, Op::complex, Op::fft, Op::eig};
 // custom_rules_test, control_grad_test
 const std::vector<Op> with_sub_graphs = {Op::call, Op::custom_jvp, Op::custom_vjp, Op::custom_vmap, Op::checkpoint, Op::cond, Op::while_, Op::scan};
 

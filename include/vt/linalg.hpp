@@ -1,6 +1,6 @@
 // Linear algebra under its NumPy, SciPy and JAX names. Matrices stand in the last two axes, whatever is in front is a batch, and batches
-// broadcast. Real floats of 32 and 64 bits; integers and bools become f32, f16 and bf16 are refused. Everything works under every
-// transform; what has a derivative has it to any order.
+// broadcast. Floats of 32 and 64 bits and complex numbers of them; integers and bools become f32, f16 and bf16 are refused. Everything works
+// under every transform; what has a derivative has it to any order. Below, ᴴ conjugates too: in real matrices it is ᵀ.
 #pragma once
 
 #include <optional>
@@ -15,8 +15,8 @@ namespace vt::linalg {
 
 // --- factors ---------------------------------------------------------------------------------------------------------
 
-/// Lower L with L Lᵀ = x (`upper`: Lᵀ).
-/// Shapes: [..., n, n] → the same. The symmetric part of x is taken, so that its gradient is symmetric.
+/// Lower L with L Lᴴ = x (`upper`: Lᴴ).
+/// Shapes: [..., n, n] → the same. The symmetric (Hermitian) part of x is taken, so that its gradient is symmetric.
 /// NaN in the whole triangle where x is not positive definite. Throws: Error if x is not square.
 /// Source: NumPy `linalg.cholesky`, with JAX's NaN.
 Tensor cholesky(Operand x, bool upper = false);
@@ -50,11 +50,24 @@ struct EighResult {
   Tensor eigenvalues;   ///< [..., n], ascending
   Tensor eigenvectors;  ///< [..., n, n], in columns
 };
-/// Of the symmetric part of x. The sign of a vector is such that its first element that is at least 0.37 of its largest is positive.
-/// The vectors' derivative is infinite or NaN where eigenvalues are equal, the values' is not. Source: NumPy `linalg.eigh`.
+/// Of the symmetric (Hermitian) part of x; the eigenvalues are real. The sign (phase) of a vector is such that its first element that is at least
+/// 0.37 of its largest is positive. The vectors' derivative is infinite or NaN where eigenvalues are equal, the values' is not. Source: NumPy
+/// `linalg.eigh`.
 EighResult eigh(Operand x);
 /// eigh's eigenvalues alone.
 Tensor eigvalsh(Operand x);
+
+struct EigResult {
+  Tensor eigenvalues;   ///< [..., n], in no particular order
+  Tensor eigenvectors;  ///< [..., n, n], in columns
+};
+/// Of any square x: complex, c64 for f32 and c128 for f64. Vectors have length 1 and a real positive largest element; those of a real matrix
+/// are real, or conjugate to each other, exactly. By Hessenberg's form and shifted QR steps.
+/// The derivative is infinite or NaN where eigenvalues are equal, but the eigenvalues' own where x is normal; the vectors' keeps their length
+/// and phase. Source: NumPy `linalg.eig`, JAX `lax.linalg.eig`.
+EigResult eig(Operand x);
+/// eig's eigenvalues alone.
+Tensor eigvals(Operand x);
 
 struct SvdResult {
   Tensor u, s, vh;
@@ -83,7 +96,7 @@ struct TriangularSolveOptions {
 };
 /// x with op(a) x = b or x op(a) = b. b is [..., n, k] (or [..., k, n]). Source: JAX `lax.linalg.triangular_solve`.
 Tensor triangular_solve(Operand a, Operand b, const TriangularSolveOptions& options = {});
-/// x with a x = b (trans = 1: aᵀ x = b) for triangular a; b is [n] or [..., n, k]. Source: SciPy.
+/// x with a x = b (trans = 1: aᵀ x = b, 2: aᴴ x = b) for triangular a; b is [n] or [..., n, k]. Source: SciPy.
 Tensor solve_triangular(Operand a, Operand b, int trans = 0, bool lower = false, bool unit_diagonal = false);
 /// x with T x = b; T has dl[i] at (i, i − 1), d[i] at (i, i) and du[i] at (i, i + 1).
 /// Shapes: dl, d, du [..., n] (dl[0] and du[n − 1] are not used); b [..., n, k]. Source: JAX `lax.linalg.tridiagonal_solve`.
@@ -149,7 +162,9 @@ Tensor multi_dot(const std::vector<Tensor>& factors, Where where = Where::here()
 namespace vt {
 using linalg::cholesky;
 using linalg::det;
+using linalg::eig;
 using linalg::eigh;
+using linalg::eigvals;
 using linalg::expm;
 using linalg::inv;
 using linalg::lstsq;

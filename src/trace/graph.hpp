@@ -201,7 +201,7 @@ struct SolveParams {
   bool transposed = false;
   bool operator==(const SolveParams&) const = default;
 };
-/// qr, eigh, svd. `full`: square orthogonal factors even where a is not square. `vectors`: not only the eigenvalues or singular values.
+/// qr, eigh, svd, eig. `full`: square orthogonal factors even where a is not square. `vectors`: not only the eigenvalues or singular values.
 struct DecompositionParams {
   bool full = false, vectors = true;
   bool operator==(const DecompositionParams&) const = default;

@@ -157,6 +157,7 @@ inline constexpr auto rules = rule_table<InterpretRule>({
     {Op::qr, interp_linalg::matrices},
     {Op::eigh, interp_linalg::matrices},
     {Op::svd, interp_linalg::matrices},
+    {Op::eig, interp_linalg::matrices},
     {Op::tridiagonal_solve, interp_linalg::matrices},
     {Op::psum, interp_structure::collective},
     {Op::pmax, interp_structure::collective},

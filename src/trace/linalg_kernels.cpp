@@ -111,6 +111,14 @@ void run(const LinalgSpec& s, const void* const* operands, void* const* results,
         w.put(2, at, vh, right * n);
         break;
       }
+      case Op::eig: {
+        Vec<Complex> matrix(a, a + size), values = zeros<Complex>(n), v = zeros<Complex>(s.vectors ? size : 0);
+        matrix.emplace_back();  // never null
+        eig(matrix.data(), n, sizeof(T) == sizeof(double), values.data(), s.vectors ? v.data() : nullptr);
+        w.put_reals(0, at, reinterpret_cast<const double*>(values.data()), 2 * n);
+        if (s.vectors) w.put_reals(1, at, reinterpret_cast<const double*>(v.data()), 2 * size);
+        break;
+      }
       default: {  // tridiagonal_solve
         T *d = w.copy(1, at, n), *above = w.copy(2, at, n), *b = w.copy(3, at, b_size);
         tridiagonal_solve(a, d, above, b, n, s.columns);
@@ -159,7 +167,7 @@ LinalgSpec linalg_spec(const GraphBody& g, const Equation& e) {
     s.lower = p.lower, s.transposed = p.transposed, s.unit_diagonal = p.unit_diagonal;
   }
   if (e.op == Op::solve) s.transposed = e.as<SolveParams>().transposed;
-  if (e.op == Op::qr || e.op == Op::eigh || e.op == Op::svd) {
+  if (e.op == Op::qr || e.op == Op::eigh || e.op == Op::svd || e.op == Op::eig) {
     const auto& p = e.as<DecompositionParams>();
     s.full = p.full, s.vectors = p.vectors;
   }

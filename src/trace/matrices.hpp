@@ -10,7 +10,7 @@
 
 namespace vt::detail::linalg {
 
-/// The operand as strong f32 or f64. Throws for other floats.
+/// The operand as strong f32, f64, c64 or c128. Throws for other floats.
 Tensor matrix(std::string_view name, const Operand& x, Where where);
 /// The same with at least two axes; with the last two equal.
 Tensor matrices(std::string_view name, const Operand& x, Where where);
@@ -18,8 +18,9 @@ Tensor square(std::string_view name, const Operand& x, Where where);
 /// Both in the dtype that they meet in.
 void meet(Tensor& a, Tensor& b, Where where);
 
-/// Swapped at the last two axes.
+/// Swapped at the last two axes; and conjugated.
 Tensor turned(const Tensor& x);
+Tensor adjoint(const Tensor& x);
 Shape batch_of(const Tensor& x);
 Tensor with_batch(const Tensor& x, const Shape& batch, Where where);
 
@@ -34,7 +35,7 @@ struct Factors {
 Factors factors(const Tensor& a, Where where);
 /// x with a x = b; of one batch.
 Tensor solved(const Tensor& a, const Factors& f, const Tensor& b, Where where);
-/// The results of qr, eigh or svd.
+/// The results of qr, eigh, svd or eig.
 std::vector<Tensor> decomposed(Op op, const Tensor& a, DecompositionParams p, Where where);
 
 }  // namespace vt::detail::linalg

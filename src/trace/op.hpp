@@ -42,7 +42,7 @@ enum class Op : std::uint8_t {
   // spectral
   fft,
   // linear algebra, over the last two axes
-  cholesky, triangular_solve, lu, solve, qr, eigh, svd, tridiagonal_solve,
+  cholesky, triangular_solve, lu, solve, qr, eigh, svd, eig, tridiagonal_solve,
   // collective: between the lanes of a named axis
   psum, pmax, pmin, all_gather, all_to_all, ppermute,
   // structure: equations that own a sub-graph
@@ -268,6 +268,7 @@ consteval RuleTable<OpInfo> op_infos() {
   row(Op::qr, "qr", 1, linalg);
   row(Op::eigh, "eigh", 1, linalg);
   row(Op::svd, "svd", 1, linalg);
+  row(Op::eig, "eig", 1, linalg);
   row(Op::tridiagonal_solve, "tridiagonal_solve", 4, linalg, last);
   row(Op::psum, "psum", 1, collective, linear);
   row(Op::pmax, "pmax", 1, collective);

@@ -15,9 +15,8 @@ namespace vt::detail::linalg {
 Tensor matrix(std::string_view name, const Operand& x, Where where) {
   need(name, x.tensor, where);
   const DType d = x.tensor.dtype();
-  if (d == f16 || d == bf16 || is_complex(d))
-    refuse(ErrorKind::dtype, name, worded("needs f32 or f64, not {}{}", name_of(d), is_complex(d) ? "" : "; convert it with astype(vt::f32)"),
-           x.tensor, where);
+  if (d == f16 || d == bf16)
+    refuse(ErrorKind::dtype, name, worded("needs f32, f64, c64 or c128, not {}; convert it with astype(vt::f32)", name_of(d)), x.tensor, where);
   const Tensor t = to_float(x.tensor, where);
   return cast(t, t.dtype(), where);
 }
@@ -35,12 +34,13 @@ Tensor square(std::string_view name, const Operand& x, Where where) {
 }
 
 void meet(Tensor& a, Tensor& b, Where where) {
-  const DType d = a.dtype() == f64 || b.dtype() == f64 ? f64 : f32;
+  const DType d = promote(a.dtype(), b.dtype());
   a = cast(a, d, where);
   b = cast(b, d, where);
 }
 
 Tensor turned(const Tensor& x) { return swapaxes(x, -1, -2); }
+Tensor adjoint(const Tensor& x) { return is_complex(x.dtype()) ? conj(turned(x)) : turned(x); }
 
 Tensor with_batch(const Tensor& x, const Shape& batch, Where where) {
   Shape shape = batch;
@@ -135,7 +135,7 @@ using detail::Op;
 Tensor cholesky(Operand x, bool upper) {
   const detail::UserLine line(x.where);
   const Tensor l = detail::emit(Op::cholesky, {}, {la::square("cholesky", x, x.where)}, x.where);
-  return upper ? la::turned(l) : l;
+  return upper ? la::adjoint(l) : l;
 }
 
 LuResult lu(Operand x) {
@@ -184,7 +184,10 @@ Tensor cho_solve(const std::pair<Tensor, bool>& factor, Operand b) {
   la::meet(c, right, w);
   return la::for_right_sides("cho_solve", c, right, w, [&](const Tensor& a, const Tensor& y) {
     const auto triangle = [&](const Tensor& t, bool transposed) {
-      return detail::emit(Op::triangular_solve, detail::make_params(detail::TriangularParams{factor.second, transposed, false}), {a, t}, w);
+      const bool conjugate = transposed && is_complex(t.dtype());
+      const Tensor x = detail::emit(Op::triangular_solve, detail::make_params(detail::TriangularParams{factor.second, transposed, false}),
+                                    {a, conjugate ? conj(t) : t}, w);
+      return conjugate ? conj(x) : x;
     };
     return triangle(triangle(y, !factor.second), factor.second);
   });
@@ -206,6 +209,16 @@ EighResult eigh(Operand x) {
 Tensor eigvalsh(Operand x) {
   const detail::UserLine line(x.where);
   return la::decomposed(Op::eigh, la::square("eigvalsh", x, x.where), {false, false}, x.where)[0];
+}
+
+EigResult eig(Operand x) {
+  const detail::UserLine line(x.where);
+  const std::vector<Tensor> parts = la::decomposed(Op::eig, la::square("eig", x, x.where), {}, x.where);
+  return {parts[0], parts[1]};
+}
+Tensor eigvals(Operand x) {
+  const detail::UserLine line(x.where);
+  return la::decomposed(Op::eig, la::square("eigvals", x, x.where), {false, false}, x.where)[0];
 }
 
 SvdResult svd(Operand x, bool full_matrices) {
@@ -252,8 +265,10 @@ Tensor solve_triangular(Operand a, Operand b, int trans, bool lower, bool unit_d
     detail::refuse(ErrorKind::value, "solve_triangular", detail::worded("trans must be 0, 1 or 2, not {}", trans), matrix, w);
   la::meet(matrix, right, w);
   const detail::ParamsRef p = detail::make_params(detail::TriangularParams{lower, trans != 0, unit_diagonal});
-  return la::for_right_sides("solve_triangular", matrix, right, w,
-                             [&](const Tensor& m, const Tensor& y) { return detail::emit(Op::triangular_solve, p, {m, y}, w); });
+  const bool conjugate = trans == 2 && is_complex(matrix.dtype());
+  const Tensor x = la::for_right_sides("solve_triangular", matrix, conjugate ? conj(right) : right, w,
+                                       [&](const Tensor& m, const Tensor& y) { return detail::emit(Op::triangular_solve, p, {m, y}, w); });
+  return conjugate ? conj(x) : x;
 }
 
 Tensor tridiagonal_solve(Operand dl, Operand d, Operand du, Operand b) {

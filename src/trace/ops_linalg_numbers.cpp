@@ -13,7 +13,7 @@
 
 namespace vt::detail::linalg {
 
-inline double epsilon(DType d) { return d == f64 ? 0x1p-52 : 0x1p-23; }
+inline double epsilon(DType d) { return real_dtype(d) == f64 ? 0x1p-52 : 0x1p-23; }
 
 inline Tensor diagonals(const Tensor& a, Where where) { return diagonal_of(a, 0, a.rank() - 2, a.rank() - 1, where); }
 inline Tensor traces(const Tensor& a, Where where) { return sum(diagonals(a, where), -1); }
@@ -62,10 +62,10 @@ inline std::vector<Tensor> pseudo_inverse(const Tensor& a, double tolerance, Whe
     if (s.dim(-1) == 0) return std::vector<Tensor>{turned(zeros_like(x[0]))};
     const Tensor kept = s > tolerance * max(s, -1, true);
     const Tensor inverse = vt::where(kept, 1.0 / vt::where(kept, s, 1.0), 0.0);
-    return std::vector<Tensor>{matmul(turned(parts[2]) * expand_dims(inverse, -2), turned(parts[0]))};
+    return std::vector<Tensor>{matmul(adjoint(parts[2]) * expand_dims(inverse, -2), adjoint(parts[0]))};
   };
   const FlatFunction rule = [tolerance, where](std::span<const Tensor> x) {
-    const Tensor &m = x[0], &dm = x[1], p = pseudo_inverse(m, tolerance, where)[0], pt = turned(p), dt = turned(dm);
+    const Tensor &m = x[0], &dm = x[1], p = pseudo_inverse(m, tolerance, where)[0], pt = adjoint(p), dt = adjoint(dm);
     const Tensor left = matmul(p, matmul(pt, dt)), right = matmul(matmul(dt, pt), p);
     return std::vector<Tensor>{p, left - matmul(matmul(left, m), p) + right - matmul(p, matmul(m, right)) - matmul(matmul(p, dm), p)};
   };
@@ -88,7 +88,7 @@ struct Pade {
   int degree;
   double theta;
 };
-inline Pade pade_for(DType d) { return d == f64 ? Pade{13, 5.371920351148152} : Pade{7, 3.925724783138660}; }
+inline Pade pade_for(DType d) { return real_dtype(d) == f64 ? Pade{13, 5.371920351148152} : Pade{7, 3.925724783138660}; }
 
 /// Numerator (odd powers in u, even ones in v): e^x ≈ (v − u)⁻¹ (v + u).
 inline Tensor pade(const Tensor& x, int m, Where where) {
@@ -164,8 +164,10 @@ SlogdetResult slogdet(Operand a) {
                               [w](std::span<const Tensor> m) {
                                 const la::Factors f = la::factors(m[0], w);
                                 std::vector<Tensor> all = la::signs_and_logarithms(m[0], f, w);
-                                all.push_back(zeros_like(all[0]));
-                                all.push_back(la::traces(la::solved(m[0], f, m[1], w), w));
+                                const Tensor change = la::traces(la::solved(m[0], f, m[1], w), w);
+                                const bool turns = is_complex(change.dtype());
+                                all.push_back(turns ? all[0] * complex(zeros_like(all[1]), imag(change)) : zeros_like(all[0]));
+                                all.push_back(turns ? real(change) : change);
                                 return all;
                               },
                               std::span<const Tensor>(&x, 1), w);
@@ -248,7 +250,7 @@ LstsqResult lstsq(Operand a, Operand b, std::optional<double> rcond) {
                                  [&](const Tensor& m, const Tensor& y) { return matmul(la::with_batch(inverse, la::batch_of(m), w), y); });
   const bool vector = right.rank() == 1;
   const Tensor image = vector ? squeeze(matmul(x, expand_dims(result.x, -1)), {-1}) : matmul(x, result.x);
-  result.residuals = sum(square(right - image), vector ? -1 : -2);
+  result.residuals = sum(detail::squared_magnitude(right - image, w), vector ? -1 : -2);
   return result;
 }
 
@@ -289,7 +291,7 @@ Tensor expm(Operand x) {
   const Tensor wanted = clip(ceil(log2(size / p.theta)), 0.0, 1100.0);
   const Tensor halvings = detail::cast(vt::where(isfinite(size) & (size > 0), wanted, 0.0), i32, w);
   const Tensor each = expand_dims(halvings, {-1, -2});
-  const Tensor half = a * exp2(-detail::cast(each, a.dtype(), w));
+  const Tensor half = a * exp2(-detail::cast(each, real_dtype(a.dtype()), w));
   const Tensor start = la::pade(half, p.degree, w);
   return fori_loop(Tensor(0), max(halvings), [&](Tensor i, Tensor r) { return vt::where(i < each, matmul(r, r), r); }, start);
 }

@@ -9,7 +9,29 @@
 
 namespace vt::detail::ordering {
 
+/// Complex keys in NumPy's order: by the real part and then by the imaginary one, what has a NaN behind all else.
+std::vector<Tensor> sorted_by_parts(const std::vector<Tensor>& operands, SortParams p, Where where) {
+  std::vector<Tensor> all;
+  const auto keys = static_cast<std::size_t>(p.keys);
+  for (std::size_t i = 0; i < keys; ++i) {
+    const Tensor& t = operands[i];
+    if (is_complex(t.dtype())) {
+      all.push_back(cast(isnan(imag(t)), i32, where) + 2 * cast(isnan(real(t)), i32, where));
+      all.push_back(real(t));
+      all.push_back(imag(t));
+    } else {
+      all.push_back(t);
+    }
+  }
+  p.keys = static_cast<int>(all.size());
+  all.insert(all.end(), operands.begin(), operands.end());
+  const std::vector<Tensor> out = sorted(all, p, where);
+  return {out.begin() + p.keys, out.end()};
+}
+
 std::vector<Tensor> sorted(const std::vector<Tensor>& operands, SortParams p, Where where) {
+  for (int i = 0; i < p.keys; ++i)
+    if (is_complex(operands[static_cast<std::size_t>(i)].dtype())) return sorted_by_parts(operands, p, where);
   const SmallVec<Tensor, 1> results = emit_all(Op::sort, make_params(p), operands, where);
   return {results.begin(), results.end()};
 }

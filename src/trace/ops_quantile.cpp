@@ -16,6 +16,7 @@ struct Rows {
   Shape kept, result;  ///< without and, if wanted, with the reduced axes as 1
 
   Rows(std::string_view name, const Tensor& t, const ReduceAxes& axes, bool keepdims, Where where) {
+    if (is_complex(t.dtype())) refuse(ErrorKind::dtype, name, "complex numbers have no order; take vt::real, vt::imag or vt::abs", t, where);
     const Axes over = reduction_axes(name, axes, t, where);
     Axes order = other_axes(over, t.rank());
     for (int a : order) kept.push_back(extent(t.shape(), a));

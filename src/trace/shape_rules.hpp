@@ -85,6 +85,7 @@ Avals solve(const Call&);
 Avals qr(const Call&);
 Avals eigh(const Call&);
 Avals svd(const Call&);
+Avals eig(const Call&);
 Avals tridiagonal_solve(const Call&);
 Avals fft(const Call&);
 Avals reduce(const Call&);

@@ -101,7 +101,7 @@ Avals eigh(const Call& c) {
   const auto& p = c.as<DecompositionParams>();
   need_floats(c);
   need_square(c);
-  Avals avals = result(c.operand(0).dtype, with(batch(c, 0, 2), {last(c, 0, 1)}));
+  Avals avals = result(real_dtype(c.operand(0).dtype), with(batch(c, 0, 2), {last(c, 0, 1)}));
   if (p.vectors) avals.push_back(Aval(c.operand(0).dtype, c.operand(0).shape));
   return avals;
 }
@@ -113,10 +113,21 @@ Avals svd(const Call& c) {
   const Shape rows = batch(c, 0, 2);
   const std::int64_t m = last(c, 0, 2), n = last(c, 0, 1), k = std::min(m, n);
   const DType dtype = c.operand(0).dtype;
-  if (!p.vectors) return result(dtype, with(rows, {k}));
+  if (!p.vectors) return result(real_dtype(dtype), with(rows, {k}));
   Avals avals = result(dtype, with(rows, {m, p.full ? m : k}));
-  avals.emplace_back(dtype, with(rows, {k}));
+  avals.emplace_back(real_dtype(dtype), with(rows, {k}));
   avals.emplace_back(dtype, with(rows, {p.full ? n : k, n}));
+  return avals;
+}
+
+Avals eig(const Call& c) {
+  using namespace linalg_shapes;
+  const auto& p = c.as<DecompositionParams>();
+  need_floats(c);
+  need_square(c);
+  const DType dtype = complex_dtype(real_dtype(c.operand(0).dtype));
+  Avals avals = result(dtype, with(batch(c, 0, 2), {last(c, 0, 1)}));
+  if (p.vectors) avals.push_back(Aval(dtype, c.operand(0).shape));
   return avals;
 }
 

@@ -237,11 +237,11 @@ SmallVec<Var, 2> Pass::copied_sort(const GraphBody& g, const Equation& e, std::s
 // Vectors that nobody reads are not computed; and where nothing but one system reads a matrix's LU, the two are solved together.
 SmallVec<Var, 1> Pass::copied_matrices(const Equation& e, std::span<const Var> inputs, const Vec<std::int32_t>& uses) {
   using walk_details::at;
-  if ((e.op == Op::eigh && e.outputs.size() == 2 && uses[at(e.outputs[1])] == 0) ||
+  if (((e.op == Op::eigh || e.op == Op::eig) && e.outputs.size() == 2 && uses[at(e.outputs[1])] == 0) ||
       (e.op == Op::svd && e.outputs.size() == 3 && uses[at(e.outputs[0])] == 0 && uses[at(e.outputs[2])] == 0)) {
     ++rewrites_;
     const Var values = emit_all(e.op, make_params(DecompositionParams{false, false}), inputs)[0];
-    return e.op == Op::eigh ? SmallVec<Var, 1>{values, none} : SmallVec<Var, 1>{none, values, none};
+    return e.op != Op::svd ? SmallVec<Var, 1>{values, none} : SmallVec<Var, 1>{none, values, none};
   }
   if (e.op == Op::solve && for_running() && inputs.size() == 4) {
     const Equation* lu = def(inputs[1], Op::lu);

@@ -173,7 +173,7 @@ inline void add_order(std::vector<PrimitiveCase>& cases) {
 
 inline void add_linalg(std::vector<PrimitiveCase>& cases) {
   const auto add = [&](Op op, ParamsRef p, const std::vector<OperandSpec>& operands) {
-    cases.push_back({op, std::move(p), operands, 4, operands[0].dtype == vt::f64 ? 1e-12 : 1e-5});
+    cases.push_back({op, std::move(p), operands, 4, vt::real_dtype(operands[0].dtype) == vt::f64 ? 1e-12 : 1e-5});
   };
   const auto square = [](DType d, Shape s) { return OperandSpec{d, std::move(s), 1, 2, 4}; };
   for (DType d : {vt::f32, vt::f64})
@@ -182,6 +182,18 @@ inline void add_linalg(std::vector<PrimitiveCase>& cases) {
       if (d == vt::f64) add(Op::eigh, make_params(DecompositionParams{}), {square(d, s)});
     }
   add(Op::eigh, make_params(DecompositionParams{false, false}), {square(vt::f32, {3, 3})});
+  for (const Shape& s : {Shape{3, 3}, Shape{1, 1}, Shape{2, 2, 2}, Shape{0, 0}}) {
+    add(Op::eig, make_params(DecompositionParams{}), {square(vt::f64, s)});
+    add(Op::eig, make_params(DecompositionParams{false, false}), {square(vt::c128, s)});
+  }
+  for (const Shape& s : {Shape{3, 3}, Shape{2, 2, 2}}) {
+    add(Op::cholesky, {}, {square(vt::c128, s)});
+    add(Op::eigh, make_params(DecompositionParams{}), {square(vt::c128, s)});
+    for (Op op : {Op::qr, Op::svd}) add(op, make_params(DecompositionParams{}), {{vt::c128, s}});
+    add(Op::lu, {}, {{vt::c128, s}});
+    add(Op::triangular_solve, make_params(TriangularParams{}), {square(vt::c128, s), {vt::c128, s}});
+    add(Op::solve, make_params(SolveParams{}), {square(vt::c128, s), {vt::c128, s}});
+  }
   for (bool lower : {true, false})
     for (bool transposed : {true, false}) {
       const bool unit = lower == transposed;

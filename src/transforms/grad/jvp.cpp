@@ -276,6 +276,7 @@ inline constexpr auto table = rule_table<JvpRule>({
     {Op::qr, qr},
     {Op::eigh, eigh},
     {Op::svd, svd},
+    {Op::eig, eig},
     {Op::tridiagonal_solve, tridiagonal_solve},
     {Op::psum, same_op},
     {Op::pmax, lanes_extremum},

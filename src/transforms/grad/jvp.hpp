@@ -97,6 +97,7 @@ void lu(const JvpCall&, std::vector<Tensor>&, std::vector<Tensor>&);
 Tensor solve(const JvpCall&);
 void qr(const JvpCall&, std::vector<Tensor>&, std::vector<Tensor>&);
 void eigh(const JvpCall&, std::vector<Tensor>&, std::vector<Tensor>&);
+void eig(const JvpCall&, std::vector<Tensor>&, std::vector<Tensor>&);
 void svd(const JvpCall&, std::vector<Tensor>&, std::vector<Tensor>&);
 Tensor tridiagonal_solve(const JvpCall&);
 // jvp_rules_structure.cpp

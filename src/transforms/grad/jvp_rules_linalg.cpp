@@ -23,6 +23,12 @@ inline Tensor turned(const Tensor& x) {
   std::swap(order[order.size() - 1], order[order.size() - 2]);
   return permuted(x, order);
 }
+/// Conjugated as well.
+inline Tensor adjoint(const Tensor& x) {
+  const Tensor t = turned(x);
+  return is_complex(t.dtype()) ? unary(Op::conj, t) : t;
+}
+inline Tensor real_part(const Tensor& x) { return is_complex(x.dtype()) ? unary(Op::real, x) : x; }
 /// Products of the last two axes, those in front in step.
 inline Tensor product(const Tensor& a, const Tensor& b) {
   DotParams p;
@@ -35,7 +41,7 @@ inline Tensor product(const Tensor& a, const Tensor& b) {
 inline Tensor difference(const Tensor& a, const Tensor& b) { return binary(Op::sub, a, b); }
 inline Tensor sum(const Tensor& a, const Tensor& b) { return binary(Op::add, a, b); }
 inline Tensor times(double factor, const Tensor& a) { return binary(Op::mul, scalar(a.dtype(), factor), a); }
-inline Tensor symmetric_part(const Tensor& a) { return times(0.5, sum(a, turned(a))); }
+inline Tensor symmetric_part(const Tensor& a) { return times(0.5, sum(a, adjoint(a))); }
 
 /// Where row − column compares with `k`: gt is the strict lower triangle for 0.
 inline Tensor where_below(Op comparison, const Tensor& like, std::int64_t k) {
@@ -103,12 +109,12 @@ inline std::vector<Tensor> run_again(const JvpCall& c, const ParamsRef& params) 
 
 namespace jvp_rules {
 
-// L̇ = L Φ(L⁻¹ Ṡ L⁻ᵀ), Φ the lower triangle with half the diagonal.
+// L̇ = L Φ(L⁻¹ Ṡ L⁻ᴴ), Φ the lower triangle with half the diagonal.
 Tensor cholesky(const JvpCall& c) {
   using namespace matrix_build;
   const TriangularParams lower;
   const Tensor left = triangular(c.y, symmetric_part(c.t[0]), lower);
-  const Tensor both = triangular(c.y, turned(left), lower);
+  const Tensor both = triangular(c.y, adjoint(left), lower);
   const Tensor phi = sum(strictly_lower(both), kept(where_below(Op::eq, both, 0), times(0.5, both)));
   return product(c.y, phi);
 }
@@ -161,8 +167,8 @@ Tensor solve(const JvpCall& c) {
   return emit(Op::solve, c.equation.params, std::span<const Tensor>(operands.data(), operands.size()), {});
 }
 
-// For m ≥ n: Q̇ = Q (Ω − QᵀȦR⁻¹) + ȦR⁻¹, Ṙ = (QᵀȦR⁻¹ − Ω) R with skew Ω that has the strict lower triangle of QᵀȦR⁻¹. A wide matrix
-// is its first m columns and QᵀA of the others.
+// For m ≥ n: Q̇ = Q (Ω − QᴴȦR⁻¹) + ȦR⁻¹, Ṙ = (QᴴȦR⁻¹ − Ω) R with skew Ω that has the strict lower triangle of QᴴȦR⁻¹, and the
+// imaginary part of its diagonal, as that of R is real. A wide matrix is its first m columns and QᴴA of the others.
 void qr(const JvpCall& c, std::vector<Tensor>& results, std::vector<Tensor>& tangents) {
   using namespace matrix_build;
   const std::int64_t m = rows(c.x[0]), n = columns(c.x[0]);
@@ -173,38 +179,43 @@ void qr(const JvpCall& c, std::vector<Tensor>& results, std::vector<Tensor>& tan
   const Tensor &q = results[0], &whole = results[1];
   const Tensor r = n > m ? slice_axis(whole, last, 0, m) : whole;
   const Tensor da = n > m ? slice_axis(c.t[0], last, 0, m) : c.t[0];
-  const Tensor scaled = over_upper(da, r), inside = product(turned(q), scaled);
-  const Tensor low = strictly_lower(inside), skew = difference(low, turned(low));
+  const Tensor scaled = over_upper(da, r), inside = product(adjoint(q), scaled);
+  const Tensor low = strictly_lower(inside);
+  Tensor skew = difference(low, adjoint(low));
+  if (is_complex(inside.dtype())) {
+    const Tensor on = kept(where_below(Op::eq, inside, 0), inside);
+    skew = sum(skew, times(0.5, difference(on, unary(Op::conj, on))));
+  }
   tangents[0] = sum(product(q, difference(skew, inside)), scaled);
   tangents[1] = product(difference(inside, skew), r);
   if (n <= m) return;
   const Tensor a_rest = slice_axis(c.x[0], last, m, n), da_rest = slice_axis(c.t[0], last, m, n);
-  const Tensor dr_rest = sum(product(turned(tangents[0]), a_rest), product(turned(q), da_rest));
+  const Tensor dr_rest = sum(product(adjoint(tangents[0]), a_rest), product(adjoint(q), da_rest));
   tangents[1] = emit(Op::concatenate, make_params(AxisParams{last}), {tangents[1], dr_rest}, {});
 }
 
-// With C = Vᵀ Ṡ V: ẇ = diag C, V̇ = V (C / (w_j − w_i)).
+// With C = Vᴴ Ṡ V: ẇ = diag C, V̇ = V (C / (w_j − w_i)).
 void eigh(const JvpCall& c, std::vector<Tensor>& results, std::vector<Tensor>& tangents) {
   using namespace matrix_build;
   results = run_again(c, make_params(DecompositionParams{}));
   const Tensor &w = results[0], &v = results[1];
-  const Tensor inside = product(product(turned(v), symmetric_part(c.t[0])), v);
-  tangents[0] = diagonal(inside);
-  if (c.as<DecompositionParams>().vectors) tangents[1] = product(v, binary(Op::mul, inverse_gaps(w, inside), inside));
+  const Tensor inside = product(product(adjoint(v), symmetric_part(c.t[0])), v);
+  tangents[0] = real_part(diagonal(inside));
+  if (c.as<DecompositionParams>().vectors) tangents[1] = product(v, binary(Op::mul, inverse_gaps(convert_to(w, inside.dtype()), inside), inside));
   else results.pop_back();
 }
 
-// With D = Uᵀ Ȧ V: ṡ = diag D; U̇ = U (F ∘ (D S + S Dᵀ)), V̇ = V (F ∘ (S D + Dᵀ S)), F = 1 / (s_j² − s_i²), and what Ȧ does outside the spaces of
-// U and V.
+// With D = Uᴴ Ȧ V: ṡ = Re diag D; U̇ = U (F ∘ (D S + S Dᴴ)), V̇ = V (F ∘ (S D + Dᴴ S)), F = 1 / (s_j² − s_i²), and what Ȧ does outside the spaces of
+// U and V. What turns the phases of both is given to U (as in JAX).
 void svd(const JvpCall& c, std::vector<Tensor>& results, std::vector<Tensor>& tangents) {
   using namespace matrix_build;
   const auto& p = c.as<DecompositionParams>();
   const std::int64_t m = rows(c.x[0]), n = columns(c.x[0]);
   if (p.full && p.vectors && m != n) refuse(c, "full factors of a matrix that is not square have no derivative; use reduced ones");
   const std::vector<Tensor> all = run_again(c, make_params(DecompositionParams{}));
-  const Tensor &u = all[0], &s = all[1], &vt = all[2], &da = c.t[0], v = turned(vt);
-  const Tensor inside = product(product(turned(u), da), v);
-  const Tensor ds = diagonal(inside);
+  const Tensor &u = all[0], &s = all[1], &vt = all[2], &da = c.t[0], v = adjoint(vt);
+  const Tensor inside = product(product(adjoint(u), da), v);
+  const Tensor ds = real_part(diagonal(inside));
   if (!p.vectors) {
     results = {s};
     tangents[0] = ds;
@@ -212,20 +223,51 @@ void svd(const JvpCall& c, std::vector<Tensor>& results, std::vector<Tensor>& ta
   }
   results = all;
   tangents[1] = ds;
-  const Tensor gaps = inverse_gaps(binary(Op::mul, s, s), inside);
-  const Tensor by_column = binary(Op::mul, in_columns(s, inside.shape()), inside), by_row = binary(Op::mul, in_rows(s, inside.shape()), inside);
-  Tensor du = product(u, binary(Op::mul, gaps, sum(by_column, turned(by_column))));
-  Tensor dv = product(v, binary(Op::mul, gaps, sum(by_row, turned(by_row))));
+  const Tensor lengths = convert_to(s, inside.dtype());
+  const Tensor gaps = inverse_gaps(binary(Op::mul, lengths, lengths), inside);
+  const Tensor by_column = binary(Op::mul, in_columns(lengths, inside.shape()), inside);
+  const Tensor by_row = binary(Op::mul, in_rows(lengths, inside.shape()), inside);
+  Tensor inner = binary(Op::mul, gaps, sum(by_column, adjoint(by_column)));
+  if (is_complex(inside.dtype())) {
+    const Tensor on = kept(where_below(Op::eq, inside, 0), inside);
+    inner = sum(inner, binary(Op::div, times(0.5, difference(on, unary(Op::conj, on))), in_columns(lengths, inside.shape())));
+  }
+  Tensor du = product(u, inner);
+  Tensor dv = product(v, binary(Op::mul, gaps, sum(by_row, adjoint(by_row))));
   if (m > n) {
     const Tensor right = product(da, v);
-    du = sum(du, binary(Op::div, difference(right, product(u, product(turned(u), right))), in_columns(s, right.shape())));
+    du = sum(du, binary(Op::div, difference(right, product(u, product(adjoint(u), right))), in_columns(lengths, right.shape())));
   }
   if (n > m) {
-    const Tensor left = product(turned(da), u);
-    dv = sum(dv, binary(Op::div, difference(left, product(v, product(vt, left))), in_columns(s, left.shape())));
+    const Tensor left = product(adjoint(da), u);
+    dv = sum(dv, binary(Op::div, difference(left, product(v, product(vt, left))), in_columns(lengths, left.shape())));
   }
   tangents[0] = du;
-  tangents[2] = turned(dv);
+  tangents[2] = adjoint(dv);
+}
+
+// With C = V⁻¹ Ȧ V: λ̇ = diag C, V̇ = V (C / (λ_j − λ_i)) + V diag c, where c keeps each vector's length and its largest element real.
+void eig(const JvpCall& c, std::vector<Tensor>& results, std::vector<Tensor>& tangents) {
+  using namespace matrix_build;
+  results = run_again(c, make_params(DecompositionParams{}));
+  const Tensor &w = results[0], &v = results[1];
+  const Tensor moved = product(convert_to(c.t[0], v.dtype()), v);
+  const Tensor inside = emit(Op::solve, make_params(SolveParams{}), {v, moved}, {});
+  tangents[0] = diagonal(inside);
+  if (!c.as<DecompositionParams>().vectors) {
+    results.pop_back();
+    return;
+  }
+  const Tensor across = product(v, binary(Op::mul, inverse_gaps(w, inside), inside));
+  const int row_axis = v.rank() - 2;
+  const Axes rows_axis(row_axis);
+  const Tensor place = emit(Op::argmax, make_params(ArgParams{row_axis, DType::i64}), {unary(Op::abs, v)}, {});
+  const Tensor largest = binary(Op::eq, index_along(DType::i64, v.shape(), row_axis), in_columns(place, v.shape()));
+  const auto of_largest = [&](const Tensor& x) { return sum_over(kept(largest, x), rows_axis); };
+  const Tensor along = unary(Op::neg, unary(Op::real, sum_over(binary(Op::mul, unary(Op::conj, v), across), rows_axis)));
+  const Tensor turning = unary(Op::neg, binary(Op::div, unary(Op::imag, of_largest(across)), unary(Op::real, of_largest(v))));
+  const Tensor factor = emit(Op::complex, {}, {along, turning}, {});
+  tangents[1] = sum(across, binary(Op::mul, v, in_columns(factor, v.shape())));
 }
 
 // T ẋ = ḃ − Ṫ x

@@ -278,6 +278,7 @@ inline constexpr auto table = rule_table<TransposeRule>({
     {Op::qr, not_linear},
     {Op::eigh, not_linear},
     {Op::svd, not_linear},
+    {Op::eig, not_linear},
     {Op::tridiagonal_solve, tridiagonal_solve},
     {Op::psum, psum},
     {Op::pmax, not_linear},

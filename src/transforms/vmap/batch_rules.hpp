@@ -142,6 +142,7 @@ consteval RuleTable<BatchRule> make() {
       {Op::qr, linalg},
       {Op::eigh, linalg},
       {Op::svd, linalg},
+      {Op::eig, linalg},
       {Op::tridiagonal_solve, linear_systems},
       {Op::psum, collective},
       {Op::pmax, collective},

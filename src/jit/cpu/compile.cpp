@@ -1,5 +1,8 @@
 // Passes, code generation and linking: one target machine per thread, one LLJIT per process.
 #include "compile.hpp"
+
+#include <vt/detail/shared.hpp>
+
 #include "../../trace/hash_map.hpp"
 
 #if VT_HAS_LLVM_HEADERS

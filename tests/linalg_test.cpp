@@ -369,8 +369,8 @@ TEST(LinalgErrors, WrongUses) {
   expect([&] { la::triangular_solve(square, v); }, ErrorKind::shape, {"vt::triangular_solve", "two axes", here});
   expect([&] { la::solve_triangular(square, vt::ones({3}), 3); }, ErrorKind::value, {"trans", "3", here});
   expect([&] { la::tridiagonal_solve(v, v, vt::ones({3}), vt::ones({4, 1})); }, ErrorKind::shape, {"vt::tridiagonal_solve", here});
-  expect([&] { la::cholesky(square.astype(vt::f16)); }, ErrorKind::dtype, {"vt::cholesky", "f32 or f64", "f16", here});
-  expect([&] { la::svd(square.astype(vt::bf16)); }, ErrorKind::dtype, {"vt::svd", "f32 or f64", "bf16", here});
+  expect([&] { la::cholesky(square.astype(vt::f16)); }, ErrorKind::dtype, {"vt::cholesky", "f32, f64, c64 or c128", "f16", here});
+  expect([&] { la::svd(square.astype(vt::bf16)); }, ErrorKind::dtype, {"vt::svd", "f32, f64, c64 or c128", "bf16", here});
   expect([&] { la::qr(square, "full"); }, ErrorKind::value, {"vt::qr", "mode", here});
   expect([&] { la::norm(square, 3); }, ErrorKind::value, {"norm", "3", here});
   expect([&] { la::norm(v, "nuc"); }, ErrorKind::value, {"norm", "matrices", here});

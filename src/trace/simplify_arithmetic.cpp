@@ -125,7 +125,8 @@ Var integer_pow(Pass& p, const Candidate& c) {
   if (n == 0) return p.full_like(1, c.aval);  // of NaN too, as C's pow
   if (n == 1) return c.in();
   if (const Equation* e = p.def(c.in(), Op::neg); e && n % 2 == 0 && !is_unsigned(c.aval.dtype)) return p.emit(c.op, c.params, {e->inputs[0]});
-  if (const Equation* e = p.def(c.in(), Op::abs); e && n % 2 == 0) return p.emit(c.op, c.params, {e->inputs[0]});
+  if (const Equation* e = p.def(c.in(), Op::abs); e && n % 2 == 0 && !is_complex(p.dtype(e->inputs[0])))
+    return p.emit(c.op, c.params, {e->inputs[0]});
   return Pass::none;
 }
 

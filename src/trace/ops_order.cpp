@@ -12,7 +12,7 @@ namespace vt::detail::ordering {
 /// Complex keys in NumPy's order: by the real part and then by the imaginary one, what has a NaN behind all else.
 std::vector<Tensor> sorted_by_parts(const std::vector<Tensor>& operands, SortParams p, Where where) {
   std::vector<Tensor> all;
-  const std::size_t keys = std::min(operands.size(), static_cast<std::size_t>(p.keys));
+  const auto keys = static_cast<std::size_t>(p.keys);
   for (std::size_t i = 0; i < keys; ++i) {
     const Tensor& t = operands[i];
     if (is_complex(t.dtype())) {
@@ -30,7 +30,8 @@ std::vector<Tensor> sorted_by_parts(const std::vector<Tensor>& operands, SortPar
 }
 
 std::vector<Tensor> sorted(const std::vector<Tensor>& operands, SortParams p, Where where) {
-  for (std::size_t i = 0; i < std::min(operands.size(), static_cast<std::size_t>(std::max(p.keys, 0))); ++i)
+  const std::size_t keys = static_cast<std::size_t>(p.keys) <= operands.size() ? static_cast<std::size_t>(p.keys) : 0;  // else refused below
+  for (std::size_t i = 0; i < keys; ++i)
     if (is_complex(operands[i].dtype())) return sorted_by_parts(operands, p, where);
   const SmallVec<Tensor, 1> results = emit_all(Op::sort, make_params(p), operands, where);
   return {results.begin(), results.end()};

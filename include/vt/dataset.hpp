@@ -6,6 +6,7 @@
 #include <string>
 
 #include <vt/custom.hpp>
+#include <vt/detail/shared.hpp>
 #include <vt/jit.hpp>
 
 namespace vt {
@@ -65,7 +66,7 @@ PlanRef mapped_plan(const PlanRef&, FlatFunction f, Where);
 PlanRef batched_plan(const PlanRef&, std::int64_t size, const BatchOptions&, Where);
 PlanRef prefetched_plan(const PlanRef&, std::int64_t elements, Where);
 PlanRef progress_plan(const PlanRef&, const ProgressOptions&);
-std::unique_ptr<LeafStream> open_stream(const PlanRef&);
+detail::Box<LeafStream> open_stream(const PlanRef&);
 /// −1: without end.
 std::int64_t length_of(const PlanRef&);
 std::string text_of(const PlanRef&);
@@ -124,19 +125,19 @@ class Dataset {
     using difference_type = std::ptrdiff_t;
     using iterator_category = std::input_iterator_tag;
 
-    Iterator(std::unique_ptr<detail::LeafStream> stream, const T& like) : stream_(std::move(stream)), element_(like) { ++*this; }
+    Iterator(detail::Box<detail::LeafStream> stream, const T& like) : stream_(std::move(stream)), element_(like) { ++*this; }
     const T& operator*() const { return element_; }
     const T* operator->() const { return &element_; }
     Iterator& operator++() {
       detail::ElementLeaves leaves;
       if (stream_->next(leaves)) element_ = detail::with_element_leaves(std::move(element_), leaves);
-      else stream_.reset();
+      else stream_ = {};
       return *this;
     }
     friend bool operator==(const Iterator& i, std::default_sentinel_t) { return !i.stream_; }
 
    private:
-    std::unique_ptr<detail::LeafStream> stream_;
+    detail::Box<detail::LeafStream> stream_;
     T element_;
   };
   Iterator begin() const { return Iterator(detail::open_stream(plan_), like_); }

@@ -43,6 +43,12 @@ inline void* moved_bytes(const void* from, std::size_t kept, void* heap, std::si
   return fresh;
 }
 
+/// Where the elements that are not inside come from: the C++ heap.
+struct HeapMemory {
+  static void* take(std::size_t bytes) { return ::operator new(bytes); }
+  static void give(void* memory, std::size_t) noexcept { ::operator delete(memory); }
+};
+
 template <class It>
 concept ElementIterator = requires(It it) {
   *it;
@@ -51,7 +57,7 @@ concept ElementIterator = requires(It it) {
 
 }  // namespace detail
 
-template <class T, std::size_t N>
+template <class T, std::size_t N, class Memory = detail::HeapMemory>
 class SmallVec : detail::InlineElements<T, N> {
   using Inside = detail::InlineElements<T, N>;
 
@@ -247,6 +253,7 @@ class SmallVec : detail::InlineElements<T, N> {
  private:
   using Count = typename Inside::Count;
   static constexpr bool over_aligned() { return alignof(T) > __STDCPP_DEFAULT_NEW_ALIGNMENT__; }
+  static constexpr bool on_heap() { return std::is_same_v<Memory, detail::HeapMemory>; }
   // So short that copying all of it beats a copy of unknown length.
   static constexpr bool copied_whole() { return N > 0 && std::is_trivially_copyable_v<T> && Inside::bytes <= 64; }
 
@@ -281,12 +288,12 @@ class SmallVec : detail::InlineElements<T, N> {
   }
   [[gnu::noinline]] void grow(std::size_t wanted) {
     const std::size_t twice = std::size_t{capacity_} * 2, grown = wanted > twice ? wanted : twice;
-    if constexpr (std::is_trivially_copyable_v<T> && !over_aligned()) {
+    if constexpr (std::is_trivially_copyable_v<T> && !over_aligned() && on_heap()) {
       heap_ = static_cast<T*>(detail::moved_bytes(data(), size_ * sizeof(T), heap_, grown * sizeof(T)));
     } else {
       T* fresh;
       if constexpr (over_aligned()) fresh = static_cast<T*>(::operator new(grown * sizeof(T), std::align_val_t(alignof(T))));
-      else fresh = static_cast<T*>(::operator new(grown * sizeof(T)));
+      else fresh = static_cast<T*>(Memory::take(grown * sizeof(T)));
       relocate(data(), size_, fresh);
       free_heap();
       heap_ = fresh;
@@ -295,7 +302,7 @@ class SmallVec : detail::InlineElements<T, N> {
   }
   [[gnu::always_inline]] void free_heap() {
     if constexpr (over_aligned()) ::operator delete(heap_, std::align_val_t(alignof(T)));
-    else ::operator delete(heap_);
+    else if (heap_) Memory::give(heap_, capacity_ * sizeof(T));
   }
   void release() {
     shrink(0);

@@ -79,7 +79,7 @@ ControlRunner::ControlRunner(const GraphBody& graph, const Equation& e, const Ba
   if (e.op == Op::while_) lanes_ = e.as<WhileParams>().lanes;
   if (lanes_) mapped_.assign(lanes_.mapped.begin() + (e.op == Op::cond ? 1 : 0), lanes_.mapped.end());
   for (const GraphRef& body : bodies_of(e.params)) {
-    bodies_.push_back(std::make_unique<Body>());
+    bodies_.push_back(new_box<Body>());
     bodies_.back()->graph = body;
   }
   if (e.op == Op::while_) carries_ = static_cast<std::size_t>(e.as<WhileParams>().carries);

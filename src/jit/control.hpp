@@ -55,7 +55,7 @@ class ControlRunner {
   Lanes lanes_;
   std::size_t carries_ = 0;
   Vec<bool> mapped_;  ///< per input of the bodies
-  Vec<std::unique_ptr<Body>> bodies_;
+  Vec<Box<Body>> bodies_;
 };
 
 }  // namespace vt::detail

@@ -50,8 +50,7 @@ int make_row_loop(Nest& nest, int buffer, std::int64_t rows, std::int64_t column
   Vec<int> over_rows;
   for (int l : free_loops(nest))
     if (nest.indices.factor_of_loop(read, l) >= columns) over_rows.push_back(l);
-  std::sort(over_rows.begin(), over_rows.end(),
-            [&](int a, int b) { return nest.indices.factor_of_loop(read, a) > nest.indices.factor_of_loop(read, b); });
+  insertion_sort(over_rows, [&](int a, int b) { return nest.indices.factor_of_loop(read, a) > nest.indices.factor_of_loop(read, b); });
   if (over_rows.empty()) return -1;
   for (std::size_t i = 0; i + 1 < over_rows.size(); ++i) {
     const int outer = over_rows[i], inner = over_rows[i + 1];

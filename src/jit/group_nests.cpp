@@ -75,7 +75,7 @@ class GroupBuilder {
       }
       // In the arrays' order, so that adjacent loops can be joined.
       if (!several) loops.append(kept_loops.begin(), kept_loops.end());
-      std::sort(loops.begin(), loops.end(), [&](int x, int y) { return axis_of(x) < axis_of(y); });
+      insertion_sort(loops, [&](int x, int y) { return axis_of(x) < axis_of(y); });
       nest.stages.back().loops = loops;
       build_stage(stage, index, partials);
     }
@@ -129,7 +129,7 @@ class GroupBuilder {
     const IndexVector kept = kept_index(index);
     // Scans first, in the Graph's order: what they have at a point is known to all others there.
     Vec<int> reductions = stage.reductions;
-    std::sort(reductions.begin(), reductions.end());
+    insertion_sort(reductions);
     if (!partials)
       for (int equation : reductions)
         if (is_scan(equation)) scan(equation, index);

@@ -41,7 +41,7 @@ struct JitCache::State {
   HashMap<std::string, std::shared_ptr<const jit_program::Program>> programs;
 };
 
-JitCache::JitCache() : state_(std::make_unique<State>()) {}
+JitCache::JitCache() : state_(new_box<State>()) {}
 JitCache::~JitCache() = default;
 
 std::vector<Tensor> JitCache::call(std::span<const Tensor> arguments, const StaticKey& static_key, const FlatFunction& f,

@@ -66,8 +66,8 @@ MatmulPlan plan_matmul(const DotParams& p, const Aval& lhs, const Aval& rhs) {
   Vec<std::size_t> by_lhs(p.lhs_contract.size()), by_rhs;
   std::iota(by_lhs.begin(), by_lhs.end(), std::size_t{0});
   by_rhs = by_lhs;
-  std::sort(by_lhs.begin(), by_lhs.end(), [&](std::size_t a, std::size_t b) { return p.lhs_contract[a] < p.lhs_contract[b]; });
-  std::sort(by_rhs.begin(), by_rhs.end(), [&](std::size_t a, std::size_t b) { return p.rhs_contract[a] < p.rhs_contract[b]; });
+  insertion_sort(by_lhs, [&](std::size_t a, std::size_t b) { return p.lhs_contract[a] < p.lhs_contract[b]; });
+  insertion_sort(by_rhs, [&](std::size_t a, std::size_t b) { return p.rhs_contract[a] < p.rhs_contract[b]; });
   std::optional<View> a, b;
   Axes lhs_contract, rhs_contract;
   int best = -1;

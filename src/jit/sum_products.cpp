@@ -104,7 +104,7 @@ class Rewriter {
     const Axes free = free_axes(aval.shape.rank(), contract, batch);
     Axes axes, kept;
     for (int i : summed) axes.push_back(free[axis_index(i)]);
-    std::sort(axes.begin(), axes.end());
+    insertion_sort(axes);
     for (int i = 0; i < aval.shape.rank(); ++i)
       if (!axes.contains(i)) kept.push_back(i);
     for (Axes* list : {&contract, &batch})
@@ -125,7 +125,7 @@ class Rewriter {
     const Var a = summed_operand(product.inputs[0], of_lhs, p.lhs_contract, p.lhs_batch, sum.where);
     const Var b = summed_operand(product.inputs[1], of_rhs, p.rhs_contract, p.rhs_batch, sum.where);
     Axes kept = m.kept;
-    std::sort(kept.begin(), kept.end());
+    insertion_sort(kept);
     const Aval& whole = graph_.aval(product.outputs[0]);
     Var x = add(Op::dot_general, make_params(std::move(p)), {a, b}, Aval(whole.dtype, picked(whole.shape, kept), whole.weak), product.where);
     Axes permutation;

@@ -33,7 +33,7 @@ inline Axes composed(const Axes& first, const Axes& then) {
 /// The permutation that sorts `keys` (all different): keys[result[0]] < keys[result[1]] < …
 inline Axes sorting_permutation(const Axes& keys) {
   Axes order = Axes::first(static_cast<int>(keys.size()));
-  std::sort(order.begin(), order.end(), [&](int a, int b) { return keys[axis_index(a)] < keys[axis_index(b)]; });
+  insertion_sort(order, [&](int a, int b) { return keys[axis_index(a)] < keys[axis_index(b)]; });
   return order;
 }
 

@@ -76,7 +76,7 @@ struct FunctionCache::State {
   std::unordered_map<std::string, std::shared_ptr<const named_functions::Entry>> entries;
 };
 
-FunctionCache::FunctionCache(std::string name, Where where) : state_(std::make_unique<State>()) {
+FunctionCache::FunctionCache(std::string name, Where where) : state_(new_box<State>()) {
   if (name.empty()) fail(ErrorKind::value, "vt::function: the name is empty", user_line(where));
   state_->name = std::move(name);
 }

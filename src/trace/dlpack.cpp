@@ -120,7 +120,7 @@ Tensor from_dlpack(DLManagedTensor* managed, Where where) {
 
 DLManagedTensor* to_dlpack(const Tensor& t, Where where) {
   using namespace detail;
-  auto view = std::make_unique<dlpack::View>();
+  auto view = new_box<dlpack::View>();
   view->buffer = value_of(t, where);
   view->shape = t.shape();
   for (const dlpack::Kind& k : dlpack::kinds)

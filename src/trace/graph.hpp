@@ -433,9 +433,9 @@ struct EffectsKnown {
 
 /// A function as a list of equations in single assignment form. Every Var is an input or the output of one equation.
 struct GraphBody {
-  RecycledVector<Aval> avals;
+  RecycledVec<Aval> avals;
   Vec<Var> inputs;
-  RecycledVector<Equation> equations;
+  RecycledVec<Equation> equations;
   Vec<Var> outputs;
   EffectsKnown effects_known;
 

@@ -212,7 +212,7 @@ Tensor conv_transpose(Operand x, Operand filter, const ConvOptions& options, boo
   cv::Setting s = cv::prepared(name, x, filter, options, -1);
   if (transpose_kernel) {
     Axes turned = s.kernel.spatial;
-    std::sort(turned.begin(), turned.end());
+    detail::insertion_sort(turned);
     if (!turned.empty()) s.filter = rev(s.filter, turned);
     std::swap(s.kernel.first, s.kernel.second);
   }

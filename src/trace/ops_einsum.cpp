@@ -96,7 +96,7 @@ inline void parse(Problem& p) {
     for (int k = most; k-- > 0;) p.out.push_back(first_ellipsis_label + k);
     Labels all;
     for (const Term& t : terms) all.append(t.letters.begin(), t.letters.end());
-    std::sort(all.begin(), all.end());
+    detail::insertion_sort(all);
     for (std::size_t i = 0; i < all.size(); ++i)
       if ((i == 0 || all[i - 1] != all[i]) && (i + 1 == all.size() || all[i + 1] != all[i])) p.out.push_back(all[i]);
   }

@@ -109,7 +109,7 @@ inline Tensor running_total(Op op, std::string_view name, Operand& x, int axis, 
 inline GraphRef closed_body(Recorded recorded, Where where) {
   GraphBody& g = recorded.graph;
   if (recorded.captured.empty()) return new_shared<const GraphBody>(std::move(g));
-  Vec<Equation> constants;
+  RecycledVec<Equation> constants;
   const std::size_t explicit_inputs = g.inputs.size() - recorded.captured.size();
   for (std::size_t i = 0; i < recorded.captured.size(); ++i) {
     const Tensor& t = recorded.captured[i];
@@ -124,7 +124,8 @@ inline GraphRef closed_body(Recorded recorded, Where where) {
     constants.push_back(std::move(e));
   }
   g.inputs.resize(explicit_inputs);
-  g.equations.insert(g.equations.begin(), std::make_move_iterator(constants.begin()), std::make_move_iterator(constants.end()));
+  for (Equation& e : g.equations) constants.push_back(std::move(e));
+  g.equations = std::move(constants);
   debug_check(g, "vt::reduce");
   return new_shared<const GraphBody>(std::move(g));
 }

@@ -135,8 +135,8 @@ Tensor broadcast_in_dim(Operand x, const Shape& shape, const Axes& axes) {
                    x.where);
   // The primitive keeps the order of the axes; another order is a transpose first.
   Axes order = Axes::first(x.tensor.rank()), sorted = to;
-  std::sort(order.begin(), order.end(), [&](int i, int j) { return to[static_cast<std::size_t>(i)] < to[static_cast<std::size_t>(j)]; });
-  std::sort(sorted.begin(), sorted.end());
+  detail::insertion_sort(order, [&](int i, int j) { return to[static_cast<std::size_t>(i)] < to[static_cast<std::size_t>(j)]; });
+  detail::insertion_sort(sorted);
   return detail::emit(detail::Op::broadcast_in_dim, detail::make_params(detail::BroadcastParams{shape, sorted}),
                       {detail::permuted(x.tensor, order, x.where)}, x.where);
 }
@@ -274,7 +274,7 @@ Tensor rev(Operand x, const Axes& axes) {
   detail::need("rev", x.tensor, x.where);
   Axes over = detail::normal_axes("rev", axes, x.tensor.rank(), x.tensor, x.where);
   if (over.empty()) return x.tensor;
-  std::sort(over.begin(), over.end());
+  detail::insertion_sort(over);
   return detail::emit(detail::Op::rev, detail::make_params(detail::AxesParams{over}), {x.tensor}, x.where);
 }
 Tensor flip(Operand x, const ReduceAxes& axes) {

@@ -247,7 +247,7 @@ Axes reduction_axes(std::string_view name, const ReduceAxes& axes, const Tensor&
   const int rank = aval_of(operand).shape.rank();
   if (axes.all()) return Axes::first(rank);
   Axes result = normal_axes(name, axes.axes(), rank, operand, where);
-  std::sort(result.begin(), result.end());
+  insertion_sort(result);
   return result;
 }
 

@@ -6,9 +6,9 @@
 
 #include <cstddef>
 #include <new>
-#include <type_traits>
 #include <utility>
-#include <vector>
+
+#include <vt/small_vec.hpp>
 
 namespace vt::detail {
 
@@ -42,20 +42,13 @@ class FreeList {
 void* take_block(std::size_t bytes);
 void give_block(void* memory, std::size_t bytes) noexcept;
 
-template <class T>
-struct RecycledAllocator {
-  using value_type = T;
-  static_assert(alignof(T) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__);
-  RecycledAllocator() = default;
-  template <class U>
-  RecycledAllocator(const RecycledAllocator<U>&) noexcept {}
-  T* allocate(std::size_t n) { return static_cast<T*>(take_block(n * sizeof(T))); }
-  void deallocate(T* memory, std::size_t n) noexcept { give_block(memory, n * sizeof(T)); }
-  friend bool operator==(RecycledAllocator, RecycledAllocator) { return true; }
+struct RecycledMemory {
+  static void* take(std::size_t bytes) { return take_block(bytes); }
+  static void give(void* memory, std::size_t bytes) noexcept { give_block(memory, bytes); }
 };
 
 /// For what grows with a Graph and lives no longer than a pass or a Graph.
 template <class T>
-using RecycledVector = std::vector<T, RecycledAllocator<T>>;
+using RecycledVec = SmallVec<T, 0, RecycledMemory>;
 
 }  // namespace vt::detail

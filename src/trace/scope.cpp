@@ -250,7 +250,7 @@ Node* repeated(const GraphBody& graph, const Equation& e, std::span<const Tensor
 }
 
 std::vector<Tensor> replay(const GraphBody& graph, std::span<const Tensor> arguments) {
-  RecycledVector<Tensor> values(graph.avals.size());
+  RecycledVec<Tensor> values(graph.avals.size());
   for (std::size_t i = 0; i < graph.inputs.size(); ++i) values[static_cast<std::size_t>(graph.inputs[i])] = arguments[i];
   Borrowed operands;
   for (const Equation& e : graph.equations) {

@@ -119,7 +119,7 @@ std::optional<Box> box_of(const Pass& p, const Addressing& g) {
     if (a->step < 0) box.reversed.push_back(static_cast<int>(axis));
     box.moved_axis[axis] = leading[axis_index(a->axis)];
   }
-  std::sort(box.reversed.begin(), box.reversed.end());
+  insertion_sort(box.reversed);
   return box;
 }
 
@@ -152,7 +152,7 @@ Var simplify_gather(Pass& p, const Candidate& c) {
     kept.push_back(p.shape(read)[i]);
   }
   const Axes order = sorting_permutation(targets);
-  std::sort(targets.begin(), targets.end());
+  insertion_sort(targets);
   return p.broadcast(p.transpose(p.reshape(read, kept), order), c.aval.shape, targets);
 }
 

@@ -47,7 +47,7 @@ Var of_transpose(Pass& p, const Candidate& c, const Axes& axes, const Equation& 
   for (int axis = 0; axis < static_cast<int>(permutation.size()); ++axis)
     (axes.contains(axis) ? reduced : kept).push_back(permutation[axis_index(axis)]);
   if (!is_increasing(reduced) && order_matters(c.op, c.aval.dtype)) return Pass::none;
-  std::sort(reduced.begin(), reduced.end());
+  insertion_sort(reduced);
   // The kept axes come out in the order they have in the operand: result axis i is the one of rank kept[i] among them.
   const Axes back = inverse(sorting_permutation(kept));
   return p.transpose(reduce(p, c.op, e.inputs[0], reduced), back);

@@ -120,7 +120,7 @@ Var transpose(Pass& p, const Candidate& c) {
       Axes moved;
       for (int axis : axes) moved.push_back(place[axis_index(axis)]);
       const Axes order = sorting_permutation(moved);
-      std::sort(moved.begin(), moved.end());
+      insertion_sort(moved);
       return p.broadcast(p.transpose(e->inputs[0], order), c.aval.shape, moved);
     }
     case Op::conv_general: {  // where the features stay last, they are stored there at once

@@ -17,11 +17,11 @@ struct ScopeState {
   std::uint64_t id = 0;  ///< process-wide unique, so that a tracer of an ended scope, or of another thread, is told apart
   ScopeKind kind = ScopeKind::jit;
   const char* transform = "";
-  int floor = 0;                ///< ops recorded while this scope is innermost land at this level or deeper
-  RecycledVector<Node*> nodes;  ///< in order of creation; each holds a reference
-  std::vector<Tensor> inputs;   ///< the arguments, then states
-  AxisRef axis;                 ///< the name of the lanes that are recorded, if it has one
-  Tensor lane;                  ///< with an `axis`: the index of the lane, the last argument
+  int floor = 0;               ///< ops recorded while this scope is innermost land at this level or deeper
+  RecycledVec<Node*> nodes;    ///< in order of creation; each holds a reference
+  std::vector<Tensor> inputs;  ///< the arguments, then states
+  AxisRef axis;                ///< the name of the lanes that are recorded, if it has one
+  Tensor lane;                 ///< with an `axis`: the index of the lane, the last argument
   std::vector<Tensor> concrete;
   Vec<StateEntry> states;  ///< variables that were updated here (or touched, if `stateful`)
   bool stateful = false;

@@ -85,7 +85,7 @@ class RowOrder {
   virtual ~RowOrder() = default;
   virtual bool next(std::int64_t& row) = 0;
 };
-std::unique_ptr<RowOrder> order_of(const PlanRef& plan, std::int64_t round);
+Box<RowOrder> order_of(const PlanRef& plan, std::int64_t round);
 
 class AllRows : public RowOrder {
  public:
@@ -130,7 +130,7 @@ class PartOfRows : public RowOrder {
   }
 
  private:
-  std::unique_ptr<RowOrder> inner_;
+  Box<RowOrder> inner_;
   std::int64_t skip_, left_;
 };
 class RepeatedRows : public RowOrder {
@@ -151,15 +151,15 @@ class RepeatedRows : public RowOrder {
   PlanRef plan_;
   std::int64_t outer_, round_ = 0;
   bool any_ = false;
-  std::unique_ptr<RowOrder> inner_;
+  Box<RowOrder> inner_;
 };
 
-std::unique_ptr<RowOrder> order_of(const PlanRef& plan, std::int64_t round) {
+Box<RowOrder> order_of(const PlanRef& plan, std::int64_t round) {
   switch (plan->kind) {
-    case Kind::rows: return std::make_unique<AllRows>(plan->arrays[0].dim(0));
-    case Kind::shuffle: return std::make_unique<ShuffledRows>(plan, round);
-    case Kind::part: return std::make_unique<PartOfRows>(plan, round);
-    default: return std::make_unique<RepeatedRows>(plan, round);
+    case Kind::rows: return new_box<AllRows>(plan->arrays[0].dim(0));
+    case Kind::shuffle: return new_box<ShuffledRows>(plan, round);
+    case Kind::part: return new_box<PartOfRows>(plan, round);
+    default: return new_box<RepeatedRows>(plan, round);
   }
 }
 
@@ -197,7 +197,7 @@ class RowStream : public LeafStream {
  private:
   PlanRef plan_;
   const DatasetPlan& source_;
-  std::unique_ptr<RowOrder> order_;
+  Box<RowOrder> order_;
   std::int64_t size_;
   bool drop_;
   Vec<std::int64_t> chosen_;
@@ -214,7 +214,7 @@ class MapStream : public LeafStream {
 
  private:
   PlanRef plan_;
-  std::unique_ptr<LeafStream> inner_;
+  Box<LeafStream> inner_;
   ElementLeaves given_;
 };
 
@@ -237,7 +237,7 @@ class GroupStream : public LeafStream {
 
  private:
   PlanRef plan_;
-  std::unique_ptr<LeafStream> inner_;
+  Box<LeafStream> inner_;
 };
 
 class PartStream : public LeafStream {
@@ -252,7 +252,7 @@ class PartStream : public LeafStream {
   }
 
  private:
-  std::unique_ptr<LeafStream> inner_;
+  Box<LeafStream> inner_;
   std::int64_t skip_, left_;
 };
 
@@ -270,7 +270,7 @@ class RepeatStream : public LeafStream {
 
  private:
   PlanRef plan_;
-  std::unique_ptr<LeafStream> inner_;
+  Box<LeafStream> inner_;
   std::int64_t round_ = 0;
   bool any_ = false;
 };
@@ -392,7 +392,7 @@ class ProgressStream : public LeafStream {
   }
 
   PlanRef plan_;
-  std::unique_ptr<LeafStream> inner_;
+  Box<LeafStream> inner_;
   std::int64_t total_, done_ = 0;
   Clock::time_point start_;
   double shown_ = 0;
@@ -483,19 +483,19 @@ PlanRef progress_plan(const PlanRef& plan, const ProgressOptions& options) {
   return s;
 }
 
-std::unique_ptr<LeafStream> open_stream(const PlanRef& plan) {
+Box<LeafStream> open_stream(const PlanRef& plan) {
   using namespace dataset_parts;
-  if (all_choose_rows(plan)) return std::make_unique<RowStream>(plan, 0, false);
+  if (all_choose_rows(plan)) return new_box<RowStream>(plan, 0, false);
   switch (plan->kind) {
-    case Kind::map: return std::make_unique<MapStream>(plan);
+    case Kind::map: return new_box<MapStream>(plan);
     case Kind::batch:
-      if (all_choose_rows(plan->from)) return std::make_unique<RowStream>(plan->from, plan->count, plan->drop_remainder);
-      return std::make_unique<GroupStream>(plan);
-    case Kind::part: return std::make_unique<PartStream>(plan);
-    case Kind::repeat: return std::make_unique<RepeatStream>(plan);
-    case Kind::shuffle: return std::make_unique<ShuffleStream>(plan);
-    case Kind::prefetch: return std::make_unique<PrefetchStream>(plan);
-    default: return std::make_unique<ProgressStream>(plan);
+      if (all_choose_rows(plan->from)) return new_box<RowStream>(plan->from, plan->count, plan->drop_remainder);
+      return new_box<GroupStream>(plan);
+    case Kind::part: return new_box<PartStream>(plan);
+    case Kind::repeat: return new_box<RepeatStream>(plan);
+    case Kind::shuffle: return new_box<ShuffleStream>(plan);
+    case Kind::prefetch: return new_box<PrefetchStream>(plan);
+    default: return new_box<ProgressStream>(plan);
   }
 }
 

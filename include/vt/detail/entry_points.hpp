@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 #include <vt/detail/function.hpp>
+#include <vt/detail/shared.hpp>
 #include <vt/small_vec.hpp>
 
 #include <vt/graph.hpp>
@@ -118,7 +119,7 @@ class JitCache {
 
  private:
   struct State;
-  std::unique_ptr<State> state_;
+  Box<State> state_;
 };
 
 /// What one named function records, by signature. Any thread may use it.
@@ -132,7 +133,7 @@ class FunctionCache {
 
  private:
   struct State;
-  std::unique_ptr<State> state_;
+  Box<State> state_;
 };
 
 }  // namespace vt::detail

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include <vt/detail/shared.hpp>
 #include <vt/detail/tree_function.hpp>
 
 namespace vt::detail {
@@ -36,12 +37,12 @@ auto call_by_signature(Cache& cache, F& f, Where where, const A&... arguments) {
   using Result = typename Traced::Result;
   SmallVec<Tensor, 8> leaves;
   const StaticKey key = signature_of(leaves, arguments...);
-  std::unique_ptr<Traced> g;  // only made when the function has to be traced
+  Box<Traced> g;  // only made when the function has to be traced
   std::shared_ptr<void> kept;
   const std::vector<Tensor> results = cache.call(
       {leaves.data(), leaves.size()}, key,
       [&](std::span<const Tensor> tracers) {
-        g = std::make_unique<Traced>(f, own(arguments...));
+        g = new_box<Traced>(f, own(arguments...));
         return (*g)(tracers);
       },
       [&]() -> std::shared_ptr<void> {

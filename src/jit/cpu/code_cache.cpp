@@ -6,6 +6,7 @@
 #include <future>
 #include <mutex>
 
+#include <vt/detail/shared.hpp>
 #include <vt/error.hpp>
 #include <vt/small_vec.hpp>
 

@@ -83,7 +83,7 @@ void KernelEmitter::emit_stage(int k) {
   current_ = k;
   Vec<int> both = body_.needed;
   both.append(after_.needed.begin(), after_.needed.end());
-  std::sort(both.begin(), both.end());
+  insertion_sort(both);
   values_.hoist(both);
   open_spaces(0, both);
   values_.set_vector_loop(-1);

@@ -387,7 +387,7 @@ class Walk {
   const GraphBody& graph_;
   JvpMode mode_;
   JvpShapes shapes_;
-  RecycledVector<Tensor> x_, t_;  // by Var
+  RecycledVec<Tensor> x_, t_;  // by Var
   Borrowed operands_, tangents_;
 };
 

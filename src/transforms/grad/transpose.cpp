@@ -309,7 +309,7 @@ inline std::size_t index(Var v) { return static_cast<std::size_t>(v); }
 
 /// Values by Var, and which Vars depend on the linear inputs.
 struct Values {
-  RecycledVector<Tensor> x;
+  RecycledVec<Tensor> x;
   Vec<bool> linear;
 
   Values(const GraphBody& graph, std::size_t linear_inputs, std::span<const Tensor> rest) : x(graph.avals.size()), linear(graph.avals.size()) {
@@ -362,7 +362,7 @@ std::vector<Tensor> transpose_graph(const GraphBody& graph, std::size_t linear, 
     repeat(graph, e, operands, values.take());
   }
 
-  RecycledVector<Tensor> ct(graph.avals.size());
+  RecycledVec<Tensor> ct(graph.avals.size());
   auto accumulate = [&](Var v, Tensor more) {
     Tensor& sum = ct[index(v)];
     sum = sum.defined() ? grad_build::binary(Op::add, sum, more) : std::move(more);

@@ -33,7 +33,7 @@ void broadcast_in_dim(const TransposeCall& c) {
   Axes copied = other_axes(p.shape.rank(), p.axes);
   for (std::size_t i = 0; i < p.axes.size(); ++i)
     if (c.shape(0)[i] != p.shape[at(p.axes[i])]) copied.push_back(p.axes[i]);
-  std::sort(copied.begin(), copied.end());
+  insertion_sort(copied);
   c.cotangents[0] = with_shape(sum_over(c.ct(), copied), c.shape(0));
 }
 

@@ -99,7 +99,7 @@ void conv_general(const TransposeCall& c) {
     t.lhs_window = range(windows_at, n);
     Tensor turned = convert_to(c.x[1], p.dot.dtype);
     Axes windows = rhs.window;
-    std::sort(windows.begin(), windows.end());
+    insertion_sort(windows);
     if (n > 0) turned = emit(Op::rev, make_params(AxesParams{windows}), {turned}, {});
     const Tensor product = emit(Op::conv_general, make_params(std::move(t)), {ct, turned}, {});
     c.cotangents[0] = convert_to(placed(product, lhs, rhs.contract, true), c.operand(0).dtype);

@@ -32,7 +32,7 @@ struct Operands {
 }  // namespace batch_walk
 
 Vec<Batched> batch_graph(const GraphBody& graph, std::span<const Batched> inputs, std::int64_t lanes, const AxisRef& axis) {
-  RecycledVector<Batched> values(graph.avals.size());
+  RecycledVec<Batched> values(graph.avals.size());
   for (std::size_t i = 0; i < graph.inputs.size(); ++i) values[static_cast<std::size_t>(graph.inputs[i])] = inputs[i];
   Spreads spreads;
   batch_walk::Operands operands;

@@ -1,4 +1,5 @@
-// function: a function with a name, recorded once for each signature and called by one equation from then on.
+// function: a function with a name, recorded once for each signature and called by one equation from then on; Recursive: one that may
+// call itself.
 #pragma once
 
 #include <memory>
@@ -13,7 +14,7 @@ template <class F>
 class Named {
  public:
   Named(std::string name, F f, Where where)
-      : f_(std::move(f)), where_(where), cache_(detail::new_shared<detail::FunctionCache>(std::move(name), where)) {}
+      : f_(std::move(f)), where_(where), cache_(detail::new_shared<detail::FunctionCache>(std::move(name), "vt::function", 0, where)) {}
 
   /// f(arguments…), as one equation.
   template <class... A>
@@ -35,5 +36,57 @@ template <class F>
 Named<F> function(std::string name, F f, Where where = Where::here()) {
   return Named<F>(std::move(name), std::move(f), where);
 }
+
+struct RecursionOptions {
+  int max_depth = 1000;  ///< how many calls may wait for each other's results; running deeper is an error
+};
+
+template <class Signature>
+class Recursive;
+/// A function that may call itself, or others that call it: the same as `function`, with its types spelled out, as C++ wants them before
+/// the body is known.
+///
+///     vt::Recursive<vt::Tensor(vt::Tensor)> factorial("factorial", [&](vt::Tensor n) {
+///       return vt::cond(n > 1, [&] { return n * factorial(n - 1); }, [] { return 1.0; });
+///     });
+///
+/// The recursion ends where vt::cond takes a branch that does not call; such branches also tell what the results look like, before the
+/// others are recorded. Signatures must repeat: a call with Tensors of other shapes or with other static values is another function.
+/// Capture it by reference, as above: a function that holds a copy of itself is never freed.
+/// Throws: Error where every branch calls, where results differ in type, where it runs too deep, where it assigns variables.
+template <class R, class... A>
+class Recursive<R(A...)> {
+ public:
+  explicit Recursive(std::string name, RecursionOptions options = {}, Where where = Where::here())
+      : state_(detail::new_shared<State>(std::move(name), options, where)) {}
+  template <class F>
+    requires std::is_invocable_r_v<R, F&, const A&...>
+  Recursive(std::string name, F f, RecursionOptions options = {}, Where where = Where::here()) : Recursive(std::move(name), options, where) {
+    state_->f = std::move(f);
+  }
+  /// The body, for functions that call each other: declare them, then define each of them once.
+  template <class F>
+    requires std::is_invocable_r_v<R, F&, const A&...>
+  Recursive& operator=(F f) {
+    if (state_->f) state_->cache.defined_twice(state_->where);
+    state_->f = std::move(f);
+    return *this;
+  }
+
+  /// f(arguments…), as one equation.
+  R operator()(const A&... arguments) const {
+    if (!state_->f) state_->cache.undefined(state_->where);
+    return detail::call_by_signature(state_->cache, state_->f, state_->where, arguments...);
+  }
+
+ private:
+  struct State {
+    State(std::string name, RecursionOptions options, Where line) : cache(std::move(name), "vt::Recursive", options.max_depth, line), where(line) {}
+    detail::FunctionCache cache;
+    Where where;
+    detail::Function<R(const A&...)> f;
+  };
+  std::shared_ptr<State> state_;
+};
 
 }  // namespace vt

@@ -12,6 +12,7 @@
 #include "../trace/batching.hpp"
 #include "../trace/effects.hpp"
 #include "../trace/node.hpp"
+#include "../trace/recursion.hpp"
 #include "../trace/warnings.hpp"
 #include "program.hpp"
 #include "register_loop.hpp"
@@ -75,6 +76,7 @@ using control_memory::Rows;
 
 ControlRunner::ControlRunner(const GraphBody& graph, const Equation& e, const Backend& backend)
     : equation_(e), alone_(alone(graph, e)), backend_(backend) {
+  if (e.op == Op::recursive_call) return;  // compiled when it first runs: its program has such steps itself
   if (e.op == Op::cond) lanes_ = e.as<CondParams>().lanes;
   if (e.op == Op::while_) lanes_ = e.as<WhileParams>().lanes;
   if (lanes_) mapped_.assign(lanes_.mapped.begin() + (e.op == Op::cond ? 1 : 0), lanes_.mapped.end());
@@ -110,6 +112,7 @@ Program& ControlRunner::program(std::size_t body, std::int64_t lanes) const {
 }
 
 Vec<BufferRef> ControlRunner::run(Vec<BufferRef> operands) const {
+  if (equation_.op == Op::recursive_call) return run_recursive(operands);
   if (in_registers_.function) return run_in_registers(std::move(operands));
   if (lanes_ && has_effect(equation_)) return run_one_by_one(operands);
   switch (equation_.op) {
@@ -117,6 +120,18 @@ Vec<BufferRef> ControlRunner::run(Vec<BufferRef> operands) const {
     case Op::while_: return lanes_ ? run_lane_while(std::move(operands)) : run_while(std::move(operands));
     default: return run_scan(std::move(operands));
   }
+}
+
+ControlRunner::Buffers ControlRunner::run_recursive(std::span<const BufferRef> operands) const {
+  const RecursiveFunction& f = *equation_.as<RecursionParams>().function;
+  const RecursionGuard deeper(f, equation_.where);
+  std::shared_ptr<Executable> program;
+  {
+    const std::lock_guard lock(f.mutex);
+    if (!f.compiled) f.compiled = compile_graph(*f.body);
+    program = f.compiled;
+  }
+  return program->run(operands);
 }
 
 ControlRunner::Buffers ControlRunner::run_in_registers(Buffers operands) const {
@@ -306,6 +321,10 @@ ControlRunner::Buffers ControlRunner::run_lane_while(Buffers values) const {
 
 std::string ControlRunner::explain() const {
   std::string text;
+  if (equation_.op == Op::recursive_call) {
+    const RecursiveFunction& f = *equation_.as<RecursionParams>().function;
+    text += f.name + " calls itself; its body is a program of its own\n";
+  }
   if (in_registers_.function) text += "one function, its values in registers\n";
   for (std::size_t b = 0; b < bodies_.size(); ++b) {
     const std::lock_guard lock(bodies_[b]->mutex);

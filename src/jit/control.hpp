@@ -1,5 +1,5 @@
-// ControlRunner: a cond, while or scan whose bodies are compiled programs, run from here round by round. Where lanes decide for
-// themselves, those that go the same way are brought together and run as one batch.
+// ControlRunner: a cond, while or scan whose bodies are compiled programs, run from here round by round; or a call of a recursive function. Where
+// lanes decide for themselves, those that go the same way are brought together and run as one batch.
 #pragma once
 
 #include <cstdint>
@@ -39,6 +39,7 @@ class ControlRunner {
   };
   Program& program(std::size_t body, std::int64_t lanes = 0) const;
 
+  Buffers run_recursive(std::span<const BufferRef> operands) const;
   Buffers run_in_registers(Buffers operands) const;
   Buffers run_cond(std::span<const BufferRef> operands) const;
   Buffers run_while(Buffers values) const;

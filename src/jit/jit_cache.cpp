@@ -64,13 +64,14 @@ std::vector<Tensor> JitCache::call(std::span<const Tensor> arguments, const Stat
     Vec<Aval> avals;
     for (const Tensor& t : arguments) avals.push_back(aval_of(t));
     const OuterAxes axes;
+    const std::uint64_t references = thread_state().references;
     auto fresh = new_shared<Program>();
     Recorded recorded = record(with_states(f, fresh->states), avals, {.kind = ScopeKind::jit, .transform = "vt::jit", .stateful = true});
     fresh->kept = keep();
     fresh->graph = new_shared<const GraphBody>(simplify(recorded.graph));
     debug_check(*fresh->graph, "simplify");
     fresh->captured = std::move(recorded.captured);
-    bool reusable = !axes.used();
+    bool reusable = !axes.used() && references == thread_state().references;  // not what refers to a function that is being recorded
     for (const Tensor& t : fresh->captured) reusable = reusable && !is_tracer(t);
     if (reusable) {
       for (const Tensor& t : fresh->captured) fresh->captured_values.push_back(value_of(t, where));

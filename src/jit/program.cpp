@@ -100,7 +100,7 @@ void Program::compile_steps(const Backend& backend) {
     }
     for (Var v : e.outputs) step.bytes += g.aval(v).bytes();
     for (Var v : e.inputs) step.bytes += g.aval(v).bytes();
-    if (is_control(e.op)) {
+    if (is_control(e.op) || e.op == Op::recursive_call) {
       step.kind = Step::Kind::control;
       step.control = new_shared<const ControlRunner>(g, e, backend);
       continue;

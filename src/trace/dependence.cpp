@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "named_axes.hpp"
+#include "recursion.hpp"
 
 namespace vt::detail {
 
@@ -43,6 +44,23 @@ Dependence::Flags Dependence::loop_operands(const Equation& e, Flags operands) {
   return operands;
 }
 
+// A fixpoint, from nothing on: what the results depend on if those of the calls inside depend on that.
+Dependence::Flags Dependence::of_recursion(const RecursiveFunction& f, const Flags& operands) {
+  for (const Assumption& a : assumed_)
+    if (a.function == &f && a.operands == operands) return a.results;
+  if (!f.body) return Flags(f.outputs.size(), true);
+  Dependence inner = *this;
+  inner.assumed_.push_back({&f, operands, Flags(f.outputs.size(), false)});
+  for (;;) {
+    inner.known_.clear();
+    Flags made = inner.outputs(*f.body, operands);
+    Flags& before = inner.assumed_.back().results;
+    for (std::size_t i = 0; i < made.size(); ++i) made[i] = made[i] || before[i];
+    if (made == before) return made;
+    before = std::move(made);
+  }
+}
+
 Dependence::Flags Dependence::results(const GraphBody& graph, const Equation& e, const Flags& operands) {
   Flags made(e.outputs.size(), true);
   switch (e.op) {
@@ -50,6 +68,7 @@ Dependence::Flags Dependence::results(const GraphBody& graph, const Equation& e,
     case Op::checkpoint:
       if (!e.as<CallParams>().rule) made = outputs(*e.as<CallParams>().body, operands);
       break;
+    case Op::recursive_call: made = of_recursion(*e.as<RecursionParams>().function, operands); break;
     case Op::cond: {
       if (!passes_ && operands[0]) break;
       const Flags inner(operands.begin() + 1, operands.end());

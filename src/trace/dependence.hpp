@@ -31,7 +31,15 @@ class Dependence {
  private:
   Passes passes_ = nullptr;
   const NamedAxis* axis_ = nullptr;
+  Flags of_recursion(const RecursiveFunction&, const Flags& operands);
+
   HashMap<FlagsOfGraph, Flags> known_;
+  /// Of recursive functions that are being looked at: what is known of their results so far.
+  struct Assumption {
+    const RecursiveFunction* function;
+    Flags operands, results;
+  };
+  Vec<Assumption> assumed_;
 };
 
 }  // namespace vt::detail

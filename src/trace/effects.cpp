@@ -8,6 +8,7 @@
 #include <vt/small_vec.hpp>
 
 #include "printer.hpp"
+#include "recursion.hpp"
 #include "thread_state.hpp"
 
 namespace vt::detail {
@@ -26,6 +27,7 @@ bool has_effects(const GraphBody& g) {
 bool effect_search::found(Op op, const ParamsRef& params) {
   if (op == Op::callback) return !params->as<CallbackParams>().pure;
   if (family_of(op) == Family::effect) return true;
+  if (op == Op::recursive_call) return params->as<RecursionParams>().function->effects;
   for (const GraphRef& body : bodies_of(params))
     if (has_effects(*body)) return true;
   return false;
@@ -34,6 +36,10 @@ bool effect_search::found(Op op, const ParamsRef& params) {
 Equation without_effects(const Equation& e) {
   if (!has_effect(e)) return e;
   Equation quiet = e;
+  if (e.op == Op::recursive_call) {
+    quiet.params = make_params(without_effects(e.as<RecursionParams>()));
+    return quiet;
+  }
   Vec<GraphRef> bodies = bodies_of(e.params);
   for (GraphRef& body : bodies) body = without_effects(body);
   quiet.params = with_bodies(e.params, bodies);

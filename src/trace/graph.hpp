@@ -245,6 +245,14 @@ struct CallParams {
   bool operator==(const CallParams& o) const { return body == o.body && rule == o.rule && explicit_operands == o.explicit_operands; }
 };
 
+struct RecursiveFunction;
+/// recursive_call: to a function that calls itself (see recursion.hpp), which has no sub-graph here.
+struct RecursionParams {
+  const RecursiveFunction* function = nullptr;
+  std::shared_ptr<const void> owner = {};  ///< of the function; null inside of the bodies that it owns itself
+  bool operator==(const RecursionParams& o) const { return function == o.function; }
+};
+
 /// The lanes of an equation whose predicate vmap has mapped: each decides for itself, and what it does not take is never run for
 /// it. The sub-graphs stay those of one lane, so that derivatives, effects and termination do, too.
 struct Lanes {
@@ -325,7 +333,7 @@ struct CallbackParams {
   X(NoParams) X(ConstantParams) X(FullParams) X(IotaParams) X(ConvertParams) X(PrecisionParams) X(IntegerPowParams) X(AxesParams) \
   X(ArgParams) X(ReduceParams) X(CumulativeParams) X(SortParams) X(ShapeParams) X(PermutationParams) X(BroadcastParams) X(AxisParams) \
   X(PadParams) X(SliceParams) X(GatherParams) X(ScatterParams) X(WindowParams) X(DotParams) X(ConvParams) X(FftParams) \
-  X(TriangularParams) X(SolveParams) X(DecompositionParams) X(CollectiveParams) X(CallParams) X(CondParams) X(WhileParams) \
+  X(TriangularParams) X(SolveParams) X(DecompositionParams) X(CollectiveParams) X(CallParams) X(RecursionParams) X(CondParams) X(WhileParams) \
   X(ScanParams) X(PrintParams) X(CheckParams) X(CallbackParams)
 // clang-format on
 

@@ -281,6 +281,7 @@ inline constexpr auto rules = rule_table<InterpretRule>({
     {Op::eig, interp_linalg::matrices},
     {Op::tridiagonal_solve, interp_linalg::matrices},
     {Op::call, interp_structure::call},
+    {Op::recursive_call, interp_structure::recursive_call},
     {Op::custom_jvp, interp_structure::call},
     {Op::custom_vjp, interp_structure::call},
     {Op::custom_vmap, interp_structure::call},

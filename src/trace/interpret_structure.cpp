@@ -3,6 +3,7 @@
 #include <string>
 
 #include "interpreter.hpp"
+#include "recursion.hpp"
 
 namespace vt::detail {
 
@@ -46,6 +47,13 @@ void collective(Frame& frame) {
 
 void call(Frame& frame) {
   const auto results = interpret(*frame.params<CallParams>().body, frame.inputs);
+  for (std::size_t i = 0; i < results.size(); ++i) frame.outputs[i] = results[i];
+}
+
+void recursive_call(Frame& frame) {
+  const RecursiveFunction& f = *frame.params<RecursionParams>().function;
+  const RecursionGuard deeper(f, frame.equation.where);
+  const auto results = interpret(*f.body, frame.inputs);
   for (std::size_t i = 0; i < results.size(); ++i) frame.outputs[i] = results[i];
 }
 

@@ -166,6 +166,7 @@ inline constexpr auto rules = rule_table<InterpretRule>({
     {Op::all_to_all, interp_structure::collective},
     {Op::ppermute, interp_structure::collective},
     {Op::call, interp_structure::call},
+    {Op::recursive_call, interp_structure::recursive_call},
     {Op::custom_jvp, interp_structure::call},
     {Op::custom_vjp, interp_structure::call},
     {Op::custom_vmap, interp_structure::call},

@@ -171,6 +171,7 @@ void dot_general(Frame&), conv_general(Frame&);
 namespace interp_structure {
 void collective(Frame&);
 void call(Frame&);
+void recursive_call(Frame&);
 }  // namespace interp_structure
 namespace interp_control {
 void cond(Frame&), while_loop(Frame&), scan(Frame&);

@@ -46,7 +46,7 @@ enum class Op : std::uint8_t {
   // collective: between the lanes of a named axis
   psum, pmax, pmin, all_gather, all_to_all, ppermute,
   // structure: equations that own a sub-graph
-  call, custom_jvp, custom_vjp, custom_vmap, checkpoint, cond, while_, scan,
+  call, recursive_call, custom_jvp, custom_vjp, custom_vmap, checkpoint, cond, while_, scan,
   // effect: what happens besides results; callback has results, the others have none
   debug_print, check, callback,
   count_
@@ -277,6 +277,7 @@ consteval RuleTable<OpInfo> op_infos() {
   row(Op::all_to_all, "all_to_all", 1, collective, linear);
   row(Op::ppermute, "ppermute", 1, collective, linear);
   row(Op::call, "call", -1, structure);
+  row(Op::recursive_call, "recursive_call", -1, structure);
   row(Op::custom_jvp, "custom_jvp", -1, structure);
   row(Op::custom_vjp, "custom_vjp", -1, structure);
   row(Op::custom_vmap, "custom_vmap", -1, structure);

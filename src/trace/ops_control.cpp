@@ -11,10 +11,18 @@
 
 #include "effects.hpp"
 #include "promote.hpp"
+#include "recursion.hpp"
 #include "scope.hpp"
+#include "thread_state.hpp"
 
 namespace vt::detail {
 
+/// What the numbers in a loop's carry became, and in those of the loops inside it. A body that is recorded again begins its loops with
+/// the types that they found before; else each level of nesting would double the number of recordings.
+struct LoopTypes {
+  Vec<Aval> given, found;
+  Vec<LoopTypes> inner, before;  ///< of this recording of the body and of the last one, in their order
+};
 namespace control_ops {
 
 [[noreturn]] void refuse(ErrorKind kind, const ControlCall& call, const std::string& what) {
@@ -213,20 +221,10 @@ std::vector<Tensor> settled(std::vector<Tensor> out, std::size_t carries, const 
   return out;
 }
 
-/// What the numbers in a loop's carry became, and in those of the loops inside it. A body that is recorded again begins its loops with
-/// the types that they found before; else each level of nesting would double the number of recordings.
-struct LoopTypes {
-  Vec<Aval> given, found;
-  Vec<LoopTypes> inner, before;  ///< of this recording of the body and of the last one, in their order
-};
-LoopTypes*& open_loop() {
-  thread_local LoopTypes* loop = nullptr;
-  return loop;
-}
 class InsideLoop {
  public:
-  explicit InsideLoop(LoopTypes& loop) : outer_(std::exchange(open_loop(), &loop)) { loop.inner.clear(); }
-  ~InsideLoop() { open_loop() = outer_; }
+  explicit InsideLoop(LoopTypes& loop) : outer_(std::exchange(thread_state().loop, &loop)) { loop.inner.clear(); }
+  ~InsideLoop() { thread_state().loop = outer_; }
   InsideLoop(const InsideLoop&) = delete;
   InsideLoop& operator=(const InsideLoop&) = delete;
 
@@ -245,7 +243,7 @@ Vec<Aval> input_types(std::span<const Tensor> init, std::span<const Aval> more) 
 /// they become. `more`: types of the inputs behind the carries. Converts `init`.
 Recorded record_loop(const FlatFunction& body, std::vector<Tensor>& init, std::span<const Aval> more, const ControlCall& call) {
   const Where line = user_line(call.where);
-  LoopTypes* const outer = open_loop();
+  LoopTypes* const outer = thread_state().loop;
   LoopTypes own;
   own.given = input_types(init, more);
   const std::vector<Tensor> as_given = init;
@@ -332,9 +330,25 @@ std::vector<Tensor> switch_flat(const Tensor& index, std::span<const FlatFunctio
   Vec<Recorded> branches;
   const Vec<Aval> avals = avals_of(operands);
   Vec<Vec<StateUpdate>> updates(functions.size());
+  // The types of a function that calls itself are those of the branches that do not: what stands for the others now is never run.
+  std::optional<UnknownResult> unknown;
+  Vec<std::size_t> waiting;
   for (const FlatFunction& f : functions) {
     const FlatFunction both = with_updates(f, updates[branches.size()]);
-    branches.push_back(record_body(both, avals, call, false));
+    try {
+      branches.push_back(record_body(both, avals, call, false));
+    } catch (const UnknownResult& u) {
+      unknown = u;
+      waiting.push_back(branches.size());
+      branches.emplace_back();
+    }
+  }
+  if (waiting.size() == branches.size()) throw *unknown;
+  for (const std::size_t b : waiting) {
+    std::size_t known = 0;
+    while (std::find(waiting.begin(), waiting.end(), known) != waiting.end()) ++known;
+    branches[b] = branches[known];
+    updates[b] = updates[known];
   }
   const Vec<StateUpdate> changes = unify_updates(branches, updates);
   unify_results(branches, changes.size(), call);

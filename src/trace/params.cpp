@@ -127,6 +127,7 @@ struct Hasher {
     for (std::int64_t s : p.sources) mix(static_cast<std::uint64_t>(s));
   }
   void add(const CallParams& p) { all(p.body, p.rule, p.explicit_operands); }
+  void add(const RecursionParams& p) { mix(reinterpret_cast<std::uintptr_t>(p.function)); }
   void add(const Lanes& l) { all(l.count, l.mapped); }
   void add(const CondParams& p) {
     mix(p.branches.size());

@@ -12,6 +12,7 @@
 #include "called.hpp"
 #include "convert.hpp"
 #include "printer.hpp"
+#include "recursion.hpp"
 
 namespace vt::detail {
 
@@ -176,6 +177,7 @@ struct ParamsText {
     const std::string name = p.function ? p.function->name : p.rule ? p.rule->name : std::string();
     return name.empty() ? name : "name=" + name;
   }
+  std::string operator()(const RecursionParams& p) const { return "name=" + p.function->name; }
   std::string operator()(const CondParams& p) const { return lanes_text(p.lanes); }
   std::string operator()(const PrintParams& p) const { return "\"" + p.text + "\"" + (p.per_lane ? ", per_lane" : "") + effect_lanes_text(p.lanes); }
   std::string operator()(const CheckParams& p) const { return "\"" + p.text + "\"" + effect_lanes_text(p.lanes); }
@@ -234,10 +236,17 @@ std::string line_text(Where where) {
   return text.empty() ? text : "  # " + text.substr(std::string_view("; at ").size());
 }
 
+/// What stands below an equation: of a recursive function its body, too.
+inline Vec<GraphRef> bodies_below(const Equation& e) {
+  if (e.op != Op::recursive_call) return bodies_of(e.params);
+  const GraphRef& body = e.as<RecursionParams>().function->body;
+  return body ? Vec<GraphRef>{body} : Vec<GraphRef>{};
+}
+
 /// A function that is called again is not shown again.
 using Shown = Vec<const GraphBody*>;
 inline bool shown_before(const Equation& e, const GraphRef& body, Shown& shown) {
-  if (e.op != Op::call || !e.as<CallParams>().function) return false;
+  if (e.op != Op::recursive_call && (e.op != Op::call || !e.as<CallParams>().function)) return false;
   if (std::find(shown.begin(), shown.end(), body.get()) != shown.end()) return true;
   shown.push_back(body.get());
   return false;
@@ -253,7 +262,7 @@ inline void write_graph(const GraphBody& g, const std::string& indent, bool line
     out += indent + lead + equation_text(e, names);
     if (lines) out += line_text(e.where);
     out += '\n';
-    for (const GraphRef& body : bodies_of(e.params)) {
+    for (const GraphRef& body : bodies_below(e)) {
       if (shown_before(e, body, shown)) continue;
       write_graph(*body, indent + "        ", lines, shown, out);
       out += '\n';
@@ -297,7 +306,7 @@ class DotWriter {
       out_ += worded("{}{} [shape=box, label={}, tooltip={}];\n", indent, id, quoted(describe(e.op, e.params)), quoted(tip));
       for (Var v : e.inputs) edge(g, names, maker[static_cast<std::size_t>(v)], id, v, indent);
       for (Var v : e.outputs) maker[static_cast<std::size_t>(v)] = id;
-      const Vec<GraphRef> bodies = bodies_of(e.params);
+      const Vec<GraphRef> bodies = bodies_below(e);
       for (std::size_t k = 0; k < bodies.size(); ++k) {
         if (shown_before(e, bodies[k], shown_)) continue;
         const std::string part = bodies.size() > 1 ? worded("_{}", k) : std::string();

@@ -234,6 +234,35 @@ std::vector<Tensor> share_captures(std::span<Recorded* const> parts) {
   return all;
 }
 
+void close_values(Recorded& r) {
+  GraphBody& g = r.graph;
+  const std::size_t own = g.inputs.size() - r.captured.size();
+  const Vec<Var> inputs(g.inputs.begin() + static_cast<std::ptrdiff_t>(own), g.inputs.end());
+  const std::vector<Tensor> captured = std::exchange(r.captured, {});
+  RecycledVec<Equation> equations;
+  g.inputs.resize(own);
+  for (std::size_t k = 0; k < captured.size(); ++k) {
+    if (is_tracer(captured[k])) {
+      g.inputs.push_back(inputs[k]);
+      r.captured.push_back(captured[k]);
+      continue;
+    }
+    Equation& e = equations.emplace_back();
+    e.op = Op::constant;
+    e.params = make_params(ConstantParams{value_of(captured[k], {}), Aval(g.aval(inputs[k]).dtype, g.aval(inputs[k]).shape)});
+    e.outputs.push_back(inputs[k]);
+  }
+  if (equations.empty()) return;
+  for (Equation& e : g.equations) equations.push_back(std::move(e));
+  g.equations = std::move(equations);
+}
+
+GraphBody closed(Recorded&& r) {
+  close_values(r);
+  if (!r.captured.empty()) value_of(r.captured[0], {});  // says what a tracer is, and where from
+  return std::move(r.graph);
+}
+
 Node* repeated(const GraphBody& graph, const Equation& e, std::span<const Tensor> operands) {
   Node* n = place_node(e.op, e.params, operands, level_for(e.op, e.params, operands, e.where), e.where);
   n->avals.reserve(e.outputs.size());

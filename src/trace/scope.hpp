@@ -57,6 +57,11 @@ Recorded record(const FlatFunction& f, std::span<const Aval> avals, const Record
 /// Gives several recordings the same captured inputs, in one order, and returns what they capture.
 std::vector<Tensor> share_captures(std::span<Recorded* const> parts);
 
+/// Values that the Graph captured become constants in it: what it captures then are tracers.
+void close_values(Recorded&);
+/// The Graph of a function that captures no tracers, without inputs for what it captures.
+GraphBody closed(Recorded&&);
+
 /// Emits an equation of `graph` as it was recorded: its result types are known, nothing is inferred again.
 /// `give(v, Tensor)` gets the results.
 Node* repeated(const GraphBody& graph, const Equation&, std::span<const Tensor> operands);

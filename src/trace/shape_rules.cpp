@@ -461,6 +461,7 @@ inline constexpr auto table = rule_table<Row>({
     {Op::ppermute, {lanes_permuted, any_dtype}},
 
     {Op::call, {structure, any_dtype}},
+    {Op::recursive_call, {recursive_call, any_dtype}},
     {Op::custom_jvp, {structure, any_dtype}},
     {Op::custom_vjp, {structure, any_dtype}},
     {Op::custom_vmap, {structure, any_dtype}},

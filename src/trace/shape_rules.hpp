@@ -95,6 +95,7 @@ Avals lanes_gathered(const Call&);
 Avals lanes_exchanged(const Call&);
 Avals lanes_permuted(const Call&);
 Avals structure(const Call&);
+Avals recursive_call(const Call&);
 Avals cond(const Call&);
 Avals while_loop(const Call&);
 Avals scan(const Call&);

@@ -4,6 +4,7 @@
 #include <vt/detail/message.hpp>
 #include <vt/small_vec.hpp>
 
+#include "recursion.hpp"
 #include "shape_rules.hpp"
 
 namespace vt::detail::shape_rules {
@@ -189,6 +190,16 @@ Avals structure(const Call& c) {
   if (!has_rule) c.refuse(ErrorKind::value, "the custom rule is empty");
   Avals avals;
   for (Var v : body.outputs) avals.push_back(body.aval(v));
+  return avals;
+}
+
+Avals recursive_call(const Call& c) {
+  const RecursiveFunction& f = *c.as<RecursionParams>().function;
+  for (std::size_t i = 0; i < c.operands.size() && f.body; ++i)  // while it is recorded, its operands are not all known
+    if (f.inputs.size() != c.operands.size() || !structure_rules::fits(c.operand(i), f.inputs[i]))
+      c.refuse(ErrorKind::shape, worded("operand {} does not fit {}", i, f.name));
+  Avals avals;
+  for (const Aval& a : f.outputs) avals.push_back(a);
   return avals;
 }
 

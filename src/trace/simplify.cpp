@@ -322,7 +322,8 @@ void Pass::copy_equation(const GraphBody& g, const Equation& e, Vec<Var>& map, c
       if (results[i] != none) bind(e.outputs[i], results[i]);
     return;
   }
-  if (e.op == Op::call || (for_running() && family_of(e.op) == Family::structure && e.op != Op::checkpoint && !is_control(e.op))) {
+  if (e.op == Op::call ||
+      (for_running() && family_of(e.op) == Family::structure && e.op != Op::checkpoint && e.op != Op::recursive_call && !is_control(e.op))) {
     // A plain call is nothing but its body, and so are custom rules' ones once no transform will ask for them.
     const GraphBody& body = *e.as<CallParams>().body;
     Vec<Var> inner(body.avals.size(), none);

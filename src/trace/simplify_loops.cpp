@@ -103,11 +103,13 @@ bool ControlRewrite::merge_carries() {
 }
 
 /// May the equation run once before the loop instead of in each round? Not what might never end where the loop may have no
-/// rounds; nor derivative rules of the user's, which would see the sum of all rounds' cotangents.
+/// rounds; nor derivative rules of the user's, which would see the sum of all rounds' cotangents, and may be in recursive functions.
 bool ControlRewrite::may_move(const Equation& e) const {
   if (has_effect(e)) return false;
-  return !loop_parts::contains(
-      e, [&](Op op) { return op == Op::custom_jvp || op == Op::custom_vjp || op == Op::custom_vmap || (op == Op::while_ && op_ == Op::while_); });
+  return !loop_parts::contains(e, [&](Op op) {
+    return op == Op::custom_jvp || op == Op::custom_vjp || op == Op::custom_vmap || op == Op::recursive_call ||
+           (op == Op::while_ && op_ == Op::while_);
+  });
 }
 
 bool ControlRewrite::move_out_of(std::size_t body) {

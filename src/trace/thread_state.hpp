@@ -13,6 +13,9 @@
 
 namespace vt::detail {
 
+struct FunctionRecording;
+struct LoopTypes;
+
 struct ScopeState {
   std::uint64_t id = 0;  ///< process-wide unique, so that a tracer of an ended scope, or of another thread, is told apart
   ScopeKind kind = ScopeKind::jit;
@@ -35,6 +38,10 @@ struct ThreadState {
   int outermost_axis = std::numeric_limits<int>::max();  ///< the outermost of these asked for, as an index into `scopes`
   Where where{};                                         ///< of the equation a pass is transforming; null file: none
   bool must_vectorize = false;                           ///< vmap throws where it would run an equation once per lane
+  int recursion = 0;                                     ///< how many recursive functions run inside of each other
+  Vec<FunctionRecording*> functions;                     ///< named functions being recorded, the outermost first
+  std::uint64_t references = 0;                          ///< how often one of those was referred to
+  LoopTypes* loop = nullptr;                             ///< what is known of the loop whose body is being recorded
   Vec<std::int64_t> lane;                                ///< of equations being run whose lanes go different ways, the outermost first
 };
 inline constinit thread_local ThreadState* state_of_thread = nullptr;

@@ -455,6 +455,10 @@ inline void add_structure(std::vector<PrimitiveCase>& cases) {
     cases.push_back({op, call_params(body, avals, 2, rule), operands});
   auto capturing = [](std::span<const Tensor> a) -> std::vector<Tensor> { return {emit(Op::add, {}, {a[0], a[1]}, {}), a[1]}; };
   for (Op op : {Op::call, Op::checkpoint}) cases.push_back({op, call_params(capturing, avals, 1), operands});
+  vt::Recursive<Tensor(Tensor, Tensor)> f(
+      "f", [&](Tensor x, Tensor n) { return vt::cond(n <= 0, [&] { return x * x; }, [&] { return f(x * 0.5, n - 1); }); });
+  const vt::Graph called = vt::make_graph(f)(vt::zeros({3}), vt::zeros({}, vt::i32));
+  cases.push_back({Op::recursive_call, called.body().equations.back().params, {{vt::f32, {3}}, {vt::i32, {}, 0, 4}}});
 }
 
 inline GraphRef body_of(const vt::detail::FlatFunction& f, const std::vector<Aval>& avals) {

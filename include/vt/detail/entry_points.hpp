@@ -125,11 +125,14 @@ class JitCache {
 /// What one named function records, by signature. Any thread may use it.
 class FunctionCache {
  public:
-  FunctionCache(std::string name, Where);
+  /// `kind`: "vt::function", for messages. `max_depth`: of recursion.
+  FunctionCache(std::string name, const char* kind, int max_depth, Where);
   ~FunctionCache();
   /// The results of a call, as one equation. Arguments as of JitCache::call.
   std::vector<Tensor> call(std::span<const Tensor> arguments, const StaticKey& key, const FlatFunction& f, FunctionRef<std::shared_ptr<void>()> keep,
                            std::shared_ptr<void>& kept, Where);
+  [[noreturn]] void undefined(Where) const;
+  [[noreturn]] void defined_twice(Where) const;
 
  private:
   struct State;

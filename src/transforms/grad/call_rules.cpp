@@ -1,9 +1,10 @@
-// The derivatives of calls: each of a called function's is made once, as a function that is called in its turn.
+// The derivatives of calls, also of recursive ones: each of a called function's is made once, as a function that is called in its turn.
 #include "call_rules.hpp"
 
 #include <algorithm>
 
-#include "../../trace/called.hpp"
+#include "../../trace/effects.hpp"
+#include "../../trace/recursion.hpp"
 #include "build.hpp"
 #include "jvp.hpp"
 #include "linear_call.hpp"
@@ -232,6 +233,123 @@ void called(const TransposeCall& c) {
   std::size_t next = 0;
   for (std::size_t i = 0; i < linear.size(); ++i)
     if (linear[i]) c.cotangents[i] = cts[next++];
+}
+
+}  // namespace transpose_rules
+
+// --- recursion -------------------------------------------------------------------------------------------------------
+
+namespace recursion_parts {
+
+using namespace call_parts;
+
+/// Results or operands that may have a tangent.
+inline Flags inexact_flags(std::span<const Aval> avals) {
+  Flags flags;
+  for (const Aval& a : avals) flags.push_back(is_inexact(a.dtype));
+  return flags;
+}
+inline void append_with_flags(Vec<Aval>& to, std::span<const Aval> avals, const Flags& flags) {
+  for (std::size_t i = 0; i < avals.size(); ++i)
+    if (flags[i]) to.emplace_back(avals[i].dtype, avals[i].shape);
+}
+inline Tensor or_zeros(const Tensor& t, const Aval& a) { return t.defined() ? t : grad_build::zeros(Aval(a.dtype, a.shape)); }
+
+/// (x…, the tangents that there are…) → (y…, a tangent of each y that may have one). So the calls inside know what theirs give.
+inline std::vector<Tensor> forward(const RecursionParams& p, std::span<const Tensor> x, std::span<const Tensor> t, Where where,
+                                   std::vector<Tensor>& tangents) {
+  const RecursiveFunction& f = *p.function;
+  const Flags flags = defined_flags(t), made = inexact_flags(f.outputs);
+  Vec<Aval> outputs = f.outputs;
+  append_with_flags(outputs, f.outputs, made);
+  const RecursionParams d = derive_recursive(p, DerivedKey("jvp").add_all(flags), outputs, f.effects, [&] {
+    Vec<Aval> avals = f.inputs;
+    append_with_flags(avals, f.inputs, flags);
+    return record(
+        [&](std::span<const Tensor> in) {
+          JvpResult r = jvp_graph(*f.body, in.first(x.size()), restored(flags, in.subspan(x.size())));
+          for (std::size_t i = 0; i < made.size(); ++i)
+            if (made[i]) r.primals.push_back(or_zeros(r.tangents[i], f.outputs[i]));
+          return std::move(r.primals);
+        },
+        avals, body_of("vt::jvp"));
+  });
+  std::vector<Tensor> operands(x.begin(), x.end());
+  append_defined(operands, t);
+  std::vector<Tensor> out = emit_recursive(d, operands, where);
+  tangents = restored(made, std::span<const Tensor>(out).subspan(made.size()));
+  out.resize(made.size());
+  return out;
+}
+
+/// (x…, the cotangents that there are…) → cotangents of the wanted operands. What the body computes is computed again, from x.
+inline std::vector<Tensor> backward(const RecursionParams& loud, const Flags& wanted, std::span<const Tensor> x, std::span<const Tensor> cts,
+                                    Where where) {
+  const RecursionParams p = without_effects(loud);
+  const RecursiveFunction& f = *p.function;
+  const Flags given = defined_flags(cts);
+  Vec<Aval> outputs;
+  append_with_flags(outputs, f.inputs, wanted);
+  const RecursionParams d = derive_recursive(p, DerivedKey("pull").add_all(wanted).add_all(given), outputs, false, [&] {
+    Vec<Aval> avals = f.inputs;
+    append_with_flags(avals, f.outputs, given);
+    return record(
+        [&](std::span<const Tensor> in) {
+          const LinearPart linear = linearize_graph(*f.body, in.first(x.size()), wanted);
+          std::vector<Tensor> out = pull_linear(linear, restored(given, in.subspan(x.size())));
+          for (std::size_t i = 0; i < out.size(); ++i) out[i] = or_zeros(out[i], linear.wanted[i]);
+          return out;
+        },
+        avals, body_of("vt::grad"));
+  });
+  std::vector<Tensor> operands(x.begin(), x.end());
+  append_defined(operands, cts);
+  return restored(wanted, emit_recursive(d, operands, where));
+}
+
+}  // namespace recursion_parts
+
+namespace jvp_rules {
+
+void recursive_call(const JvpCall& c, std::vector<Tensor>& results, std::vector<Tensor>& tangents) {
+  using namespace recursion_parts;
+  const RecursionParams p = c.as<RecursionParams>();
+  const Where where = c.equation.where;
+  if (c.mode == JvpMode::forward) {
+    results = forward(p, c.x, c.t, where, tangents);
+    return;
+  }
+  results = emit_recursive(p, c.x, where);
+  LinearCall call;
+  call.name = p.function->name;
+  call.residuals.assign(c.x.begin(), c.x.end());
+  call.push = [p, where](std::span<const Tensor> x, std::span<const Tensor> t) {
+    std::vector<Tensor> made;
+    forward(without_effects(p), x, t, where, made);
+    return made;
+  };
+  call.pull = [p, where, wanted = defined_flags(c.t)](std::span<const Tensor> x, std::span<const Tensor> cts) {
+    return backward(p, wanted, x, cts, where);
+  };
+  tangents = emit_linear_call(std::move(call), c.t, p.function->outputs, where);
+}
+
+}  // namespace jvp_rules
+
+namespace transpose_rules {
+
+// As of control flow: a function that is linear in some operands is its own derivative by them, at zero as anywhere.
+void recursive_call(const TransposeCall& c) {
+  using namespace recursion_parts;
+  Flags wanted;
+  std::vector<Tensor> x;
+  for (std::size_t i = 0; i < c.x.size(); ++i) {
+    wanted.push_back(c.linear(i));
+    x.push_back(c.linear(i) ? grad_build::zeros(c.operand(i)) : c.x[i]);
+  }
+  const std::vector<Tensor> pulled = backward(c.as<RecursionParams>(), wanted, x, c.results, c.equation.where);
+  for (std::size_t i = 0; i < pulled.size(); ++i)
+    if (wanted[i]) c.cotangents[i] = pulled[i];
 }
 
 }  // namespace transpose_rules

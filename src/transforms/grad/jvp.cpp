@@ -286,6 +286,7 @@ inline constexpr auto table = rule_table<JvpRule>({
     {Op::ppermute, same_op},
 
     {Op::call, call},
+    {Op::recursive_call, recursive_call},
     {Op::custom_jvp, custom_jvp},
     {Op::custom_vjp, custom_vjp},
     {Op::custom_vmap, inlined},

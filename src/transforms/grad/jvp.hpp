@@ -108,6 +108,7 @@ void checkpoint(const JvpCall&, std::vector<Tensor>&, std::vector<Tensor>&);
 void callback(const JvpCall&, std::vector<Tensor>&, std::vector<Tensor>&);
 // call_rules.cpp
 void call(const JvpCall&, std::vector<Tensor>&, std::vector<Tensor>&);
+void recursive_call(const JvpCall&, std::vector<Tensor>&, std::vector<Tensor>&);
 // jvp_rules_control.cpp
 void control(const JvpCall&, std::vector<Tensor>&, std::vector<Tensor>&);
 

@@ -288,6 +288,7 @@ inline constexpr auto table = rule_table<TransposeRule>({
     {Op::ppermute, ppermute},
 
     {Op::call, call},
+    {Op::recursive_call, recursive_call},
     {Op::custom_jvp, custom_jvp},
     {Op::custom_vjp, inlined},
     {Op::custom_vmap, inlined},

@@ -76,6 +76,7 @@ void solve(const TransposeCall&);
 void tridiagonal_solve(const TransposeCall&);
 // call_rules.cpp
 void called(const TransposeCall&);
+void recursive_call(const TransposeCall&);
 // jvp_rules_control.cpp
 void control(const TransposeCall&);
 /// Throws: the equation depends on a tangent in a way that has no transpose.

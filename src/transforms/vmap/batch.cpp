@@ -124,25 +124,7 @@ GraphBody batch_body(const GraphBody& body, const Vec<bool>& mapped, std::int64_
         return results;
       },
       avals, {.kind = ScopeKind::branch, .transform = "vt::vmap"});
-  // A user's rule of custom_vmap may have brought values along.
-  GraphBody& g = all.graph;
-  const std::size_t own = body.inputs.size();
-  Vec<Equation> constants;
-  for (std::size_t k = 0; k < all.captured.size(); ++k) {
-    const Var v = g.inputs[own + k];
-    Equation e;
-    e.op = Op::constant;
-    e.params = make_params(ConstantParams{value_of(all.captured[k], {}), Aval(g.aval(v).dtype, g.aval(v).shape)});
-    e.outputs.push_back(v);
-    constants.push_back(std::move(e));
-  }
-  if (!constants.empty()) {
-    g.inputs.resize(own);
-    for (Equation& e : g.equations) constants.push_back(std::move(e));
-    g.equations.clear();
-    for (Equation& e : constants) g.equations.push_back(std::move(e));
-  }
-  return std::move(g);
+  return closed(std::move(all));  // a user's rule of custom_vmap may have brought values along
 }
 
 namespace batch_rules {

@@ -72,6 +72,7 @@ BatchedList linalg(const BatchCall&);
 BatchedList linear_systems(const BatchCall&);
 BatchedList collective(const BatchCall&);
 BatchedList call(const BatchCall&);
+BatchedList recursive_call(const BatchCall&);
 BatchedList custom_jvp(const BatchCall&);
 BatchedList custom_vjp(const BatchCall&);
 BatchedList custom_vmap(const BatchCall&);
@@ -151,6 +152,7 @@ consteval RuleTable<BatchRule> make() {
       {Op::all_to_all, collective},
       {Op::ppermute, collective},
       {Op::call, call},
+      {Op::recursive_call, recursive_call},
       {Op::custom_jvp, custom_jvp},
       {Op::custom_vjp, custom_vjp},
       {Op::custom_vmap, custom_vmap},

@@ -3,7 +3,8 @@
 #include <memory>
 #include <mutex>
 
-#include "../../trace/called.hpp"
+#include "../../trace/dependence.hpp"
+#include "../../trace/recursion.hpp"
 #include "../../trace/thread_state.hpp"
 #include "lanes.hpp"
 
@@ -100,6 +101,45 @@ BatchedList call(const BatchCall& c) {
   for (Tensor& t : emit_call(*d, std::move(operands), c.where())) {
     const int axis = d->places[results.size()];
     results.push_back({std::move(t), axis < 0 ? std::nullopt : MappedAxis(axis)});
+  }
+  return results;
+}
+
+// The body for all lanes, which lie at axis 0 of what they differ in. Where they part inside, vt::cond sends each its own way: to calls of
+// the function for one lane, which the executor brings together again.
+BatchedList recursive_call(const BatchCall& c) {
+  const auto& p = c.as<RecursionParams>();
+  const RecursiveFunction& f = *p.function;
+  Dependence::Flags mapped;
+  std::vector<Tensor> operands;
+  for (const Batched& x : c.operands) {
+    mapped.push_back(x.axis.has_value());
+    operands.push_back(x.axis ? lanes::at_axis(x, 0, c.lanes, c.where()) : x.value);
+  }
+  const Dependence::Flags out = Dependence().results(c.graph, c.equation, mapped);
+  const auto of_lanes = [&](const Vec<Aval>& avals, const Dependence::Flags& flags) {
+    Vec<Aval> all;
+    for (std::size_t i = 0; i < avals.size(); ++i)
+      all.push_back(flags[i] ? Aval(avals[i].dtype, lanes::inserted(avals[i].shape, 0, c.lanes)) : avals[i]);
+    return all;
+  };
+  const DerivedKey key = DerivedKey("vmap").add(c.lanes).add(thread_state().must_vectorize).add_all(mapped);
+  const RecursionParams d = derive_recursive(p, key, of_lanes(f.outputs, out), f.effects, [&] {
+    return record(
+        [&](std::span<const Tensor> in) {
+          Vec<Batched> inputs;
+          for (std::size_t i = 0; i < in.size(); ++i) inputs.push_back({in[i], mapped[i] ? MappedAxis(0) : std::nullopt});
+          std::vector<Tensor> results;
+          for (const Batched& b : batch_graph(*f.body, inputs, c.lanes))
+            results.push_back(out[results.size()] ? lanes::at_axis(b, 0, c.lanes, c.where()) : b.value);
+          return results;
+        },
+        of_lanes(f.inputs, mapped), {.kind = ScopeKind::branch, .transform = "vt::vmap"});
+  });
+  BatchedList results;
+  for (Tensor& t : emit_recursive(d, operands, c.where())) {
+    const bool own = out[results.size()];
+    results.push_back({std::move(t), own ? MappedAxis(0) : std::nullopt});
   }
   return results;
 }

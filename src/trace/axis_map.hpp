@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include <vt/detail/loops.hpp>
 #include <vt/shape.hpp>
 
 namespace vt::detail {

@@ -484,4 +484,28 @@ TEST(ComplexPrograms, CompiledInRealNumbers) {
   }
 }
 
+// What holds of real numbers is not done to complex ones: every real function of every part, as one program and step by step.
+TEST(ComplexPrograms, RealFunctionsOfParts) {
+  const Tensor z = random_complex({7}, 5);
+  const std::pair<const char*, Tensor (*)(Tensor)> parts[] = {{"real", [](Tensor w) { return real(w); }},
+                                                              {"imag", [](Tensor w) { return imag(w); }},
+                                                              {"abs", [](Tensor w) { return abs(w); }},
+                                                              {"angle", [](Tensor w) { return angle(w); }}};
+  const std::pair<const char*, Tensor (*)(Tensor)> functions[] = {
+      {"square", [](Tensor x) { return square(x); }},    {"power 2", [](Tensor x) { return pow(x, 2); }},
+      {"power -2", [](Tensor x) { return pow(x, -2); }}, {"abs", [](Tensor x) { return abs(x); }},
+      {"negative", [](Tensor x) { return -(-x); }},      {"abs of negative", [](Tensor x) { return abs(-x); }},
+      {"sign", [](Tensor x) { return sign(x); }},        {"product", [](Tensor x) { return x * x + 0.0; }},
+      {"conj", [](Tensor x) { return conj(x); }},        {"to complex", [](Tensor x) { return square(x.astype(c128)); }},
+      {"sum", [](Tensor x) { return sum(square(x)); }},  {"max", [](Tensor x) { return maximum(x, x); }}};
+  for (const auto& [part_name, part] : parts)
+    for (const auto& [name, f] : functions) {
+      const Tensor step = part(z).eval(), expected = f(step);
+      const auto both = [&](Tensor w) { return f(part(w)); };
+      SCOPED_TRACE(std::string(name) + " of " + part_name);
+      expect_close(jit(both)(z), expected, {.relative = 1e-13});
+      expect_close(jit([&](Tensor w) { return both(-w); })(-z), expected, {.relative = 1e-13});
+    }
+}
+
 }  // namespace

@@ -60,7 +60,7 @@ TEST(Errors, element_wise) {
          {ErrorKind::dtype, {"vt::where", "1099511627776", "i32[2]"}, [] { vt::where(true, ints({2}), 1LL << 40); }});
   expect("unsigned beside a negative number", {ErrorKind::dtype, {"vt::greater", "-1 does not fit the u8"}, [] { vt::ones({2}, vt::u8) > -1; }});
   expect("clip to what the dtype cannot hold",
-         {ErrorKind::dtype, {"vt::minimum", "200 does not fit the i8"}, [] { vt::clip(vt::ones({2}, vt::i8), -128, 200); }});
+         {ErrorKind::dtype, {"vt::clip", "200 does not fit the i8"}, [] { vt::clip(vt::ones({2}, vt::i8), -128, 200); }});
   expect("broadcast_to", {ErrorKind::shape, {"vt::broadcast_to", "f32[3]", "[2,4]"}, [] { vt::broadcast_to(f({3}), {2, 4}); }});
 }
 
@@ -76,6 +76,10 @@ TEST(Errors, making_and_reading) {
   expect("data of another type", {ErrorKind::dtype, {"vt::Tensor::data", "f64", "f32[3]"}, [] { f({3}).data<double>(); }});
   expect("dim", {ErrorKind::shape, {"axis 2", "f32[3,4]"}, [] { f({3, 4}).dim(2); }});
   expect("zero step", {ErrorKind::value, {"vt::arange", "step"}, [] { vt::arange(0, 5, 0); }});
+  expect("truth of many", {ErrorKind::shape, {"bool[3]", "vt::any"}, [] { return f({3}) > 0 ? 1 : 2; }});
+  expect("truth of a value", {ErrorKind::shape, {"f64[2]", "vt::any"}, [] { return vt::tensor({1.0, 2.0}) ? 1 : 2; }});
+  expect("shape of an empty Tensor", {ErrorKind::value, {"vt::Tensor", "empty"}, [] { Tensor().size(); }});
+  expect("item of an empty Tensor", {ErrorKind::value, {"vt::Tensor", "empty"}, [] { Tensor().item<float>(); }});
   expect("no CUDA", {ErrorKind::backend, {"vt::Tensor::to", "CUDA"}, [] { f({2}).to(vt::cuda(0)); }});
   expect("out of memory", {ErrorKind::memory, {"bytes"}, [] { vt::zeros({1LL << 45}).eval(); }});
   expect("out of memory when compiled",
@@ -176,8 +180,9 @@ TEST(Errors, vmap) {
   expect("value", {ErrorKind::tracer, {"not known under vt::vmap", "f32[]", "vt::where"}, [] {
                      vt::vmap([](Tensor a) { return a.item<float>() > 0 ? a : -a; })(f({3}));
                    }});
-  expect("truth",
-         {ErrorKind::tracer, {"not known under vt::vmap", "bool[]"}, [] { vt::vmap([](Tensor a) { return a > 0.0 ? a : -a; })(f({3})); }, false});
+  expect("truth", {ErrorKind::tracer, {"not known under vt::vmap", "bool[]"}, [] { vt::vmap([](Tensor a) { return a > 0.0 ? a : -a; })(f({3})); }});
+  expect("truth of an argument",
+         {ErrorKind::tracer, {"not known under vt::vmap", "f32[]"}, [] { vt::vmap([](Tensor a) { return a ? a : -a; })(f({3})); }});
   expect("per-lane shapes in messages", {ErrorKind::shape, {"vt::matmul", "f32[3,4]", "f32[5,6]"}, [] {
                                            vt::vmap([](Tensor a, Tensor b) { return vt::matmul(a, b); })(f({7, 3, 4}), f({7, 5, 6}));
                                          }});
@@ -195,7 +200,19 @@ TEST(Errors, derivatives) {
          {ErrorKind::dtype, {"vt::jvp", "f32[3]", "f64[3]"}, [&] { vt::jvp(id, std::tuple(f({3})), std::tuple(vt::ones({3}, vt::f64))); }});
   expect("tangent count", {ErrorKind::tree, {"vt::jvp", "1", "2"}, [&] { vt::jvp(id, std::tuple(f({3})), std::tuple(f({3}), f({3}))); }});
   expect("cotangent shape", {ErrorKind::shape, {"vt::vjp", "f32[3]", "f32[4]"}, [&] { vt::vjp(id, f({3})).second(f({4})); }});
-  expect("push shape", {ErrorKind::shape, {"vt::linearize", "f32[3]", "f32[4]"}, [&] { vt::linearize(id, f({3})).second(f({4})); }, false});
+  expect("push shape", {ErrorKind::shape, {"vt::linearize", "f32[3]", "f32[4]"}, [&] { vt::linearize(id, f({3})).second(f({4})); }});
+  expect("push of nothing",
+         {ErrorKind::value, {"vt::linearize", "tangent of argument 0", "empty"}, [&] { vt::linearize(id, f({3})).second(Tensor()); }});
+  expect("linearize at nothing", {ErrorKind::value, {"vt::linearize", "argument 0", "empty"}, [&] { vt::linearize(id, Tensor()); }});
+  expect("vjp at nothing",
+         {ErrorKind::value, {"vt::vjp", "argument 1", "empty"}, [] { vt::vjp([](Tensor a, Tensor b) { return a * b; }, f({}), Tensor()); }});
+  expect("pull of too few", {ErrorKind::tree, {"vt::vjp", "1 cotangents", "2 results"}, [] {
+                               vt::vjp([](Tensor a) { return std::pair(a, a); }, f({3})).second(f({3}));
+                             }});
+  expect("pull of nothing", {ErrorKind::value, {"vt::vjp", "cotangent of the result", "empty"}, [&] { vt::vjp(id, f({3})).second(Tensor()); }});
+  expect("shape of what does not fit",
+         {ErrorKind::shape, {"vt::matmul", "f32[3,4]"}, [] { vt::eval_shape([](Tensor a) { return vt::matmul(a, a); }, f({3, 4})); }});
+  expect("shape of nothing", {ErrorKind::value, {"vt::eval_shape", "empty"}, [&] { vt::eval_shape(id, Tensor()); }});
   expect("jacobian of integers", {ErrorKind::dtype, {"vt::jacobian", "i32[3]"}, [&] { vt::jacobian(id)(ints({3})); }});
   expect("hessian of integers", {ErrorKind::dtype, {"vt::hessian", "i32[3]"}, [&] { vt::hessian(total)(ints({3})); }});
   expect("value under linear", {ErrorKind::tracer, {"not known", "vt::jit"}, [] {
@@ -237,29 +254,112 @@ TEST(Errors, tracers) {
                                  })(f({3}));
                                }});
   expect("abstract value", {ErrorKind::tracer, {"after its trace ended"}, [] { vt::eval_shape([](Tensor a) { return a; }, f({3})) + 1.0; }});
-  expect("empty result", {ErrorKind::tree, {"vt::jit", "result 0", "empty Tensor"}, [] { vt::jit([](Tensor) { return Tensor(); })(f({3})); }, false});
+  const auto nothing = [](Tensor) { return Tensor(); };
+  expect("empty result", {ErrorKind::tree, {"vt::jit", "result 0", "empty Tensor"}, [&] { vt::jit(nothing)(f({3})); }});
+  expect("empty result of a lane", {ErrorKind::tree, {"vt::vmap", "result 0", "empty Tensor"}, [&] { vt::vmap(nothing)(f({3})); }});
+  expect("empty value", {ErrorKind::tree, {"vt::grad", "result 0", "empty Tensor"}, [&] { vt::grad(nothing)(f({})); }});
   kept = Tensor();
 }
 
 TEST(Errors, trees_and_rules) {
-  expect("tree_map", {ErrorKind::tree,
-                      {"vt::tree_map", "2", "1"},
-                      [] { vt::tree_map([](Tensor a, Tensor b) { return a + b; }, std::vector{f({}), f({})}, std::vector{f({})}); },
-                      false});
-  expect("custom_vjp", {ErrorKind::tree,
-                        {"vt::custom_vjp", "1", "2"},
-                        [] {
+  expect("tree_map", {ErrorKind::tree, {"vt::tree_map", "2", "1"}, [] {
+                        vt::tree_map([](Tensor a, Tensor b) { return a + b; }, std::vector{f({}), f({})}, std::vector{f({})});
+                      }});
+  expect("custom_vjp", {ErrorKind::tree, {"vt::custom_vjp", "1", "2"}, [] {
                           auto g = vt::custom_vjp([](Tensor a, Tensor b) { return a * b; },
                                                   [](Tensor a, Tensor b) { return std::pair(a * b, std::tuple(a, b)); },
                                                   [](std::tuple<Tensor, Tensor> r, Tensor c) { return c * std::get<0>(r); });
                           vt::grad([&](Tensor a, Tensor b) { return g(a, b); })(f({}), f({}));
-                        },
-                        false});
+                        }});
   expect("graph arguments", {ErrorKind::tree, {"vt::Graph", "1"}, [] {
                                vt::make_graph([](Tensor a, Tensor b) { return a + b; })(f({2}), f({2}))(std::vector{f({2})});
                              }});
   expect("graph argument shape",
          {ErrorKind::shape, {"vt::Graph", "f32[3]", "f32[2]"}, [] { vt::make_graph([](Tensor a) { return a; })(f({2}))(std::vector{f({3})}); }});
+}
+
+TEST(Errors, options_and_solvers) {
+  const Tensor v = f({3}), image = f({8, 8, 1}), key = vt::random::key(1);
+  const auto same = [](Tensor x) { return x; };
+  expect("norm's name", {ErrorKind::value, {"vt::linalg::norm", "frob", "fro"}, [] { vt::linalg::norm(f({2, 2}), "frob"); }});
+  expect("tridiagonal_solve", {ErrorKind::shape, {"vt::tridiagonal_solve", "f32[3]", "f32[4]"}, [&] { vt::tridiagonal_solve(v, v, v, f({4})); }});
+  expect("tridiagonal_solve of a number",
+         {ErrorKind::shape, {"vt::tridiagonal_solve", "axis", "f32[]"}, [&] { vt::tridiagonal_solve(v, v, v, f({})); }});
+  expect("no window", {ErrorKind::value, {"vt::max_pool", "window", "f32[8,8,1]"}, [&] { vt::max_pool(image, {}); }});
+  expect("layout",
+         {ErrorKind::shape, {"vt::conv2d", "NCHW", "4 letters", "3 axes"}, [&] { vt::conv2d(image, f({3, 3, 1, 1}), {.layout = "NCHW"}); }});
+  expect("window's function", {ErrorKind::shape, {"vt::reduce_window", "f32[2]"}, [&] {
+                                 vt::reduce_window([](Tensor a, Tensor b) { return vt::stack({a, b}); }, 0.0, v, {.window = {2}});
+                               }});
+  expect("size that depends on values", {ErrorKind::tracer, {"vt::unique", "size"}, [&] { vt::jit([](Tensor a) { return vt::unique(a); })(v); }});
+  expect("nonzero of a lane", {ErrorKind::tracer, {"vt::nonzero", "size"}, [] { vt::vmap([](Tensor a) { return vt::nonzero(a)[0]; })(f({2, 3})); }});
+  expect("tolerance", {ErrorKind::value, {"vt::cg", "tolerance", "-1"}, [&] { vt::cg(same, v, vt::IterationOptions{.tolerance = -1}); }});
+  expect("rounds", {ErrorKind::value, {"vt::newton", "max_iterations", "-1"}, [&] { vt::newton(same, v, {.max_iterations = -1}); }});
+  expect("fixed point of another shape",
+         {ErrorKind::shape, {"vt::fixed_point", "f32[]", "f32[3]"}, [&] { vt::fixed_point([](Tensor x) { return vt::sum(x); }, v); }});
+  expect("shuffle without a key", {ErrorKind::value, {"vt::Dataset", "vt::random::key", "f32[3]"}, [&] { vt::Dataset(v).shuffle(v); }});
+  expect("all of what never ends", {ErrorKind::value, {"vt::Dataset::to_vector", "never end"}, [&] { vt::Dataset(v).repeat().to_vector(); }});
+  expect("file that is missing", {ErrorKind::io, {"vt::load_npy", "missing.npy"}, [] { vt::load_npy("missing.npy"); }});
+  expect("lanes of pfor", {ErrorKind::tracer, {"vt::pfor", "the index"}, [&] { vt::pfor([&](Tensor i) { return v[i.item<int>()]; }, 3); }});
+}
+
+// An exception of the user's own passes through whatever is open, and everything can be used again, the same function too.
+TEST(Errors, thrown_by_the_function) {
+  struct Mine {};
+  bool armed = true;
+  const Tensor x = vt::tensor({1.0, 2.0, 3.0});
+  vt::Variable count(vt::tensor(0.0), "count");
+  const auto square = [&](Tensor a) {
+    count.assign_add(1.0);
+    const Tensor b = a * a;
+    if (armed) throw Mine{};
+    return b;
+  };
+  const auto everywhere = [&](auto&& use) {
+    armed = true;
+    EXPECT_THROW(use(), Mine);
+    EXPECT_EQ(count.read().item<double>(), 0.0);
+    armed = false;
+    const std::vector<double> all = use().template to_vector<double>();
+    EXPECT_EQ(all.back(), 9.0);
+    count.assign(0.0);
+  };
+  const auto jitted = vt::jit(square);
+  everywhere([&] { return vt::vmap(square)(x); });
+  everywhere([&] { return vt::jvp(square, x[2], x[0]).first; });
+  everywhere([&] { return vt::vjp(square, x[2]).first; });
+  everywhere([&] { return vt::grad([&](Tensor a) { return vt::sum(square(a)) * a / 3.0; })(x[2]); });
+  everywhere([&] { return jitted(x); });
+  everywhere([&] { return vt::pfor([&](Tensor i) { return square(x[i]); }, 3); });
+  everywhere([&] { return vt::scan([&](Tensor c, Tensor e) { return std::pair(c, square(e)); }, 0.0, x).second; });
+  everywhere([&] { return vt::cond(x[0] > 0, square, [](Tensor a) { return a; }, x[2]); });
+  everywhere([&] { return vt::while_loop([](Tensor a) { return a < 5.0; }, square, x[2]); });
+  everywhere([&] { return vt::map(square, x); });
+  everywhere([&] { return vt::jvp(vt::checkpoint(square), x[2], x[0]).first; });
+  everywhere([&] { return vt::jit(vt::vmap([&](Tensor a) { return vt::cond(a > 2, square, [](Tensor b) { return b; }, a); }))(x); });
+  everywhere([&] { return vt::vmap([&](Tensor a) { return vt::vjp(square, a).first; }, {.axis_name = "i"})(x); });
+  armed = true;
+  EXPECT_THROW(vt::make_graph([&](Tensor a) { return a * (throw Mine{}, 1.0); })(x), Mine);
+  EXPECT_THROW(vt::newton([&](Tensor a) { return a * (throw Mine{}, 1.0); }, x), Mine);
+}
+
+// What a kept program says does not depend on how long the caller keeps its texts.
+TEST(Errors, texts_of_the_caller) {
+  const auto named = vt::jit([](Tensor a, const char* name) { return std::pair(a + 1.0, name); });
+  const auto viewed = vt::jit([](Tensor a, std::string_view name) { return std::pair(a + 1.0, name); });
+  for (int i = 0; i < 2; ++i) {
+    const std::string name(100, static_cast<char>('a'));
+    EXPECT_EQ(named(f({2}), name.c_str()).second, name);
+    std::string other = name;
+    EXPECT_EQ(named(f({2}), other.c_str()).second, name);
+    EXPECT_EQ(viewed(f({2}), std::string_view(other)).second, name);
+    other.assign(100, 'x');
+    EXPECT_EQ(named(f({2}), name.c_str()).second, name);
+    EXPECT_EQ(viewed(f({2}), std::string_view(name)).second, name);
+  }
+  const char* none = nullptr;
+  EXPECT_EQ(named(f({2}), none).second, nullptr);
+  EXPECT_EQ(named(f({2}), "").second, std::string_view());
 }
 
 }  // namespace

@@ -151,4 +151,48 @@ TEST(GradFunctions, NoNanWhereTheDerivativeExists) {
   expect_close(gradient([](Tensor x) { return vt::logaddexp(x, -inf); }, vt::tensor({1.0})), vt::tensor({1.0}));
 }
 
+// One Tensor as two results, of which only one has a cotangent.
+TEST(GradFunctions, ResultsThatAreGivenTwice) {
+  const Tensor three = vt::tensor(3.0);
+  const auto twice = [](Tensor x) {
+    const Tensor y = x * x;
+    return std::pair(y, y);
+  };
+  const auto first = [](auto f) { return [f](Tensor x) { return f(x).first; }; };
+  const auto gradient = [&](auto f) { return vt::grad(f)(three).template item<double>(); };
+  EXPECT_EQ(vt::grad(twice, vt::has_aux)(three).first.item<double>(), 6);
+  EXPECT_EQ(vt::jit(vt::vmap(vt::grad(twice, vt::has_aux)))(vt::stack({three, 2.0 * three})).first[1].item<double>(), 12);
+  EXPECT_EQ(gradient(first(vt::checkpoint(twice))), 6);
+  EXPECT_EQ(gradient(first(vt::function("twice", twice))), 6);
+  EXPECT_EQ(gradient(first([&](Tensor x) { return vt::cond(x > 0, twice, [](Tensor y) { return std::pair(y, y); }, x); })), 6);
+  EXPECT_EQ(gradient(first([&](Tensor x) {
+              return vt::scan(
+                  [](Tensor c, Tensor e) {
+                    const Tensor next = c * e;
+                    return std::pair(next, next);
+                  },
+                  x, vt::tensor({2.0, 3.0}));
+            })),
+            6);
+  EXPECT_EQ(gradient(first([&](Tensor x) {
+              return vt::while_loop([](Tensor a, Tensor) { return a < 50.0; }, [&](Tensor a, Tensor) { return twice(a); }, std::pair(x, x));
+            })),
+            108);
+  const auto [a, b] = vt::jacrev(twice)(vt::tensor({3.0, 1.0}));
+  expect_close(a, vt::tensor({{6.0, 0.0}, {0.0, 2.0}}));
+  expect_close(b, a);
+  vt::Variable sum(vt::tensor(0.0), "sum");  // what is updated is a result, too
+  const auto counted = [&](Tensor x) {
+    return vt::cond(
+        x > 0,
+        [&](Tensor y) {
+          sum.assign_add(y);
+          return y;
+        },
+        [](Tensor y) { return -y; }, x);
+  };
+  expect_close(vt::vmap(vt::grad(counted))(vt::tensor({1.0, -2.0, 4.0})), vt::tensor({1.0, -1.0, 1.0}));
+  EXPECT_EQ(sum.read().item<double>(), 5);
+}
+
 }  // namespace

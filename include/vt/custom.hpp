@@ -15,15 +15,9 @@ T filled(T like, const Tensor*& next) {
   assign_leaves(like, next);
   return like;
 }
-/// The tree without its Tensors, safe to keep after a trace.
-template <class T>
-T hollow(T tree) {
-  for_each_leaf(tree, [](Tensor& t) { t = Tensor(); });
-  return tree;
-}
-inline void expect_leaves(std::size_t got, std::size_t wanted, const char* what) {
+inline void expect_leaves(std::size_t got, std::size_t wanted, const char* what, Where where) {
   if (got != wanted)
-    fail(ErrorKind::tree, std::string(what) + " returned " + std::to_string(got) + " Tensors; " + std::to_string(wanted) + " are needed", Where{});
+    fail(ErrorKind::tree, std::string(what) + " returned " + std::to_string(got) + " Tensors; " + std::to_string(wanted) + " are needed", where);
 }
 
 }  // namespace detail
@@ -36,7 +30,7 @@ auto custom_jvp(F f, Rule rule, Where where = Where::here()) {
     auto g = detail::tree_function(f, detail::own(arguments...));
     using Arguments = std::tuple<detail::Owned<A>...>;
     const Arguments like = std::apply([](const auto&... a) { return Arguments(detail::hollow(a)...); }, g.arguments());
-    auto flat_rule = [rule, like](std::span<const Tensor> leaves) mutable {
+    auto flat_rule = [rule, like, where](std::span<const Tensor> leaves) mutable {
       const Tensor* next = leaves.data();
       Arguments primals = like, tangents = like;
       std::apply([&](auto&... a) { (detail::assign_leaves(a, next), ...); }, primals);
@@ -48,7 +42,7 @@ auto custom_jvp(F f, Rule rule, Where where = Where::here()) {
       std::vector<Tensor> out = tree_leaves(std::get<0>(both));
       const std::size_t n = out.size();
       detail::append_leaves(std::get<1>(both), out);
-      detail::expect_leaves(out.size() - n, n, "vt::custom_jvp: the tangent of the rule");
+      detail::expect_leaves(out.size() - n, n, "vt::custom_jvp: the tangent of the rule", where);
       return out;
     };
     const std::vector<Tensor> out = detail::custom_jvp_flat(g.flat(), flat_rule, g.leaves(), where);
@@ -85,13 +79,13 @@ auto custom_vjp(F f, Forward forward, Backward backward, Where where = Where::he
       return out;
     };
     const std::size_t wanted = g.leaves().size();
-    auto flat_backward = [backward, trees, wanted](std::span<const Tensor> leaves) mutable {
+    auto flat_backward = [backward, trees, wanted, where](std::span<const Tensor> leaves) mutable {
       const Tensor* next = leaves.data();
       const Residuals residuals = detail::filled(*trees->residuals, next);
       const Value cotangent = detail::filled(*trees->value, next);
       auto cotangents = backward(residuals, cotangent);
       std::vector<Tensor> out = tree_leaves(cotangents);
-      detail::expect_leaves(out.size(), wanted, "vt::custom_vjp: the backward function");
+      detail::expect_leaves(out.size(), wanted, "vt::custom_vjp: the backward function", where);
       return out;
     };
     const std::vector<Tensor> out = detail::custom_vjp_flat(g.flat(), flat_forward, flat_backward, g.leaves(), where);

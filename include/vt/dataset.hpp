@@ -92,6 +92,7 @@ class Dataset {
 
   /// In an order drawn with the key: another one in each repetition, the same in each pass.
   Dataset shuffle(const Tensor& key, Where where = Where::here()) const { return {detail::shuffled_plan(plan_, key, where), like_}; }
+  /// The first `count`; −1: all.
   Dataset take(std::int64_t count, Where where = Where::here()) const { return {detail::taken_plan(plan_, 0, count, where), like_}; }
   Dataset skip(std::int64_t count, Where where = Where::here()) const { return {detail::taken_plan(plan_, count, -1, where), like_}; }
   /// So many times over; −1: without end.
@@ -103,7 +104,7 @@ class Dataset {
     const auto on_tree = [function](const T& element) { return detail::call_on_element(function, element); };
     using Result = std::decay_t<decltype(on_tree(like_))>;
     const T example = detail::with_element_leaves(like_, detail::element_shapes(plan_));
-    const Result like = detail::hollow(eval_shape(on_tree, example));
+    const Result like = detail::hollow(eval_shape(on_tree, example, where));
     const T own = like_;
     detail::FlatFunction flat = [on_tree, own](std::span<const Tensor> leaves) {
       return tree_leaves(on_tree(detail::with_element_leaves(own, leaves)));
@@ -143,8 +144,9 @@ class Dataset {
   Iterator begin() const { return Iterator(detail::open_stream(plan_), like_); }
   std::default_sentinel_t end() const { return {}; }
 
-  /// All elements of one pass.
-  std::vector<T> to_vector() const {
+  /// All elements of one pass. Throws: Error if they never end.
+  std::vector<T> to_vector(Where where = Where::here()) const {
+    if (size() < 0) detail::fail(ErrorKind::value, "vt::Dataset::to_vector: the elements never end; take some of them first", where);
     std::vector<T> all;
     for (const T& element : *this) all.push_back(element);
     return all;

@@ -13,9 +13,15 @@ namespace vt::fft {
 enum class Norm : std::uint8_t { backward, ortho, forward };
 
 using Length = std::optional<std::int64_t>;
-using Lengths = std::optional<Shape>;
+struct Lengths : std::optional<Shape> {
+  using std::optional<Shape>::optional;
+  Lengths(std::initializer_list<Dim> lengths) : std::optional<Shape>(Shape(lengths)) {}
+};
 /// None: the last ones, as many as there are lengths, or all.
-using TransformAxes = std::optional<Axes>;
+struct TransformAxes : std::optional<Axes> {
+  using std::optional<Axes>::optional;
+  TransformAxes(std::initializer_list<int> axes) : std::optional<Axes>(Axes(axes)) {}
+};
 
 /// Complex → complex; real operands are converted first.
 Tensor fft(Operand x, Length n = std::nullopt, int axis = -1, Norm norm = Norm::backward);

@@ -271,43 +271,62 @@ auto jvp(F f, const P& primals, const T& tangents, Where where = Where::here()) 
   return std::pair(std::move(value), std::move(tangent));
 }
 
-/// f's value at `arguments`, and its derivative there as a function of tangents (one per argument).
-template <class F, class... A>
-auto linearize(F f, const A&... arguments) {
-  const Where where{};
-  auto g = detail::tree_function(f, detail::lift_all(f, detail::own(arguments...)));
-  detail::Mask wanted(g.leaves().size(), true);
-  detail::LinearizedFlat flat = detail::linearize_flat(g.flat(), detail::grad_call(g, wanted, "vt::linearize", where));
-  auto value = g.rebuild(flat.outputs);
-  auto push = [map = std::move(flat.map), shape = value, f = detail::Callable(f)](const auto&... tangents) {
+namespace detail {
+
+/// A derivative as a function of tangents, one like each argument.
+template <class Value, class... A>
+class Push {
+ public:
+  Push(LinearMap map, Value value) : map_(std::move(map)), value_(std::move(value)) {}
+  Value operator()(const A&... tangents, Where where = Where::here()) const {
     std::vector<Tensor> leaves;
-    const auto given = detail::lift_all(f, detail::own(tangents...));
-    std::apply([&](const auto&... t) { (detail::append_leaves(t, leaves), ...); }, given);
-    const std::vector<Tensor> out = map.push(leaves, Where{});
-    auto result = shape;
+    (append_leaves(tangents, leaves), ...);
+    Value result = value_;
+    const std::vector<Tensor> out = map_.push(leaves, where);
     const Tensor* next = out.data();
-    detail::assign_leaves(result, next);
+    assign_leaves(result, next);
     return result;
-  };
-  return std::pair(std::move(value), std::move(push));
+  }
+
+ private:
+  LinearMap map_;
+  Value value_;
+};
+
+template <class F, class... A>
+auto linearize_at(Where where, F f, const A&... arguments) {
+  return [&]<class... L>(const std::tuple<L...>& lifted) {
+    auto g = tree_function(f, lifted);
+    Mask wanted(g.leaves().size(), true);
+    LinearizedFlat flat = linearize_flat(g.flat(), grad_call(g, wanted, "vt::linearize", where));
+    auto value = g.rebuild(flat.outputs);
+    Push<decltype(value), L...> push(std::move(flat.map), value);
+    return std::pair(std::move(value), std::move(push));
+  }(lift_all(f, own(arguments...)));
 }
 
-/// f's value at `arguments`, and a function from a cotangent of the value to the cotangents of the arguments (one argument: bare;
-/// several: a std::tuple).
 template <class F, class... A>
-auto vjp(F f, const A&... arguments) {
-  const Where where{};
-  auto g = detail::tree_function(f, detail::lift_all(f, detail::own(arguments...)));
-  detail::Mask wanted(g.leaves().size(), true);
-  detail::LinearizedFlat flat = detail::linearize_flat(g.flat(), detail::grad_call(g, wanted, "vt::vjp", where));
+auto vjp_at(Where where, F f, const A&... arguments) {
+  auto g = tree_function(f, lift_all(f, own(arguments...)));
+  Mask wanted(g.leaves().size(), true);
+  LinearizedFlat flat = linearize_flat(g.flat(), grad_call(g, wanted, "vt::vjp", where));
   auto value = g.rebuild(flat.outputs);
   auto pull = [map = std::move(flat.map), like = g.arguments()](const auto& cotangent, Where line = Where::here()) {
     std::vector<Tensor> leaves;
     if constexpr (Number<std::decay_t<decltype(cotangent)>>) leaves.push_back(Tensor(cotangent));
-    else detail::append_leaves(cotangent, leaves);
-    return detail::rebuild_all(like, map.pull(leaves, line));
+    else append_leaves(cotangent, leaves);
+    return rebuild_all(like, map.pull(leaves, line));
   };
   return std::pair(std::move(value), std::move(pull));
 }
+
+}  // namespace detail
+
+/// linearize(f, arguments…): f's value there, and its derivative there as a function of tangents (one per argument).
+VT_WITH_LINE(linearize, detail::linearize_at)
+
+/// vjp(f, arguments…): f's value there, and a function from a cotangent of the value to the cotangents of the arguments (one
+/// argument: bare; several: a std::tuple).
+VT_WITH_LINE(vjp, detail::vjp_at)
 
 }  // namespace vt

@@ -61,12 +61,16 @@ auto make_graph(F f, Where where = Where::here()) {
   };
 }
 
-/// The result's tree with Tensors that have only a shape and a dtype. Nothing is computed.
+namespace detail {
 template <class F, class... A>
-auto eval_shape(F f, const A&... arguments) {
-  auto g = detail::tree_function(f, detail::own(arguments...));
-  const std::vector<Tensor> out = detail::eval_shape_flat(g.flat(), g.leaves(), Where{});
+auto eval_shape_at(Where where, F f, const A&... arguments) {
+  auto g = tree_function(f, own(arguments...));
+  const std::vector<Tensor> out = eval_shape_flat(g.flat(), g.leaves(), where);
   return g.rebuild(out);
 }
+}  // namespace detail
+
+/// eval_shape(f, arguments…): the result's tree with Tensors that have only a shape and a dtype. Nothing is computed.
+VT_WITH_LINE(eval_shape, detail::eval_shape_at)
 
 }  // namespace vt

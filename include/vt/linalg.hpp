@@ -99,7 +99,7 @@ Tensor triangular_solve(Operand a, Operand b, const TriangularSolveOptions& opti
 /// x with a x = b (trans = 1: aᵀ x = b, 2: aᴴ x = b) for triangular a; b is [n] or [..., n, k]. Source: SciPy.
 Tensor solve_triangular(Operand a, Operand b, int trans = 0, bool lower = false, bool unit_diagonal = false);
 /// x with T x = b; T has dl[i] at (i, i − 1), d[i] at (i, i) and du[i] at (i, i + 1).
-/// Shapes: dl, d, du [..., n] (dl[0] and du[n − 1] are not used); b [..., n, k]. Source: JAX `lax.linalg.tridiagonal_solve`.
+/// Shapes: dl, d, du [..., n] (dl[0] and du[n − 1] are not used); b is [n] or [..., n, k]. Source: JAX `lax.linalg.tridiagonal_solve`.
 Tensor tridiagonal_solve(Operand dl, Operand d, Operand du, Operand b);
 
 struct LstsqResult {
@@ -134,8 +134,9 @@ Tensor matrix_rank(Operand a, std::optional<double> rtol = std::nullopt);
 
 /// What norm measures: a number p, "fro" or "nuc".
 struct NormOrd {
-  enum class Kind { number, frobenius, nuclear } kind = Kind::number;
+  enum class Kind { number, frobenius, nuclear, unknown } kind = Kind::number;
   double p = 2;
+  std::string_view name = {};  ///< as given; the function that gets it refuses an unknown one, which knows the caller's line
   template <class T>
     requires std::is_arithmetic_v<T>
   NormOrd(T value) : p(static_cast<double>(value)) {}

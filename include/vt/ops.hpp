@@ -208,13 +208,14 @@ Tensor average(Operand x, Operand weights, const ReduceAxes& axes = {});
 
 namespace detail {
 using FlatBinary = std::vector<Tensor> (*)(void*, std::span<const Tensor>);
-Tensor reduce_with(Operand x, Operand init, void* context, FlatBinary body, const ReduceAxes& axes);
+Tensor reduce_with(const char* name, Operand x, Operand init, void* context, FlatBinary body, const ReduceAxes& axes);
 }  // namespace detail
 /// General reduction: combines elements with `f(acc, x)`, which must be associative, starting from the scalar `init`.
 template <class F>
 Tensor reduce(F f, Operand init, Operand x, const ReduceAxes& axes = {}) {
   return detail::reduce_with(
-      x, init, &f, [](void* context, std::span<const Tensor> a) -> std::vector<Tensor> { return {(*static_cast<F*>(context))(a[0], a[1])}; }, axes);
+      "reduce", x, init, &f,
+      [](void* context, std::span<const Tensor> a) -> std::vector<Tensor> { return {(*static_cast<F*>(context))(a[0], a[1])}; }, axes);
 }
 
 // --- scans along an axis ---------------------------------------------------------------------------------------------

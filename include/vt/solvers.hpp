@@ -26,6 +26,8 @@ std::vector<Tensor> root_flat(const FlatFunction& f, std::span<const Tensor> gue
 /// `preconditioner` may be empty.
 FlatSolve cg_solver(const FlatFunction& preconditioner, const IterationOptions&, Where);
 FlatSolve bicgstab_solver(const IterationOptions&, Where);
+/// Throws Error(value) unless the limits are positive, or 0.
+void check_limits(const IterationOptions&, const char* name, Where);
 FlatRootFinder newton_solver(const IterationOptions&, Where);
 /// Repeats f(x) + x, that is the function whose fixed point is looked for.
 FlatRootFinder repetition_solver(const IterationOptions&, Where);
@@ -142,7 +144,9 @@ auto fixed_point(F f, const T& guess, IterationOptions options = {}, Where where
   const detail::FlatFunction flat = detail::on_leaves_of(f, own, call);
   const detail::FlatFunction change = [&](std::span<const Tensor> x) {
     std::vector<Tensor> out = flat(x);
-    for (std::size_t i = 0; i < out.size(); ++i) out[i] = out[i] - x[i];
+    // Another shape is refused where it is looked at.
+    for (std::size_t i = 0; i < out.size(); ++i)
+      if (out[i].defined() && out[i].shape() == x[i].shape()) out[i] = out[i] - x[i];
     return out;
   };
   return detail::with_leaves(own,

@@ -98,6 +98,7 @@ struct Scalar {
 
 Tensor make_weak(Scalar);
 const void* host_data(const Tensor&, DType wanted, Where);
+bool truth_of(const Tensor&);
 }  // namespace detail
 
 class Tensor {
@@ -123,11 +124,11 @@ class Tensor {
 
   bool defined() const { return node_ != nullptr; }
 
-  /// Under vmap these are the per-lane, logical ones.
-  const Shape& shape() const;
-  DType dtype() const;
-  int rank() const { return shape().rank(); }
-  std::int64_t size() const { return shape().elements(); }
+  /// Under vmap these are the per-lane, logical ones. Throws: Error if the Tensor is empty.
+  const Shape& shape(Where where = Where::here()) const;
+  DType dtype(Where where = Where::here()) const;
+  int rank(Where where = Where::here()) const { return shape(where).rank(); }
+  std::int64_t size(Where where = Where::here()) const { return shape(where).elements(); }
   /// Extent of one axis; negative counts from the end.
   std::int64_t dim(int axis, Where where = Where::here()) const;
 
@@ -141,8 +142,9 @@ class Tensor {
   /// Read-only view of the elements; T must be the dtype's own type. Forces evaluation; valid while this Tensor lives.
   template <Element T>
   std::span<const T> data(Where where = Where::here()) const;
-  /// The single element as a truth value.
-  explicit operator bool() const { return item<bool>(Where{}); }
+  /// The single element as a truth value, as in `if (t)`. Throws as item does; as C++ tells no line of a conversion, the message
+  /// names the line where the Tensor was made, which in `if (a > b)` is the same.
+  explicit operator bool() const { return detail::truth_of(*this); }
   /// Computes the value now; returns *this.
   const Tensor& eval(Where where = Where::here()) const;
 
@@ -357,7 +359,7 @@ void copy_out(const Tensor&, DType dtype, void* out, Where);
 
 template <Element T>
 T Tensor::item(Where where) const {
-  if (size() != 1) detail::not_one_element(*this, where);
+  if (size(where) != 1) detail::not_one_element(*this, where);
   T value{};
   detail::copy_out(*this, dtype_of<T>(), &value, where);
   return value;
@@ -366,11 +368,11 @@ T Tensor::item(Where where) const {
 template <Element T>
 std::vector<T> Tensor::to_vector(Where where) const {
   if constexpr (std::is_same_v<T, bool>) {
-    Vec<std::uint8_t> bytes(static_cast<std::size_t>(size()));
+    Vec<std::uint8_t> bytes(static_cast<std::size_t>(size(where)));
     detail::copy_out(*this, DType::bool_, bytes.data(), where);
     return std::vector<T>(bytes.begin(), bytes.end());
   } else {
-    std::vector<T> values(static_cast<std::size_t>(size()));
+    std::vector<T> values(static_cast<std::size_t>(size(where)));
     detail::copy_out(*this, dtype_of<T>(), values.data(), where);
     return values;
   }

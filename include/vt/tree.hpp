@@ -18,6 +18,7 @@
 #include <vector>
 
 #include <vt/aggregate.hpp>
+#include <vt/detail/with_line.hpp>
 #include <vt/small_vec.hpp>
 #include <vt/tensor.hpp>
 
@@ -116,6 +117,27 @@ void append_leaves(const T& tree, std::vector<Tensor>& leaves) {
   for_each_leaf(tree, [&](const Tensor& t) { leaves.push_back(t); });
 }
 
+/// A copy of a text that stays for as long as the process: who keeps a tree cannot know how long the caller keeps what it points to.
+std::string_view lasting_text(std::string_view text);
+/// Points the texts that a tree does not hold itself at lasting copies.
+template <class T>
+void keep_texts(T& tree) {
+  if constexpr (std::is_same_v<T, const char*>) {
+    if (tree) tree = lasting_text(tree).data();
+  } else if constexpr (std::is_same_v<T, std::string_view>) {
+    tree = lasting_text(tree);
+  } else if constexpr (!std::is_same_v<T, Tensor> && !is_static<T>) {
+    for_each_child(tree, [](auto& child, auto&&) { keep_texts(child); });
+  }
+}
+/// The tree without its Tensors, safe to keep after a trace and after the call.
+template <class T>
+T hollow(T tree) {
+  for_each_leaf(tree, [](Tensor& t) { t = Tensor(); });
+  keep_texts(tree);
+  return tree;
+}
+
 /// Puts the leaves starting at `*next` in place of the tree's Tensors.
 template <class T>
 void assign_leaves(T& tree, const Tensor*& next) {
@@ -197,6 +219,9 @@ void append_static(std::string& key, const T& tree) {
     append_bytes(key, tree.kind);
     append_bytes(key, tree.index);
   } else if constexpr (std::is_same_v<T, std::monostate> || std::is_same_v<T, std::nullopt_t>) {
+  } else if constexpr (std::is_same_v<T, const char*>) {
+    append_bytes(key, tree != nullptr);
+    if (tree) append_text(key, tree);
   } else if constexpr (is_static<T>) {
     append_text(key, tree);
   } else {
@@ -313,16 +338,15 @@ std::vector<Tensor> tree_leaves(const T& tree) {
   return leaves;
 }
 
-/// Applies `f` to corresponding Tensors of trees of one structure; the result is a tree like the first.
-/// Throws: Error if the trees have different numbers of leaves.
+namespace detail {
 template <class F, class T, class... Rest>
-T tree_map(F f, const T& tree, const Rest&... rest) {
+T tree_map_at(Where where, F f, const T& tree, const Rest&... rest) {
   T result = tree;
   const Vec<std::vector<Tensor>> others{tree_leaves(rest)...};
   const std::size_t n = detail::count_leaves(tree);
   for (const auto& other : others)
     if (other.size() != n)
-      detail::fail(ErrorKind::tree, "vt::tree_map: trees of " + std::to_string(n) + " and " + std::to_string(other.size()) + " leaves", {});
+      detail::fail(ErrorKind::tree, "vt::tree_map: trees of " + std::to_string(n) + " and " + std::to_string(other.size()) + " leaves", where);
   std::size_t i = 0;
   auto apply_at = [&]<std::size_t... K>(Tensor& t, std::index_sequence<K...>) { t = f(t, others[K][i]...); };
   detail::for_each_leaf(result, [&](Tensor& t) {
@@ -331,5 +355,10 @@ T tree_map(F f, const T& tree, const Rest&... rest) {
   });
   return result;
 }
+}  // namespace detail
+
+/// tree_map(f, tree, more…): applies `f` to corresponding Tensors of trees of one structure; the result is a tree like the first.
+/// Throws: Error if the trees have different numbers of leaves.
+VT_WITH_LINE(tree_map, detail::tree_map_at)
 
 }  // namespace vt

@@ -66,7 +66,8 @@ std::vector<Tensor> JitCache::call(std::span<const Tensor> arguments, const Stat
     const OuterAxes axes;
     const std::uint64_t references = thread_state().references;
     auto fresh = new_shared<Program>();
-    Recorded recorded = record(with_states(f, fresh->states), avals, {.kind = ScopeKind::jit, .transform = "vt::jit", .stateful = true});
+    Recorded recorded =
+        record(with_states(f, fresh->states), avals, {.kind = ScopeKind::jit, .transform = "vt::jit", .stateful = true, .where = where});
     fresh->kept = keep();
     fresh->graph = new_shared<const GraphBody>(simplify(recorded.graph));
     debug_check(*fresh->graph, "simplify");
@@ -105,7 +106,7 @@ std::vector<Tensor> JitCache::call(std::span<const Tensor> arguments, const Stat
   std::vector<Tensor> results;
   results.reserve(outputs.size());
   for (std::size_t i = 0; i < outputs.size(); ++i)
-    results.push_back(from_buffer(std::move(outputs[i]), program->graph->aval(program->graph->outputs[i])));
+    results.push_back(made_at(where, from_buffer(std::move(outputs[i]), program->graph->aval(program->graph->outputs[i]))));
   const auto updated = static_cast<std::size_t>(count_if(program->states, [](const OwnState& s) { return s.updated; }));
   std::size_t next = results.size() - updated;
   for (const OwnState& s : program->states)

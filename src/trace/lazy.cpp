@@ -143,7 +143,7 @@ Tensor look_through(const Tensor& t, Where where) {
          "the value of a tracer " + aval_of(t).str() + " is not known under " + scope().transform + ": the function runs once, for " +
              (lanes ? "all lanes" : "every later value") +
              ". Use vt::where (or vt::cond) in place of `if`, vt::debug_print to print, or take the value outside",
-         where);
+         where.file ? where : scope().where);
   }
   for (std::size_t i = 0; i < scope().inputs.size(); ++i) {
     const Node* input = scope().inputs[i].node();
@@ -207,7 +207,7 @@ void evaluate(std::span<const Tensor> wanted, Where where) {
 }
 
 BufferRef value_of(const Tensor& t, Where where) {
-  if (!t.defined()) fail(ErrorKind::value, "the value of an empty Tensor was asked for", where);
+  if (!t.defined()) fail(ErrorKind::value, "vt::Tensor: the value of an empty Tensor was asked for", where);
   Tensor outer = t;
   while (outer.node()->level > 0) {
     check_alive(outer, where);
@@ -217,14 +217,19 @@ BufferRef value_of(const Tensor& t, Where where) {
   return outer.node()->buffers[static_cast<std::size_t>(outer.output())];
 }
 
+Tensor made_at(Where where, Tensor value) {
+  value.node()->where = where;
+  return value;
+}
+
 Tensor from_host(const void* data, DType dtype, const Shape& shape, bool copy, Where where) {
   for (std::int64_t extent : shape)
     if (extent < 0) fail(ErrorKind::shape, std::string(copy ? "vt::tensor" : "vt::borrow") + ": negative extent in shape " + shape.str(), where);
   const auto count = static_cast<std::size_t>(shape.elements());
-  if (!copy) return from_buffer(borrow_memory(data, count * size_of(dtype)), Aval(dtype, shape));
+  if (!copy) return made_at(where, from_buffer(borrow_memory(data, count * size_of(dtype)), Aval(dtype, shape)));
   BufferRef buffer = allocate(count * size_of(dtype), "vt::tensor");
   if (count) std::memcpy(buffer->data, data, count * size_of(dtype));
-  return from_buffer(std::move(buffer), Aval(dtype, shape));
+  return made_at(where, from_buffer(std::move(buffer), Aval(dtype, shape)));
 }
 
 Tensor from_numbers(std::span<const Scalar> values, const Shape& shape, std::optional<DType> dtype, Where where) {
@@ -236,11 +241,11 @@ Tensor from_numbers(std::span<const Scalar> values, const Shape& shape, std::opt
   BufferRef buffer = allocate(values.size() * size_of(aval.dtype), "vt::tensor");
   auto* out = static_cast<std::byte*>(buffer->data);
   for (std::size_t i = 0; i < values.size(); ++i) store_scalar(values[i].converted(aval.dtype), out + i * size_of(aval.dtype));
-  return from_buffer(std::move(buffer), aval);
+  return made_at(where, from_buffer(std::move(buffer), aval));
 }
 
 void copy_out(const Tensor& t, DType dtype, void* out, Where where) {
-  if (!t.defined()) fail(ErrorKind::value, "the value of an empty Tensor was asked for", where);
+  if (!t.defined()) fail(ErrorKind::value, "vt::Tensor: the value of an empty Tensor was asked for", where);
   if (is_complex(t.dtype()) && !is_complex(dtype) && !is_bool(dtype))
     fail(ErrorKind::dtype,
          std::string("vt::Tensor: asked for ") + name_of(dtype) + " numbers of a " + aval_of(t).str() +
@@ -256,7 +261,7 @@ void copy_out(const Tensor& t, DType dtype, void* out, Where where) {
 }
 
 const void* host_data(const Tensor& t, DType wanted, Where where) {
-  if (!t.defined()) fail(ErrorKind::value, "the value of an empty Tensor was asked for", where);
+  if (!t.defined()) fail(ErrorKind::value, "vt::Tensor: the value of an empty Tensor was asked for", where);
   if (t.dtype() != wanted)
     fail(ErrorKind::dtype,
          std::string("vt::Tensor::data: asked for ") + name_of(wanted) + " elements of a " + aval_of(t).str() +
@@ -271,22 +276,34 @@ void not_one_element(const Tensor& t, Where where) {
   fail(ErrorKind::shape, "vt::Tensor::item: " + aval_of(t).str() + " has " + std::to_string(t.size()) + " elements, not one", where);
 }
 
+bool truth_of(const Tensor& t) {
+  if (!t.defined()) fail(ErrorKind::value, "vt::Tensor: the truth of an empty Tensor was asked for", {});
+  const Where made = t.node()->where;
+  if (t.size() != 1)
+    fail(ErrorKind::shape,
+         "vt::Tensor: " + aval_of(t).str() + " is not one truth value; take vt::any or vt::all of it, or choose element by element with vt::where",
+         made);
+  bool truth = false;
+  copy_out(t, DType::bool_, &truth, made);
+  return truth;
+}
+
 void ragged_braces(Where where) { fail(ErrorKind::shape, "vt::tensor: the nested braces have rows of different lengths", where); }
 
 }  // namespace vt::detail
 
 namespace vt {
 
-const Shape& Tensor::shape() const {
-  if (!node_) detail::fail(ErrorKind::value, "the shape of an empty Tensor was asked for", {});
+const Shape& Tensor::shape(Where where) const {
+  if (!node_) detail::fail(ErrorKind::value, "vt::Tensor: the shape of an empty Tensor was asked for", detail::user_line(where));
   return detail::aval_of(*this).shape;
 }
-DType Tensor::dtype() const {
-  if (!node_) detail::fail(ErrorKind::value, "the dtype of an empty Tensor was asked for", {});
+DType Tensor::dtype(Where where) const {
+  if (!node_) detail::fail(ErrorKind::value, "vt::Tensor: the dtype of an empty Tensor was asked for", detail::user_line(where));
   return detail::aval_of(*this).dtype;
 }
 std::int64_t Tensor::dim(int axis, Where where) const {
-  const int r = rank();
+  const int r = rank(where);
   if (axis < -r || axis >= r)
     detail::fail(ErrorKind::shape, "vt::Tensor::dim: axis " + std::to_string(axis) + " of " + detail::aval_of(*this).str(), where);
   return shape()[static_cast<std::size_t>(axis < 0 ? axis + r : axis)];

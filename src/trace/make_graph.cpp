@@ -19,7 +19,7 @@ Recorded record_like(const FlatFunction& f, std::span<const Tensor> arguments, c
       fail(ErrorKind::value, std::string(transform) + ": argument leaf " + std::to_string(i) + " is an empty Tensor", where);
     avals.push_back(aval_of(arguments[i]));
   }
-  return record(f, avals, {.kind = ScopeKind::jit, .transform = transform});
+  return record(f, avals, {.kind = ScopeKind::jit, .transform = transform, .where = where});
 }
 }  // namespace recorded_like
 

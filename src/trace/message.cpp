@@ -1,7 +1,11 @@
-// Filling in messages, by fmt.
+// Texts: messages filled in by fmt, and copies of the texts in trees that are kept.
 #include <vt/detail/message.hpp>
 
+#include <mutex>
+#include <unordered_set>
+
 #include <vt/fmt.hpp>
+#include <vt/tree.hpp>
 
 #include <fmt/args.h>
 
@@ -19,6 +23,13 @@ std::string worded(std::string_view pattern, std::initializer_list<MessagePart> 
       case MessagePart::Kind::u64: arguments.push_back(part.u64); break;
     }
   return fmt::vformat(fmt::string_view(pattern.data(), pattern.size()), arguments);
+}
+
+std::string_view lasting_text(std::string_view text) {
+  static std::mutex mutex;
+  static std::unordered_set<std::string> texts;  // its strings stay where they are
+  const std::lock_guard lock(mutex);
+  return *texts.emplace(text).first;
 }
 
 }  // namespace vt::detail

@@ -79,8 +79,9 @@ void check_alive(const Tensor& t, Where where) {
   const ThreadState& state = thread_state();
   const auto level = static_cast<std::size_t>(n->level);
   if (level <= state.scopes.size() && state.scopes[level - 1].id == n->scope) return;
+  const std::string line = at(n->where), by = n->op == Op::input ? " made as an argument" : " made by vt::" + std::string(name_of(n->op));
   fail(ErrorKind::tracer,
-       "a tracer " + aval_of(t).str() + " made by vt::" + std::string(name_of(n->op)) + at(n->where) +
+       "a tracer " + aval_of(t).str() + by + (line.empty() ? line : line.substr(1)) +
            " was used after its trace ended, or on another thread; return it from the function instead of keeping it",
        where);
 }

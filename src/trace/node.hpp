@@ -78,6 +78,8 @@ inline Tensor emit(Op op, ParamsRef params, std::initializer_list<Tensor> operan
 }
 /// A Tensor that holds `buffer`.
 Tensor from_buffer(BufferRef, Aval);
+/// The same Tensor, which so far nobody else holds, made by this line.
+Tensor made_at(Where, Tensor);
 Tensor full_tensor(Scalar, const Aval&);
 
 /// The value's buffer on the host; evaluates. Throws Error(tracer) if the value is not known under the active transform.

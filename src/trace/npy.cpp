@@ -22,7 +22,7 @@ namespace vt::detail::npy {
 constexpr std::string_view magic = "\x93NUMPY";
 
 [[noreturn]] void refuse(const char* function, const std::string& path, const std::string& why, Where where) {
-  fail(ErrorKind::value, std::string(function) + ": " + path + ": " + why, where);
+  fail(ErrorKind::io, std::string(function) + ": " + path + ": " + why, where);
 }
 
 struct Kind {

@@ -51,7 +51,7 @@ Recorded record_body(const FlatFunction& f, std::span<const Aval> avals, const C
         refuse(ErrorKind::tree, call, (call.result_name ? call.result_name(i) : worded("result {} of the body", i)) + " is an empty Tensor");
     return out;
   };
-  return record(checked, avals, {.kind = ScopeKind::branch, .transform = call.name, .stateful = stateful});
+  return record(checked, avals, {.kind = ScopeKind::branch, .transform = call.name, .stateful = stateful, .where = user_line(call.where)});
 }
 
 /// Output `i` as another dtype, or no longer weak.

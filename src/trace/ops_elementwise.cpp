@@ -355,10 +355,12 @@ Tensor clamp(Operand low, Operand x, Operand high) {
 Tensor clip(Operand x, std::optional<Operand> low, std::optional<Operand> high) {
   const detail::UserLine line(x.where);
   detail::need("clip", x.tensor, x.where);
-  Tensor result = x.tensor;
-  if (low) result = maximum(result, *std::move(low));
-  if (high) result = minimum(result, *std::move(high));
-  return result;
+  const auto bound = [&](ew::Op op, std::optional<Operand>& limit) {
+    if (limit) x.tensor = ew::binary(op, "clip", ew::Takes::choice, x, *limit);
+  };
+  bound(ew::Op::max, low);
+  bound(ew::Op::min, high);
+  return x.tensor;
 }
 
 }  // namespace vt

@@ -275,7 +275,10 @@ Tensor tridiagonal_solve(Operand dl, Operand d, Operand du, Operand b) {
   const Where w = dl.where;
   const detail::UserLine line(w);
   Tensor parts[4] = {la::matrix("tridiagonal_solve", dl, w), la::matrix("tridiagonal_solve", d, w), la::matrix("tridiagonal_solve", du, w),
-                     la::matrices("tridiagonal_solve", b, w)};
+                     la::matrix("tridiagonal_solve", b, w)};
+  const bool vector = parts[3].rank() == 1;
+  if (vector) parts[3] = expand_dims(parts[3], 1);
+  if (parts[3].rank() == 0) detail::refuse(ErrorKind::shape, "tridiagonal_solve", "needs at least one axis", parts[3], w);
   for (int twice = 0; twice < 2; ++twice)
     for (int i = 0; i < 3; ++i) la::meet(parts[i], parts[i + 1], w);
   for (int i = 0; i < 3; ++i) {
@@ -283,10 +286,12 @@ Tensor tridiagonal_solve(Operand dl, Operand d, Operand du, Operand b) {
     Shape diagonals = la::batch_of(parts[3]);
     diagonals.push_back(parts[3].dim(-2));
     if (!detail::stretches(parts[i].shape(), diagonals) || parts[i].dim(-1) != parts[3].dim(-2))
-      detail::refuse(ErrorKind::shape, "tridiagonal_solve", "the diagonals do not fit the right side", parts[i], parts[3], w);
+      detail::refuse(ErrorKind::shape, "tridiagonal_solve", "the diagonals do not fit the right side", parts[i], b.tensor, w);
     parts[i] = detail::broadcast(parts[i], diagonals, w);
   }
-  return detail::emit(Op::tridiagonal_solve, {}, {parts[0], parts[1], parts[2], parts[3]}, w);
+  const Tensor x = detail::emit(Op::tridiagonal_solve, {}, {parts[0], parts[1], parts[2], parts[3]}, w);
+  // Diagonals of a batch leave a vector for each.
+  return vector ? squeeze(x, -1) : x;
 }
 
 }  // namespace vt::linalg

@@ -72,6 +72,11 @@ inline std::vector<Tensor> pseudo_inverse(const Tensor& a, double tolerance, Whe
   return custom_jvp_flat(f, rule, std::span<const Tensor>(&a, 1), where);
 }
 
+inline void need_known(std::string_view function, const std::optional<vt::linalg::NormOrd>& ord, const Tensor& x, Where where) {
+  if (ord && ord->kind == vt::linalg::NormOrd::Kind::unknown)
+    refuse(ErrorKind::value, function, worded("there is no norm \"{}\"; \"fro\" and \"nuc\" are all that have a name", ord->name), x, where);
+}
+
 inline Tensor matrix_norm(const Tensor& x, const vt::linalg::NormOrd& ord, Where where) {
   using Kind = vt::linalg::NormOrd::Kind;
   if (ord.kind == Kind::frobenius) return vt::norm(x, Axes{-2, -1});
@@ -184,17 +189,13 @@ Tensor matrix_rank(Operand a, std::optional<double> rtol) {
   return sum(detail::cast(s > tolerance * max(s, -1, true), i32, w), -1);
 }
 
-NormOrd::NormOrd(const char* name) {
-  const std::string_view text = name;
-  if (text != "fro" && text != "nuc")
-    detail::fail(ErrorKind::value, "vt::linalg::norm: ord is \"" + std::string(text) + "\", but \"fro\" and \"nuc\" are all that have a name", {});
-  kind = text == "fro" ? Kind::frobenius : Kind::nuclear;
-}
+NormOrd::NormOrd(const char* given) : name(given) { kind = name == "fro" ? Kind::frobenius : name == "nuc" ? Kind::nuclear : Kind::unknown; }
 
 Tensor norm(Operand x, std::optional<NormOrd> ord, const ReduceAxes& axes, bool keepdims) {
   const Where w = x.where;
   const detail::UserLine line(w);
   detail::need("linalg::norm", x.tensor, w);
+  la::need_known("linalg::norm", ord, x.tensor, w);
   if (!ord) return vt::norm(x, axes, 2.0, keepdims);
   const int rank = x.tensor.rank();
   Axes along;

@@ -43,10 +43,14 @@ Tensor places(const Shape& shape, int axis, Where where) {
 
 std::int64_t known_count(std::string_view name, const Tensor& count, Where where) {
   try {
-    return count.item<std::int64_t>();
+    return count.item<std::int64_t>(where);
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::tracer) throw;
-    fail(ErrorKind::tracer, worded("vt::{}: the shape of the result depends on values; give it a `size`. ({})", name, e.what()), where);
+    fail(ErrorKind::tracer,
+         worded("vt::{}: the shape of the result depends on values, which are not known while a function is recorded; give it a size, as in {{.size "
+                "= 8}}",
+                name),
+         where);
   }
 }
 

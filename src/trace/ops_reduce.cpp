@@ -233,14 +233,14 @@ Tensor average(Operand x, Operand weights, const ReduceAxes& axes) {
   return rd::finished(total(r.x * w) / total(w), r, false, x.where);
 }
 
-Tensor detail::reduce_with(Operand x, Operand init, void* context, FlatBinary body, const ReduceAxes& axes) {
+Tensor detail::reduce_with(const char* name, Operand x, Operand init, void* context, FlatBinary body, const ReduceAxes& axes) {
   const Where w = user_line(x.where);
-  need("reduce", x.tensor, w);
-  need("reduce", init.tensor, w);
-  if (init.tensor.rank() != 0) refuse(ErrorKind::shape, "reduce", "the initial value must be a scalar", x.tensor, init.tensor, w);
+  need(name, x.tensor, w);
+  need(name, init.tensor, w);
+  if (init.tensor.rank() != 0) refuse(ErrorKind::shape, name, "the initial value must be a scalar", x.tensor, init.tensor, w);
   const Common c = common_dtype(aval_of(x.tensor), aval_of(init.tensor));
   const Tensor operand = cast(x.tensor, c.dtype, w), start = cast(init.tensor, c.dtype, w);
-  const Axes over = reduction_axes("reduce", axes, operand, w);
+  const Axes over = reduction_axes(name, axes, operand, w);
   const Aval scalar(c.dtype, Shape{});
   const Aval avals[2] = {scalar, scalar};
   const FlatFunction f = [&](std::span<const Tensor> arguments) {
@@ -249,13 +249,14 @@ Tensor detail::reduce_with(Operand x, Operand init, void* context, FlatBinary bo
     const bool narrows = !got.weak && promote(got.dtype, c.dtype) != c.dtype;
     if (!got.shape.empty() || narrows || (got.weak && category(got.dtype) > category(c.dtype)))
       fail(ErrorKind::shape,
-           worded("vt::reduce: the function must map {} and {} to {}, not to {}", scalar.str(), scalar.str(), scalar.str(), got.str()), w);
+           worded("vt::{}: the function must map {} and {} to {}, not to {}", name, scalar.str(), scalar.str(), scalar.str(), got.str()), w);
     out[0] = cast(out[0], c.dtype, w);
     return out;
   };
   RecordOptions options;
   options.kind = ScopeKind::branch;
   options.transform = "vt::reduce";
+  options.where = w;
   ReduceParams p;
   p.axes = over;
   p.body = reductions::closed_body(record(f, avals, options), w);

@@ -48,7 +48,7 @@ Edges edges_of(std::string_view name, const Padding& padding, const Shape& exten
 
 Layout parse_layout(std::string_view name, std::string_view layout, char first, char second, const Tensor& x, Where where) {
   if (static_cast<int>(layout.size()) != x.rank())
-    refuse(ErrorKind::shape, name, worded("the layout \"{}\" does not have a letter for each axis", layout), x, where);
+    refuse(ErrorKind::shape, name, worded("the layout \"{}\" has {} letters for {} axes", layout, layout.size(), x.rank()), x, where);
   Layout parsed;
   for (std::size_t i = 0; i < layout.size(); ++i) {
     if (layout.find(layout[i]) != i) refuse(ErrorKind::value, name, worded("the layout \"{}\" has the letter {} twice", layout, layout[i]), x, where);
@@ -164,6 +164,7 @@ Tensor sums(const Windows& w, const Tensor& x, Where where) { return reduced(Op:
 /// The spatial axes of a pool, and its windows along them.
 Windows pool_windows(std::string_view name, const Operand& x, const PoolOptions& o) {
   need(name, x.tensor, x.where);
+  if (o.window.empty()) refuse(ErrorKind::value, name, "needs a window, as in {.window = {2, 2}}", x.tensor, x.where);
   Axes axes;
   if (!o.layout.empty()) {
     axes = parse_layout(name, o.layout, 'N', 'C', x.tensor, x.where).spatial;
@@ -216,7 +217,8 @@ Tensor reduce_window_with(Operand x, Operand init, void* context, FlatBinary bod
   const Common c = common_dtype(aval_of(x.tensor), aval_of(init.tensor));
   const Tensor operand = cast(x.tensor, c.dtype, x.where), start = cast(init.tensor, c.dtype, x.where);
   const window_ops::Windows w = window_ops::windows_along("reduce_window", operand, Axes::first(operand.rank()), options, x.where);
-  return reduce_with(Operand(w.of(operand, start, x.where), x.where.file, x.where.line), start, context, body, w.places(operand.rank()));
+  return reduce_with("reduce_window", Operand(w.of(operand, start, x.where), x.where.file, x.where.line), start, context, body,
+                     w.places(operand.rank()));
 }
 
 }  // namespace vt::detail

@@ -25,11 +25,12 @@ WhereScope::~WhereScope() { thread_state().where = before_; }
 RecordingScope::RecordingScope(const RecordOptions& options) {
   static std::atomic<std::uint64_t> last_id{0};
   ThreadState& state = thread_state();
-  if (state.scopes.size() >= 60000) fail(ErrorKind::transform, std::string(options.transform) + ": transforms are nested too deeply", {});
+  if (state.scopes.size() >= 60000) fail(ErrorKind::transform, std::string(options.transform) + ": transforms are nested too deeply", options.where);
   ScopeState scope;
   scope.id = ++last_id;
   scope.kind = options.kind;
   scope.transform = options.transform;
+  scope.where = options.where;
   const bool pinned = options.kind == ScopeKind::jit || options.kind == ScopeKind::branch;
   scope.floor = pinned ? static_cast<int>(state.scopes.size()) + 1 : state.floor;
   scope.concrete.assign(options.concrete.begin(), options.concrete.end());
@@ -171,7 +172,7 @@ RecordingScope::~RecordingScope() {
 Tensor RecordingScope::input(const Aval& aval) {
   ThreadState& state = thread_state();
   ScopeState& scope = state.scopes.back();
-  Node* n = place_node(Op::input, {}, {}, static_cast<int>(state.scopes.size()), state.where);
+  Node* n = place_node(Op::input, {}, {}, static_cast<int>(state.scopes.size()), state.where.file ? state.where : scope.where);
   n->avals.push_back(aval);
   Tensor t = Tensor::adopt(n);
   scope.inputs.push_back(t);
@@ -181,11 +182,12 @@ Tensor RecordingScope::input(const Aval& aval) {
 Recorded RecordingScope::finish(std::span<const Tensor> outputs) {
   ThreadState& state = thread_state();
   refuse_updates(state.scopes.back().transform);
+  const Where line = state.where.file ? state.where : state.scopes.back().where;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (!outputs[i].defined())
       fail(ErrorKind::tree, std::string(state.scopes.back().transform) + ": result " + std::to_string(i) + " of the function is an empty Tensor",
-           state.where);
-    check_alive(outputs[i], state.where);
+           line);
+    check_alive(outputs[i], line);
   }
   Recorded recorded;
   {

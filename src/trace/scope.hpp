@@ -25,6 +25,7 @@ struct RecordOptions {
   std::span<const Tensor> concrete{};  ///< grad: the arguments whose values the tracers stand for
   bool stateful = false;               ///< variables become inputs and results; see with_states. vmap: streams become inputs
   AxisRef axis{};                      ///< vmap: the name of the lanes; the last argument is then the index of the lane
+  Where where{};                       ///< the user's line that asked for it, for messages about arguments and results
 };
 
 /// A recorded function. Graph inputs: the arguments, then `captured` (Tensors of outer scopes, or values).

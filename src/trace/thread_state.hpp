@@ -20,6 +20,7 @@ struct ScopeState {
   std::uint64_t id = 0;  ///< process-wide unique, so that a tracer of an ended scope, or of another thread, is told apart
   ScopeKind kind = ScopeKind::jit;
   const char* transform = "";
+  Where where{};               ///< the line that opened it
   int floor = 0;               ///< ops recorded while this scope is innermost land at this level or deeper
   RecycledVec<Node*> nodes;    ///< in order of creation; each holds a reference
   std::vector<Tensor> inputs;  ///< the arguments, then states

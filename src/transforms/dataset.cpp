@@ -421,6 +421,9 @@ PlanRef rows_plan(std::span<const Tensor> arrays, Where where) {
 PlanRef shuffled_plan(const PlanRef& plan, const Tensor& key, Where where) {
   using namespace dataset_parts;
   if (length_of(plan) < 0) refuse("what has no end cannot be shuffled; shuffle before repeat", where);
+  if (!key.defined() || key.dtype() != u64 || key.rank() != 0)
+    refuse("shuffle wants a key, one u64 made by vt::random::key, not " + (key.defined() ? aval_of(key).str() : std::string("an empty Tensor")),
+           where);
   return before_maps(plan, [&](const PlanRef& from) {
     auto s = step(Kind::shuffle, from);
     s->key = key;

@@ -2,6 +2,7 @@
 #include <memory>
 #include <string>
 
+#include <vt/detail/message.hpp>
 #include <vt/linalg.hpp>
 #include <vt/small_vec.hpp>
 #include <vt/solvers.hpp>
@@ -40,7 +41,7 @@ Recorded recorded(const FlatFunction& f, std::span<const Aval> avals, const char
     }
     return out;
   };
-  return record(checked, avals, {.kind = ScopeKind::branch, .transform = name});
+  return record(checked, avals, {.kind = ScopeKind::branch, .transform = name, .where = where});
 }
 /// It as a function of the same scope, for what is recorded next.
 FlatFunction replayed(const Recorded& r) {
@@ -261,7 +262,16 @@ std::vector<Tensor> root_flat(const FlatFunction& f, std::span<const Tensor> gue
   return solution(r, joined(operands, captured));
 }
 
+void check_limits(const IterationOptions& options, const char* name, Where where) {
+  if (!(options.tolerance >= 0))
+    fail(ErrorKind::value, worded("{}: tolerance is {}; it is at least 0, which leaves the choice to the method", name, options.tolerance), where);
+  if (options.max_iterations < 0)
+    fail(ErrorKind::value, worded("{}: max_iterations is {}; it is at least 0, which leaves the choice to the method", name, options.max_iterations),
+         where);
+}
+
 FlatRootFinder newton_solver(const IterationOptions& options, Where where) {
+  check_limits(options, "vt::newton", where);
   return [options, where](const FlatFunction& f, std::span<const Tensor> guess) {
     using namespace implicit_parts;
     const std::size_t n = guess.size();
@@ -303,6 +313,7 @@ FlatRootFinder newton_solver(const IterationOptions& options, Where where) {
 }
 
 FlatRootFinder repetition_solver(const IterationOptions& options, Where where) {
+  check_limits(options, "vt::fixed_point", where);
   return [options, where](const FlatFunction& change, std::span<const Tensor> guess) {
     const std::size_t n = guess.size();
     const ControlCall call{.name = "vt::fixed_point", .where = where};

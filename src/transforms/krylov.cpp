@@ -74,6 +74,7 @@ Tensor zero_rounds() { return full_tensor(Scalar(std::int64_t{0}), Aval(i64, Sha
 }  // namespace krylov
 
 FlatSolve cg_solver(const FlatFunction& preconditioner, const IterationOptions& options, Where where) {
+  check_limits(options, "vt::cg", where);
   return [preconditioner, options, where](const FlatFunction& matvec, std::span<const Tensor> given) {
     using namespace krylov;
     if (given.empty()) return Vector();
@@ -102,6 +103,7 @@ FlatSolve cg_solver(const FlatFunction& preconditioner, const IterationOptions& 
 }
 
 FlatSolve bicgstab_solver(const IterationOptions& options, Where where) {
+  check_limits(options, "vt::bicgstab", where);
   return [options, where](const FlatFunction& matvec, std::span<const Tensor> given) {
     using namespace krylov;
     if (given.empty()) return Vector();

@@ -15,8 +15,7 @@ void append_leaves_of(SmallVec<Tensor, 8>& leaves, const T& argument) {
 template <class T>
 void append_signature_of(StaticKey& key, const T& argument) {
   if constexpr (std::is_same_v<T, Tensor>) return;
-  else if constexpr (std::is_array_v<T>) append_text(key, argument);
-  else append_static(key, argument);
+  else append_static<std::decay_t<const T>>(key, argument);
 }
 
 /// The Tensors among the arguments, and everything else that decides what is recorded.
@@ -45,12 +44,7 @@ auto call_by_signature(Cache& cache, F& f, Where where, const A&... arguments) {
         g = new_box<Traced>(f, own(arguments...));
         return (*g)(tracers);
       },
-      [&]() -> std::shared_ptr<void> {
-        auto result = detail::new_shared<Result>(g->last());
-        for_each_leaf(*result, [](Tensor& t) { t = Tensor(); });
-        return result;
-      },
-      kept, where);
+      [&]() -> std::shared_ptr<void> { return new_shared<Result>(hollow(g->last())); }, kept, where);
   Result result = *static_cast<const Result*>(kept.get());
   const Tensor* next = results.data();
   assign_leaves(result, next);

@@ -30,8 +30,8 @@ inline std::vector<Tensor> as_equation(Op op, const char* name, std::shared_ptr<
   }
   Vec<StateUpdate> updates;
   // A rule of the user's says nothing of variables; what a checkpoint does to them, it does going forward.
-  const Recorded r =
-      record(op == Op::checkpoint ? with_updates(f, updates) : f, avals, {.kind = ScopeKind::grad, .transform = name, .concrete = arguments});
+  const Recorded r = record(op == Op::checkpoint ? with_updates(f, updates) : f, avals,
+                            {.kind = ScopeKind::grad, .transform = name, .concrete = arguments, .where = where});
   if (r.graph.outputs.empty() && !has_effects(r.graph)) return {};
   CallParams p;
   p.body = new_shared<GraphBody>(r.graph);

@@ -90,7 +90,8 @@ inline Vec<std::size_t> wanted_arguments(const GradCall& call, Integers integers
 inline Recorded recorded(const FlatFunction& f, const GradCall& call, Vec<StateUpdate>& updates) {
   Vec<Aval> avals;
   for (const Tensor& t : call.arguments) avals.push_back(aval_of(t));
-  return record(with_updates(f, updates), avals, {.kind = ScopeKind::grad, .transform = call.transform, .concrete = call.arguments});
+  return record(with_updates(f, updates), avals,
+                {.kind = ScopeKind::grad, .transform = call.transform, .concrete = call.arguments, .where = call.where});
 }
 /// Applies the updates, and takes their values off the results.
 inline void settle(std::span<const StateUpdate> updates, std::vector<Tensor>& outputs) {

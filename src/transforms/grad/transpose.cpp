@@ -21,8 +21,8 @@ using namespace grad_build;
 void refuse(const TransposeCall& c) {
   fail(ErrorKind::transform,
        "vt::" + std::string(name_of(c.equation.op)) +
-           " is used on a tangent or cotangent in a way that is not linear, so reverse mode cannot transpose it; custom rules must be linear "
-           "in their tangents",
+           " is used on a tangent or cotangent in a way that is not linear, so it cannot be transposed; what custom rules make of tangents "
+           "and cotangents must be linear in them",
        c.equation.where);
 }
 
@@ -365,6 +365,7 @@ std::vector<Tensor> transpose_graph(const GraphBody& graph, std::size_t linear, 
 
   RecycledVec<Tensor> ct(graph.avals.size());
   auto accumulate = [&](Var v, Tensor more) {
+    if (!more.defined()) return;  // a result that is given twice, once without a cotangent
     Tensor& sum = ct[index(v)];
     sum = sum.defined() ? grad_build::binary(Op::add, sum, more) : std::move(more);
   };

@@ -78,7 +78,8 @@ Vec<Batched> with_lane_index(std::span<const Batched> arguments, const AxisRef& 
   return all;
 }
 
-Recorded record_lane(const FlatFunction& f, std::span<const Batched> arguments, const AxisRef& axis, const char* transform, bool streams) {
+Recorded record_lane(const FlatFunction& f, std::span<const Batched> arguments, const AxisRef& axis, const char* transform, Where where,
+                     bool streams) {
   Vec<Aval> avals;
   for (const Batched& a : arguments)
     if (a.axis) avals.push_back(lanes::lane_aval(a));
@@ -91,7 +92,7 @@ Recorded record_lane(const FlatFunction& f, std::span<const Batched> arguments, 
         for (const Batched& a : own) all.push_back(a.axis ? tracers[next++] : a.value);
         return f(all);
       },
-      avals, {.kind = ScopeKind::vmap, .transform = transform, .stateful = streams, .axis = axis});
+      avals, {.kind = ScopeKind::vmap, .transform = transform, .stateful = streams, .axis = axis, .where = where});
 }
 
 Vec<Batched> batch_recorded(const Recorded& lane, std::span<const Batched> arguments, std::int64_t lanes, const AxisRef& axis) {

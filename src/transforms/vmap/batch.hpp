@@ -28,7 +28,8 @@ Vec<Batched> batch_graph(const GraphBody& graph, std::span<const Batched> inputs
 Vec<Batched> with_lane_index(std::span<const Batched> arguments, const AxisRef& axis);
 /// Records `f` for one lane of `arguments`, which come with_lane_index. Only the mapped ones become inputs: the others are handed to
 /// `f` as they are, so that what depends on them alone is recorded outside, once. `streams`: the caller knows about LaneStreams.
-Recorded record_lane(const FlatFunction& f, std::span<const Batched> arguments, const AxisRef& axis, const char* transform, bool streams = false);
+Recorded record_lane(const FlatFunction& f, std::span<const Batched> arguments, const AxisRef& axis, const char* transform, Where where = {},
+                     bool streams = false);
 /// Walks what record_lane recorded, for these arguments (or a block of their lanes).
 Vec<Batched> batch_recorded(const Recorded& lane, std::span<const Batched> arguments, std::int64_t lanes, const AxisRef& axis);
 /// Both, for plain arguments. The results lie wherever the rules put the lanes.

@@ -80,7 +80,7 @@ std::int64_t lane_count(const VmapCall& call, const Vec<Batched>& arguments) {
 // The function for one lane. An error in it speaks of one lane's shapes; what is said here is where the lanes are.
 Recorded record_function(const FlatFunction& f, const VmapCall& call, const Vec<Batched>& arguments, std::int64_t lanes, const AxisRef& axis) {
   try {
-    return record_lane(f, arguments, axis, call.transform, true);
+    return record_lane(f, arguments, axis, call.transform, call.where, true);
   } catch (const Error& e) {
     std::string mapped;
     for (std::size_t i = 0; i < call.arguments.size(); ++i)
@@ -265,6 +265,7 @@ std::vector<Tensor> pfor_flat(const FlatFunction& f, std::int64_t n, VmapCall ca
   call.arguments = {&index, 1};
   call.in_axes = {&axis, 1};
   call.transform = "vt::pfor";
+  call.argument_name = [](std::size_t) { return std::string("the index"); };
   return vmap_flat(f, call);
 }
 
@@ -278,7 +279,7 @@ std::vector<Tensor> custom_vmap_flat(const FlatFunction& f, const FlatBatchRule&
   }
   if (!traced) return f(arguments);
   // Its tracers stand for the arguments, so that where their values may be looked at outside, they may inside.
-  Recorded recorded = record(f, avals, {.kind = ScopeKind::grad, .transform = "vt::custom_vmap", .concrete = arguments});
+  Recorded recorded = record(f, avals, {.kind = ScopeKind::grad, .transform = "vt::custom_vmap", .concrete = arguments, .where = where});
   if (recorded.graph.outputs.empty() && !has_effects(recorded.graph)) return {};
   auto custom = new_shared<CustomRule>();
   custom->name = "vt::custom_vmap";

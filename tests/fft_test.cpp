@@ -124,6 +124,11 @@ TEST(Fft, AxesLengthsAndNorms) {
   expect_close(fft::ifft2(x, std::nullopt, {0, 2}), dft(dft(x, 2, true), 0, true), {.ulps = 64});
   expect_close(fft::fftn(x), dft(dft(dft(x, 2), 1), 0), {.ulps = 64});
   expect_close(fft::fftn(x, Shape{2, 6}), fft::fft(fft::fft(x, 6, 2), 2, 1), {.ulps = 64});
+  // Lengths and axes in braces, as NumPy's tuples.
+  expect_close(fft::fftn(x, {2, 6}), fft::fftn(x, Shape{2, 6}));
+  expect_close(fft::fftn(x, {}, {0, 2}), dft(dft(x, 2), 0), {.ulps = 64});
+  expect_close(fft::fft2(x, {2, 6}, {0, 1}), fft::fft(fft::fft(x, 6, 1), 2, 0), {.ulps = 64});
+  expect_close(fft::ifftn(x, {}, {1}), dft(x, 1, true), {.ulps = 64});
   expect_close(fft::ifftn(fft::fftn(x)), x, {.ulps = 64, .absolute = 1e-15});
   const Tensor deep = random_complex({2, 3, 2, 4, 3}, 10);
   expect_close(fft::ifftn(fft::fftn(deep)), deep, {.ulps = 64, .absolute = 1e-15});

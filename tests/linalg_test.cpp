@@ -207,6 +207,9 @@ TEST(Linalg, SystemsByOtherFactors) {
   const Tensor dl = general({6}, 35), d = general({6}, 36) * 0.1, du = general({6}, 37), b = general({6, 2}, 38);
   Tensor t = vt::diag(d) + vt::diag(dl[vt::slice(1, 6)], -1) + vt::diag(du[vt::slice(0, 5)], 1);
   expect_near(vt::matmul(t, la::tridiagonal_solve(dl, d, du, b)), b, 300, "tridiagonal_solve with exchanges");
+  const Tensor one = general({6}, 39), several = vt::stack({d, 2.0 * d});
+  expect_near(vt::matmul(t, la::tridiagonal_solve(dl, d, du, one)), one, 300, "tridiagonal_solve of a vector");
+  expect_near(la::tridiagonal_solve(dl, several, du, one)[1], la::tridiagonal_solve(dl, 2.0 * d, du, one), 300, "a vector for all");
 }
 
 TEST(Linalg, LeastSquaresAndPseudoInverses) {

@@ -132,8 +132,8 @@ void order_captured(Recorded& r, std::span<const Tensor> wanted) {
 /// Is this recording what the calls in it took it for?
 bool is_as_assumed(const Recorded& r, const Vec<OwnState>& states, const FunctionRecording& recording) {
   const Entry& assumed = recording.assumed;
-  const RecursiveFunction& f = *assumed.recursive.function;
   if (!recording.known || r.captured.size() != assumed.captured.size() || states.size() != assumed.states.size()) return false;
+  const RecursiveFunction& f = *assumed.recursive.function;
   if (r.graph.outputs.size() != f.outputs.size() || has_effects(r.graph) != f.effects) return false;
   for (std::size_t i = 0; i < f.outputs.size(); ++i)
     if (r.graph.aval(r.graph.outputs[i]) != f.outputs[i]) return false;

@@ -64,7 +64,7 @@ void forget(RecursiveFamily& family, std::size_t count) {
 }  // namespace recursion
 
 RecursiveFunction& RecursiveFamily::add(std::string name) {
-  functions.push_back(std::make_unique<RecursiveFunction>());
+  functions.push_back(new_box<RecursiveFunction>());
   functions.back()->name = std::move(name);
   functions.back()->family = this;
   return *functions.back();

@@ -28,7 +28,7 @@ struct RecursiveFunction {
   mutable std::shared_ptr<Executable> compiled;  ///< guarded by the mutex
 };
 struct RecursiveFamily {
-  Vec<std::unique_ptr<RecursiveFunction>> functions;
+  Vec<Box<RecursiveFunction>> functions;
   RecursiveFunction& add(std::string name);
 };
 

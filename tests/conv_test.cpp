@@ -322,7 +322,7 @@ TEST(Conv, Refusals) {
       {value, "vt::conv2d: rhs_dilation must be at least 1, not -1", [&] { conv2d(x, w, {.rhs_dilation = {-1}}); }},
       {value, "vt::conv2d: padding must be \"VALID\", \"SAME\", \"SAME_LOWER\" or pairs, not \"same\"", [&] { conv2d(x, w, {.padding = "same"}); }},
       {shape, "vt::conv2d: padding needs 2 pairs, one for each axis, not 1", [&] { conv2d(x, w, {.padding = {{1, 1}}}); }},
-      {shape, "vt::conv2d: the layout \"NHC\" does not have a letter for each axis", [&] { conv2d(x, w, {.layout = "NHC"}); }},
+      {shape, "vt::conv2d: the layout \"NHC\" has 3 letters for 4 axes", [&] { conv2d(x, w, {.layout = "NHC"}); }},
       {value, "vt::conv2d: the layout \"NHHC\" has the letter H twice", [&] { conv2d(x, w, {.layout = "NHHC"}); }},
       {value, "vt::conv2d: the layout \"NHWD\" lacks the letter C", [&] { conv2d(x, w, {.layout = "NHWD"}); }},
       {value, "vt::conv2d: the layout \"HWXO\" lacks the letter I", [&] { conv2d(x, w, {.filter_layout = "HWXO"}); }},

@@ -138,8 +138,12 @@ TEST(Order, Refusals) {
   refused("vt::quantile: the quantiles must be a scalar or a vector: f32[2,3] · f32[1,1]", [&] { quantile(x, ones({1, 1})); });
   refused("vt::median: no elements to choose from: f32[0,3]", [&] { median(ones({0, 3})); });
   refused("vt::unique: cannot give -1 values: f32[2,3]", [&] { unique(x, {.size = -1}); });
-  refused("vt::unique: the shape of the result depends on values; give it a `size`. (", [&] { jit([](Tensor t) { return unique(t); })(x); });
-  refused("vt::nonzero: the shape of the result depends on values; give it a `size`. (", [&] { vmap([](Tensor t) { return nonzero(t)[0]; })(x); });
+  refused(
+      "vt::unique: the shape of the result depends on values, which are not known while a function is recorded; give it a size, as in {.size = 8}",
+      [&] { jit([](Tensor t) { return unique(t); })(x); });
+  refused(
+      "vt::nonzero: the shape of the result depends on values, which are not known while a function is recorded; give it a size, as in {.size = 8}",
+      [&] { vmap([](Tensor t) { return nonzero(t)[0]; })(x); });
 }
 
 }  // namespace

@@ -219,7 +219,7 @@ TEST(ReduceWindow, Refusals) {
        [&] { sum_of({.window = {1}, .padding = {{-2, -1}, {0, 0}, {0, 0}}}); }},
       {shape, "vt::reduce_window: padding needs 3 pairs", [&] { sum_of({.window = {1}, .padding = {{0, 0}}}); }},
       {shape, "vt::max_pool: needs 3 spatial axes and one of channels: f32[2,8,3]", [&] { max_pool(x, {.window = {2, 2, 2}}); }},
-      {shape, "vt::avg_pool: the layout \"NHWC\" does not have a letter for each axis", [&] { avg_pool(x, {.window = {2}, .layout = "NHWC"}); }},
+      {shape, "vt::avg_pool: the layout \"NHWC\" has 4 letters for 3 axes", [&] { avg_pool(x, {.window = {2}, .layout = "NHWC"}); }},
       {value, "vt::min_pool: the layout \"NHW\" lacks the letter C", [&] { min_pool(x, {.window = {2}, .layout = "NHW"}); }},
       {value, "vt::max_pool: padding must be", [&] { max_pool(x, {.window = {2}, .padding = "HALF"}); }},
       {value, "vt::max_pool: an operand is an empty Tensor", [&] { max_pool(none, {.window = {2}}); }},

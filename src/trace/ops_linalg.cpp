@@ -281,14 +281,26 @@ Tensor tridiagonal_solve(Operand dl, Operand d, Operand du, Operand b) {
   if (parts[3].rank() == 0) detail::refuse(ErrorKind::shape, "tridiagonal_solve", "needs at least one axis", parts[3], w);
   for (int twice = 0; twice < 2; ++twice)
     for (int i = 0; i < 3; ++i) la::meet(parts[i], parts[i + 1], w);
+  // The batches of the diagonals and of the right sides stretch to each other, as those of element-wise operands do.
+  Shape batch = la::batch_of(parts[3]);
   for (int i = 0; i < 3; ++i) {
     if (parts[i].rank() == 0) detail::refuse(ErrorKind::shape, "tridiagonal_solve", "needs at least one axis", parts[i], w);
-    Shape diagonals = la::batch_of(parts[3]);
+    const std::size_t own = static_cast<std::size_t>(parts[i].rank()) - 1;
+    while (batch.size() < own) batch.insert(batch.begin(), 1);
+    for (std::size_t k = 0; k < own; ++k)
+      if (std::int64_t& extent = batch[batch.size() - own + k]; extent == 1) extent = parts[i].shape()[k];
+  }
+  Shape right_sides = batch;
+  right_sides.push_back(parts[3].dim(-2));
+  right_sides.push_back(parts[3].dim(-1));
+  for (int i = 0; i < 3; ++i) {
+    Shape diagonals = batch;
     diagonals.push_back(parts[3].dim(-2));
-    if (!detail::stretches(parts[i].shape(), diagonals) || parts[i].dim(-1) != parts[3].dim(-2))
+    if (!detail::stretches(parts[3].shape(), right_sides) || !detail::stretches(parts[i].shape(), diagonals) || parts[i].dim(-1) != parts[3].dim(-2))
       detail::refuse(ErrorKind::shape, "tridiagonal_solve", "the diagonals do not fit the right side", parts[i], b.tensor, w);
     parts[i] = detail::broadcast(parts[i], diagonals, w);
   }
+  parts[3] = detail::broadcast(parts[3], right_sides, w);
   const Tensor x = detail::emit(Op::tridiagonal_solve, {}, {parts[0], parts[1], parts[2], parts[3]}, w);
   // Diagonals of a batch leave a vector for each.
   return vector ? squeeze(x, -1) : x;

@@ -85,9 +85,12 @@ TEST_P(Families, KolmogorovSmirnovAndMoments) {
     const double n = static_cast<double>(x.size());
     if (!std::isnan(family.variance)) {
       EXPECT_NEAR(vt::mean(wide).item<double>(), family.mean, 4 * std::sqrt(family.variance / n) + 1e-6) << vt::name_of(d);
-      const Tensor centred = wide - vt::mean(wide);  // of few draws as far off as their fourth moment says
-      const double deviation = std::sqrt(vt::mean(vt::square(vt::square(centred))).item<double>() / n);
-      EXPECT_NEAR(vt::var(wide).item<double>(), family.variance, std::max(0.05 * family.variance, 4 * deviation)) << vt::name_of(d);
+      double near = 0.05 * family.variance;
+      if (n < 20'000) {  // as far off as the fourth moment says
+        const Tensor centred = wide - vt::mean(wide);
+        near = std::max(near, 4 * std::sqrt(vt::mean(vt::square(vt::square(centred))).item<double>() / n));
+      }
+      EXPECT_NEAR(vt::var(wide).item<double>(), family.variance, near) << vt::name_of(d);
     }
   }
 }

@@ -113,6 +113,7 @@ TEST(JitConv, WhatFollowsRunsOnItsRows) {
     for (int run = 0; run < 2; ++run) expect_close(f(x, w, bias), expected, {}, std::to_string(images));
     if (vt_test::forced_backend() != "interpreter") {
       EXPECT_GT(stats().product_epilogues, 0u);
+      EXPECT_NE(f.explain(x, w, bias).find(" 0 interpreted equations"), std::string::npos) << f.explain(x, w, bias);
     }
   }
 }

@@ -63,6 +63,23 @@ for file in files:
         other = layer_of(resolved)
         if other != layer and other not in may_include[layer]:
             errors.append(f"{name}:{number}: {layer} must not include {resolved}")
+
+
+def defines_before(name, macro, seen):
+    """Whether what `name` includes in front of the first use of `macro` defines it: an unknown macro counts as 0 and drops all that it guards."""
+    text = (root / name).read_text(encoding="utf-8")
+    if re.search(rf"^#define {macro}\b", text, re.M):
+        return True
+    for target in re.findall(r'^#include "([^"]+)"', text.split(f"#if {macro}")[0], re.M):
+        included = ((root / name).parent / target).resolve().relative_to(root.resolve()).as_posix()
+        if included not in seen and (root / included).exists() and (seen.add(included) or defines_before(included, macro, seen)):
+            return True
+    return False
+
+
+for file in files:
+    if "#if VT_HAS_LLVM_HEADERS" in file.read_text(encoding="utf-8") and not defines_before(file.relative_to(root).as_posix(), "VT_HAS_LLVM_HEADERS", set()):
+        errors.append(f"{file.relative_to(root)}: asks for VT_HAS_LLVM_HEADERS, which nothing that it includes before defines")
 if count == 0:
     errors.append("no include was found: the check itself is broken")
 print("\n".join(errors) if errors else f"{len(files)} files, {count} includes, all within the layer order")

@@ -1,6 +1,8 @@
 // Convolutions on the CPU: the kernel of one image, and how images, blocks of rows and threads share the work.
 #include "conv.hpp"
 
+#include "llvm_library.hpp"
+
 #if VT_HAS_LLVM_HEADERS
 
 #include <algorithm>

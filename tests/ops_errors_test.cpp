@@ -167,4 +167,15 @@ TEST(Refusals, Networks) {
   });
 }
 
+TEST(Refusals, Random) {
+  const Tensor key = random::key(0), some = ones({3});
+  check({
+      {dtype, {"randint", "f32 is no integer dtype"}, [&] { random::randint(key, {3}, 0, 5, f32); }},
+      {dtype, {"randint: the ends of the range must be integers", "f32[3]"}, [&] { random::randint(key, {3}, 0, some + 2.5); }},
+      {dtype, {"randint: the ends of the range must be integers"}, [&] { random::randint(key, {3}, 0.5, 5); }},
+      {dtype, {"uniform", "i32"}, [&] { random::uniform(key, {3}, i32); }},
+  });
+  EXPECT_EQ(sum(less(random::randint(key, {100}, 0, 1e6), 1000000)).item<int>(), 100);
+}
+
 }  // namespace

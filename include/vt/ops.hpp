@@ -265,7 +265,7 @@ Tensor argpartition(Operand x, std::int64_t kth, int axis = -1);
 enum class QuantileMethod : std::uint8_t { linear, lower, higher, nearest, midpoint };
 /// The value that the fraction q of the elements lies below. NaN if there is one among them.
 /// Shapes: x over axes (all unless given), q a scalar or [m] → [m,] kept axes. Integers become f32; dtype of x kept otherwise.
-/// q is clipped to 0 … 1 where its value is not known while recording.
+/// Where q is not between 0 and 1 and that is not known while recording, the quantile is NaN.
 /// Throws: Error if a known q is not between 0 and 1, or if there are no elements.
 /// Source: NumPy and JAX `quantile`.
 Tensor quantile(Operand x, Operand q, const ReduceAxes& axes = {}, QuantileMethod method = QuantileMethod::linear, bool keepdims = false);

@@ -118,8 +118,11 @@ inline Tensor quantile(const Request& r) {
     result = known_quantile(r, rows, *known / r.unit, where);
   } else {
     const Tensor given = widened(to_float(r.q.tensor, where), where);
-    const Tensor q = clip(reshaped(cast(given, given.dtype(), where), Shape{r.q.tensor.size()}, where) / r.unit, 0.0, 1.0);
-    result = moveaxis(quantiles_of(r, rows, q, where), -1, 0);
+    const Tensor asked = reshaped(cast(given, given.dtype(), where), Shape{r.q.tensor.size()}, where) / r.unit;
+    const Tensor q = clip(asked, 0.0, 1.0);
+    // A quantile that is none has no value; only one that is known could be refused above.
+    result = vt::where(equal(asked, q), quantiles_of(r, rows, q, where), std::numeric_limits<double>::quiet_NaN());
+    result = moveaxis(result, -1, 0);
   }
   // NaN is not just the last of the order: it makes every quantile NaN.
   if (is_float(rows.x.dtype()) && !r.skips_nan)

@@ -55,6 +55,15 @@ Tensor below(const Draw& d, const Shape& shape, const Tensor& span) {
   return shift_right_logical(shift_right_logical(r, 32) * span + low, 32);
 }
 
+/// Integers, or a number known to be whole: 1e6 is as good as 1000000, 2.5 would silently be 2.
+void want_whole(const Draw& d, const Operand& bound) {
+  if (!bound.tensor.defined() || !is_inexact(bound.tensor.dtype())) return;
+  const Node* node = bound.tensor.node();
+  const bool known = node->op == Op::full && !is_complex(bound.tensor.dtype());
+  if (known && std::trunc(node->params->as<FullParams>().value.to_double()) == node->params->as<FullParams>().value.to_double()) return;
+  refuse(ErrorKind::dtype, d.name, "the ends of the range must be integers", bound.tensor, d.where);
+}
+
 /// The upper half of a 128-bit product.
 Tensor high_product(const Tensor& a, const Tensor& b) {
   const auto low = [](const Tensor& t) { return bitwise_and(t, 0xffffffff); };
@@ -175,6 +184,8 @@ Tensor randint(Operand key, const Shape& shape, Operand low, Operand high, DType
   const Draw d("randint", key);
   const detail::UserLine line(d.where);
   if (!is_int(dtype)) detail::refuse(ErrorKind::dtype, d.name, detail::worded("{} is no integer dtype", name_of(dtype)), d.key, d.where);
+  parts::want_whole(d, low);
+  parts::want_whole(d, high);
   const Tensor from = d.parameter(low, shape, dtype), to = d.parameter(high, shape, dtype);
   const DType same_size = size_of(dtype) == 8 ? u64 : size_of(dtype) == 4 ? u32 : size_of(dtype) == 2 ? u16 : u8;
   // The difference wraps in the dtype, and is right as an unsigned number of the same size.

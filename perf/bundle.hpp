@@ -13,10 +13,10 @@ namespace perf {
 
 struct Bundle {
   int observations = 0;
-  vt::Tensor cameras;                // [n,11]: angle-axis rotation, centre, focal length, principal point, radial distortion
-  vt::Tensor points, weights;        // [m,3], [p]
-  vt::Tensor camera_of, point_of;    // [p], i32
-  vt::Tensor features;               // [p,2]: where the point was seen
+  vt::Tensor cameras;              // [n,11]: angle-axis rotation, centre, focal length, principal point, radial distortion
+  vt::Tensor points, weights;      // [m,3], [p]
+  vt::Tensor camera_of, point_of;  // [p], i32
+  vt::Tensor features;             // [p,2]: where the point was seen
 };
 
 /// ADBench's instances name one camera, point, weight and feature, which all are copies of; observation i is of camera i mod n and point i mod m.

@@ -1,4 +1,5 @@
-// The LSTM objective of the ADBench suite, written with vt: a text's characters, each a row of bits, predicted by layers without products of matrices.
+// The LSTM objective of the ADBench suite, written with vt: a text's characters, each a row of bits, predicted by layers without products of
+// matrices.
 #pragma once
 
 #include <fstream>
@@ -58,7 +59,9 @@ inline auto character_lstm_objective(const CharacterLstm& m) {
       return std::pair(vt::stack(next), signal * edges[1] + edges[2]);
     };
     const vt::Tensor predicted = vt::scan(step, start, text[vt::slice(0, -1)]).second;
-    const auto likelihood = [](vt::Tensor predicted, vt::Tensor actual) { return vt::sum(actual * (predicted - vt::log(2.0 + vt::sum(vt::exp(predicted))))); };
+    const auto likelihood = [](vt::Tensor predicted, vt::Tensor actual) {
+      return vt::sum(actual * (predicted - vt::log(2.0 + vt::sum(vt::exp(predicted)))));
+    };
     return -vt::mean(vt::vmap(likelihood)(predicted, text[vt::slice(1, std::nullopt)])) / text.dim(1);
   };
 }

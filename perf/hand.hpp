@@ -157,7 +157,8 @@ inline auto hand_objective_on_triangles(const Hand& h) {
 /// The Jacobian by theta [n,3,26] and, as each residual depends on its own u alone, blocks by us [n,3,2].
 inline auto hand_jacobian_on_triangles(const Hand& h) {
   return [=](vt::Tensor theta, vt::Tensor us) {
-    return std::pair(vt::jacobian(hand_objective_on_triangles(h))(theta, us), vt::vmap(vt::jacobian(point_residual))(us, corners_of(h, theta), h.measured));
+    return std::pair(vt::jacobian(hand_objective_on_triangles(h))(theta, us),
+                     vt::vmap(vt::jacobian(point_residual))(us, corners_of(h, theta), h.measured));
   };
 }
 

@@ -90,6 +90,21 @@ def rows():
     for size in ("d10_K25", "d20_K50", "d64_K25"):
         out.append(Row(f"GMM {size} f64: gradient, at most 3 objectives", f"gmm/{size}/gradient/vt", f"gmm/{size}/objective/vt", 1 / 3))
         out.append(Row("… gradient against JAX", f"gmm/{size}/gradient/vt", f"gmm/{size}/gradient/jax", 1.0))
+    out += adbench()
+    return out
+
+
+def adbench():
+    """Of the suite's other objectives; a Jacobian may cost so many objectives."""
+    out = []
+    for name, title, derivative, objectives in (
+            [(f"text/{size}", f"character LSTM, {size[1]} layers", "gradient", 3) for size in ("l2", "l4")] +
+            [(f"hand/{kind}/{size}", f"hand tracking, {kind}, {size[1:]} points", "jacobian", 0.6 * columns)
+             for kind, columns in (("simple", 26), ("complicated", 28)) for size in ("c100", "c800")] +
+            [(f"bundle/{size}", f"bundle adjustment, {count} observations", "jacobian", 3) for size, count in (("ba1", "31,843"), ("ba5", "225,911"))]):
+        out.append(Row(f"{title}: {derivative}, at most {objectives:.3g} objectives", f"{name}/{derivative}/vt", f"{name}/objective/vt", 1 / objectives))
+        out.append(Row(f"… {derivative} against JAX", f"{name}/{derivative}/vt", f"{name}/{derivative}/jax", None))
+        out.append(Row("… objective against JAX", f"{name}/objective/vt", f"{name}/objective/jax", None))
     return out
 
 

@@ -80,6 +80,7 @@ def rows():
     out += control()
     out += spectral()
     out += convolutions()
+    out += jacobians()
     out += [
         Row("per-example gradients, 256 digits, against the loop", "per_example_gradients/256/vt", "per_example_gradients/256/loop", 30.0),
         Row("… against a loop of compiled calls", "per_example_gradients/256/vt", "per_example_gradients/256/compiled_loop", None),
@@ -164,6 +165,17 @@ def convolutions():
     for window in ("2x2", "3x3/2"):
         for what in ("value", "gradient"):
             out.append(Row(f"max_pool {window} of 64 28x28x32, {what}, against JAX", f"max_pool/{window}/{what}/vt", f"max_pool/{window}/{what}/jax", None))
+    return out
+
+
+def jacobians():
+    out = []
+    for name, title in (("vgg16", "VGG16, 48x48 pixels"), ("lstm", "LSTM unrolled 10 steps")):
+        for outputs in (1, 8, 32, 128):
+            row = f"jacobian/{name}/{outputs}"
+            out.append(Row(f"Jacobian of {outputs} logits by the input, {title}, against the loop over rows", row + "/vt", row + "/loop",
+                           20.0 if name == "lstm" and outputs == 128 else None))
+            out.append(Row("… against JAX", row + "/vt", row + "/jax", 1.2))
     return out
 
 

@@ -91,6 +91,44 @@ TEST(Jacobian, TreesInAndOut) {
   expect_close(std::get<1>(std::get<0>(both)), p.w, near);
 }
 
+/// Convolutions, pools and dense layers on an image of odd size; a recurrent cell with gates, unrolled.
+Tensor small_convnet(Tensor x) {
+  std::uint64_t seed = 1;
+  const auto weights = [&](const Shape& shape) { return random_tensor(vt::f64, shape, ++seed); };
+  for (const std::int64_t features : {4, 8})
+    x = vt::max_pool(vt::relu(vt::conv2d(x, weights({3, 3, x.shape().back(), features}), {.padding = "SAME"}) + weights({features})),
+                     {.window = {2}});
+  x = vt::relu(vt::matmul(vt::ravel(x), weights({x.size(), 12})) + weights({12}));
+  return vt::matmul(x, weights({12, 5})) + weights({5});
+}
+Tensor small_lstm(Tensor xs) {
+  constexpr std::int64_t width = 6;
+  const Tensor w = random_tensor(vt::f64, {width + xs.shape()[1], 4 * width}, 1), bias = random_tensor(vt::f64, {4 * width}, 2);
+  Tensor h = vt::zeros({width}, vt::f64), c = h;
+  for (std::int64_t t = 0; t < xs.shape()[0]; ++t) {
+    const Tensor gates = vt::matmul(vt::concatenate({xs[t], h}), w) + bias;
+    const auto gate = [&](std::int64_t k) { return gates[vt::slice(k * width, (k + 1) * width)]; };
+    c = vt::sigmoid(gate(1)) * c + vt::sigmoid(gate(0)) * vt::tanh(gate(2));
+    h = vt::sigmoid(gate(3)) * vt::tanh(c);
+  }
+  return vt::matmul(h, random_tensor(vt::f64, {width, 7}, 3));
+}
+
+TEST(Jacobian, OfNetworksEqualsTheLoopOverRows) {
+  const auto check = [](auto f, const Tensor& x, std::int64_t outputs) {
+    const auto row = vt::jit([f](Tensor at, Tensor ct) { return vt::vjp(f, at).second(ct); });
+    std::vector<Tensor> rows;
+    for (std::int64_t i = 0; i < outputs; ++i) rows.push_back(row(x, vt::one_hot(vt::tensor(i), outputs, vt::f64)));
+    const Tensor expected = vt::stack(rows);
+    const auto together = vt::jit(vt::jacrev(f));
+    for (int run = 0; run < 2; ++run) expect_close(together(x), expected, near);
+    expect_close(vt::jacfwd(f)(x), expected, {.relative = 1e-11, .absolute = 1e-11});
+    expect_close(vt_test::numeric_jacobian(f, x), expected, {.relative = 1e-6, .absolute = 1e-6});
+  };
+  check(small_convnet, random_tensor(vt::f64, {11, 9, 3}, 4), 5);
+  check(small_lstm, random_tensor(vt::f64, {4, 5}, 5), 7);
+}
+
 TEST(Jacobian, IntegerResultsAreRefused) {
   const auto f = [](Tensor x) { return vt::argmax(x); };
   vt_test::expect_error([&] { vt::jacrev(f)(vt::tensor({1.0, 2.0})); }, vt::ErrorKind::dtype, {"vt::jacrev", "i32[]", "jacobian_test.cpp"});

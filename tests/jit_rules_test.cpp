@@ -289,6 +289,44 @@ TEST(JitRules, ShapeOpsBecomeIndexMaps) {
   });
 }
 
+// Padding and concatenation along every axis, put together in sections: of whole vectors and of odd lengths, with gaps, overlaps and empty
+// parts; read along the rows and across them.
+TEST(JitRules, SectionsOverDtypesAndAxes) {
+  using S = std::span<const Tensor>;
+  for (DType d : {f32, f64, i8, bool_, f16})
+    for (const std::int64_t length : d == f32 ? std::vector<std::int64_t>{16, 64, 13, 1} : std::vector<std::int64_t>{32, 13}) {
+      const std::string what = std::string(vt::name_of(d)) + " parts of " + std::to_string(length);
+      for (int axis : {0, 1, 2}) {
+        Shape shape{5, 7, 33};
+        shape[static_cast<std::size_t>(axis)] = length;
+        const Tensor x = vt_test::random_tensor(d, shape, -9, 9, 1), y = vt_test::random_tensor(d, shape, -9, 9, 2);
+        const auto at = [&](const Tensor& part, std::int64_t low, std::int64_t all) {
+          std::vector<std::pair<std::int64_t, std::int64_t>> edges(3);
+          edges[static_cast<std::size_t>(axis)] = {low, all - low - part.shape()[static_cast<std::size_t>(axis)]};
+          return pad(part, edges, full({}, 0, d));
+        };
+        const auto none = [&](const Tensor& part) {
+          Shape end = part.shape();
+          end[static_cast<std::size_t>(axis)] = 0;
+          return slice(part, Shape::filled(3, 0), end);
+        };
+        expect_same(
+            [&](S t) -> Tensors {
+              const std::int64_t n = 4 * length;
+              const auto both = [&](const Tensor& a, const Tensor& b) { return d == bool_ ? a | b : a + b; };
+              const Tensor sum = both(both(at(t[0], 0, n), at(t[1], length, n)), at(where(t[0] > t[1], t[0], t[1]), 3 * length, n));
+              return {sum,
+                      transpose(sum, {2, 1, 0}),
+                      transpose(sum, {0, 2, 1}),
+                      both(at(t[0], 3, n + 4), at(t[1], length / 2, n + 4)),
+                      concatenate({t[0], none(t[0]), t[1], sum}, axis),
+                      transpose(concatenate({sum, t[0]}, axis), {2, 0, 1})};
+            },
+            {x, y}, vt_test::exact, what + " along axis " + std::to_string(axis));
+      }
+    }
+}
+
 TEST(JitRules, FusedReductions) {
   using S = std::span<const Tensor>;
   const Tensor a = vt_test::random_tensor(f32, {300, 70}, 41), w = vt_test::random_tensor(f32, {70}, 42);

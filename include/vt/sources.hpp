@@ -79,6 +79,7 @@
 #include "../../src/jit/matmul_spec.cpp"
 #include "../../src/jit/nest_builder.cpp"
 #include "../../src/jit/nest_scans.cpp"
+#include "../../src/jit/nest_sections.cpp"
 #include "../../src/jit/nest_transform.cpp"
 #include "../../src/jit/plan.cpp"
 #include "../../src/jit/register_loop.cpp"

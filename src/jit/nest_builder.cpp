@@ -334,6 +334,7 @@ int NestBuilder::pad(const Equation& e, const IndexVector& index, int mask) {
     const IndexId shifted = t.add(index[i], -p.low[i]);
     const std::int64_t step = (p.interior.empty() ? 0 : p.interior[i]) + 1;
     inner.push_back(t.quotient(shifted, step));
+    if (p.low[i] <= 0 && p.high[i] <= 0 && step == 1) continue;  // nothing is added to this axis, whatever its extent
     int check = in_range(inner.back(), 0, shape[i]);
     never = never || check == -2;
     inside = both(inside, std::max(check, -1));

@@ -37,6 +37,22 @@ int lane_bytes(const Nest& nest) {
   return most == 8 && wide * 2 < all ? 4 : most;
 }
 
+// The share of rounds in which a load under this mask, the same for all lanes of `loop`, reads at all: where sections of another loop decide
+// it, it is not even asked.
+double share_read(const Nest& nest, int mask, std::uint64_t lanes_of, const Vec<std::uint64_t>& dependences) {
+  if (mask < 0 || (dependences[static_cast<std::size_t>(mask)] & lanes_of) != 0) return 1;
+  const NestValue& v = nest.values[static_cast<std::size_t>(mask)];
+  if (v.kind == NestValue::Kind::op && v.op == Op::and_) {
+    double share = 1;
+    for (int o : v.operands) share *= share_read(nest, o, lanes_of, dependences);
+    return share;
+  }
+  if (v.kind != NestValue::Kind::in_range) return 1;
+  const IndexBounds all = nest.indices.bounds(v.index);
+  const double from = static_cast<double>(std::max(v.low, all.low)), to = static_cast<double>(std::min(v.high, all.high + 1));
+  return std::clamp((to - from) / static_cast<double>(std::max<std::int64_t>(all.high + 1 - all.low, 1)), 0.0, 1.0);
+}
+
 struct Body {
   Vec<int> values;
   Vec<const NestStore*> stores;
@@ -71,7 +87,7 @@ double cost_along(const Nest& nest, const Body& body, int loop, int lanes, const
   };
   for (int id : body.values) {
     const NestValue& v = nest.values[static_cast<std::size_t>(id)];
-    if (v.kind == NestValue::Kind::load) work += access(v.index);
+    if (v.kind == NestValue::Kind::load) work += access(v.index) * share_read(nest, v.mask, bit, dependences);
     else if (!(dependences[static_cast<std::size_t>(id)] & bit)) continue;
     else if (v.kind == NestValue::Kind::op) work += op_weight(v.op, v.dtype);
     else if (v.kind == NestValue::Kind::index || v.kind == NestValue::Kind::in_range) work += 1;
@@ -98,13 +114,18 @@ bool all_contiguous(const Nest& nest, const Body& body, int loop, int lanes, con
 
 // The loop along which most of the operands lie that jump along the vector loop; −1: there are none, or it is too short.
 int find_tile_loop(const Nest& nest, const Body& body, StageSchedule s, int lanes, const Vec<std::uint64_t>& dependences) {
-  int best = -1, most = 0;
+  int best = -1;
+  double most = 0;
   for (int l : s.order) {
     const NestLoop& loop = loop_of(nest, l);
     if (l == s.vector_loop || loop.block_of >= 0 || loop.extent < lanes / 2) continue;
     s.tile_loop = l;
-    int loads = 0;
-    for (int id : body.values) loads += reads_turned(nest, nest.values[static_cast<std::size_t>(id)], s, lanes, dependences);
+    double loads = 0;
+    const std::uint64_t both = std::uint64_t{1} << l | std::uint64_t{1} << s.vector_loop;
+    for (int id : body.values) {
+      const NestValue& v = nest.values[static_cast<std::size_t>(id)];
+      if (reads_turned(nest, v, s, lanes, dependences)) loads += share_read(nest, v.mask, both, dependences);
+    }
     if (loads > most) {
       most = loads;
       best = l;
@@ -261,7 +282,10 @@ LaneStep lane_step(const Nest& nest, IndexId index, int loop, int lanes, const V
 }
 
 bool reads_turned(const Nest& nest, const NestValue& v, const StageSchedule& s, int lanes, const Vec<std::uint64_t>& dependences) {
-  if (v.kind != NestValue::Kind::load || v.mask >= 0 || s.tile_loop < 0) return false;
+  if (v.kind != NestValue::Kind::load || s.tile_loop < 0) return false;
+  // A mask is one for the whole tile.
+  const std::uint64_t both = std::uint64_t{1} << s.vector_loop | std::uint64_t{1} << s.tile_loop;
+  if (v.mask >= 0 && (dependences[static_cast<std::size_t>(v.mask)] & both) != 0) return false;
   const LaneStep along = lane_step(nest, v.index, s.vector_loop, lanes, dependences);
   const LaneStep across = lane_step(nest, v.index, s.tile_loop, lanes, dependences);
   // Rows of the tile are found by stepping along the vector loop, so that step must be known.

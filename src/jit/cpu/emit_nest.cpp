@@ -7,6 +7,8 @@
 
 #include <vt/small_vec.hpp>
 
+#include "../nest_sections.hpp"
+
 namespace vt::detail::cpu {
 
 void KernelEmitter::emit(const std::string& name) {
@@ -22,9 +24,10 @@ void KernelEmitter::emit(const std::string& name) {
   b_.end_function();
 }
 
-Values KernelEmitter::open_loop(int loop, const Vec<int>& needed, const Values& carried, FunctionRef<Values(const Values&)> body) {
+Values KernelEmitter::open_loop(int loop, Value lo, Value hi, bool known_nonempty, const Vec<int>& needed, const Values& carried,
+                                FunctionRef<Values(const Values&)> body) {
   return b_.loop(
-      lower(loop), upper(loop), 1, carried,
+      lo, hi, 1, carried,
       [&](Value i, const Values& inner) {
         const Values before = values_.known();
         values_.enter(loop, i);
@@ -34,7 +37,7 @@ Values KernelEmitter::open_loop(int loop, const Vec<int>& needed, const Values& 
         values_.restore(before);
         return next;
       },
-      nonempty(loop));
+      known_nonempty);
 }
 
 void KernelEmitter::open_shared(std::size_t depth) {
@@ -52,8 +55,9 @@ void KernelEmitter::open_shared(std::size_t depth) {
 }
 
 void KernelEmitter::store_all(const Part& part) {
-  for (const NestStore* s : part.stores) values_.get(s->value);
-  for (const NestStore* s : part.stores) values_.store(*s, stage_->stream);
+  const auto store_at = [&](int s) -> const NestStore& { return nest_.stores[static_cast<std::size_t>(s)]; };
+  for (int s : part.stores) values_.get(store_at(s).value);
+  for (int s : part.stores) values_.store(store_at(s), stage_->stream);
 }
 
 void KernelEmitter::emit_stage(int k) {
@@ -66,11 +70,12 @@ void KernelEmitter::emit_stage(int k) {
       reductions_.push_back(static_cast<int>(r));
       add_roots(nest_.reductions[r], roots);
     }
-  for (const NestStore& s : nest_.stores)
-    if (s.stage == k) {
-      (s.after ? after_ : body_).stores.push_back(&s);
-      add_roots(nest_, s, s.after ? after_roots : roots);
-    }
+  for (std::size_t s = 0; s < nest_.stores.size(); ++s) {
+    const NestStore& store = nest_.stores[s];
+    if (store.stage != k) continue;
+    (store.after ? after_ : body_).stores.push_back(static_cast<int>(s));
+    add_roots(nest_, store, store.after ? after_roots : roots);
+  }
   body_.needed = needed_values(nest_, roots);
   after_.needed = needed_values(nest_, after_roots);
   spaces_.clear();
@@ -89,11 +94,37 @@ void KernelEmitter::emit_stage(int k) {
   values_.set_vector_loop(-1);
 }
 
+void KernelEmitter::in_sections(int loop, Value lo, Value hi, std::int64_t aligned, FunctionRef<void(Value, Value, bool)> body) {
+  const auto roots_of = [&] {
+    Vec<int> roots;
+    for (int s : body_.stores) add_roots(nest_, nest_.stores[static_cast<std::size_t>(s)], roots);
+    return roots;
+  };
+  SmallVec<std::int64_t, 16> borders;
+  if (stage_->mode == Mode::elementwise && loop_of(loop).block_of < 0) borders = section_borders(nest_, loop, roots_of(), aligned);
+  if (borders.empty()) return body(lo, hi, true);
+  for (std::size_t k = 0; k < borders.size(); ++k) {
+    const bool last = k + 1 == borders.size();
+    // Values keep their numbers, so that what was emitted outside is the same inside.
+    Nest all = nest_;
+    nest_ = section_of(all, loop, borders[k], last ? -1 : borders[k + 1]);
+    const Vec<int> outside = body_.needed;
+    body_.needed = needed_values(nest_, roots_of());
+    const Value from = k == 0 ? lo : b_.max(lo, b_.index(borders[k])), to = last ? hi : b_.min(hi, b_.index(borders[k + 1]));
+    b_.if_then(b_.compare(Compare::lt, from, to), [&] { body(from, to, false); });
+    nest_ = std::move(all);
+    body_.needed = outside;
+  }
+}
+
 void KernelEmitter::open_spaces(std::size_t depth, const Vec<int>& needed) {
   if (depth < spaces_.size()) {
-    open_loop(spaces_[depth], needed, {}, [&](const Values&) {
-      open_spaces(depth + 1, needed);
-      return Values{};
+    const int loop = spaces_[depth];
+    in_sections(loop, lower(loop), upper(loop), 1, [&](Value lo, Value hi, bool whole) {
+      open_loop(loop, lo, hi, !whole || nonempty(loop), whole ? needed : body_.needed, {}, [&](const Values&) {
+        open_spaces(depth + 1, whole ? needed : body_.needed);
+        return Values{};
+      });
     });
     return;
   }
@@ -147,9 +178,13 @@ Values KernelEmitter::vector_loop(Value lo, Value hi, Values carried, int copies
 void KernelEmitter::elementwise() {
   if (stage_->vector_loop < 0) return store_all(body_);
   if (stage_->tile_loop >= 0) return tiles();
-  vector_loop(lower(stage_->vector_loop), upper(stage_->vector_loop), {}, 1, stage_->masked, nonempty(stage_->vector_loop), [&](const Values&, int) {
-    store_all(body_);
-    return Values{};
+  const int loop = stage_->vector_loop;
+  // Sections of whole vectors: their borders are where vectors begin.
+  in_sections(loop, lower(loop), upper(loop), values_.lanes(), [&](Value lo, Value hi, bool whole) {
+    vector_loop(lo, hi, {}, 1, stage_->masked, !whole || nonempty(loop), [&](const Values&, int) {
+      store_all(body_);
+      return Values{};
+    });
   });
 }
 

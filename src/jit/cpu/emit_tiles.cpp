@@ -112,6 +112,11 @@ void KernelEmitter::fill_tile(int turned, Value array, Value whole, Value lines,
     return all;
   };
   values_.prepare_index(turned);
+  if (const int mask = nest_.values[static_cast<std::size_t>(turned)].mask; mask >= 0) {
+    const Value wanted = values_.get(mask);
+    whole = b_.bit_and(whole, wanted);
+    lines = b_.select(wanted, lines, b_.index(0));
+  }
   const Values columns_of = transposed(b_.if_else(whole, [&] { return rows(false); }, [&] { return rows(true); }));
   for (int c = 0; c < lanes; ++c) b_.store(b_.offset(array, d, b_.index(std::int64_t{c} * lanes)), columns_of[static_cast<std::size_t>(c)]);
 }

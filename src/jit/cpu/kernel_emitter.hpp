@@ -16,14 +16,14 @@ using Values = Vec<Value>;
 
 class KernelEmitter {
  public:
-  KernelEmitter(IrBuilder& b, const Nest& nest, const Schedule& schedule) : b_(b), nest_(nest), schedule_(schedule), values_(b, nest, schedule) {}
+  KernelEmitter(IrBuilder& b, const Nest& nest, const Schedule& schedule) : b_(b), nest_(nest), schedule_(schedule), values_(b, nest_, schedule) {}
   void emit(const std::string& name);
 
  private:
   using Mode = StageSchedule::Mode;
   struct Part {
     Vec<int> needed;
-    Vec<const NestStore*> stores;
+    Vec<int> stores;
   };
 
   // ---- loops (emit_nest.cpp) -------------------------------------------------------------------------------------------
@@ -35,10 +35,16 @@ class KernelEmitter {
     return loop == schedule_.parallel_loop || (!l.runtime && l.extent > 0) || l.block_of >= 0;
   }
   // Opens `loop`, hoists what of `needed` is known then, and runs `body` inside.
-  Values open_loop(int loop, const Vec<int>& needed, const Values& carried, FunctionRef<Values(const Values&)> body);
+  Values open_loop(int loop, const Vec<int>& needed, const Values& carried, FunctionRef<Values(const Values&)> body) {
+    return open_loop(loop, lower(loop), upper(loop), nonempty(loop), needed, carried, body);
+  }
+  Values open_loop(int loop, Value lo, Value hi, bool known_nonempty, const Vec<int>& needed, const Values& carried,
+                   FunctionRef<Values(const Values&)> body);
   void open_shared(std::size_t depth);
   void emit_stage(int k);
   void open_spaces(std::size_t depth, const Vec<int>& needed);
+  // Runs `body` from lo to hi of an element-wise stage's loop, section by section where conditions depend on it alone.
+  void in_sections(int loop, Value lo, Value hi, std::int64_t aligned, FunctionRef<void(Value lo, Value hi, bool whole)> body);
   // All values before all stores: a result may be written over an operand.
   void store_all(const Part& part);
 
@@ -75,7 +81,7 @@ class KernelEmitter {
   void row_vectors(int loop, Value row, int count, Value start, Value end, const Slot& slot);
 
   IrBuilder& b_;
-  const Nest& nest_;
+  Nest nest_;  ///< in a section of a loop: what is left of it there
   const Schedule& schedule_;
   ValueEmitter values_;
   const StageSchedule* stage_ = nullptr;

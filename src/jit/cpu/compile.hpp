@@ -15,8 +15,8 @@
 namespace vt::detail::cpu {
 
 struct CompileOptions {
-  int level = 2;       ///< LLVM's code generation level, 0 (quick) to 3
-  bool passes = true;  ///< the short IR pipeline: combine, common subexpressions, loop-invariant motion, clean the blocks
+  int level = host_target().level;  ///< LLVM's code generation level
+  bool passes = true;  ///< the short IR pipeline, at levels above 0: combine, common subexpressions, loop-invariant motion, clean the blocks
 };
 
 /// Runs the passes on the builder's module and makes an object file of it. The module is used up: build no more into it.

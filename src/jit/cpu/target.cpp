@@ -90,11 +90,12 @@ Target make_target(Isa isa) {
 }
 
 std::string Target::key() const {
+  const std::string optimised = "." + std::to_string(level);
   switch (isa) {
-    case Isa::sse2: return "sse2";
-    case Isa::avx2: return "avx2";
-    case Isa::avx512: return "avx512";
-    default: return cpu_target::identity();
+    case Isa::sse2: return "sse2" + optimised;
+    case Isa::avx2: return "avx2" + optimised;
+    case Isa::avx512: return "avx512" + optimised;
+    default: return cpu_target::identity() + optimised;
   }
 }
 
@@ -102,7 +103,10 @@ const Target& host_target() {
   static const Target target = [] {
     const char* text = std::getenv("VT_CPU_ISA");
     const std::string_view name = text ? text : "";
-    return make_target(name == "sse2" ? Isa::sse2 : name == "avx2" ? Isa::avx2 : name == "avx512" ? Isa::avx512 : Isa::host);
+    Target t = make_target(name == "sse2" ? Isa::sse2 : name == "avx2" ? Isa::avx2 : name == "avx512" ? Isa::avx512 : Isa::host);
+    const char* level = std::getenv("VT_CPU_LEVEL");
+    if (level && level[0] >= '0' && level[0] <= '3' && level[1] == 0) t.level = level[0] - '0';
+    return t;
   }();
   return target;
 }

@@ -22,6 +22,7 @@ struct Target {
   bool gather = false;    ///< gathers in hardware
   bool masked = false;    ///< masked loads and stores at full speed for all element sizes (AVX-512 BW + VL)
   bool sse41 = false;     ///< floor, ceil, … in one instruction (true off x86)
+  int level = 2;          ///< LLVM's code generation level, 0 (compiles in half the time, runs slower) to 3; `VT_CPU_LEVEL`
   bool avx512dq = false;  ///< 64-bit integer multiply and float conversions as vectors
 
   /// Lanes of a full vector of elements of `bytes` bytes.
@@ -40,7 +41,7 @@ struct LlvmTarget {
 /// The target for `isa`, or for the host when the host lacks it.
 Target make_target(Isa isa);
 
-/// The target that this process uses: make_target of `VT_CPU_ISA` (read once).
+/// The target that this process uses: make_target of `VT_CPU_ISA`, with the level `VT_CPU_LEVEL` (both read once).
 const Target& host_target();
 
 #if VT_HAS_LLVM_HEADERS

@@ -74,6 +74,7 @@
 #include "../../src/jit/group_nests.cpp"
 #include "../../src/jit/index_table.cpp"
 #include "../../src/jit/inline_calls.cpp"
+#include "../../src/jit/lane_form.cpp"
 #include "../../src/jit/loop_nest.cpp"
 #include "../../src/jit/lower_complex.cpp"
 #include "../../src/jit/matmul_spec.cpp"

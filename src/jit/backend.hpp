@@ -8,6 +8,7 @@
 #include "../trace/graph.hpp"
 #include "../trace/linalg_kernels.hpp"
 #include "conv_spec.hpp"
+#include "lane_form.hpp"
 #include "loop_nest.hpp"
 #include "matmul_spec.hpp"
 #include "schedule.hpp"
@@ -36,8 +37,8 @@ class Backend {
   virtual int vector_bytes() const = 0;
   /// Any thread. Throws: Error(backend).
   virtual Kernel compile(const Nest&, const Schedule&) const = 0;
-  /// The only equation of `graph`, which fits_registers, as one function; see register_loop.hpp. Buffers: operands, then results.
-  virtual Kernel compile_register_loop(const GraphBody& graph) const = 0;
+  /// An equation that fits_registers as one function; see register_loop.hpp. Buffers: operands, then results.
+  virtual Kernel compile_register_loop(const LaneForm& form) const = 0;
   /// Code for batches of small matrices, a block of `lanes` of them at a time; no function where there is none for this spec. Buffers: operands,
   /// then results; [begin, end): matrices, whole blocks.
   virtual Kernel compile_matrices(const LinalgSpec& spec, int& lanes) const = 0;

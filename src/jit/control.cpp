@@ -86,8 +86,10 @@ ControlRunner::ControlRunner(const GraphBody& graph, const Equation& e, const Ba
   }
   if (e.op == Op::while_) carries_ = static_cast<std::size_t>(e.as<WhileParams>().carries);
   if (e.op == Op::scan) carries_ = static_cast<std::size_t>(e.as<ScanParams>().carries);
-  if (fits_registers(alone_) && !(lanes_ && control_memory::lanes_in_groups())) {
-    in_registers_ = backend.compile_register_loop(alone_);
+  const std::optional<LaneForm> form = lanes_ && control_memory::lanes_in_groups() ? std::nullopt : register_form(alone_);
+  if (form) {
+    lane_count_ = form->count;
+    in_registers_ = backend.compile_register_loop(*form);
     const GraphBody& body = *bodies_.back()->graph;
     for (std::size_t i = 0; i < carries_; ++i)
       if (!in_registers(body.aval(body.inputs[i]))) in_place_.push_back(i);
@@ -145,11 +147,11 @@ ControlRunner::Buffers ControlRunner::run_in_registers(Buffers operands) const {
   SmallVec<void*, 32> buffers;
   for (const BufferRef& b : operands) buffers.push_back(b->data);
   for (const BufferRef& b : results) buffers.push_back(b->data);
-  if (!lanes_) {
+  if (lane_count_ < 0) {
     in_registers_.function(buffers.data(), nullptr, 0, 1);
   } else {
     constexpr std::int64_t grain = 64;  // whole vectors, whole cache lines
-    parallel_ranges(lanes_.count, grain, [&](std::int64_t begin, std::int64_t end) {
+    parallel_ranges(lane_count_, grain, [&](std::int64_t begin, std::int64_t end) {
       if (begin < end) in_registers_.function(buffers.data(), nullptr, begin, end);
     });
   }
@@ -325,7 +327,9 @@ std::string ControlRunner::explain() const {
     const RecursiveFunction& f = *equation_.as<RecursionParams>().function;
     text += f.name + " calls itself; its body is a program of its own\n";
   }
-  if (in_registers_.function) text += "one function, its values in registers\n";
+  if (in_registers_.function)
+    text += "one function, its values in registers" + (lane_count_ < 0 ? std::string() : ", " + std::to_string(lane_count_) + " lanes side by side") +
+            "\n";
   for (std::size_t b = 0; b < bodies_.size(); ++b) {
     const std::lock_guard lock(bodies_[b]->mutex);
     for (const auto& [lanes, program] : bodies_[b]->programs)

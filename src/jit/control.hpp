@@ -49,9 +49,10 @@ class ControlRunner {
   Buffers run_lane_while(Buffers values) const;
 
   Equation equation_;
-  GraphBody alone_;            ///< the equation by itself
-  Kernel in_registers_;        ///< all of it as one function, where it fits
-  Vec<std::size_t> in_place_;  ///< carries that are updated in the result's memory
+  GraphBody alone_;               ///< the equation by itself
+  Kernel in_registers_;           ///< all of it as one function, where it fits
+  std::int64_t lane_count_ = -1;  ///< of that function
+  Vec<std::size_t> in_place_;     ///< carries that are updated in the result's memory
   const Backend& backend_;
   Lanes lanes_;
   std::size_t carries_ = 0;

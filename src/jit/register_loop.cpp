@@ -272,27 +272,30 @@ GraphBody alone(const GraphBody& g, const Equation& e) {
   return one;
 }
 
-namespace register_loops {
-
-// As one lane sees it.
-GraphBody lane_of(const GraphBody& graph) {
-  // With lanes what is carried by one of them counts; lane_aval of the operands is what the bodies take.
-  const Equation& e = graph.equations[0];
-  GraphBody lane = graph;
+std::optional<LaneForm> register_form(const GraphBody& alone) {
+  const Equation& e = alone.equations[0];
+  if (e.op == Op::scan)
+    if (std::optional<LaneForm> form = lanes_of_scan(alone)) return form;
+  LaneForm form{alone};
   const Lanes lanes = e.op == Op::cond ? e.as<CondParams>().lanes : e.op == Op::while_ ? e.as<WhileParams>().lanes : Lanes{};
-  for (std::size_t i = 0; i < e.inputs.size() && lanes; ++i) {
-    Shape& shape = lane.avals[static_cast<std::size_t>(e.inputs[i])].shape;
-    if (lanes.mapped[i]) shape.erase(shape.begin());
+  if (lanes) {
+    form.count = lanes.count;
+    const auto first_axis = [&](Var v) {
+      Shape& shape = form.lane.avals[static_cast<std::size_t>(v)].shape;
+      shape.erase(shape.begin());
+      return 0;
+    };
+    for (std::size_t i = 0; i < e.inputs.size(); ++i) form.axes.push_back(lanes.mapped[i] ? first_axis(e.inputs[i]) : -1);
+    for (Var v : e.outputs) form.axes.push_back(first_axis(v));
   }
-  return lane;
+  if (!fits_registers(form)) return std::nullopt;
+  return form;
 }
 
-}  // namespace register_loops
-
-bool fits_registers(const GraphBody& graph) { return register_loops::FitCheck().run(register_loops::lane_of(graph)); }
-std::int64_t register_cost(const GraphBody& graph) {
+bool fits_registers(const LaneForm& form) { return register_loops::FitCheck().run(form.lane); }
+std::int64_t register_cost(const LaneForm& form) {
   register_loops::FitCheck check;
-  check.run(register_loops::lane_of(graph));
+  check.run(form.lane);
   return check.cost();
 }
 

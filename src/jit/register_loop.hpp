@@ -8,6 +8,7 @@
 #include <vt/small_vec.hpp>
 
 #include "../trace/graph.hpp"
+#include "lane_form.hpp"
 
 namespace vt::detail {
 
@@ -19,10 +20,13 @@ inline bool in_registers(const Aval& a) { return a.elements() <= most_in_registe
 /// A control-flow equation by itself: a Graph whose inputs are its operands and whose results are its own.
 GraphBody alone(const GraphBody&, const Equation&);
 
-/// Can the (only) equation of `graph` be compiled so? The emitter counts on what is checked here.
-bool fits_registers(const GraphBody& graph);
+/// The (only) equation of `alone` in the form to compile, if it can be compiled so: for each lane if it has lanes of its own or rounds that do the
+/// same along an axis, else as it is.
+std::optional<LaneForm> register_form(const GraphBody& alone);
+/// Can it be compiled so? The emitter counts on what is checked here.
+bool fits_registers(const LaneForm&);
 /// About how many instructions its function has, each for a vector of lanes.
-std::int64_t register_cost(const GraphBody& graph);
+std::int64_t register_cost(const LaneForm&);
 
 /// The index of element `n` in row-major order.
 Vec<std::int64_t> index_of_element(const Shape&, std::int64_t n);

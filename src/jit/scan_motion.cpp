@@ -290,7 +290,7 @@ class Mover {
 
 GraphBody move_out_of_scans(const GraphBody& graph) {
   const auto movable = [&](const Equation& e) {
-    return e.op == Op::scan && e.as<ScanParams>().length > 1 && !has_effect(e) && !fits_registers(alone(graph, e));
+    return e.op == Op::scan && e.as<ScanParams>().length > 1 && !has_effect(e) && !register_form(alone(graph, e));
   };
   if (none_of(graph.equations, movable)) return graph;
   GraphBody moved;

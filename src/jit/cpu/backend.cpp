@@ -46,10 +46,12 @@ class CpuBackend : public Backend {
     return {code->function<Kernel::Function>(0), code};
   }
 
-  Kernel compile_register_loop(const GraphBody& graph) const override {
-    const std::string key = "register loop\n" + to_text(graph);
+  Kernel compile_register_loop(const LaneForm& form) const override {
+    std::string key = "register loop\n" + to_text(form.lane);
+    if (form) key += "lanes " + std::to_string(form.count);
+    for (int axis : form.axes) key += " " + std::to_string(axis);
     const std::string names[] = {"loop"};
-    const auto emit = [&](IrBuilder& b) { emit_register_loop(b, names[0], graph); };
+    const auto emit = [&](IrBuilder& b) { emit_register_loop(b, names[0], form); };
     if (!dump_folder().empty()) {
       IrBuilder b;
       emit(b);

@@ -13,17 +13,15 @@ namespace vt::detail::cpu {
 
 namespace register_emission {
 
-Emitter::Emitter(IrBuilder& b, const GraphBody& graph) : b_(b), graph_(graph), equation_(graph.equations[0]) {
-  if (equation_.op == Op::cond) lanes_ = equation_.as<CondParams>().lanes;
-  if (equation_.op == Op::while_) lanes_ = equation_.as<WhileParams>().lanes;
+Emitter::Emitter(IrBuilder& b, const LaneForm& form) : b_(b), form_(form), graph_(form.lane), equation_(form.lane.equations[0]) {
   carries_ = equation_.op == Op::while_ ? static_cast<std::size_t>(equation_.as<WhileParams>().carries)
              : equation_.op == Op::scan ? static_cast<std::size_t>(equation_.as<ScanParams>().carries)
                                         : 0;
-  if (!lanes_) return;
+  if (!form_) return;
   std::size_t widest = 1;
-  for (const Aval& a : graph.avals) widest = std::max(widest, size_of(a.dtype));
+  for (const Aval& a : graph_.avals) widest = std::max(widest, size_of(a.dtype));
   // Several vectors at once hide how long each instruction takes, as long as they all fit.
-  const std::int64_t cost = register_cost(graph);
+  const std::int64_t cost = register_cost(form);
   const int vectors = cost <= 60 ? 4 : cost <= 200 ? 2 : 1;
   width_ = std::max(2, vectors * b.target().lanes(std::max<std::size_t>(widest, 4)));
 }
@@ -33,7 +31,7 @@ void Emitter::emit(const std::string& name) {
   const int count = static_cast<int>(equation_.inputs.size() + equation_.outputs.size());
   b_.declare_buffers(count);
   for (int i = 0; i < count; ++i) pointers_.push_back(b_.load_pointer(b_.arg(0), i, i));
-  if (!lanes_) {
+  if (!form_) {
     whole();
   } else {
     b_.for_range(b_.arg(2), b_.arg(3), width_, [&](Value lane) {
@@ -53,9 +51,8 @@ void Emitter::whole() {
   const std::size_t inputs = equation_.inputs.size();
   for (std::size_t i = 0; i < inputs; ++i) {
     const Aval& aval = graph_.aval(equation_.inputs[i]);
-    const bool mapped = lanes_ && lanes_.mapped[i];
     const bool sequence = equation_.op == Op::scan && i >= carries_ && i < carries_ + static_cast<std::size_t>(equation_.as<ScanParams>().sequences);
-    Object o = object_for(static_cast<int>(i), aval, mapped);
+    Object o = object_for(i, aval);
     if (!sequence && o.shape.elements() <= most_in_registers) {
       operands.push_back(elements_of(o));
       continue;
@@ -69,7 +66,7 @@ void Emitter::whole() {
   Vec<Val> results = control(graph_, equation_, operands, true);
   for (std::size_t k = 0; k < results.size(); ++k) {
     if (results[k].object >= 0 || results[k].e.empty()) continue;  // in place, or stored round by round
-    store_elements(object_for(static_cast<int>(inputs + k), graph_.aval(equation_.outputs[k]), static_cast<bool>(lanes_)), results[k]);
+    store_elements(object_for(inputs + k, graph_.aval(equation_.outputs[k])), results[k]);
   }
 }
 
@@ -199,7 +196,7 @@ Vec<Val> Emitter::loop_while(const Equation& e, const Vec<Val>& operands, bool o
   const auto carries = static_cast<std::size_t>(p.carries);
   Dependence dependence;
   Flags flags = wide_flags(operands);
-  const bool own_lanes = outermost && lanes_;
+  const bool own_lanes = outermost && form_;
   flags = dependence.loop_operands(e, std::move(flags));
   const bool varies = width_ > 1 && (own_lanes || dependence.condition(p, flags));
   Vec<Val> init(operands.begin(), operands.begin() + static_cast<std::ptrdiff_t>(carries));
@@ -261,9 +258,8 @@ Vec<Val> Emitter::loop_scan(const GraphBody& g, const Equation& e, const Vec<Val
       if (is_wide(init[i])) next[i] = wide(next[i]);
     if (outermost) {
       for (std::size_t k = carries; k < results; ++k) {
-        Object o = object_for(static_cast<int>(equation_.inputs.size() + k), graph_.aval(equation_.outputs[k]), false);
-        const std::int64_t n = p.body->aval(p.body->outputs[k]).elements();
-        o.start = b_.mul(row, index_number(n));
+        Object o = object_for(equation_.inputs.size() + k, graph_.aval(equation_.outputs[k]));
+        o.start = b_.mul(row, index_number(place(o, p.body->aval(p.body->outputs[k]).elements())));
         store_elements(o, next[k]);
       }
     }
@@ -286,7 +282,7 @@ Val Emitter::element(const Aval& whole, const Val& sequence, const Aval& one, Va
     return v;
   }
   Object o = objects_[static_cast<std::size_t>(sequence.object)];
-  const Value start = b_.mul(row, index_number(n));
+  const Value start = b_.mul(row, index_number(place(o, n)));
   o.start = o.start ? sum(o.start, start) : start;
   o.shape = one.shape;
   if (in_registers(one)) return elements_of(o);
@@ -306,7 +302,7 @@ Value Emitter::read(const Object& o, Value linear) {
 
 void Emitter::write(const Object& o, Value linear, Value x) {
   linear = placed(o, linear);
-  if (width_ == 1) {
+  if (linear.lanes == 1 && x.lanes == 1) {
     b_.store(b_.offset(o.pointer, o.dtype, linear), x);
     return;
   }
@@ -324,41 +320,45 @@ Val Emitter::wide(Val v) {
   return v;
 }
 
+std::optional<Value> Emitter::neighbours(const Object& o, std::int64_t n) {
+  if (o.row != 1 || (o.start && o.start.lanes != 1)) return std::nullopt;
+  Value first = further(lane_, place(o, n));
+  if (o.start) first = b_.add(first, o.start);
+  return b_.offset(o.pointer, o.dtype, first);
+}
+
 Val Emitter::elements_of(const Object& o) {
   Val v;
-  const std::int64_t n = o.shape.elements();
-  for (std::int64_t i = 0; i < n; ++i) {
-    if (o.row == 1 && n == 1 && !o.start) {  // neighbours: one contiguous load
-      v.e.push_back(b_.load_masked(b_.offset(o.pointer, o.dtype, lane_), o.dtype, mask_));
-      continue;
-    }
-    v.e.push_back(read(o, index_number(i)));
+  for (std::int64_t i = 0; i < o.shape.elements(); ++i) {
+    if (const std::optional<Value> first = neighbours(o, i)) v.e.push_back(b_.load_masked(*first, o.dtype, mask_));
+    else v.e.push_back(read(o, index_number(place(o, i))));
   }
   return v;
 }
 
 void Emitter::store_elements(const Object& o, const Val& v) {
   for (std::size_t i = 0; i < v.e.size(); ++i) {
-    if (o.row == 1 && v.e.size() == 1 && !o.start) b_.store_masked(b_.offset(o.pointer, o.dtype, lane_), wide(v.e[i]), mask_);
-    else write(o, index_number(static_cast<std::int64_t>(i)), v.e[i]);
+    const auto n = static_cast<std::int64_t>(i);
+    if (const std::optional<Value> first = neighbours(o, n)) b_.store_masked(*first, wide(v.e[i]), mask_);
+    else write(o, index_number(place(o, n)), v.e[i]);
   }
 }
 
-Object Emitter::object_for(int buffer, const Aval& aval, bool mapped) {
+Object Emitter::object_for(std::size_t buffer, const Aval& aval) const {
   Object o;
-  o.pointer = pointers_[static_cast<std::size_t>(buffer)];
+  o.pointer = pointers_[buffer];
   o.dtype = aval.dtype;
   o.shape = aval.shape;
-  if (mapped) {
-    o.shape.erase(o.shape.begin());
-    o.row = o.shape.elements();
-  }
+  if (!form_ || form_.axes[buffer] < 0) return o;
+  o.row = 1;
+  for (int d = form_.axes[buffer]; d < aval.shape.rank(); ++d) o.row *= aval.shape[static_cast<std::size_t>(d)];
+  if (form_.axes[buffer] > 0) o.block = o.row;
   return o;
 }
 
 }  // namespace register_emission
 
-void emit_register_loop(IrBuilder& b, const std::string& name, const GraphBody& graph) { register_emission::Emitter(b, graph).emit(name); }
+void emit_register_loop(IrBuilder& b, const std::string& name, const LaneForm& form) { register_emission::Emitter(b, form).emit(name); }
 
 }  // namespace vt::detail::cpu
 

@@ -10,10 +10,10 @@
 
 namespace vt::detail::cpu {
 
-/// Emits `void name(buffers, -, begin, end)` for the only equation of `graph`, which fits_registers. Buffers: the operands, then the
+/// Emits `void name(buffers, -, begin, end)` for an equation that fits_registers. Buffers: the operands, then the
 /// results; carried values that stay in memory are updated in the result's buffer, which holds their initial contents. [begin, end):
 /// lanes; ignored where there are none.
-void emit_register_loop(IrBuilder&, const std::string& name, const GraphBody& graph);
+void emit_register_loop(IrBuilder&, const std::string& name, const LaneForm& form);
 
 }  // namespace vt::detail::cpu
 

@@ -1,6 +1,7 @@
 // Owns the emission of one register loop: its branches, loops and values. Internal to the files that implement it.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 
@@ -27,12 +28,14 @@ struct Object {
   DType dtype = DType::f32;
   Shape shape;
   std::int64_t row = 0;  ///< elements from lane to lane; 0: shared
-  Value start;           ///< or none
+  /// Of the elements of `shape`, so many lie together before those of the other lanes come; 0: all.
+  std::int64_t block = 0;
+  Value start;  ///< or none
 };
 
 class Emitter {
  public:
-  Emitter(IrBuilder& b, const GraphBody& graph);
+  Emitter(IrBuilder& b, const LaneForm& form);
   void emit(const std::string& name);
 
  private:
@@ -69,7 +72,12 @@ class Emitter {
   Val wide(Val v);
   Val elements_of(const Object& o);
   void store_elements(const Object& o, const Val& v);
-  Object object_for(int buffer, const Aval& aval, bool mapped);
+  /// A buffer, whose place among operands and results tells where its lanes are.
+  Object object_for(std::size_t buffer, const Aval& aval) const;
+  /// Where element `n` of an object lies, in elements.
+  std::int64_t place(const Object& o, std::int64_t n) const { return o.block == 0 ? n : n / o.block * (o.block * form_.count) + n % o.block; }
+  /// The lanes of an element that lie side by side, if they do.
+  std::optional<Value> neighbours(const Object& o, std::int64_t n);
   const Object& object(const Val& v) const { return objects_[static_cast<std::size_t>(v.object)]; }
 
   // ---- values (emit_register_values.cpp) ---------------------------------------------------------------------------------
@@ -104,9 +112,9 @@ class Emitter {
   Value both_of(Value a, Value b) { return a.lanes == b.lanes ? b_.bit_and(a, b) : b_.bit_and(wide(a), wide(b)); }
 
   IrBuilder& b_;
-  const GraphBody& graph_;
+  const LaneForm& form_;
+  const GraphBody& graph_;  ///< as a lane sees it
   const Equation& equation_;
-  Lanes lanes_;
   std::size_t carries_ = 0;
   int width_ = 1;
   Vec<Value> pointers_;

@@ -1,0 +1,131 @@
+// Equations that do the same along an axis, compiled for one element of it with the others beside it: against the interpreter, for lanes at any
+// axis, and which are compiled so.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "support/compare_executors.hpp"
+
+namespace {
+
+using vt::Shape;
+using vt::Tensor;
+using Tensors = std::vector<Tensor>;
+using In = std::span<const Tensor>;
+using Flat = vt::detail::FlatFunction;
+
+// The interpreter sums and rounds in another order.
+const vt_test::Tolerance close{.relative = 1e-12, .absolute = 1e-13}, close_f32{.relative = 1e-5, .absolute = 1e-5};
+
+bool has_compiler() {
+  const auto f = vt::jit([](Tensor x) { return x + 1.0; });
+  f(vt::tensor(1.0));
+  return vt::explain(f)(vt::tensor(1.0)).rfind("interpreter", 0) != 0;
+}
+std::string how(const Flat& f, const Tensors& arguments) {
+  const auto run = [&](const Tensors& a) { return f(In(a)); };
+  const auto compiled = vt::jit(run);
+  compiled(arguments);
+  return vt::explain(compiled)(arguments);
+}
+void expect_side_by_side(const Flat& f, const Tensors& arguments, const vt_test::Tolerance& tolerance, const std::string& what,
+                         bool expected = true) {
+  SCOPED_TRACE(what);
+  vt_test::expect_same(f, arguments, tolerance, what);
+  if (!has_compiler()) return;
+  const std::string text = how(f, arguments);
+  EXPECT_EQ(text.find("lanes side by side") != std::string::npos, expected) << text;
+}
+
+/// The rounds of a scan whose states have lanes at `axis` of the other two axes, [2,3], with the ops that leave lanes apart; a [3,3] is the same for
+/// all, as is the number of the round.
+Flat moving(int axis, bool reverse) {
+  return [=](In a) -> Tensors {
+    const auto step = [&](std::pair<Tensor, Tensor> carry, Tensor x) {
+      const auto& [state, round] = carry;
+      const Tensor s = vt::moveaxis(state, axis, 0), e = vt::moveaxis(x, axis, 0);
+      const std::int64_t lanes = s.dim(0);
+      const Tensor both = vt::concatenate({vt::flip(vt::swapaxes(s, 1, 2), 1), vt::swapaxes(e, 1, 2)}, 2);  // [l,3,4]
+      const Tensor cut = vt::pad(vt::slice(both, {0, 0, 1}, {lanes, 3, 4}), {{0, 0}, {1, 0}, {0, 0}});
+      const Tensor total = vt::sum(cut, {1, 2}), most = vt::max(cut, {1, 2}), own = vt::einsum("lij,lij->l", s, e);
+      const Tensor scale = vt::reshape(vt::tanh(total + own) + 0.1 * most, {lanes, 1, 1});
+      const Tensor next = 0.5 * s + scale * e + 0.1 * vt::matmul(s, a[2]) + 0.25 * vt::where(e > 0.0, s, e);
+      return std::pair(std::pair(vt::moveaxis(next, 0, axis), round + 1.0), std::pair(vt::moveaxis(next * scale, 0, axis), total * round));
+    };
+    auto [last, ys] = vt::scan(step, std::pair(a[0], vt::zeros({}, a[0].dtype())), a[1], {.reverse = reverse});
+    return {last.first, last.second, ys.first, ys.second};
+  };
+}
+
+TEST(LanesOfScans, AtAnyAxisEqualTheInterpreter) {
+  for (int axis : {0, 1, 2})
+    for (int lanes : {4, 7, 16, 130})
+      for (const vt::DType dtype : {vt::f64, vt::f32})
+        for (bool reverse : {false, true}) {
+          Shape state{2, 3};
+          state.insert(state.begin() + axis, lanes);
+          Shape all = state;
+          all.insert(all.begin(), 5);
+          expect_side_by_side(moving(axis, reverse),
+                              {vt_test::random_tensor(dtype, state, -1, 1, 1), vt_test::random_tensor(dtype, all, -1, 1, 2),
+                               vt_test::random_tensor(dtype, {3, 3}, -0.3, 0.3, 3)},
+                              dtype == vt::f64 ? close : close_f32, std::to_string(lanes) + " lanes at " + std::to_string(axis));
+        }
+}
+
+// Derivatives of such scans are such scans; on several threads each has lanes of its own.
+TEST(LanesOfScans, GradientsAndThreads) {
+  const Tensors arguments = {vt_test::random_tensor(vt::f64, {2, 300, 3}, -1, 1, 1), vt_test::random_tensor(vt::f64, {3, 2, 300, 3}, -1, 1, 2),
+                             vt_test::random_tensor(vt::f64, {3, 3}, -0.3, 0.3, 3)};
+  const auto f = [](Tensor start, Tensor xs, Tensor shared) {
+    const Tensor all[] = {start, xs, shared};
+    Tensor total = vt::tensor(0.0);
+    for (const Tensor& t : moving(1, false)(all)) total = total + vt::sum(vt::sin(t));
+    return total;
+  };
+  const Flat gradient = [&](In a) -> Tensors {
+    const auto [by_start, by_xs] = vt::grad<0, 1>(f)(a[0], a[1], a[2]);
+    return {by_start, by_xs};
+  };
+  const int threads = vt::num_threads();
+  for (int n : {1, 3}) {
+    vt::set_num_threads(n);
+    expect_side_by_side(gradient, arguments, close, std::to_string(n) + " threads");
+  }
+  vt::set_num_threads(threads);
+}
+
+TEST(LanesOfScans, OfIntegersAndWithoutSequences) {
+  expect_side_by_side([](In a) -> Tensors { return {vt::fori_loop(0, 9, [&](Tensor i, Tensor v) { return (v * 5 + i) ^ (v >> 3) ^ a[1]; }, a[0])}; },
+                      {vt::arange(11), vt::tensor(77)}, vt_test::exact, "integers");
+  // A vmap of a loop with as many rounds for all.
+  expect_side_by_side(
+      [](In a) -> Tensors {
+        return {vt::vmap([&](Tensor x, Tensor y) {
+          return vt::fori_loop(0, 20, [&](Tensor, Tensor v) { return v + 0.1 * vt::matmul(a[1], v) * vt::sin(y); }, x);
+        })(a[0], a[2])};
+      },
+      {vt_test::random_tensor(vt::f64, {33, 3}, 1), vt_test::random_tensor(vt::f64, {3, 3}, 2), vt_test::random_tensor(vt::f64, {33, 3}, 3)}, close,
+      "vmap");
+}
+
+// Where lanes meet it is another loop.
+TEST(LanesOfScans, ThatMeetStayTogether) {
+  const Tensor x = vt_test::random_tensor(vt::f64, {40}, -1, 1, 1), xs = vt_test::random_tensor(vt::f64, {3, 40}, -1, 1, 2);
+  const auto scan = [](const char* what, Tensor (*f)(Tensor, Tensor)) {
+    return std::pair(what, Flat([f](In a) -> Tensors {
+                       auto [last, ys] = vt::scan([&](Tensor s, Tensor x) { return std::pair(f(s, x), s); }, a[0], a[1]);
+                       return {last, ys};
+                     }));
+  };
+  for (const auto& [what, f] :
+       {scan("sum", [](Tensor s, Tensor x) { return s * x + vt::sum(s); }), scan("turned", [](Tensor s, Tensor x) { return vt::flip(s) * x; }),
+        scan("shifted", [](Tensor s, Tensor x) { return vt::concatenate({s[vt::slice(1, 40)], x[vt::slice(0, 1)]}); }),
+        scan("both", [](Tensor s, Tensor x) { return vt::sum(vt::outer(s, x), 0); }),
+        scan("of all", [](Tensor s, Tensor x) { return vt::cumsum(s) * 0.1 + x; })})
+    expect_side_by_side(f, {x, xs}, close, what, false);
+}
+
+}  // namespace

@@ -9,18 +9,19 @@ namespace native {
 
 namespace {
 
+/// Functions of their own: all sizes inlined into one, they would take GCC minutes.
 template <class T, int n>
 struct Loops {
   using Matrix = Eigen::Matrix<T, n, n, Eigen::RowMajor>;
   using Vector = Eigen::Matrix<T, n, 1>;
-  static void cholesky(const T* a, T* l, int count) {
+  [[gnu::noinline]] static void cholesky(const T* a, T* l, int count) {
     for (int i = 0; i < count; ++i) Eigen::Map<Matrix>(l + i * n * n) = Eigen::LLT<Matrix>(Eigen::Map<const Matrix>(a + i * n * n)).matrixL();
   }
-  static void solve(const T* a, const T* b, T* x, int count) {
+  [[gnu::noinline]] static void solve(const T* a, const T* b, T* x, int count) {
     for (int i = 0; i < count; ++i)
       Eigen::Map<Vector>(x + i * n) = Eigen::PartialPivLU<Matrix>(Eigen::Map<const Matrix>(a + i * n * n)).solve(Eigen::Map<const Vector>(b + i * n));
   }
-  static void eigh(const T* a, T* values, T* vectors, int count) {
+  [[gnu::noinline]] static void eigh(const T* a, T* values, T* vectors, int count) {
     for (int i = 0; i < count; ++i) {
       const Eigen::SelfAdjointEigenSolver<Matrix> solver(Eigen::Map<const Matrix>(a + i * n * n));
       Eigen::Map<Vector>(values + i * n) = solver.eigenvalues();

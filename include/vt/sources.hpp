@@ -173,6 +173,7 @@
 #include "../../src/trace/warnings.cpp"
 #include "../../src/transforms/control.cpp"
 #include "../../src/transforms/dataset.cpp"
+#include "../../src/transforms/dataset_streams.cpp"
 #include "../../src/transforms/grad/call_rules.cpp"
 #include "../../src/transforms/grad/control_linear.cpp"
 #include "../../src/transforms/grad/control_while.cpp"

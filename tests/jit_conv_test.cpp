@@ -82,6 +82,15 @@ std::vector<Case> cases() {
       {"features not last", {3, 7, 5}, {3, 5, 8}, in_order(params({2}, {1}, {}, {}, {1}, {0}), {0, 2, 1})},
       {"three axes", {2, 4, 5, 6, 3}, {2, 3, 2, 3, 9}, edged(params({4}, {3}, {}, {}, {1, 2, 3}, {0, 1, 2}), {1, 0, 1}, {0, 1, 1})},
       {"no channels, no images", {30}, {5, 6}, params({}, {}, {}, {}, {0}, {0})},
+      {"side by side", {61, 5, 7, 16}, {3, 3, 16, 33}, edged(image, {1, 1}, {1, 1})},
+      {"side by side, strided", {57, 7, 6, 20}, {3, 2, 20, 40}, strided(edged(image, {2, 1}, {3, 2}), {2, 1}, {1, 1}, {2, 3})},
+      {"side by side, cropped", {64, 6, 6, 16}, {5, 5, 16, 32}, edged(image, {-1, 2}, {2, -1})},
+      {"side by side, copied apart", {64, 4, 4, 64}, {3, 3, 64, 32}, edged(image, {1, 1}, {1, 1})},
+      {"side by side, in groups", {60, 4, 4, 2, 16}, {3, 3, 2, 16, 20}, edged(params({4}, {3}, {3}, {2}, {1, 2}, {0, 1}), {1, 1}, {1, 1})},
+      {"side by side, several sets", {2, 60, 4, 4, 16}, {2, 3, 3, 16, 32}, edged(params({4}, {3}, {0}, {0}, {2, 3}, {1, 2}), {1, 1}, {1, 1})},
+      {"side by side, under large windows", {56, 3, 3, 16}, {7, 7, 16, 32}, edged(image, {3, 3}, {3, 3})},
+      {"side by side, far from the edge", {56, 3, 3, 16}, {2, 2, 16, 32}, edged(image, {4, 3}, {3, 4})},
+      {"side by side, one axis", {3, 20, 9, 16}, {5, 16, 32}, edged(params({3}, {1}, {}, {}, {2}, {0}), {2}, {2})},
   };
 }
 
@@ -104,9 +113,20 @@ TEST(JitConv, EqualsTheInterpreter) {
     }
 }
 
+TEST(JitConv, ImagesSideBySideNeedNoEdges) {
+  if (vt_test::forced_backend() == "interpreter") GTEST_SKIP();
+  for (const Case& c : cases()) {
+    if (!std::string(c.what).starts_with("side by side")) continue;
+    const Tensor a = vt_test::random_tensor(f32, c.lhs, 1), b = vt_test::random_tensor(f32, c.rhs, 2);
+    const auto f = jit([&](const Tensor& x, const Tensor& y) { return convolved(c, f32, x, y); });
+    for (int run = 0; run < 2; ++run) f(a, b).eval();
+    EXPECT_NE(f.explain(a, b).find("images side by side"), std::string::npos) << c.what << "\n" << f.explain(a, b);
+  }
+}
+
 TEST(JitConv, WhatFollowsRunsOnItsRows) {
   const auto f = jit([](const Tensor& x, const Tensor& w, const Tensor& bias) { return relu(conv2d(x, w, {.padding = "SAME"}) + bias); });
-  for (std::int64_t images : {1, 3, 40}) {
+  for (std::int64_t images : {1, 3, 40, 90}) {
     const Tensor x = random_quarters(f32, {images, 12, 9, 4}, 1), w = random_quarters(f32, {3, 3, 4, 24}, 2), bias = random_quarters(f32, {24}, 3);
     const Tensor expected = maximum(conv2d(x, w, {.padding = "SAME"}).eval() + bias, 0.0f);
     reset_stats();

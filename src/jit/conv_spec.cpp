@@ -156,6 +156,45 @@ std::optional<ConvPlan> plan_conv(const ConvParams& p, const Shape& lhs, const S
   return plan;
 }
 
+std::int64_t ConvLoops::Range::from(std::int64_t o) const { return std::max<std::int64_t>(low - stride * o + dilation - 1, 0) / dilation; }
+std::int64_t ConvLoops::Range::to(std::int64_t o) const {
+  return std::min(size, std::max<std::int64_t>(reach - 1 + low - stride * o + dilation, 0) / dilation);
+}
+
+namespace conv_planning {
+
+// Rows of the windows and of what is inside of them, and all depths.
+void add_loops(const ConvSpec& s, ConvLoops& l) {
+  for (const ConvAxis& a : s.inner_free) l.rows.push_back({a.extent, a.a, a.c});
+  for (std::size_t k = 0; k < s.windows.size(); ++k) {
+    const ConvWindow& w = s.windows[k];
+    const std::int64_t reach = (w.extent - 1) * w.lhs_dilation + 1;
+    const bool open = w.low > 0 || (w.out - 1) * w.stride + (w.size - 1) * w.rhs_dilation - w.low >= reach;
+    const int window = open ? static_cast<int>(k) : -1;
+    l.rows.push_back({w.out, w.stride * l.distances[k], w.c, window});
+    l.depth.push_back({w.size, w.rhs_dilation * l.distances[k], window});
+    l.ranges.push_back({w.out, w.size, w.stride, w.rhs_dilation, w.low, reach, l.side_by_side ? w.low : 0, l.distances[k]});
+    if (l.side_by_side && !open) l.start -= w.low * l.distances[k];
+  }
+  for (const ConvAxis& a : s.inner_contract) l.depth.push_back({a.extent, a.a});
+  // Rows in the order of the image; what steps evenly is one loop.
+  std::stable_sort(l.rows.begin(), l.rows.end(), [](const ConvLoops::Row& x, const ConvLoops::Row& y) { return x.a > y.a; });
+}
+
+// One loop of those that step evenly. Then places beyond the edges are multiplied as well, which images side by side do not have.
+void join_rows(ConvLoops& l) {
+  decltype(l.rows) rows;
+  for (const ConvLoops::Row& r : l.rows) {
+    if (r.extent == 1 && r.window < 0) continue;
+    const bool even = !rows.empty() && rows.back().a == r.a * r.extent && rows.back().c == r.c * r.extent;
+    if (even && (!l.side_by_side || (rows.back().window < 0 && r.window < 0))) rows.back() = {rows.back().extent * r.extent, r.a, r.c};
+    else rows.push_back(r);
+  }
+  l.rows = rows;
+}
+
+}  // namespace conv_planning
+
 ConvLoops loops_of(const ConvSpec& s) {
   ConvLoops l;
   l.n = s.columns.extent;
@@ -173,29 +212,38 @@ ConvLoops loops_of(const ConvSpec& s) {
     l.elements *= l.extents[k];
     if (!l.padded) l.start -= s.windows[k].low * s.windows[k].a;
   }
-  for (const ConvAxis& a : s.inner_free) l.rows.push_back({a.extent, a.a, a.c});
-  for (std::size_t k = 0; k < s.windows.size(); ++k) {
+  conv_planning::add_loops(s, l);
+  conv_planning::join_rows(l);
+  return l;
+}
+
+std::optional<ConvLoops> loops_side_by_side(const ConvSpec& s, std::int64_t between) {
+  ConvLoops l;
+  l.n = s.columns.extent;
+  l.side_by_side = true;
+  l.padded = between > 0;
+  l.elements = s.inner;
+  l.distances.resize(s.windows.size());
+  l.extents.resize(s.windows.size());
+  for (std::size_t k = s.windows.size(); k-- > 0;) {
     const ConvWindow& w = s.windows[k];
-    l.rows.push_back({w.out, w.stride * l.distances[k], w.c});
-    l.depth.push_back({w.size, w.rhs_dilation * l.distances[k]});
+    if (w.lhs_dilation != 1 && w.extent != 1) return std::nullopt;
+    l.extents[k] = w.extent;
+    l.distances[k] = w.extent == 1 ? l.elements : w.a;
+    l.elements *= w.extent;
   }
-  for (const ConvAxis& a : s.inner_contract) l.depth.push_back({a.extent, a.a});
-  // Rows in the order of the image; what steps evenly is one loop.
-  std::stable_sort(l.rows.begin(), l.rows.end(), [](const ConvLoops::Row& x, const ConvLoops::Row& y) { return x.a > y.a; });
-  decltype(l.rows) rows;
-  for (const ConvLoops::Row& r : l.rows) {
-    if (r.extent == 1) continue;
-    if (!rows.empty() && rows.back().a == r.a * r.extent && rows.back().c == r.c * r.extent) rows.back() = {rows.back().extent * r.extent, r.a, r.c};
-    else rows.push_back(r);
+  ConvLoops::Row images{1, 0, 0};
+  for (const ConvAxis& a : s.outer_free) {
+    if (a.extent == 1) continue;
+    if (images.extent > 1 && (images.a != a.a * a.extent || images.c != a.c * a.extent)) return std::nullopt;
+    images = {images.extent * a.extent, a.a, a.c};
   }
+  if (between > 0) images.a = between;
+  conv_planning::add_loops(s, l);
+  conv_planning::join_rows(l);
+  decltype(l.rows) rows{images};
+  rows.append(l.rows.begin(), l.rows.end());
   l.rows = rows;
-  decltype(l.depth) depth;
-  for (const ConvLoops::Depth& d : l.depth) {
-    if (d.extent == 1) continue;
-    if (!depth.empty() && depth.back().a == d.a * d.extent) depth.back() = {depth.back().extent * d.extent, d.a};
-    else depth.push_back(d);
-  }
-  l.depth = depth;
   return l;
 }
 

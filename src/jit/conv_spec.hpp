@@ -48,18 +48,32 @@ std::optional<ConvPlan> plan_conv(const ConvParams&, const Shape& lhs, const Sha
 /// nests; operands of the others in an order that plan_conv takes.
 GraphBody prepare_convolutions(GraphBody);
 
-/// What one call of a kernel computes, from one image, which may have been edged with zeros: loops over rows of c, outermost first, and
-/// for each of its elements loops over what is added up, in the order in which b is packed.
+/// What one call of a kernel computes: loops over rows of c, outermost first, and for each of its elements loops over what is added up, in
+/// the order in which b is packed. Either of one image, which may have been edged with zeros, or of images side by side: then the first
+/// loop over rows counts them, and places of the windows beyond an edge are left out.
 struct ConvLoops {
   struct Row {
     std::int64_t extent, a, c;
+    int window = -1;  ///< its rounds are o of this one, which reaches beyond an edge
   };
   struct Depth {
     std::int64_t extent, a;
+    int window = -1;         ///< its rounds are places of this one, which reaches beyond an edge
+    std::int64_t scale = 1;  ///< times so many: what steps on evenly inside of each of them
+  };
+  /// Places p of a window with 0 ≤ stride · o + dilation · p − low < reach are worth adding up.
+  struct Range {
+    std::int64_t out = 1, size = 1, stride = 1, dilation = 1, low = 0, reach = 1;
+    std::int64_t first = 0;     ///< stride · o + dilation · p of a's first element
+    std::int64_t distance = 0;  ///< in a, of one step
+    std::int64_t from(std::int64_t o) const;
+    std::int64_t to(std::int64_t o) const;
   };
   SmallVec<Row, 6> rows;
   SmallVec<Depth, 6> depth;
-  std::int64_t n = 1;  ///< columns of c
+  SmallVec<Range, 3> ranges;  ///< by window
+  std::int64_t n = 1;         ///< columns of c
+  bool side_by_side = false;
 
   bool padded = false;  ///< a is copied, in the dtype of the sums, to an image of these extents and distances
   SmallVec<std::int64_t, 3> extents, distances;
@@ -77,5 +91,7 @@ struct ConvLoops {
   }
 };
 ConvLoops loops_of(const ConvSpec&);
+/// The same for images side by side, `between` elements apart (0: as they lie). Nothing where they do not lie evenly or are stretched.
+std::optional<ConvLoops> loops_side_by_side(const ConvSpec&, std::int64_t between);
 
 }  // namespace vt::detail

@@ -21,6 +21,8 @@ namespace conv_run {
 
 // Multiply-adds of one range of work: less stays on one thread.
 constexpr std::int64_t least_work = 1 << 17;
+// Elements that one range of copies should have.
+constexpr std::int64_t least_copied = 1 << 14;
 // Rows that something else works on are handed over while they are in the second-level cache.
 constexpr std::int64_t rows_bytes = 64 << 10;
 
@@ -37,7 +39,7 @@ std::int64_t place(const ConvAxes& axes, std::int64_t i, std::int64_t ConvAxis::
 
 class Convolution : public Matmul {
  public:
-  explicit Convolution(const ConvSpec& s) : s_(s), loops_(loops_of(s)), kernel_(conv_kernel(s, loops_, host_target())) {
+  explicit Convolution(const ConvSpec& s) : s_(s), loops_(best_loops(s, host_target())), kernel_(conv_kernel(s, loops_, host_target())) {
     const std::string name = "vt_conv";
     code_ = cached_code(kernel_.key(), {&name, 1}, [&](IrBuilder& b) { emit_conv(b, name, kernel_); });
     // b's elements in the order of the kernel's depth: what steps evenly is packed at once.
@@ -59,11 +61,13 @@ class Convolution : public Matmul {
                        .whole_vectors = width % host_target().lanes(size_of(s.accumulate)) == 0});
     panels_ = pieces(loops_.n, width);
     block_ = panels_ * loops_.depth_count() * width;
-    items_ = count_of(s.outer_batch) * count_of(s.outer_free);
+    images_ = count_of(s.outer_free);
+    items_ = count_of(s.outer_batch) * images_;
     batches_ = count_of(s.outer_batch);
+    for (const ConvWindow& w : s.windows) windows_ *= w.extent;
     rounds_ = count_of(s.outer_contract);
     parts_ = count_of(s.inner_batch) * count_of(s.b_free);
-    c_elements_ = items_ * parts_ * loops_.row_count() * loops_.n;
+    c_elements_ = (loops_.side_by_side ? batches_ : items_) * parts_ * loops_.row_count() * loops_.n;
   }
 
   void run(const void* a, const void* b, void* c, const RowsDone& done) const override {
@@ -82,8 +86,12 @@ class Convolution : public Matmul {
 
   std::string describe() const override {
     std::string tile;
-    for (int h : kernel_.heights) tile += (tile.empty() ? "" : "·") + std::to_string(h);
-    return "tiles of " + (tile.empty() ? "1" : tile) + "x" + std::to_string(kernel_.tile.columns()) + (loops_.padded ? ", edged images" : "");
+    for (int h : kernel_.heights)
+      if (h > 0) tile += (tile.empty() ? "" : "·") + std::to_string(h);
+    return "tiles of " + (tile.empty() ? "1" : tile) + "x" + std::to_string(kernel_.tile.columns()) +
+           (loops_.side_by_side ? ", images side by side"
+            : loops_.padded     ? ", edged images"
+                                : "");
   }
 
  private:
@@ -106,13 +114,31 @@ class Convolution : public Matmul {
       edge(at(image, n * w.a, s_.a_dtype), to + (start + (n - first) * w.lhs_dilation) * loops_.distances[level] * size(), level + 1);
   }
 
-  void pack(const char* b, char* to) const {
+  void pack(const char* b, char* to, std::int64_t first, std::int64_t last) const {
     const std::int64_t width = kernel_.tile.columns(), depth = loops_.depth_count(), runs = count_of(depth_);
-    for (std::int64_t panel = 0; panel < panels_; ++panel)
+    for (std::int64_t panel = first; panel < last; ++panel)
       for (std::int64_t r = 0; r < runs; ++r)
         pack_->function<PackFunction>()(at(b, place(depth_, r, &ConvAxis::b) + panel * width * s_.columns.b, s_.b_dtype),
                                         to + (panel * depth + r * along_.extent) * width * size(), s_.columns.b, along_.b, width,
                                         std::min(width, loops_.n - panel * width), along_.extent);
+  }
+
+  // All filters, whose panels threads share.
+  BufferRef pack_all(const void* b) const {
+    const std::int64_t filters = batches_ * rounds_ * parts_, panel = block_ / panels_;
+    const BufferRef packed = allocate(static_cast<std::size_t>(filters * block_ * size()), "vt::conv: packed filters");
+    parallel_ranges(filters * panels_, std::max<std::int64_t>(least_copied / panel, 1), [&](std::int64_t from, std::int64_t to) {
+      for (std::int64_t i = from; i < to;) {
+        const std::int64_t f = i / panels_, first = i % panels_, last = std::min(panels_, first + to - i);
+        pack(filter_of(b, f / (rounds_ * parts_), f / parts_ % rounds_, f % parts_), static_cast<char*>(packed->data) + f * block_ * size(), first,
+             last);
+        i += last - first;
+      }
+    });
+    return packed;
+  }
+  const char* panels_of(const BufferRef& packed, std::int64_t batch, std::int64_t round, std::int64_t part) const {
+    return static_cast<const char*>(packed->data) + ((batch * rounds_ + round) * parts_ + part) * block_ * size();
   }
 
   // Item: one image of the result; round: one of those added up for it; part: of those in one image of a.
@@ -153,17 +179,11 @@ class Convolution : public Matmul {
     auto* function = code_->function<ConvFunction>();
     const std::int64_t threads = thread_count(), units = kernel_.units();
     const std::int64_t work = std::max<std::int64_t>(s_.multiply_adds() / items_, 1), grain = std::max<std::int64_t>(least_work / work, 1);
+    if (loops_.side_by_side) return side_by_side(a, b, c, done);
     const bool many = items_ >= 4 * threads;
     const bool shared_filters = !many || batches_ == 1;
-    const std::int64_t filters = batches_ * rounds_ * parts_;
     BufferRef packed, images;
-    if (shared_filters) {
-      packed = allocate(static_cast<std::size_t>(filters * block_ * size()), "vt::conv: packed filters");
-      parallel_ranges(filters, std::max<std::int64_t>(least_work / block_, 1), [&](std::int64_t from, std::int64_t to) {
-        for (std::int64_t f = from; f < to; ++f)
-          pack(filter_of(b, f / (rounds_ * parts_), f / parts_ % rounds_, f % parts_), static_cast<char*>(packed->data) + f * block_ * size());
-      });
-    }
+    if (shared_filters) packed = pack_all(b);
     if (!many && loops_.padded) {
       images = allocate(static_cast<std::size_t>(items_ * rounds_ * loops_.elements * size()), "vt::conv: edged images");
       parallel_ranges(items_ * rounds_, std::max<std::int64_t>(least_work / loops_.elements, 1), [&](std::int64_t from, std::int64_t to) {
@@ -174,9 +194,7 @@ class Convolution : public Matmul {
         }
       });
     }
-    const auto filter_at = [&](std::int64_t item, std::int64_t round, std::int64_t part) {
-      return static_cast<const char*>(packed->data) + ((batch_of(item) * rounds_ + round) * parts_ + part) * block_ * size();
-    };
+    const auto filter_at = [&](std::int64_t item, std::int64_t round, std::int64_t part) { return panels_of(packed, batch_of(item), round, part); };
     const std::int64_t rows = kernel_.rows_before(units);
     if (many) {
       // Units whose rows fill a part of the cache.
@@ -192,7 +210,7 @@ class Convolution : public Matmul {
               image = static_cast<const char*>(own->data);
             }
             for (std::int64_t part = 0; part < parts_; ++part) {
-              if (filter) pack(filter_of(b, batch_of(item), round, part), static_cast<char*>(filter->data));
+              if (filter) pack(filter_of(b, batch_of(item), round, part), static_cast<char*>(filter->data), 0, panels_);
               const char* const panels = filter ? static_cast<const char*>(filter->data) : filter_at(item, round, part);
               for (std::int64_t t = 0; t < turns; ++t) {
                 const std::int64_t begin = units * t / turns, end = units * (t + 1) / turns;
@@ -222,12 +240,39 @@ class Convolution : public Matmul {
     });
   }
 
+  // Blocks of images side by side are shared among threads; the filters are packed before.
+  void side_by_side(const void* a, const void* b, void* c, const RowsDone& done) const {
+    auto* function = code_->function<ConvFunction>();
+    const std::int64_t units = kernel_.units(), height = kernel_.heights[0], distance = loops_.rows[0].a, rows = kernel_.rows_before(units);
+    const std::int64_t image = s_.inner * windows_;
+    const BufferRef packed = pack_all(b);
+    parallel_ranges(batches_ * units, 1, [&](std::int64_t from, std::int64_t to) {
+      BufferRef own;
+      if (loops_.padded) own = allocate(static_cast<std::size_t>(height * distance * size()), "vt::conv: images side by side");
+      for (std::int64_t i = from; i < to; ++i) {
+        const std::int64_t batch = i / units, first = i % units * height, count = std::min(height, images_ - first), item = batch * images_ + first;
+        for (std::int64_t round = 0; round < rounds_; ++round) {
+          const char* block = image_of(a, item, round);
+          if (own) {
+            for (std::int64_t k = 0; k < count; ++k)
+              convert_elements(image_of(a, item + k, round), s_.a_dtype, static_cast<char*>(own->data) + k * distance * size(), s_.accumulate,
+                               static_cast<std::size_t>(image));
+            block = static_cast<const char*>(own->data);
+          }
+          for (std::int64_t part = 0; part < parts_; ++part)
+            function(block + part_start(part) * size(), panels_of(packed, batch, round, part), result_of(c, item, part), 0, count, round);
+        }
+        done(batch * rows + kernel_.rows_before(i % units), batch * rows + kernel_.rows_before(i % units + 1));
+      }
+    });
+  }
+
   ConvSpec s_;
   ConvLoops loops_;
   ConvKernel kernel_;
   ConvAxes depth_;  ///< of b, without the last
   ConvAxis along_;  ///< the last
-  std::int64_t panels_ = 1, block_ = 0, items_ = 1, batches_ = 1, rounds_ = 1, parts_ = 1, c_elements_ = 0;
+  std::int64_t panels_ = 1, block_ = 0, images_ = 1, windows_ = 1, items_ = 1, batches_ = 1, rounds_ = 1, parts_ = 1, c_elements_ = 0;
   std::shared_ptr<const Code> code_, pack_;
 };
 

@@ -8,25 +8,32 @@
 
 namespace vt::detail::cpu {
 
-/// What the code depends on. A tile has `heights` rows along the last one or two loops over rows.
+/// What the code depends on. A tile has heights[r] rows along loop r over rows; 0: it has one.
 struct ConvKernel {
   DType accumulate = DType::f32;
   decltype(ConvLoops::rows) rows;
   decltype(ConvLoops::depth) depth;
+  decltype(ConvLoops::ranges) ranges;
   std::int64_t n = 1;
+  bool side_by_side = false;
   TileShape tile;
-  SmallVec<int, 2> heights;
+  SmallVec<int, 6> heights;
 
+  bool tiled(std::size_t row) const { return heights[row] > 0; }
   /// Rounds of the outermost loop over rows, in which callers may cut the work.
   std::int64_t units() const;
   /// Rows of the result that the first `unit` of them make.
   std::int64_t rows_before(std::int64_t unit) const;
+  /// About the time of one image, in cycles.
+  double cost() const;
   std::string key() const;
 };
 ConvKernel conv_kernel(const ConvSpec&, const ConvLoops&, const Target&);
+/// What costs less: each image by itself, or several side by side, where none of them needs edges.
+ConvLoops best_loops(const ConvSpec&, const Target&);
 
-/// Units begin … end − 1. `b`: packed as [panel][depth][tile.columns()] in the dtype of the sums, which c has as well. `adding`: to what c
-/// holds, if it is not 0.
+/// Units begin … end − 1; of images side by side, the first end − begin of one unit, where a and c begin. `b`: packed as
+/// [panel][depth][tile.columns()] in the dtype of the sums, which c has as well. `adding`: to what c holds, if it is not 0.
 using ConvFunction = void(const void* a, const void* b, void* c, std::int64_t begin, std::int64_t end, std::int64_t adding);
 void emit_conv(IrBuilder&, const std::string& name, const ConvKernel&);
 

@@ -77,15 +77,21 @@ void Program::compile_steps(const Backend& backend) {
   const std::size_t count_of_steps = fusion_.steps.size();
   steps_.resize(count_of_steps);
   Vec<Schedule> schedules(count_of_steps);
-  Vec<std::exception_ptr> errors(count_of_steps);
-  Vec<std::size_t> kernels;
+  // What the backend makes does not depend on each other: with several to make, threads share the work.
+  Vec<Function<void()>> makes;
+  const auto make_kernel = [&](std::size_t k) {
+    makes.push_back([this, k, &backend, &schedules] {
+      steps_[k].kernel = backend.compile(fusion_.steps[k].nest, schedules[k]);
+      steps_[k].function = steps_[k].kernel.function;
+    });
+  };
   for (std::size_t k = 0; k < count_of_steps; ++k) {
     const FusedStep& fused = fusion_.steps[k];
     Step& step = steps_[k];
     if (fused.equation < 0) {
       schedules[k] = choose_schedule(fused.nest, backend.vector_bytes());
       prepare_kernel(step, fused, schedules[k]);
-      kernels.push_back(k);
+      make_kernel(k);
       continue;
     }
     const Equation& e = fusion_.graph.equations[static_cast<std::size_t>(fused.equation)];
@@ -95,7 +101,7 @@ void Program::compile_steps(const Backend& backend) {
     if (fused.row_loop >= 0) {
       schedules[k] = schedule_epilogue(fused.nest, fused.row_loop, backend.vector_bytes());
       prepare_kernel(step, fused, schedules[k]);
-      kernels.push_back(k);
+      make_kernel(k);
       step.bytes -= g.aval(e.outputs[0]).bytes();  // read while it is in the cache
     }
     for (Var v : e.outputs) step.bytes += g.aval(v).bytes();
@@ -120,51 +126,54 @@ void Program::compile_steps(const Backend& backend) {
       fusion_.steps[k].writes_given_memory = true;
     }
     if (family_of(e.op) == Family::linalg) {
-      prepare_linalg(step, e, backend);
+      makes.push_back([this, &step, &e, &backend] { prepare_linalg(step, e, backend); });
       fusion_.steps[k].writes_given_memory = true;
     }
-    if (e.op == Op::conv_general) prepare_convolution(k, backend);
+    if (e.op == Op::conv_general)
+      makes.push_back([this, &step, &e, &backend] {
+        const std::optional<ConvPlan> conv = plan_conv(e.as<ConvParams>(), fusion_.graph.aval(e.inputs[0]).shape,
+                                                       fusion_.graph.aval(e.inputs[1]).shape, fusion_.graph.aval(e.inputs[0]).dtype);
+        if (!conv || conv->lhs_permutation || conv->spec.multiply_adds() == 0) return;
+        step.product = backend.convolution(conv->spec);
+        if (step.product) step.work = static_cast<std::uint64_t>(2 * conv->spec.multiply_adds());
+      });
     if (e.op != Op::dot_general) continue;
     MatmulPlan plan = plan_matmul(e.as<DotParams>(), g.aval(e.inputs[0]), g.aval(e.inputs[1]));
     MatmulSpec& spec = plan.spec;
     const bool empty = spec.batch * spec.m * spec.n * spec.k == 0;
     // A vector's worth of element-wise work is about one of multiply-adds.
     if (!empty && fused.row_loop >= 0) spec.work_after = static_cast<std::int64_t>(step.work) / (spec.batch * spec.m * spec.n);
-    if (!empty && !plan.lhs_permutation && !plan.rhs_permutation) step.product = backend.product(spec);
-    if (!step.product) continue;
+    if (empty || plan.lhs_permutation || plan.rhs_permutation) continue;
+    makes.push_back([&step, spec, &backend] {
+      step.product = backend.product(spec);
+      if (step.product) step.work = static_cast<std::uint64_t>(2 * spec.batch * spec.m * spec.n * spec.k);
+    });
+  }
+
+  Vec<std::exception_ptr> errors(makes.size());
+  parallel_ranges(
+      static_cast<std::int64_t>(makes.size()), 1,
+      [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t i = begin; i < end; ++i) {
+          try {
+            makes[static_cast<std::size_t>(i)]();
+          } catch (...) {
+            errors[static_cast<std::size_t>(i)] = std::current_exception();
+          }
+        }
+      },
+      static_cast<int>(makes.size()));
+  for (const std::exception_ptr& e : errors)
+    if (e) std::rethrow_exception(e);
+
+  for (std::size_t k = 0; k < count_of_steps; ++k) {
+    Step& step = steps_[k];
+    if (!step.product) continue;  // not one that the backend has a kernel for
+    const Equation& e = fusion_.graph.equations[static_cast<std::size_t>(step.equation)];
     step.kind = Step::Kind::product;
-    step.work = static_cast<std::uint64_t>(2 * spec.batch * spec.m * spec.n * spec.k);
     for (Var v : {e.inputs[0], e.inputs[1], e.outputs[0]}) step.operands.push_back(fusion_.storage[static_cast<std::size_t>(v)]);
     fusion_.steps[k].writes_given_memory = true;
   }
-  // Kernels do not depend on each other; with several, threads share the work.
-  parallel_ranges(static_cast<std::int64_t>(kernels.size()), 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      const std::size_t k = kernels[static_cast<std::size_t>(i)];
-      try {
-        steps_[k].kernel = backend.compile(fusion_.steps[k].nest, schedules[k]);
-        steps_[k].function = steps_[k].kernel.function;
-      } catch (...) {
-        errors[k] = std::current_exception();
-      }
-    }
-  });
-  for (const std::exception_ptr& e : errors)
-    if (e) std::rethrow_exception(e);
-}
-
-void Program::prepare_convolution(std::size_t k, const Backend& backend) {
-  const GraphBody& g = fusion_.graph;
-  Step& step = steps_[k];
-  const Equation& e = g.equations[static_cast<std::size_t>(step.equation)];
-  std::optional<ConvPlan> plan = plan_conv(e.as<ConvParams>(), g.aval(e.inputs[0]).shape, g.aval(e.inputs[1]).shape, g.aval(e.inputs[0]).dtype);
-  if (!plan || plan->lhs_permutation || plan->spec.multiply_adds() == 0) return;
-  step.product = backend.convolution(plan->spec);
-  if (!step.product) return;
-  step.kind = Step::Kind::product;
-  step.work = static_cast<std::uint64_t>(2 * plan->spec.multiply_adds());
-  for (Var v : {e.inputs[0], e.inputs[1], e.outputs[0]}) step.operands.push_back(fusion_.storage[static_cast<std::size_t>(v)]);
-  fusion_.steps[k].writes_given_memory = true;
 }
 
 void Program::prepare_sort(Step& step, const Equation& e) const {

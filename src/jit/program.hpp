@@ -62,7 +62,6 @@ class Program : public Executable {
     bool has_epilogue() const { return function && kind != Kind::kernel && kind != Kind::linalg; }
   };
   void compile_steps(const Backend& backend);
-  void prepare_convolution(std::size_t k, const Backend& backend);
   void prepare_sort(Step& step, const Equation& e) const;
   void prepare_linalg(Step& step, const Equation& e, const Backend& backend) const;
   static void run_matrices(const Step& step, void* const* pointers);

@@ -138,6 +138,35 @@ TEST(JitConv, WhatFollowsRunsOnItsRows) {
   }
 }
 
+// A pool under the convolution reads several rows of the images at once; whether or not something else reads them too.
+TEST(JitConv, PoolsRunOnGroupsOfItsRows) {
+  for (const bool alone : {true, false})
+    for (const PoolOptions& options : {PoolOptions{.window = {2, 2}}, PoolOptions{.window = {3, 1}}, PoolOptions{.window = {2, 2}, .strides = {1, 1}},
+                                       PoolOptions{.window = {6, 4}}})
+      for (DType d : {f32, f64, f16})
+        for (const Shape& shape : {Shape{1, 12, 8, 4}, Shape{3, 6, 20, 4}, Shape{40, 12, 8, 4}, Shape{90, 6, 8, 16}, Shape{40, 7, 9, 3}}) {
+          if (d != f32 && (shape[0] == 3 || shape[0] == 90 || !alone)) continue;
+          const Tensor x = random_quarters(d, shape, 1), w = random_quarters(d, {3, 3, shape[3], 24}, 2), bias = random_quarters(d, {24}, 3);
+          const auto pooled = [&](const Tensor& rows) { return max_pool(relu(rows + bias), options); };
+          const auto f = jit([&](const Tensor& a, const Tensor& b) {
+            const Tensor rows = conv2d(a, b, {.padding = "SAME"});
+            return alone ? std::vector<Tensor>{pooled(rows)} : std::vector<Tensor>{pooled(rows), rows};
+          });
+          const std::string what = shape.str() + " " + name_of(d) + " under " + options.window.str();
+          const Tensor rows = conv2d(x, w, {.padding = "SAME"}).eval();
+          reset_stats();
+          for (int run = 0; run < 2; ++run) {
+            const std::vector<Tensor> results = f(x, w);
+            expect_close(results[0], pooled(rows), {}, what);
+            if (!alone) expect_close(results[1], rows, {}, what);
+          }
+          const bool whole = options.strides.empty() && shape[1] % options.window[0] == 0 && shape[2] % options.window[1] == 0;
+          if (whole && d != f16 && vt_test::forced_backend() != "interpreter") {
+            EXPECT_GT(stats().product_epilogues, 0u) << what << "\n" << f.explain(x, w);
+          }
+        }
+}
+
 TEST(JitConv, ReadsNothingBeyondItsOperands) {
   for (const Case& c : cases()) {
     const auto f = jit([&](const Tensor& a, const Tensor& b) { return convolved(c, f32, a, b); });

@@ -123,6 +123,7 @@ class Attacher {
   // What a product makes, as rows that are finished one after the other.
   struct Matrix {
     std::int64_t rows, columns;
+    std::int64_t image = 1;  ///< rows that are finished together at the latest: groups of them must divide it
   };
   std::optional<Matrix> of_product(const Equation& e) const {
     const GraphBody& g = fusion_.graph;
@@ -134,7 +135,33 @@ class Attacher {
     const GraphBody& g = fusion_.graph;
     const auto plan = plan_conv(e.as<ConvParams>(), g.aval(e.inputs[0]).shape, g.aval(e.inputs[1]).shape, g.aval(e.inputs[0]).dtype);
     if (!plan || plan->lhs_permutation || !plan->spec.rows_in_order || plan->spec.multiply_adds() == 0) return std::nullopt;
-    return Matrix{g.aval(e.outputs[0]).elements() / plan->spec.columns.extent, plan->spec.columns.extent};
+    std::int64_t image = 1;
+    for (const ConvWindow& w : plan->spec.windows) image *= w.out;
+    return Matrix{g.aval(e.outputs[0]).elements() / plan->spec.columns.extent, plan->spec.columns.extent, image};
+  }
+
+  // As wide as a row, or as several of them that the kernel reads in one round of a loop, as those under a pool: the fewest first.
+  SmallVec<std::int64_t, 4> widths(const Nest& nest, int buffer, const Matrix& m) const {
+    SmallVec<std::int64_t, 4> found{m.columns};
+    const Vec<IndexId> reads = reads_of(nest, buffer);
+    if (reads.empty() || m.image == 1) return found;
+    for (int l : free_loops(nest)) {
+      const std::int64_t factor = nest.indices.factor_of_loop(reads[0], l);
+      if (factor > m.columns && factor % m.columns == 0 && m.image % (factor / m.columns) == 0) found.push_back(factor);
+    }
+    insertion_sort(found);
+    return found;
+  }
+
+  // Does nothing but this step read the product's result?
+  bool reads_alone(const FusedStep& kernel, Var result) const {
+    for (Var o : fusion_.graph.outputs)
+      if (storage(o) == result) return false;
+    for (const FusedStep& s : fusion_.steps) {
+      if (&s == &kernel) continue;
+      if (any_of(reads(s), [&](Var v) { return v == result; })) return false;
+    }
+    return true;
   }
 
   bool attach(FusedStep& kernel, const FusedStep& product) {
@@ -142,8 +169,16 @@ class Attacher {
     const std::optional<Matrix> result = e.op == Op::dot_general ? of_product(e) : of_convolution(e);
     if (!result) return false;
     const auto at = std::find(kernel.buffers.begin(), kernel.buffers.end(), result_of(product));
-    Nest nest = kernel.nest;
-    const int row = make_row_loop(nest, static_cast<int>(at - kernel.buffers.begin()), result->rows, result->columns);
+    const int buffer = static_cast<int>(at - kernel.buffers.begin());
+    Nest nest;
+    int row = -1;
+    std::int64_t group = 1;
+    for (std::int64_t width : widths(kernel.nest, buffer, *result)) {
+      nest = kernel.nest;
+      group = width / result->columns;
+      row = make_row_loop(nest, buffer, result->rows / group, width);
+      if (row >= 0) break;
+    }
     if (row < 0) return false;
     // Lanes that go along the rows would need ranges of whole vectors of them.
     for (const StageSchedule& s : schedule_epilogue(nest, row, vector_bytes_).stages)
@@ -151,6 +186,9 @@ class Attacher {
     kernel.nest = std::move(nest);
     kernel.equation = product.equation;
     kernel.row_loop = row;
+    kernel.row_group = group;
+    const DType d = fusion_.graph.aval(e.outputs[0]).dtype;
+    kernel.rows_alone = e.op == Op::conv_general && d != DType::f16 && d != DType::bf16 && reads_alone(kernel, result_of(product));
     return true;
   }
 

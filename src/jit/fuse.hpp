@@ -27,6 +27,8 @@ struct FusedStep {
   bool writes_given_memory = false;  ///< an equation whose result goes to planned memory (a matrix product)
   /// ≥ 0: `equation` is a matrix product, and the nest runs on its rows as they are finished; this loop of the nest counts them.
   int row_loop = -1;
+  std::int64_t row_group = 1;  ///< rows that one round of it works on
+  bool rows_alone = false;     ///< nothing else reads the product: its rows need not be kept
 };
 
 struct Fusion {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <type_traits>
 
 #include <vt/dtype.hpp>
 
@@ -22,21 +23,33 @@ struct MatmulSpec {
 };
 
 /// Told of finished rows of c, counted over the whole batch, by the thread that finished them, while they are in its cache.
-/// All calls together cover every row once. Does not own what it calls.
+/// All calls together cover every row once, in whole groups. Does not own what it calls.
 class RowsDone {
  public:
   RowsDone() = default;
   template <class F>
-  explicit RowsDone(const F& f)
-      : context_(&f), call_([](const void* g, std::int64_t begin, std::int64_t end) { (*static_cast<const F*>(g))(begin, end); }) {}
-  void operator()(std::int64_t begin, std::int64_t end) const {
-    if (call_) call_(context_, begin, end);
+  explicit RowsDone(const F& f, std::int64_t group = 1, bool alone = false)
+      : context_(&f),
+        call_([](const void* g, std::int64_t begin, std::int64_t end, [[maybe_unused]] const void* rows) {
+          if constexpr (std::is_invocable_v<const F&, std::int64_t, std::int64_t, const void*>) (*static_cast<const F*>(g))(begin, end, rows);
+          else (*static_cast<const F*>(g))(begin, end);
+        }),
+        group_(group),
+        alone_(alone) {}
+  /// `rows`: where they lie, if that is not in c.
+  void operator()(std::int64_t begin, std::int64_t end, const void* rows = nullptr) const {
+    if (call_) call_(context_, begin, end, rows);
   }
   explicit operator bool() const { return call_ != nullptr; }
+  std::int64_t group() const { return group_; }
+  /// Nobody else reads the rows, and there is no c.
+  bool alone() const { return alone_; }
 
  private:
   const void* context_ = nullptr;
-  void (*call_)(const void*, std::int64_t, std::int64_t) = nullptr;
+  void (*call_)(const void*, std::int64_t, std::int64_t, const void* rows) = nullptr;
+  std::int64_t group_ = 1;
+  bool alone_ = false;
 };
 
 /// How a dot_general becomes a matrix product. An operand whose axes do not collapse into (batch, rows, columns) must be copied

@@ -147,7 +147,7 @@ class Planner {
       const Equation& e = fusion_.graph.equations[static_cast<std::size_t>(step.equation)];
       for (Var v : e.outputs) {
         const bool read = e.op != Op::sort || lives_[static_cast<std::size_t>(v)].last > s || is_output(v);
-        if (read && slot(v).kind == Kind::unused) place(v, s, step);
+        if (read && slot(v).kind == Kind::unused && !(step.rows_alone && step.writes_given_memory)) place(v, s, step);
       }
     }
     for (std::size_t b = 0; b < step.buffers.size(); ++b)

@@ -135,7 +135,9 @@ void Program::compile_steps(const Backend& backend) {
                                                        fusion_.graph.aval(e.inputs[1]).shape, fusion_.graph.aval(e.inputs[0]).dtype);
         if (!conv || conv->lhs_permutation || conv->spec.multiply_adds() == 0) return;
         step.product = backend.convolution(conv->spec);
-        if (step.product) step.work = static_cast<std::uint64_t>(2 * conv->spec.multiply_adds());
+        if (!step.product) return;
+        step.work = static_cast<std::uint64_t>(2 * conv->spec.multiply_adds());
+        step.row_bytes = conv->spec.columns.extent * static_cast<std::int64_t>(size_of(conv->spec.result));
       });
     if (e.op != Op::dot_general) continue;
     MatmulPlan plan = plan_matmul(e.as<DotParams>(), g.aval(e.inputs[0]), g.aval(e.inputs[1]));
@@ -171,6 +173,8 @@ void Program::compile_steps(const Backend& backend) {
     if (!step.product) continue;  // not one that the backend has a kernel for
     const Equation& e = fusion_.graph.equations[static_cast<std::size_t>(step.equation)];
     step.kind = Step::Kind::product;
+    step.row_group = fusion_.steps[k].row_group;
+    step.rows_alone = fusion_.steps[k].rows_alone;
     for (Var v : {e.inputs[0], e.inputs[1], e.outputs[0]}) step.operands.push_back(fusion_.storage[static_cast<std::size_t>(v)]);
     fusion_.steps[k].writes_given_memory = true;
   }
@@ -351,9 +355,13 @@ Vec<BufferRef> Program::run(std::span<const BufferRef> inputs, std::span<void* c
         }
         break;
       case Step::Kind::product: {
-        const auto on_rows = [&](std::int64_t begin, std::int64_t end) { run_kernel(step, pointers.data(), begin, end); };
+        const auto on_rows = [&](std::int64_t begin, std::int64_t end, const void* rows) {
+          if (rows) rows = static_cast<const char*>(rows) - begin * step.row_bytes;
+          run_kernel(step, pointers.data(), begin / step.row_group, end / step.row_group, rows);
+        };
         step.product->run(pointers[static_cast<std::size_t>(step.operands[0])], pointers[static_cast<std::size_t>(step.operands[1])],
-                          pointers[static_cast<std::size_t>(step.operands[2])], step.function ? RowsDone(on_rows) : RowsDone());
+                          pointers[static_cast<std::size_t>(step.operands[2])],
+                          step.function ? RowsDone(on_rows, step.row_group, step.rows_alone) : RowsDone());
         break;
       }
       case Step::Kind::sort: {
@@ -414,11 +422,11 @@ Where Program::line_of_largest() const {
   return line;
 }
 
-void Program::run_kernel(const Step& step, void* const* pointers, std::int64_t begin, std::int64_t end) {
+void Program::run_kernel(const Step& step, void* const* pointers, std::int64_t begin, std::int64_t end, const void* rows) {
   if (begin == end) return;  // kernels take it that there is a round
   SmallVec<void*, 64> buffers;
   buffers.reserve(step.slots.size());
-  for (Var v : step.slots) buffers.push_back(pointers[static_cast<std::size_t>(v)]);
+  for (Var v : step.slots) buffers.push_back(rows && v == step.operands[2] ? const_cast<void*>(rows) : pointers[static_cast<std::size_t>(v)]);
   step.function(buffers.data(), step.arguments.data(), begin, end);
 }
 

@@ -40,8 +40,10 @@ class Program : public Executable {
     SmallVec<std::int32_t, 8> slots;     // the kernel's buffers
     SmallVec<std::int32_t, 3> operands;  // product: a, b, c; sort, linalg: operands, then results
     Vec<std::int64_t> arguments;
-    std::int64_t rounds = 0, grain = 1;  // of the parallel loop
-    int ranges = 4;                      // for each thread
+    std::int64_t rounds = 0, grain = 1;         // of the parallel loop
+    int ranges = 4;                             // for each thread
+    std::int64_t row_group = 1, row_bytes = 0;  // product: rows of the result in a round of the kernel that runs on them
+    bool rows_alone = false;                    // … which alone reads them
     Kernel kernel;
     std::shared_ptr<const ProductKernel> product;
     std::shared_ptr<const ControlRunner> control;
@@ -69,7 +71,8 @@ class Program : public Executable {
   /// Of the user's code: what to name when memory is short.
   Where line_of_largest() const;
   static void run_transform(const Step& step, void* const* pointers);
-  static void run_kernel(const Step& step, void* const* pointers, std::int64_t begin, std::int64_t end);
+  /// `rows`: where the product's result begins, if it is not kept.
+  static void run_kernel(const Step& step, void* const* pointers, std::int64_t begin, std::int64_t end, const void* rows = nullptr);
   std::string kernel_text(const Step& step) const;
   void run_equation(const Step& step, void** pointers, Vec<BufferRef>& produced, std::span<const BufferRef> inputs, std::span<BufferRef> own) const;
 

@@ -79,7 +79,7 @@ class Convolution : public Matmul {
                        static_cast<std::size_t>(last - first));
       done(begin, end);
     };
-    if (s_.rows_in_order) return all(a, b, sums->data, RowsDone(round));
+    if (s_.rows_in_order) return all(a, b, sums->data, RowsDone(round, done.group()));
     all(a, b, sums->data, {});
     parallel_ranges(c_elements_ / loops_.n, pieces(least_work, loops_.n), round);
   }
@@ -173,6 +173,26 @@ class Convolution : public Matmul {
     return memory;
   }
 
+  // Rows that nobody else reads are made in memory of the thread's own, again and again.
+  BufferRef rows_of_one(const RowsDone& done, std::int64_t images = 1) const {
+    if (!done.alone()) return {};
+    const std::int64_t rows = loops_.side_by_side ? images * (loops_.row_count() / images_) : loops_.row_count();
+    return allocate(static_cast<std::size_t>(rows * loops_.n * size()), "vt::conv: rows");
+  }
+  void report(const RowsDone& done, std::int64_t first, std::int64_t begin, std::int64_t end, const BufferRef& sums) const {
+    done(first + begin, first + end, sums ? static_cast<const char*>(sums->data) + begin * loops_.n * size() : nullptr);
+  }
+  // Units after which rows are whole groups.
+  std::int64_t units_of_group(std::int64_t rows) const {
+    const std::int64_t units = kernel_.units();
+    for (std::int64_t u = 1; u < units; ++u)
+      if (kernel_.rows_before(u) % rows == 0) return u;
+    return units;
+  }
+  static std::int64_t cut(std::int64_t units, std::int64_t group, std::int64_t part, std::int64_t parts) {
+    return part == parts ? units : units / group * part / parts * group;
+  }
+
   // What differs between images and what all share is made where it is used or before, by the number of images; rows of one image are cut
   // into blocks where there are few. Each element is summed in one order, whatever the cuts.
   void all(const void* a, const void* b, void* c, const RowsDone& done) const {
@@ -181,6 +201,7 @@ class Convolution : public Matmul {
     const std::int64_t work = std::max<std::int64_t>(s_.multiply_adds() / items_, 1), grain = std::max<std::int64_t>(least_work / work, 1);
     if (loops_.side_by_side) return side_by_side(a, b, c, done);
     const bool many = items_ >= 4 * threads;
+    const std::int64_t group = units_of_group(done.group());
     const bool shared_filters = !many || batches_ == 1;
     BufferRef packed, images;
     if (shared_filters) packed = pack_all(b);
@@ -198,9 +219,10 @@ class Convolution : public Matmul {
     const std::int64_t rows = kernel_.rows_before(units);
     if (many) {
       // Units whose rows fill a part of the cache.
-      const std::int64_t turns = done && rounds_ == 1 ? std::clamp<std::int64_t>(pieces(rows * loops_.n * size(), rows_bytes), 1, units) : 1;
+      const std::int64_t turns = done && rounds_ == 1 ? std::clamp<std::int64_t>(pieces(rows * loops_.n * size(), rows_bytes), 1, units / group) : 1;
       parallel_ranges(items_, grain, [&](std::int64_t from, std::int64_t to) {
         const BufferRef own = loops_.padded ? zeros(1) : BufferRef();
+        const BufferRef sums = rows_of_one(done);
         const BufferRef filter = shared_filters ? BufferRef() : allocate(static_cast<std::size_t>(block_ * size()), "vt::conv: packed filters");
         for (std::int64_t item = from; item < to; ++item) {
           for (std::int64_t round = 0; round < rounds_; ++round) {
@@ -213,29 +235,32 @@ class Convolution : public Matmul {
               if (filter) pack(filter_of(b, batch_of(item), round, part), static_cast<char*>(filter->data), 0, panels_);
               const char* const panels = filter ? static_cast<const char*>(filter->data) : filter_at(item, round, part);
               for (std::int64_t t = 0; t < turns; ++t) {
-                const std::int64_t begin = units * t / turns, end = units * (t + 1) / turns;
-                function(image + part_start(part) * size(), panels, result_of(c, item, part), begin, end, round);
-                if (turns > 1) done(item * rows + kernel_.rows_before(begin), item * rows + kernel_.rows_before(end));
+                const std::int64_t begin = cut(units, group, t, turns), end = cut(units, group, t + 1, turns);
+                function(image + part_start(part) * size(), panels, sums ? static_cast<char*>(sums->data) : result_of(c, item, part), begin, end,
+                         round);
+                if (turns > 1) report(done, item * rows, kernel_.rows_before(begin), kernel_.rows_before(end), sums);
               }
             }
           }
-          if (turns == 1) done(item * rows, (item + 1) * rows);
+          if (turns == 1) report(done, item * rows, 0, rows, sums);
         }
       });
       return;
     }
     const std::int64_t wanted = s_.multiply_adds() < 2 * least_work ? 1 : pieces(4 * threads, items_ * parts_);
-    const std::int64_t blocks = std::clamp<std::int64_t>(wanted, 1, units);
+    const std::int64_t blocks = std::clamp<std::int64_t>(wanted, 1, units / group);
     parallel_ranges(items_ * parts_ * blocks, 1, [&](std::int64_t from, std::int64_t to) {
+      const BufferRef sums = rows_of_one(done);
       for (std::int64_t i = from; i < to; ++i) {
         const std::int64_t item = i / (parts_ * blocks), part = i / blocks % parts_, block = i % blocks;
-        const std::int64_t begin = units * block / blocks, end = units * (block + 1) / blocks;
+        const std::int64_t begin = cut(units, group, block, blocks), end = cut(units, group, block + 1, blocks);
         for (std::int64_t round = 0; round < rounds_; ++round) {
           const char* const image =
               images ? static_cast<const char*>(images->data) + (item * rounds_ + round) * loops_.elements * size() : image_of(a, item, round);
-          function(image + part_start(part) * size(), filter_at(item, round, part), result_of(c, item, part), begin, end, round);
+          function(image + part_start(part) * size(), filter_at(item, round, part), sums ? static_cast<char*>(sums->data) : result_of(c, item, part),
+                   begin, end, round);
         }
-        done(item * rows + kernel_.rows_before(begin), item * rows + kernel_.rows_before(end));
+        report(done, item * rows, kernel_.rows_before(begin), kernel_.rows_before(end), sums);
       }
     });
   }
@@ -247,6 +272,7 @@ class Convolution : public Matmul {
     const std::int64_t image = s_.inner * windows_;
     const BufferRef packed = pack_all(b);
     parallel_ranges(batches_ * units, 1, [&](std::int64_t from, std::int64_t to) {
+      const BufferRef sums = rows_of_one(done, height);
       BufferRef own;
       if (loops_.padded) own = allocate(static_cast<std::size_t>(height * distance * size()), "vt::conv: images side by side");
       for (std::int64_t i = from; i < to; ++i) {
@@ -260,9 +286,10 @@ class Convolution : public Matmul {
             block = static_cast<const char*>(own->data);
           }
           for (std::int64_t part = 0; part < parts_; ++part)
-            function(block + part_start(part) * size(), panels_of(packed, batch, round, part), result_of(c, item, part), 0, count, round);
+            function(block + part_start(part) * size(), panels_of(packed, batch, round, part),
+                     sums ? static_cast<char*>(sums->data) : result_of(c, item, part), 0, count, round);
         }
-        done(batch * rows + kernel_.rows_before(i % units), batch * rows + kernel_.rows_before(i % units + 1));
+        report(done, batch * rows + kernel_.rows_before(i % units), 0, kernel_.rows_before(i % units + 1) - kernel_.rows_before(i % units), sums);
       }
     });
   }

@@ -21,6 +21,8 @@ namespace conv_run {
 
 // Multiply-adds of one range of work: less stays on one thread.
 constexpr std::int64_t least_work = 1 << 17;
+// Edged images and packed filters made at once.
+constexpr std::int64_t rounds_bytes = 4 << 20;
 // Elements that one range of copies should have.
 constexpr std::int64_t least_copied = 1 << 14;
 // Rows that something else works on are handed over while they are in the second-level cache.
@@ -97,13 +99,13 @@ class Convolution : public Matmul {
  private:
   std::int64_t size() const { return static_cast<std::int64_t>(size_of(s_.accumulate)); }
 
-  // Copies one image into zeros, of which its elements' places are the same each time.
-  void edge(const char* image, char* to, std::size_t level = 0) const {
+  // Copies one image into zeros, of which its elements' places are the same each time; begin … end − 1 of the outermost axis.
+  void edge(const char* image, char* to, std::size_t level = 0, std::int64_t begin = 0, std::int64_t end = -1) const {
     if (level == s_.windows.size()) return convert_elements(image, s_.a_dtype, to, s_.accumulate, static_cast<std::size_t>(s_.inner));
     const ConvWindow& w = s_.windows[level];
-    const std::int64_t extent = loops_.extents[level];
-    // Elements n with 0 ≤ n · dilation + low < extent.
-    const std::int64_t first = w.low >= 0 ? 0 : pieces(-w.low, w.lhs_dilation);
+    const std::int64_t extent = end < 0 ? loops_.extents[level] : end;
+    // Elements n with begin ≤ n · dilation + low < extent.
+    const std::int64_t first = std::max<std::int64_t>(begin - w.low + w.lhs_dilation - 1, 0) / w.lhs_dilation;
     const std::int64_t last = extent <= w.low ? first : std::min(w.extent, pieces(extent - w.low, w.lhs_dilation));
     if (first >= last) return;
     const std::int64_t start = first * w.lhs_dilation + w.low;
@@ -123,22 +125,22 @@ class Convolution : public Matmul {
                                         std::min(width, loops_.n - panel * width), along_.extent);
   }
 
-  // All filters, whose panels threads share.
-  BufferRef pack_all(const void* b) const {
-    const std::int64_t filters = batches_ * rounds_ * parts_, panel = block_ / panels_;
+  // The filters of some rounds, whose panels threads share.
+  BufferRef pack_all(const void* b, std::int64_t first_round, std::int64_t last_round) const {
+    const std::int64_t rounds = last_round - first_round, filters = batches_ * rounds * parts_, panel = block_ / panels_;
     const BufferRef packed = allocate(static_cast<std::size_t>(filters * block_ * size()), "vt::conv: packed filters");
     parallel_ranges(filters * panels_, std::max<std::int64_t>(least_copied / panel, 1), [&](std::int64_t from, std::int64_t to) {
       for (std::int64_t i = from; i < to;) {
         const std::int64_t f = i / panels_, first = i % panels_, last = std::min(panels_, first + to - i);
-        pack(filter_of(b, f / (rounds_ * parts_), f / parts_ % rounds_, f % parts_), static_cast<char*>(packed->data) + f * block_ * size(), first,
-             last);
+        pack(filter_of(b, f / (rounds * parts_), first_round + f / parts_ % rounds, f % parts_),
+             static_cast<char*>(packed->data) + f * block_ * size(), first, last);
         i += last - first;
       }
     });
     return packed;
   }
-  const char* panels_of(const BufferRef& packed, std::int64_t batch, std::int64_t round, std::int64_t part) const {
-    return static_cast<const char*>(packed->data) + ((batch * rounds_ + round) * parts_ + part) * block_ * size();
+  const char* panels_of(const BufferRef& packed, std::int64_t batch, std::int64_t round, std::int64_t part, std::int64_t rounds) const {
+    return static_cast<const char*>(packed->data) + ((batch * rounds + round) * parts_ + part) * block_ * size();
   }
 
   // Item: one image of the result; round: one of those added up for it; part: of those in one image of a.
@@ -196,73 +198,92 @@ class Convolution : public Matmul {
   // What differs between images and what all share is made where it is used or before, by the number of images; rows of one image are cut
   // into blocks where there are few. Each element is summed in one order, whatever the cuts.
   void all(const void* a, const void* b, void* c, const RowsDone& done) const {
-    auto* function = code_->function<ConvFunction>();
-    const std::int64_t threads = thread_count(), units = kernel_.units();
-    const std::int64_t work = std::max<std::int64_t>(s_.multiply_adds() / items_, 1), grain = std::max<std::int64_t>(least_work / work, 1);
+    const std::int64_t threads = thread_count();
     if (loops_.side_by_side) return side_by_side(a, b, c, done);
-    const bool many = items_ >= 4 * threads;
-    const std::int64_t group = units_of_group(done.group());
-    const bool shared_filters = !many || batches_ == 1;
-    BufferRef packed, images;
-    if (shared_filters) packed = pack_all(b);
-    if (!many && loops_.padded) {
-      images = allocate(static_cast<std::size_t>(items_ * rounds_ * loops_.elements * size()), "vt::conv: edged images");
-      parallel_ranges(items_ * rounds_, std::max<std::int64_t>(least_work / loops_.elements, 1), [&](std::int64_t from, std::int64_t to) {
-        for (std::int64_t i = from; i < to; ++i) {
-          char* const image = static_cast<char*>(images->data) + i * loops_.elements * size();
-          std::memset(image, 0, static_cast<std::size_t>(loops_.elements * size()));
-          edge(image_of(a, i / rounds_, i % rounds_), image);
-        }
-      });
-    }
-    const auto filter_at = [&](std::int64_t item, std::int64_t round, std::int64_t part) { return panels_of(packed, batch_of(item), round, part); };
-    const std::int64_t rows = kernel_.rows_before(units);
-    if (many) {
-      // Units whose rows fill a part of the cache.
-      const std::int64_t turns = done && rounds_ == 1 ? std::clamp<std::int64_t>(pieces(rows * loops_.n * size(), rows_bytes), 1, units / group) : 1;
-      parallel_ranges(items_, grain, [&](std::int64_t from, std::int64_t to) {
-        const BufferRef own = loops_.padded ? zeros(1) : BufferRef();
-        const BufferRef sums = rows_of_one(done);
-        const BufferRef filter = shared_filters ? BufferRef() : allocate(static_cast<std::size_t>(block_ * size()), "vt::conv: packed filters");
-        for (std::int64_t item = from; item < to; ++item) {
-          for (std::int64_t round = 0; round < rounds_; ++round) {
-            const char* image = image_of(a, item, round);
-            if (own) {
-              edge(image, static_cast<char*>(own->data));
-              image = static_cast<const char*>(own->data);
-            }
-            for (std::int64_t part = 0; part < parts_; ++part) {
-              if (filter) pack(filter_of(b, batch_of(item), round, part), static_cast<char*>(filter->data), 0, panels_);
-              const char* const panels = filter ? static_cast<const char*>(filter->data) : filter_at(item, round, part);
-              for (std::int64_t t = 0; t < turns; ++t) {
-                const std::int64_t begin = cut(units, group, t, turns), end = cut(units, group, t + 1, turns);
-                function(image + part_start(part) * size(), panels, sums ? static_cast<char*>(sums->data) : result_of(c, item, part), begin, end,
-                         round);
-                if (turns > 1) report(done, item * rows, kernel_.rows_before(begin), kernel_.rows_before(end), sums);
-              }
+    if (items_ >= 4 * threads) return each_image(a, b, c, done);
+    return few_images(a, b, c, done);
+  }
+
+  // Many images, shared among threads.
+  void each_image(const void* a, const void* b, void* c, const RowsDone& done) const {
+    auto* function = code_->function<ConvFunction>();
+    const std::int64_t units = kernel_.units(), group = units_of_group(done.group()), rows = kernel_.rows_before(units);
+    const std::int64_t work = std::max<std::int64_t>(s_.multiply_adds() / items_, 1), grain = std::max<std::int64_t>(least_work / work, 1);
+    const BufferRef packed = batches_ == 1 ? pack_all(b, 0, rounds_) : BufferRef();
+    // Units whose rows fill a part of the cache.
+    const std::int64_t turns = done && rounds_ == 1 ? std::clamp<std::int64_t>(pieces(rows * loops_.n * size(), rows_bytes), 1, units / group) : 1;
+    parallel_ranges(items_, grain, [&](std::int64_t from, std::int64_t to) {
+      const BufferRef own = loops_.padded ? zeros(1) : BufferRef();
+      const BufferRef sums = rows_of_one(done);
+      const BufferRef filter = packed ? BufferRef() : allocate(static_cast<std::size_t>(block_ * size()), "vt::conv: packed filters");
+      for (std::int64_t item = from; item < to; ++item) {
+        for (std::int64_t round = 0; round < rounds_; ++round) {
+          const char* image = image_of(a, item, round);
+          if (own) {
+            edge(image, static_cast<char*>(own->data));
+            image = static_cast<const char*>(own->data);
+          }
+          for (std::int64_t part = 0; part < parts_; ++part) {
+            if (filter) pack(filter_of(b, batch_of(item), round, part), static_cast<char*>(filter->data), 0, panels_);
+            const char* const panels = filter ? static_cast<const char*>(filter->data) : panels_of(packed, batch_of(item), round, part, rounds_);
+            for (std::int64_t t = 0; t < turns; ++t) {
+              const std::int64_t begin = cut(units, group, t, turns), end = cut(units, group, t + 1, turns);
+              function(image + part_start(part) * size(), panels, sums ? static_cast<char*>(sums->data) : result_of(c, item, part), begin, end,
+                       round);
+              if (turns > 1) report(done, item * rows, kernel_.rows_before(begin), kernel_.rows_before(end), sums);
             }
           }
-          if (turns == 1) report(done, item * rows, 0, rows, sums);
         }
-      });
-      return;
-    }
-    const std::int64_t wanted = s_.multiply_adds() < 2 * least_work ? 1 : pieces(4 * threads, items_ * parts_);
-    const std::int64_t blocks = std::clamp<std::int64_t>(wanted, 1, units / group);
-    parallel_ranges(items_ * parts_ * blocks, 1, [&](std::int64_t from, std::int64_t to) {
-      const BufferRef sums = rows_of_one(done);
-      for (std::int64_t i = from; i < to; ++i) {
-        const std::int64_t item = i / (parts_ * blocks), part = i / blocks % parts_, block = i % blocks;
-        const std::int64_t begin = cut(units, group, block, blocks), end = cut(units, group, block + 1, blocks);
-        for (std::int64_t round = 0; round < rounds_; ++round) {
-          const char* const image =
-              images ? static_cast<const char*>(images->data) + (item * rounds_ + round) * loops_.elements * size() : image_of(a, item, round);
-          function(image + part_start(part) * size(), filter_at(item, round, part), sums ? static_cast<char*>(sums->data) : result_of(c, item, part),
-                   begin, end, round);
-        }
-        report(done, item * rows, kernel_.rows_before(begin), kernel_.rows_before(end), sums);
+        if (turns == 1) report(done, item * rows, 0, rows, sums);
       }
     });
+  }
+
+  // Few images: their rows are cut into blocks for threads to share. Images that are added up come in groups that stay in the last cache,
+  // as every block reads all of them.
+  void few_images(const void* a, const void* b, void* c, const RowsDone& done) const {
+    auto* function = code_->function<ConvFunction>();
+    const std::int64_t units = kernel_.units(), rows = kernel_.rows_before(units);
+    const std::int64_t of_round = (batches_ * parts_ * block_ + (loops_.padded ? items_ * loops_.elements : 0)) * size();
+    const std::int64_t at_once = done.alone() ? rounds_ : std::clamp<std::int64_t>(rounds_bytes / of_round, 1, rounds_);
+    const std::int64_t group = units_of_group(done.group());
+    const std::int64_t wanted = s_.multiply_adds() < 2 * least_work ? 1 : pieces(4 * thread_count(), items_ * parts_);
+    const std::int64_t blocks = std::clamp<std::int64_t>(wanted, 1, units / group);
+    for (std::int64_t first = 0; first < rounds_; first += at_once) {
+      const std::int64_t last = std::min(rounds_, first + at_once);
+      const BufferRef packed = pack_all(b, first, last), images = loops_.padded ? edge_all(a, first, last) : BufferRef();
+      parallel_ranges(items_ * parts_ * blocks, 1, [&](std::int64_t from, std::int64_t to) {
+        const BufferRef sums = rows_of_one(done);
+        for (std::int64_t i = from; i < to; ++i) {
+          const std::int64_t item = i / (parts_ * blocks), part = i / blocks % parts_, block = i % blocks;
+          const std::int64_t begin = cut(units, group, block, blocks), end = cut(units, group, block + 1, blocks);
+          for (std::int64_t round = first; round < last; ++round) {
+            const char* const image =
+                images ? static_cast<const char*>(images->data) + (item * (last - first) + round - first) * loops_.elements * size()
+                       : image_of(a, item, round);
+            function(image + part_start(part) * size(), panels_of(packed, batch_of(item), round - first, part, last - first),
+                     sums ? static_cast<char*>(sums->data) : result_of(c, item, part), begin, end, round);
+          }
+          if (last == rounds_) report(done, item * rows, kernel_.rows_before(begin), kernel_.rows_before(end), sums);
+        }
+      });
+    }
+  }
+
+  // The edged images of some rounds, whose outermost rows threads share.
+  BufferRef edge_all(const void* a, std::int64_t first, std::int64_t last) const {
+    const std::int64_t rounds = last - first, images = items_ * rounds;
+    const BufferRef all = allocate(static_cast<std::size_t>(images * loops_.elements * size()), "vt::conv: edged images");
+    const std::int64_t slices = s_.windows.empty() ? 1 : loops_.extents[0], slice = loops_.elements / slices;
+    parallel_ranges(images * slices, std::max<std::int64_t>(least_copied / slice, 1), [&](std::int64_t from, std::int64_t to) {
+      std::memset(static_cast<char*>(all->data) + from * slice * size(), 0, static_cast<std::size_t>((to - from) * slice * size()));
+      for (std::int64_t i = from; i < to;) {
+        const std::int64_t n = i / slices, begin = i % slices, end = std::min(slices, begin + to - i);
+        edge(image_of(a, n / rounds, first + n % rounds), static_cast<char*>(all->data) + n * loops_.elements * size(), 0, begin, end);
+        i += end - begin;
+      }
+    });
+    return all;
   }
 
   // Blocks of images side by side are shared among threads; the filters are packed before.
@@ -270,7 +291,7 @@ class Convolution : public Matmul {
     auto* function = code_->function<ConvFunction>();
     const std::int64_t units = kernel_.units(), height = kernel_.heights[0], distance = loops_.rows[0].a, rows = kernel_.rows_before(units);
     const std::int64_t image = s_.inner * windows_;
-    const BufferRef packed = pack_all(b);
+    const BufferRef packed = pack_all(b, 0, rounds_);
     parallel_ranges(batches_ * units, 1, [&](std::int64_t from, std::int64_t to) {
       const BufferRef sums = rows_of_one(done, height);
       BufferRef own;
@@ -286,7 +307,7 @@ class Convolution : public Matmul {
             block = static_cast<const char*>(own->data);
           }
           for (std::int64_t part = 0; part < parts_; ++part)
-            function(block + part_start(part) * size(), panels_of(packed, batch, round, part),
+            function(block + part_start(part) * size(), panels_of(packed, batch, round, part, rounds_),
                      sums ? static_cast<char*>(sums->data) : result_of(c, item, part), 0, count, round);
         }
         report(done, batch * rows + kernel_.rows_before(i % units), 0, kernel_.rows_before(i % units + 1) - kernel_.rows_before(i % units), sums);

@@ -1,6 +1,7 @@
 // The derivatives of cond and scan, and the forward ones of all three.
 #include "control_linear.hpp"
 
+#include <algorithm>
 #include <memory>
 
 #include <vt/small_vec.hpp>
@@ -268,16 +269,69 @@ namespace scan_parts {
 
 /// Where a residual of the body's derivative comes from when the derivative is applied.
 struct Residual {
-  enum class From : std::uint8_t { stacked, sequence, rest } from;
-  std::size_t index;  // of the stacked residuals, of the equation's operands
+  enum class From : std::uint8_t { stacked, sequence, rest, derived } from;
+  std::size_t index;  // of the stacked residuals, of the equation's operands, of the derived ones
 };
+
+/// Residuals that a few element-wise operations make of others (1 − t² beside t, s (1 − s) beside s): cheaper to compute again than to write
+/// to memory and read back.
+struct Derived {
+  GraphBody graph;        ///< from the residuals that are kept, in order
+  Vec<std::size_t> kept;  ///< of the candidates
+  Vec<int> place;         ///< per candidate: its number among the derived ones, or −1
+};
+
+inline bool is_cheap(Op op) { return op == Op::add || op == Op::sub || op == Op::mul || op == Op::neg || op == Op::integer_pow || op == Op::full; }
+
+/// `candidates`: Vars of `body`.
+Derived derive(const GraphBody& body, std::span<const Var> candidates) {
+  constexpr int most_operations = 4;
+  Derived d;
+  d.graph.avals = body.avals;
+  Vec<int> maker(body.avals.size(), -1);
+  for (std::size_t k = 0; k < body.equations.size(); ++k)
+    for (Var v : body.equations[k].outputs) maker[static_cast<std::size_t>(v)] = static_cast<int>(k);
+  const auto number = [&](Var v) { return static_cast<std::size_t>(std::find(candidates.begin(), candidates.end(), v) - candidates.begin()); };
+  Vec<int> needed;
+  // Is `v` made of candidates that are made before equation `before`? A candidate is a leaf but where the search begins.
+  const auto made_of_others = [&](auto& self, Var v, int& left, Vec<int>& equations) -> bool {
+    const int k = maker[static_cast<std::size_t>(v)];
+    if (k < 0) return false;
+    const Equation& e = body.equations[static_cast<std::size_t>(k)];
+    if (!is_cheap(e.op) || (e.op != Op::full && --left < 0)) return false;
+    for (Var o : e.inputs)
+      if (number(o) == candidates.size() && !self(self, o, left, equations)) return false;
+    equations.push_back(k);
+    return true;
+  };
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    int left = most_operations;
+    Vec<int> equations;
+    const Var v = candidates[i];
+    const bool derived = maker[static_cast<std::size_t>(v)] >= 0 &&
+                         body.equations[static_cast<std::size_t>(maker[static_cast<std::size_t>(v)])].op != Op::full &&
+                         made_of_others(made_of_others, v, left, equations);
+    d.place.push_back(derived ? static_cast<int>(d.graph.outputs.size()) : -1);
+    if (!derived) {
+      d.kept.push_back(i);
+      d.graph.inputs.push_back(v);
+      continue;
+    }
+    d.graph.outputs.push_back(v);
+    needed.insert(needed.end(), equations.begin(), equations.end());
+  }
+  // In their order in the body, in which operands come first; each once.
+  for (std::size_t k = 0; k < body.equations.size(); ++k)
+    if (std::find(needed.begin(), needed.end(), static_cast<int>(k)) != needed.end()) d.graph.equations.push_back(body.equations[k]);
+  return d;
+}
 
 struct Linear {
   Equation equation;
   Flags operands;  // with a tangent
   LinearPart part;
   Vec<Residual> residuals;
-  std::size_t stacked = 0;
+  GraphBody derived;  // residuals made of those that are stacked
   std::size_t carries = 0, looped = 0;
 
   const ScanParams& params() const { return equation.as<ScanParams>(); }
@@ -302,15 +356,26 @@ ResidualOperands residual_operands(const Linear& l, std::span<const Tensor> save
   ResidualOperands o;
   const std::size_t count = l.operands.size();
   for (const Residual& r : l.residuals) {
+    if (r.from == Residual::From::derived) continue;
     const bool rest = r.from == Residual::From::rest;
     o.place.emplace_back(!rest, rest ? o.rest.size() : o.sequences.size());
     (rest ? o.rest : o.sequences).push_back(saved[r.from == Residual::From::stacked ? count + r.index : r.index]);
   }
   return o;
 }
-std::vector<Tensor> round_residuals(const ResidualOperands& o, std::span<const Tensor> sequences, std::span<const Tensor> rest) {
-  std::vector<Tensor> all;
-  for (const auto& [sequence, i] : o.place) all.push_back(sequence ? sequences[i] : rest[i]);
+std::vector<Tensor> round_residuals(const Linear& l, const ResidualOperands& o, std::span<const Tensor> sequences, std::span<const Tensor> rest) {
+  std::vector<Tensor> all, stacked(l.derived.inputs.size()), derived;
+  std::size_t next = 0;
+  for (const Residual& r : l.residuals) {
+    all.emplace_back();
+    if (r.from == Residual::From::derived) continue;
+    const auto& [sequence, i] = o.place[next++];
+    all.back() = sequence ? sequences[i] : rest[i];
+    if (r.from == Residual::From::stacked) stacked[r.index] = all.back();
+  }
+  if (!l.derived.outputs.empty()) derived = replay(l.derived, stacked);
+  for (std::size_t k = 0; k < all.size(); ++k)
+    if (l.residuals[k].from == Residual::From::derived) all[k] = derived[l.residuals[k].index];
   return all;
 }
 
@@ -356,7 +421,7 @@ std::vector<Tensor> pull(const Linear& l, std::span<const Tensor> saved, std::sp
         std::vector<Tensor> of_results(body.outputs.size());
         for (std::size_t k = 0; k < carried.size(); ++k) of_results[carried[k]] = in[k];
         for (std::size_t k = 0; k < given.size(); ++k) of_results[given[k]] = in[first_given + k];
-        const LinearPart part = l.at(round_residuals(res, in.subspan(first_residual, res.sequences.size()), in.subspan(first_rest)));
+        const LinearPart part = l.at(round_residuals(l, res, in.subspan(first_residual, res.sequences.size()), in.subspan(first_rest)));
         const std::vector<Tensor> pulled = pull_linear(part, of_results);
         std::vector<Tensor> out;
         std::size_t next = 0;
@@ -410,7 +475,7 @@ std::vector<Tensor> push(const Linear& l, std::span<const Tensor> saved, std::sp
   for (std::size_t i = 0; i < varies.size(); ++i) varies[i] = i < l.carries ? l.operands[i] : l.part.tangent_of[i] >= 0;
   Recorded step = record(
       [&](std::span<const Tensor> in) {
-        const LinearPart part = l.at(round_residuals(res, in.subspan(c + s, rs), in.subspan(c + s + rs + r)));
+        const LinearPart part = l.at(round_residuals(l, res, in.subspan(c + s, rs), in.subspan(c + s + rs + r)));
         std::vector<Tensor> given(in.begin(), in.begin() + static_cast<std::ptrdiff_t>(c + s));
         given.insert(given.end(), in.begin() + static_cast<std::ptrdiff_t>(c + s + rs), in.begin() + static_cast<std::ptrdiff_t>(c + s + rs + r));
         const std::vector<Tensor> pushed = push_linear(part, given);
@@ -470,13 +535,22 @@ ControlLinear linearize_scan(const Equation& e, std::span<const Tensor> x, const
           if (k == stacked.size()) stacked.push_back(r);
           l->residuals.push_back({Residual::From::stacked, k});
         }
-        l->stacked = stacked.size();
         l->part.outputs.clear();
         l->part.residuals.clear();
         out.insert(out.end(), stacked.begin(), stacked.end());
         return out;
       },
       input_avals(body), {.kind = ScopeKind::branch, .transform = "vt::grad"});
+  const Derived derived = derive(step.graph, std::span<const Var>(step.graph.outputs).subspan(results));
+  for (Residual& r : l->residuals) {
+    if (r.from != Residual::From::stacked) continue;
+    const int place = derived.place[r.index];
+    if (place >= 0) r = {Residual::From::derived, static_cast<std::size_t>(place)};
+    else r.index = static_cast<std::size_t>(std::find(derived.kept.begin(), derived.kept.end(), r.index) - derived.kept.begin());
+  }
+  step.graph.outputs.resize(results);
+  step.graph.outputs.append(derived.graph.inputs.begin(), derived.graph.inputs.end());
+  l->derived = derived.graph;
   std::vector<Tensor> operands(x.begin(), x.end());
   operands.insert(operands.end(), step.captured.begin(), step.captured.end());
   ScanParams q = p;

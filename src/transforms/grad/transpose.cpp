@@ -7,6 +7,7 @@
 #include <vt/small_vec.hpp>
 
 #include "../../trace/dependence.hpp"
+#include "../../trace/hash_map.hpp"
 #include "../../trace/thread_state.hpp"
 #include "build.hpp"
 #include "call_rules.hpp"
@@ -344,6 +345,90 @@ struct Values {
   }
 };
 
+/// A cotangent of some elements of a value, all others of which get none from here: what a slice along one axis sends back.
+struct Piece {
+  int axis;
+  std::int64_t start;
+  Tensor ct;
+  std::int64_t limit() const { return start + ct.shape()[grad_build::at(axis)]; }
+};
+
+/// The axis along which a slice takes a run of elements, all of the others: what it sends back is a piece. −1: it is no such slice.
+inline int axis_of_run(const SliceParams& p, const Shape& from) {
+  int axis = -1;
+  for (std::size_t d = 0; d < from.size(); ++d) {
+    if (p.stride[d] != 1) return -1;
+    if (p.start[d] == 0 && p.limit[d] == from[d]) continue;
+    if (axis >= 0) return -1;
+    axis = static_cast<int>(d);
+  }
+  return axis;
+}
+
+/// Pieces that do not overlap, as those of a split: laid side by side, each element is written once; padding each of them and adding up
+/// would touch all elements once for each piece. Undefined if they do overlap, or lie along different axes.
+inline Tensor side_by_side(Vec<Piece>& pieces, const Aval& whole) {
+  const int axis = pieces[0].axis;
+  if (pieces.size() < 2) return {};
+  std::reverse(pieces.begin(), pieces.end());  // they come from the last one on, mostly
+  insertion_sort(pieces, [](const Piece& a, const Piece& b) { return a.start < b.start; });
+  std::vector<Tensor> parts;
+  std::int64_t next = 0;
+  const auto gap = [&](std::int64_t until) {
+    if (next == until) return;
+    Aval nothing(whole.dtype, whole.shape);
+    nothing.shape[grad_build::at(axis)] = until - next;
+    parts.push_back(grad_build::zeros(nothing));
+  };
+  for (const Piece& p : pieces) {
+    if (p.axis != axis || p.start < next) return {};
+    gap(p.start);
+    parts.push_back(p.ct);
+    next = p.limit();
+  }
+  gap(whole.shape[grad_build::at(axis)]);
+  return emit(Op::concatenate, make_params(AxisParams{axis}), parts, {});
+}
+
+/// The cotangents of a Graph's values as they come in.
+class Cotangents {
+ public:
+  explicit Cotangents(const GraphBody& graph) : graph_(graph), sums_(graph.avals.size()) {}
+
+  void add(Var v, Tensor more) {
+    if (!more.defined()) return;  // a result that is given twice, once without a cotangent
+    Tensor& sum = sums_[index(v)];
+    sum = sum.defined() ? grad_build::binary(Op::add, sum, more) : std::move(more);
+  }
+  void add_piece(Var v, Piece piece) { pieces_[v].push_back(std::move(piece)); }
+  /// All of it, when nothing more can come.
+  Tensor take(Var v) {
+    if (const auto found = pieces_.find(v); found != pieces_.end()) {
+      Tensor together = side_by_side(found->second, graph_.aval(v));
+      if (together.defined()) {
+        add(v, std::move(together));
+      } else {
+        for (const Piece& p : found->second) add(v, padded_out(p, graph_.aval(v).shape));
+      }
+      pieces_.erase(v);
+    }
+    return std::move(sums_[index(v)]);
+  }
+
+ private:
+  static Tensor padded_out(const Piece& p, const Shape& whole) {
+    const std::size_t rank = whole.size(), axis = grad_build::at(p.axis);
+    PadParams around{Shape::filled(rank, 0), Shape::filled(rank, 0), Shape::filled(rank, 0)};
+    around.low[axis] = p.start;
+    around.high[axis] = whole[axis] - p.limit();
+    return grad_build::padded(p.ct, grad_build::scalar(p.ct.dtype(), 0), std::move(around));
+  }
+
+  const GraphBody& graph_;
+  RecycledVec<Tensor> sums_;
+  HashMap<Var, Vec<Piece>> pieces_;
+};
+
 }  // namespace transpose_walk
 
 std::vector<Tensor> transpose_graph(const GraphBody& graph, std::size_t linear, std::span<const Tensor> rest, std::span<const Tensor> cotangents) {
@@ -363,14 +448,9 @@ std::vector<Tensor> transpose_graph(const GraphBody& graph, std::size_t linear, 
     repeat(graph, e, operands, values.take());
   }
 
-  RecycledVec<Tensor> ct(graph.avals.size());
-  auto accumulate = [&](Var v, Tensor more) {
-    if (!more.defined()) return;  // a result that is given twice, once without a cotangent
-    Tensor& sum = ct[index(v)];
-    sum = sum.defined() ? grad_build::binary(Op::add, sum, more) : std::move(more);
-  };
+  Cotangents ct(graph);
   for (std::size_t i = 0; i < graph.outputs.size(); ++i)
-    if (values.linear[index(graph.outputs[i])] && is_inexact(graph.aval(graph.outputs[i]).dtype)) accumulate(graph.outputs[i], cotangents[i]);
+    if (values.linear[index(graph.outputs[i])] && is_inexact(graph.aval(graph.outputs[i]).dtype)) ct.add(graph.outputs[i], cotangents[i]);
 
   const Tensor none;
   std::vector<Tensor> results, operand_cts;
@@ -378,7 +458,7 @@ std::vector<Tensor> transpose_graph(const GraphBody& graph, std::size_t linear, 
     results.clear();
     bool reached = false;
     for (Var v : e->outputs) {
-      results.push_back(std::move(ct[index(v)]));
+      results.push_back(ct.take(v));
       reached = reached || results.back().defined();
     }
     if (!reached || !values.depends(*e)) continue;
@@ -386,6 +466,11 @@ std::vector<Tensor> transpose_graph(const GraphBody& graph, std::size_t linear, 
     for (Var v : e->inputs) operands.add(values.linear[index(v)] ? none : values.x[index(v)]);
     operand_cts.assign(e->inputs.size(), Tensor());
     WhereScope line(e->where);
+    if (e->op == Op::slice)
+      if (const int axis = axis_of_run(e->as<SliceParams>(), graph.aval(e->inputs[0]).shape); axis >= 0) {
+        ct.add_piece(e->inputs[0], {axis, e->as<SliceParams>().start[grad_build::at(axis)], std::move(results[0])});
+        continue;
+      }
     const TransposeCall call{*e, graph, operands, results, operand_cts};
     const TransposeRule& rule = transpose_rules::table[e->op];
     for (Var v : e->inputs)  // a predicate or an index made from a tangent
@@ -400,11 +485,11 @@ std::vector<Tensor> transpose_graph(const GraphBody& graph, std::size_t linear, 
       if (t.shape() != wanted.shape || t.dtype() != wanted.dtype)
         fail(ErrorKind::transform, "internal: the transpose of " + describe(e->op, e->params) + " gives " + aval_of(t).str() + " for " + wanted.str(),
              e->where);
-      accumulate(v, std::move(t));
+      ct.add(v, std::move(t));
     }
   }
   std::vector<Tensor> pulled;
-  for (std::size_t i = 0; i < linear; ++i) pulled.push_back(std::move(ct[index(graph.inputs[i])]));
+  for (std::size_t i = 0; i < linear; ++i) pulled.push_back(ct.take(graph.inputs[i]));
   return pulled;
 }
 

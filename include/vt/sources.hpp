@@ -4,11 +4,13 @@
 
 // What runs on every call, every recorded op and every element: compiled as the user's flags say.
 #include "../../src/jit/control.cpp"
+#include "../../src/jit/control_lanes.cpp"
 #include "../../src/jit/conv_spec.cpp"
 #include "../../src/jit/counters.cpp"
 #include "../../src/jit/epilogue.cpp"
 #include "../../src/jit/execute.cpp"
 #include "../../src/jit/jit_cache.cpp"
+#include "../../src/jit/loop_rounds.cpp"
 #include "../../src/jit/program.cpp"
 #include "../../src/jit/sort_kernel.cpp"
 #include "../../src/jit/threads.cpp"
@@ -85,6 +87,7 @@
 #include "../../src/jit/plan.cpp"
 #include "../../src/jit/register_loop.cpp"
 #include "../../src/jit/row_buffers.cpp"
+#include "../../src/jit/row_cut.cpp"
 #include "../../src/jit/scan_motion.cpp"
 #include "../../src/jit/schedule.cpp"
 #include "../../src/jit/sum_products.cpp"

@@ -27,7 +27,10 @@ struct Kernel {
 class ProductKernel {
  public:
   virtual ~ProductKernel() = default;
-  virtual void run(const void* a, const void* b, void* c, const RowsDone& done = {}) const = 0;
+  /// `packed`: what pack() made of these operands.
+  virtual void run(const void* a, const void* b, void* c, const RowsDone& done = {}, const PackedOperands& packed = {}) const = 0;
+  /// What every run would do again to operands that stay the same; null: an operand that does not.
+  virtual PackedOperands pack(const void* a, const void* b) const = 0;
   virtual std::string describe() const = 0;
 };
 

@@ -14,26 +14,15 @@
 #include "../trace/node.hpp"
 #include "../trace/recursion.hpp"
 #include "../trace/warnings.hpp"
+#include "control_memory.hpp"
+#include "loop_rounds.hpp"
 #include "program.hpp"
 #include "register_loop.hpp"
 #include "threads.hpp"
 
 namespace vt::detail {
 
-namespace control_memory {
-
-std::byte* bytes_of(const BufferRef& b) { return b->as<std::byte>(); }
-
-BufferRef copied(const BufferRef& b) {
-  BufferRef own = allocate(b->bytes, "a loop's carry");
-  if (b->bytes) std::memcpy(own->data, b->data, b->bytes);
-  return own;
-}
-/// Views of memory that changes or goes with the round become buffers of their own.
-void own(Vec<BufferRef>& buffers) {
-  for (BufferRef& b : buffers)
-    if (b->capacity == 0 && b->bytes > 0) b = copied(b);
-}
+namespace control_choice {
 
 /// VT_LANES=groups: lanes that go different ways are always grouped, never run side by side under masks.
 bool lanes_in_groups() {
@@ -46,33 +35,7 @@ bool lanes_in_groups() {
   return groups;
 }
 
-/// Makes the loop the only holder of what is going to be written over.
-void make_sole(BufferRef& value) {
-  if (value->capacity == 0 || value->references.load(std::memory_order_acquire) != 1) value = copied(value);
-}
-void make_sole(Vec<BufferRef>& values, const Program& body) {
-  for (std::size_t i : body.overwritten()) make_sole(values[i]);
-}
-
-/// Rows of an array of lanes.
-struct Rows {
-  std::byte* data;
-  std::size_t bytes;  // of one
-  Rows(const BufferRef& b, std::size_t row_bytes) : data(bytes_of(b)), bytes(row_bytes) {}
-  std::byte* at(std::int64_t row) const { return data + static_cast<std::size_t>(row) * bytes; }
-};
-void copy_row(const Rows& to, std::int64_t i, const Rows& from, std::int64_t j) {
-  if (to.bytes) std::memcpy(to.at(i), from.at(j), to.bytes);
-}
-
-/// Groups of lanes come in few sizes, so that few programs are compiled: powers of two, or all lanes.
-std::int64_t group_size(std::int64_t live, std::int64_t lanes) {
-  return std::min(lanes, static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(live))));
-}
-
-}  // namespace control_memory
-
-using control_memory::Rows;
+}  // namespace control_choice
 
 ControlRunner::ControlRunner(const GraphBody& graph, const Equation& e, const Backend& backend)
     : equation_(e), alone_(alone(graph, e)), backend_(backend) {
@@ -86,7 +49,7 @@ ControlRunner::ControlRunner(const GraphBody& graph, const Equation& e, const Ba
   }
   if (e.op == Op::while_) carries_ = static_cast<std::size_t>(e.as<WhileParams>().carries);
   if (e.op == Op::scan) carries_ = static_cast<std::size_t>(e.as<ScanParams>().carries);
-  const std::optional<LaneForm> form = lanes_ && control_memory::lanes_in_groups() ? std::nullopt : register_form(alone_);
+  const std::optional<LaneForm> form = lanes_ && control_choice::lanes_in_groups() ? std::nullopt : register_form(alone_);
   if (form) {
     lane_count_ = form->count;
     in_registers_ = backend.compile_register_loop(*form);
@@ -95,8 +58,13 @@ ControlRunner::ControlRunner(const GraphBody& graph, const Equation& e, const Ba
       if (!in_registers(body.aval(body.inputs[i]))) in_place_.push_back(i);
     return;
   }
-  if (!lanes_)
-    for (std::size_t b = 0; b < bodies_.size(); ++b) program(b);
+  if (lanes_.count == 1 && !has_effect(e)) lanes_ = {};  // arrays of one lane are arrays of that lane
+  if (lanes_) return;
+  if (e.op == Op::scan) {
+    cut_ = cut_rows(*bodies_[0]->graph, carries_);
+    if (cut_ && !program(0, cut_.rows / cut_.parts).plain()) cut_ = {};
+  }
+  for (std::size_t b = 0; b < bodies_.size() && !cut_; ++b) program(b);
 }
 ControlRunner::~ControlRunner() = default;
 
@@ -105,7 +73,7 @@ Program& ControlRunner::program(std::size_t body, std::int64_t lanes) const {
   const std::lock_guard lock(b.mutex);
   std::shared_ptr<Program>& made = b.programs[lanes];
   if (!made) {
-    const GraphBody graph = lanes ? batch_body(*b.graph, mapped_, lanes) : *b.graph;
+    const GraphBody graph = !lanes ? *b.graph : cut_ ? body_of_rows(*b.graph, cut_, lanes) : batch_body(*b.graph, mapped_, lanes);
     // The body of a loop may write its next state over the last.
     const bool loops = (equation_.op == Op::while_ && body == 1) || equation_.op == Op::scan;
     made = new_shared<Program>(simplify(graph, SimplifyFor::running), backend_, loops ? carries_ : 0);
@@ -139,7 +107,8 @@ ControlRunner::Buffers ControlRunner::run_recursive(std::span<const BufferRef> o
 ControlRunner::Buffers ControlRunner::run_in_registers(Buffers operands) const {
   Buffers results(alone_.outputs.size());
   for (std::size_t i : in_place_) {
-    control_memory::make_sole(operands[i]);
+    BufferRef& value = operands[i];  // written over
+    if (value->capacity == 0 || value->references.load(std::memory_order_acquire) != 1) value = control_memory::copied(value);
     results[i] = operands[i];
   }
   for (std::size_t i = 0; i < results.size(); ++i)
@@ -165,159 +134,68 @@ ControlRunner::Buffers ControlRunner::run_cond(std::span<const BufferRef> operan
 }
 
 ControlRunner::Buffers ControlRunner::run_while(Buffers values) const {
-  Program &condition = program(0), &body = program(1);
-  while (*condition.run(values)[0]->as<const std::uint8_t>()) {
-    control_memory::make_sole(values, body);
-    Buffers next = body.run(values, {}, values);
-    std::move(next.begin(), next.end(), values.begin());
-  }
+  LoopRounds rounds(program(1), carries_, &program(0));
+  for (std::size_t i = 0; i < values.size(); ++i) i < carries_ ? rounds.begin(i, std::move(values[i])) : rounds.same(i, values[i]->data);
+  while (*rounds.ask()) rounds.round();
   values.resize(carries_);
+  for (std::size_t i = 0; i < carries_; ++i) values[i] = rounds.own_state(i);
   return values;
 }
 
+namespace control_scan {
+
+/// What one element of each operand and result of a scan takes, in bytes.
+struct Sizes {
+  Vec<std::size_t> element;
+  Vec<std::size_t> row;  ///< of a row of it; 0: it is the same for all parts of the rows
+};
+Sizes sizes_of(const GraphBody& graph, const Vec<Var>& values, const RowCut& cut) {
+  Sizes s;
+  for (Var v : values) {
+    s.element.push_back(graph.aval(v).bytes());
+    s.row.push_back(cut && cut.axis[static_cast<std::size_t>(v)] >= 0 ? s.element.back() / static_cast<std::size_t>(cut.rows) : 0);
+  }
+  return s;
+}
+
+}  // namespace control_scan
+
 ControlRunner::Buffers ControlRunner::run_scan(Buffers values) const {
   const auto& p = equation_.as<ScanParams>();
+  const GraphBody& graph = *bodies_[0]->graph;
   const std::size_t carries = carries_, looped = carries + static_cast<std::size_t>(p.sequences);
-  Program& body = program(0);
-  const GraphBody& graph = *bodies_[0]->graph;
   const auto length = static_cast<std::size_t>(p.length);
-  const Buffers sequences(values.begin() + static_cast<std::ptrdiff_t>(carries), values.begin() + static_cast<std::ptrdiff_t>(looped));
+  const control_scan::Sizes in = control_scan::sizes_of(graph, graph.inputs, cut_), out = control_scan::sizes_of(graph, graph.outputs, cut_);
   Buffers results(graph.outputs.size());
-  Vec<void*> into(graph.outputs.size(), nullptr);
-  Vec<std::size_t> row(graph.outputs.size());
-  for (std::size_t i = carries; i < results.size(); ++i) {
-    row[i] = graph.aval(graph.outputs[i]).bytes();
-    results[i] = allocate(row[i] * length, "the results of a scan");
-  }
-  for (std::size_t round = 0; round < length; ++round) {
-    const std::size_t at = p.reverse ? length - 1 - round : round;
-    for (std::size_t i = carries; i < looped; ++i) {
-      const BufferRef& whole = sequences[i - carries];
-      const std::size_t bytes = whole->bytes / length;
-      values[i] = borrow_memory(whole->as<std::byte>() + at * bytes, bytes);
+  for (std::size_t i = 0; i < results.size(); ++i)
+    if (i >= carries || cut_) results[i] = allocate(out.element[i] * (i < carries ? 1 : length), "the results of a scan");
+  // All rounds of a part of the rows, or of all of them.
+  control_memory::run_parts(cut_.parts, [&](std::int64_t part) {
+    const auto first = static_cast<std::size_t>(cut_.first(part));
+    LoopRounds rounds(program(0, cut_.first(part + 1) - cut_.first(part)), carries);
+    const auto place = [&](const BufferRef& b, std::size_t row) { return control_memory::bytes_of(b) + first * row; };
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (i >= looped) rounds.same(i, place(values[i], in.row[i]));
+      else if (i < carries && !cut_) rounds.begin(i, std::move(values[i]));
+      else if (i < carries) rounds.begin(i, place(values[i], in.row[i]));
     }
-    for (std::size_t i = carries; i < results.size(); ++i) into[i] = control_memory::bytes_of(results[i]) + at * row[i];
-    control_memory::make_sole(values, body);
-    Buffers next = body.run(values, into, values);
-    next.resize(carries);
-    control_memory::own(next);  // an element handed on as a carry
-    std::move(next.begin(), next.end(), values.begin());
-  }
-  std::move(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(carries), results.begin());
-  return results;
-}
-
-// Lane after lane, as effects must happen: for each lane that goes there once, and in the order of a loop over them.
-ControlRunner::Buffers ControlRunner::run_one_by_one(const Buffers& operands) const {
-  const auto lanes = static_cast<std::size_t>(lanes_.count);
-  Buffers results;
-  for (Var v : alone_.outputs) results.push_back(allocate(alone_.aval(v).bytes(), "the results of lanes"));
-  for (std::size_t lane = 0; lane < lanes; ++lane) {
-    const LaneScope here(lanes_, static_cast<std::int64_t>(lane));
-    Buffers own = operands;
-    for (std::size_t i = 0; i < own.size(); ++i)
-      if (lanes_.mapped[i]) {
-        const std::size_t row = own[i]->bytes / lanes;
-        own[i] = borrow_memory(control_memory::bytes_of(operands[i]) + lane * row, row);
-      }
-    const Buffers made = equation_.op == Op::cond ? run_cond(own) : run_while(std::move(own));
-    for (std::size_t k = 0; k < results.size(); ++k) {
-      const std::size_t row = results[k]->bytes / lanes;
-      if (row) std::memcpy(control_memory::bytes_of(results[k]) + lane * row, made[k]->data, row);
+    // What is the same for all parts is written by the first.
+    Buffers ignored(results.size());
+    for (std::size_t i = carries; i < results.size() && part > 0; ++i)
+      if (out.row[i] == 0) ignored[i] = allocate(out.element[i], "the results of a scan");
+    for (std::size_t round = 0; round < length; ++round) {
+      const std::size_t at = p.reverse ? length - 1 - round : round;
+      for (std::size_t i = carries; i < looped; ++i) rounds.input(i, place(values[i], in.row[i]) + at * in.element[i]);
+      for (std::size_t i = carries; i < results.size(); ++i)
+        rounds.result(i, ignored[i] ? ignored[i]->data : place(results[i], out.row[i]) + at * out.element[i]);
+      rounds.round();
     }
-  }
-  return results;
-}
-
-// Each branch runs once, on the lanes that take it, filled up with copies of one of them.
-ControlRunner::Buffers ControlRunner::run_lane_cond(std::span<const BufferRef> operands) const {
-  const std::int64_t lanes = lanes_.count;
-  const GraphBody& graph = *bodies_[0]->graph;
-  Buffers results;
-  for (Var v : graph.outputs) results.push_back(allocate(graph.aval(v).bytes() * static_cast<std::size_t>(lanes), "the results of vt::cond"));
-  const std::int32_t* index = operands[0]->as<const std::int32_t>();
-  const auto last = static_cast<std::int64_t>(bodies_.size()) - 1;
-  Vec<Vec<std::int64_t>> takes(bodies_.size());
-  for (std::int64_t lane = 0; lane < lanes; ++lane)
-    takes[static_cast<std::size_t>(std::clamp<std::int64_t>(index[lanes_.mapped[0] ? lane : 0], 0, last))].push_back(lane);
-  for (std::size_t b = 0; b < bodies_.size(); ++b) {
-    const Vec<std::int64_t>& own = takes[b];
-    if (own.empty()) continue;
-    const auto count = static_cast<std::int64_t>(own.size()), size = control_memory::group_size(count, lanes);
-    const bool all = count == lanes;
-    Buffers inputs(operands.begin() + 1, operands.end());
-    for (std::size_t i = 0; i < inputs.size() && !all; ++i) {
-      if (!mapped_[i]) continue;
-      const Rows from(inputs[i], inputs[i]->bytes / static_cast<std::size_t>(lanes));
-      BufferRef group = allocate(from.bytes * static_cast<std::size_t>(size), "lanes of vt::cond");
-      const Rows to(group, from.bytes);
-      for (std::int64_t r = 0; r < size; ++r) copy_row(to, r, from, own[static_cast<std::size_t>(r < count ? r : 0)]);
-      inputs[i] = std::move(group);
+    for (std::size_t i = 0; i < carries; ++i) {
+      if (!cut_) results[i] = rounds.own_state(i);
+      else if (part == 0 || out.row[i])
+        std::memcpy(place(results[i], out.row[i]), rounds.state(i), program(0, cut_.first(part + 1) - cut_.first(part)).result_bytes(i));
     }
-    const Buffers made = program(b, size).run(inputs);
-    for (std::size_t k = 0; k < results.size(); ++k) {
-      const std::size_t row = results[k]->bytes / static_cast<std::size_t>(lanes);
-      const Rows to(results[k], row), from(made[k], row);
-      for (std::int64_t r = 0; r < count; ++r) copy_row(to, own[static_cast<std::size_t>(r)], from, r);
-    }
-  }
-  return results;
-}
-
-// The group of running lanes shrinks as they finish. A place that is left over holds a copy of a lane that still runs: no body ever
-// sees a state that its condition refused.
-ControlRunner::Buffers ControlRunner::run_lane_while(Buffers values) const {
-  const auto lanes = lanes_.count;
-  Buffers results;
-  Vec<std::size_t> row(values.size(), 0);  // bytes of a mapped operand's lane
-  for (std::size_t i = 0; i < values.size(); ++i)
-    if (mapped_[i] && lanes > 0) row[i] = values[i]->bytes / static_cast<std::size_t>(lanes);
-  for (std::size_t i = 0; i < carries_; ++i) results.push_back(allocate(values[i]->bytes, "the results of vt::while_loop"));
-  Vec<std::int64_t> lane_of(static_cast<std::size_t>(lanes));  // per place; −1: a copy
-  for (std::size_t r = 0; r < lane_of.size(); ++r) lane_of[r] = static_cast<std::int64_t>(r);
-  std::int64_t size = lanes;
-  Vec<std::int64_t> running, stopped;  // places
-  while (size > 0) {
-    const BufferRef answer = program(0, size).run(values)[0];
-    const auto* goes_on = answer->as<const std::uint8_t>();
-    running.clear();
-    stopped.clear();
-    for (std::int64_t r = 0; r < size; ++r) {
-      std::int64_t& lane = lane_of[static_cast<std::size_t>(r)];
-      if (goes_on[r]) {
-        if (lane >= 0) running.push_back(r);
-        continue;
-      }
-      stopped.push_back(r);
-      for (std::size_t i = 0; i < carries_ && lane >= 0; ++i) copy_row(Rows(results[i], row[i]), lane, Rows(values[i], row[i]), r);
-      lane = -1;
-    }
-    if (running.empty()) break;
-    const auto live = static_cast<std::int64_t>(running.size()), smaller = control_memory::group_size(live, lanes);
-    if (smaller == size) {
-      // The places of those that stopped are few: only they are written.
-      for (std::size_t i = 0; i < values.size() && !stopped.empty(); ++i) {
-        if (!mapped_[i]) continue;
-        control_memory::make_sole(values[i]);
-        for (const std::int64_t r : stopped) copy_row(Rows(values[i], row[i]), r, Rows(values[i], row[i]), running[0]);
-      }
-    } else {
-      for (std::size_t i = 0; i < values.size(); ++i) {
-        if (!mapped_[i]) continue;
-        BufferRef group = allocate(row[i] * static_cast<std::size_t>(smaller), "lanes of vt::while_loop");
-        const Rows to(group, row[i]), from(values[i], row[i]);
-        for (std::int64_t r = 0; r < smaller; ++r) copy_row(to, r, from, running[static_cast<std::size_t>(r < live ? r : 0)]);
-        values[i] = std::move(group);
-      }
-      for (std::int64_t r = 0; r < smaller; ++r)
-        lane_of[static_cast<std::size_t>(r)] = r < live ? lane_of[static_cast<std::size_t>(running[static_cast<std::size_t>(r)])] : -1;
-      size = smaller;
-    }
-    Program& body = program(1, size);
-    control_memory::make_sole(values, body);
-    Buffers next = body.run(values, {}, values);
-    std::move(next.begin(), next.end(), values.begin());
-  }
+  });
   return results;
 }
 
@@ -333,7 +211,7 @@ std::string ControlRunner::explain() const {
   for (std::size_t b = 0; b < bodies_.size(); ++b) {
     const std::lock_guard lock(bodies_[b]->mutex);
     for (const auto& [lanes, program] : bodies_[b]->programs)
-      text += "sub-graph " + std::to_string(b) + (lanes ? " for " + std::to_string(lanes) + " lanes" : "") + ", " +
+      text += "sub-graph " + std::to_string(b) + (lanes ? " for " + std::to_string(lanes) + (cut_ ? " rows" : " lanes") : "") + ", " +
               (program->overwritten().empty() ? "" : "carries written over the last state: " + std::to_string(program->overwritten().size()) + ", ") +
               program->explain();
   }

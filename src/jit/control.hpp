@@ -13,6 +13,7 @@
 #include "../trace/graph.hpp"
 #include "../trace/hash_map.hpp"
 #include "backend.hpp"
+#include "row_cut.hpp"
 
 namespace vt::detail {
 
@@ -31,7 +32,7 @@ class ControlRunner {
 
  private:
   using Buffers = Vec<BufferRef>;
-  /// A body, and its programs for groups of lanes by their number (0: the body itself).
+  /// A body, and its programs for groups of lanes, or parts of its rows, by their number (0: the body itself).
   struct Body {
     GraphRef graph;
     mutable std::mutex mutex;
@@ -47,6 +48,11 @@ class ControlRunner {
   Buffers run_one_by_one(const Buffers& operands) const;
   Buffers run_lane_cond(std::span<const BufferRef> operands) const;
   Buffers run_lane_while(Buffers values) const;
+  void run_queue(std::int64_t first, std::int64_t last, std::int64_t size, Buffers& values, const Buffers& results) const;
+  struct LaneQueues {
+    std::int64_t places, queues;
+  };
+  LaneQueues lane_queues() const;
 
   Equation equation_;
   GraphBody alone_;               ///< the equation by itself
@@ -55,6 +61,7 @@ class ControlRunner {
   Vec<std::size_t> in_place_;     ///< carries that are updated in the result's memory
   const Backend& backend_;
   Lanes lanes_;
+  RowCut cut_;  ///< of a scan
   std::size_t carries_ = 0;
   Vec<bool> mapped_;  ///< per input of the bodies
   Vec<Box<Body>> bodies_;

@@ -53,6 +53,7 @@ int through(const GraphBody& g, const Equation& e, std::size_t k, int a) {
     case Op::while_: return e.as<WhileParams>().lanes && e.as<WhileParams>().lanes.mapped[k] && a == 0 ? 0 : -1;
     default: break;
   }
+  if (family_of(e.op) == Family::cumulative) return e.as<CumulativeParams>().axis == a ? -1 : a;
   if (e.op >= Op::reduce_sum && e.op <= Op::reduce_all) {
     const Axes& axes = e.as<AxesParams>().axes;
     if (axes.contains(a)) return -1;
@@ -198,6 +199,12 @@ std::optional<Equation> LaneAxes::equation(const Equation& e) const {
       return lane;
     }
     default: break;
+  }
+  if (family_of(e.op) == Family::cumulative) {
+    CumulativeParams p = e.as<CumulativeParams>();
+    p.axis -= p.axis > b;
+    lane.params = make_params(std::move(p));
+    return lane;
   }
   if (e.op < Op::reduce_sum || e.op > Op::reduce_all) return std::nullopt;
   lane.params = make_params(AxesParams{without(e.as<AxesParams>().axes, a)});

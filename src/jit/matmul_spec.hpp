@@ -22,6 +22,12 @@ struct MatmulSpec {
   std::int64_t work_after = 0;  ///< what else is done with every element of c, in multiply-adds: decides how it is cut for threads
 };
 
+/// Operands of a product in the order in which its kernel reads them, made once for many runs; null: read where they are.
+struct PackedOperands {
+  BufferRef a, b;
+  explicit operator bool() const { return a || b; }
+};
+
 /// Told of finished rows of c, counted over the whole batch, by the thread that finished them, while they are in its cache.
 /// All calls together cover every row once, in whole groups. Does not own what it calls.
 class RowsDone {

@@ -334,49 +334,17 @@ Vec<BufferRef> Program::run(std::span<const BufferRef> inputs, std::span<void* c
   } catch (const Error& error) {
     fail(error.kind(), error.what(), line_of_largest());
   }
-  for (const Placed& p : placed_) {
-    const Buffer* block = p.output < 0 ? arena.get() : results[static_cast<std::size_t>(p.output)].get();
-    if (block) pointers[static_cast<std::size_t>(p.var)] = static_cast<char*>(block->data) + p.offset;  // none where all that lies there is empty
-  }
+  place_in(pointers.data(), arena);
   Vec<BufferRef> produced;
   if (makes_buffers_) produced.resize(pointers.size());
 
   std::uint64_t parallel = 0;
   for (const Step& step : steps_) {
-    switch (step.kind) {
-      case Step::Kind::kernel:
-        if (step.copied_to >= 0 && pointers[static_cast<std::size_t>(step.copied_from)] == pointers[static_cast<std::size_t>(step.copied_to)]) break;
-        if (step.parallel && thread_count() > 1 && (step.wakes || others_ready())) {
-          ++parallel;
-          parallel_ranges(
-              step.rounds, step.grain, [&](std::int64_t begin, std::int64_t end) { run_kernel(step, pointers.data(), begin, end); }, step.ranges);
-        } else {
-          run_kernel(step, pointers.data(), 0, step.rounds);
-        }
-        break;
-      case Step::Kind::product: {
-        const auto on_rows = [&](std::int64_t begin, std::int64_t end, const void* rows) {
-          if (rows) rows = static_cast<const char*>(rows) - begin * step.row_bytes;
-          run_kernel(step, pointers.data(), begin / step.row_group, end / step.row_group, rows);
-        };
-        step.product->run(pointers[static_cast<std::size_t>(step.operands[0])], pointers[static_cast<std::size_t>(step.operands[1])],
-                          pointers[static_cast<std::size_t>(step.operands[2])],
-                          step.function ? RowsDone(on_rows, step.row_group, step.rows_alone) : RowsDone());
-        break;
-      }
-      case Step::Kind::sort: {
-        SmallVec<void*, 8> buffers;
-        for (Var v : step.operands) buffers.push_back(pointers[static_cast<std::size_t>(v)]);
-        sort_rows(step.sort, buffers.data(), buffers.data() + buffers.size() / 2);
-        break;
-      }
-      case Step::Kind::linalg: run_matrices(step, pointers.data()); break;
-      case Step::Kind::fft: run_transform(step, pointers.data()); break;
-      case Step::Kind::control:
-      case Step::Kind::equation:
-        run_equation(step, pointers.data(), produced, inputs, own);
-        if (step.function) run_kernel(step, pointers.data(), 0, step.rounds);
-        break;
+    if (step.kind == Step::Kind::control || step.kind == Step::Kind::equation) {
+      run_equation(step, pointers.data(), produced, inputs, own);
+      if (step.function) run_kernel(step, pointers.data(), 0, step.rounds);
+    } else {
+      parallel += run_step(step, pointers.data(), {});
     }
     for (Var v : step.released) produced[static_cast<std::size_t>(v)] = {};
   }
@@ -396,15 +364,99 @@ Vec<BufferRef> Program::run(std::span<const BufferRef> inputs, std::span<void* c
     if (results[i]->data != into[i] && results[i]->bytes) std::memcpy(into[i], results[i]->data, results[i]->bytes);
     results[i] = {};
   }
-  Counters& c = counters();
-  count(c.programs_run);
-  count(c.launches, launches_);
-  count(c.bytes, bytes_);
-  if (parallel) count(c.parallel_launches, parallel);
-  if (products_) count(c.matrix_products, products_);
-  if (epilogues_) count(c.product_epilogues, epilogues_);
-  if (interpreted_) count(c.interpreter_steps, interpreted_);
+  count_runs(1, parallel);
   return results;
+}
+
+// Where results begin in others' memory and in the arena, once those have addresses.
+void Program::place_in(void** pointers, const BufferRef& arena) const {
+  for (const Placed& p : placed_) {
+    void* const block = p.output >= 0 ? pointers[static_cast<std::size_t>(outputs_[static_cast<std::size_t>(p.output)].var)]
+                        : arena       ? arena->data
+                                      : nullptr;
+    if (block) pointers[static_cast<std::size_t>(p.var)] = static_cast<char*>(block) + p.offset;  // none where all that lies there is empty
+  }
+}
+
+bool Program::run_step(const Step& step, void* const* pointers, const PackedOperands& packed) {
+  switch (step.kind) {
+    case Step::Kind::kernel:
+      if (step.copied_to >= 0 && pointers[static_cast<std::size_t>(step.copied_from)] == pointers[static_cast<std::size_t>(step.copied_to)]) break;
+      if (step.parallel && thread_count() > 1 && (step.wakes || others_ready())) {
+        parallel_ranges(step.rounds, step.grain, [&](std::int64_t begin, std::int64_t end) { run_kernel(step, pointers, begin, end); }, step.ranges);
+        return true;
+      }
+      run_kernel(step, pointers, 0, step.rounds);
+      break;
+    case Step::Kind::product: {
+      const auto on_rows = [&](std::int64_t begin, std::int64_t end, const void* rows) {
+        if (rows) rows = static_cast<const char*>(rows) - begin * step.row_bytes;
+        run_kernel(step, pointers, begin / step.row_group, end / step.row_group, rows);
+      };
+      step.product->run(pointers[static_cast<std::size_t>(step.operands[0])], pointers[static_cast<std::size_t>(step.operands[1])],
+                        pointers[static_cast<std::size_t>(step.operands[2])],
+                        step.function ? RowsDone(on_rows, step.row_group, step.rows_alone) : RowsDone(), packed);
+      break;
+    }
+    case Step::Kind::sort: {
+      SmallVec<void*, 8> buffers;
+      for (Var v : step.operands) buffers.push_back(pointers[static_cast<std::size_t>(v)]);
+      sort_rows(step.sort, buffers.data(), buffers.data() + buffers.size() / 2);
+      break;
+    }
+    case Step::Kind::linalg: run_matrices(step, pointers); break;
+    case Step::Kind::fft: run_transform(step, pointers); break;
+    case Step::Kind::control:
+    case Step::Kind::equation: break;  // these make buffers
+  }
+  return false;
+}
+
+Program::Packed Program::pack(std::span<const void* const> inputs) const {
+  Packed packed;
+  const auto address = [&](Var v) -> const void* {
+    const BufferPlan::Slot& s = plan_.slots[static_cast<std::size_t>(v)];
+    if (s.kind == BufferPlan::Slot::Kind::constant) return fixed_[static_cast<std::size_t>(v)];
+    return s.kind == BufferPlan::Slot::Kind::input ? inputs[static_cast<std::size_t>(s.index)] : nullptr;
+  };
+  for (const Step& step : steps_) {
+    packed.emplace_back();
+    if (step.kind != Step::Kind::product) continue;
+    const void *a = address(step.operands[0]), *b = address(step.operands[1]);
+    if (a || b) packed.back() = step.product->pack(a, b);
+  }
+  return packed;
+}
+
+void Program::open(Frame& frame) const {
+  frame.pointers.assign(fixed_.begin(), fixed_.end());
+  if (plan_.arena_bytes) frame.arena = allocate(plan_.arena_bytes, "intermediate results of a loop");
+}
+
+void Program::run(Frame& frame, std::span<const void* const> inputs, std::span<void*> results) const {
+  const GraphBody& g = fusion_.graph;
+  void** const pointers = frame.pointers.data();
+  // Inputs are read only, but for those that overwritten() names.
+  for (std::size_t i = 0; i < g.inputs.size(); ++i) pointers[g.inputs[i]] = const_cast<void*>(inputs[i]);
+  for (const auto& [v, i] : over_inputs_) pointers[v] = const_cast<void*>(inputs[i]);
+  for (std::size_t i = 0; i < outputs_.size(); ++i)
+    if (outputs_[i].slot_output >= 0) pointers[outputs_[i].var] = results[i];
+  place_in(pointers, frame.arena);
+  const PackedOperands none;
+  for (std::size_t k = 0; k < steps_.size(); ++k) frame.parallel += run_step(steps_[k], pointers, frame.packed ? (*frame.packed)[k] : none);
+  for (std::size_t i = 0; i < outputs_.size(); ++i) results[i] = pointers[outputs_[i].var];
+  ++frame.runs;
+}
+
+void Program::count_runs(std::uint64_t runs, std::uint64_t parallel) const {
+  Counters& c = counters();
+  count(c.programs_run, runs);
+  count(c.launches, runs * launches_);
+  count(c.bytes, runs * bytes_);
+  if (parallel) count(c.parallel_launches, parallel);
+  if (products_) count(c.matrix_products, runs * products_);
+  if (epilogues_) count(c.product_epilogues, runs * epilogues_);
+  if (interpreted_) count(c.interpreter_steps, runs * interpreted_);
 }
 
 Where Program::line_of_largest() const {

@@ -29,6 +29,34 @@ class Program : public Executable {
   /// `into`: memory for the results, or null where there is none to put one in; what is written there is left out of the list.
   /// `own`: the inputs once more, if the caller gives its hold on carries away to loops inside: those come back null.
   Vec<BufferRef> run(std::span<const BufferRef> inputs, std::span<void* const> into, std::span<BufferRef> own);
+
+  /// Operands of the products, per step (see ProductKernel::pack).
+  using Packed = Vec<PackedOperands>;
+  /// Of what stays the same from run to run: constants, and inputs that are not null here.
+  Packed pack(std::span<const void* const> inputs) const;
+  /// What the runs of a loop's rounds have in common, made once: addresses and scratch memory. Of one thread.
+  struct Frame {
+    SmallVec<void*, 96> pointers;
+    BufferRef arena;
+    const Packed* packed = nullptr;
+    std::uint64_t runs = 0, parallel = 0;
+    Frame() = default;
+    Frame(const Frame&) = delete;
+    Frame& operator=(const Frame&) = delete;
+  };
+  /// Has no loops, branches or interpreted equations inside, which make memory of their own: it can run in a Frame.
+  bool plain() const { return !makes_buffers_; }
+  /// Is result i written to memory that the caller gives (rather than over an input, or another's)?
+  bool writes_result(std::size_t i) const { return outputs_[i].slot_output >= 0; }
+  std::size_t inputs() const { return fusion_.graph.inputs.size(); }
+  std::size_t results() const { return outputs_.size(); }
+  std::size_t input_bytes(std::size_t i) const { return fusion_.graph.aval(fusion_.graph.inputs[i]).bytes(); }
+  std::size_t result_bytes(std::size_t i) const { return fusion_.graph.aval(fusion_.graph.outputs[i]).bytes(); }
+  void open(Frame&) const;
+  /// Plain programs only. `results`: memory for those that writes_result; afterwards where each lies.
+  void run(Frame&, std::span<const void* const> inputs, std::span<void*> results) const;
+  /// In the counters: what ran in the frame.
+  void count_runs(const Frame& frame) const { count_runs(frame.runs, frame.parallel); }
   std::string explain() const override;
 
  private:
@@ -71,6 +99,10 @@ class Program : public Executable {
   /// Of the user's code: what to name when memory is short.
   Where line_of_largest() const;
   static void run_transform(const Step& step, void* const* pointers);
+  void place_in(void** pointers, const BufferRef& arena) const;
+  /// A step of plain programs; true: on several threads.
+  static bool run_step(const Step& step, void* const* pointers, const PackedOperands& packed);
+  void count_runs(std::uint64_t runs, std::uint64_t parallel) const;
   /// `rows`: where the product's result begins, if it is not kept.
   static void run_kernel(const Step& step, void* const* pointers, std::int64_t begin, std::int64_t end, const void* rows = nullptr);
   std::string kernel_text(const Step& step) const;

@@ -151,6 +151,7 @@ Team team_of(int count) {
 int thread_count() { return kernel_threads::state().wanted.load(std::memory_order_relaxed); }
 
 bool others_ready() {
+  if (kernel_threads::inside) return false;
   kernel_threads::State& s = kernel_threads::state();
   std::lock_guard lock(s.mutex);
   return s.board && s.board->lookers.load() > 0;

@@ -7,7 +7,7 @@ namespace vt::detail {
 
 /// Threads a kernel may use, the caller included.
 int thread_count();
-/// Is another thread waiting for the next launch right now? Waking one that sleeps costs as much as a small kernel.
+/// Is another thread waiting for the next launch right now? (None is for what runs inside of one.) Waking one that sleeps costs as much as a small kernel.
 bool others_ready();
 
 /// Calls body(context, begin, end) on ranges that cover [0, total) once, cut at multiples of `grain`, on up to

@@ -20,7 +20,10 @@ namespace backend {
 class CpuProduct : public ProductKernel {
  public:
   explicit CpuProduct(std::shared_ptr<const Matmul> matmul) : matmul_(std::move(matmul)) {}
-  void run(const void* a, const void* b, void* c, const RowsDone& done) const override { matmul_->run(a, b, c, done); }
+  void run(const void* a, const void* b, void* c, const RowsDone& done, const PackedOperands& packed) const override {
+    matmul_->run(a, b, c, done, packed);
+  }
+  PackedOperands pack(const void* a, const void* b) const override { return matmul_->pack(a, b); }
   std::string describe() const override { return matmul_->describe(); }
 
  private:

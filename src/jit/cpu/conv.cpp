@@ -72,7 +72,7 @@ class Convolution : public Matmul {
     c_elements_ = (loops_.side_by_side ? batches_ : items_) * parts_ * loops_.row_count() * loops_.n;
   }
 
-  void run(const void* a, const void* b, void* c, const RowsDone& done) const override {
+  void run(const void* a, const void* b, void* c, const RowsDone& done, const PackedOperands&) const override {
     if (s_.result == s_.accumulate) return all(a, b, c, done);
     const BufferRef sums = allocate(static_cast<std::size_t>(c_elements_) * size_of(s_.accumulate), "vt::conv: sums");
     const auto round = [&](std::int64_t begin, std::int64_t end) {

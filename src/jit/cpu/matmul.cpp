@@ -23,10 +23,12 @@ const char* at_element(const void* p, std::int64_t i, DType d) { return static_c
 char* at_element(void* p, std::int64_t i, DType d) { return static_cast<char*>(p) + i * static_cast<std::int64_t>(size_of(d)); }
 
 // What of a spec the emitted code depends on. `rows_matter`: m is baked in (batched direct products).
-std::string key_of(const char* kind, const MatmulSpec& s, bool rows_matter) {
+// `tile_rows`: 0 where there is but one choice.
+std::string key_of(const char* kind, const MatmulSpec& s, bool rows_matter, int tile_rows) {
   std::string key = kind;
   const auto add = [&](std::int64_t v) { key += ' ' + std::to_string(v); };
   for (DType d : {s.a_dtype, s.b_dtype, s.accumulate, s.result}) (key += ' ') += vt::name_of(d);
+  if (tile_rows > 0) add(tile_rows);
   if (rows_matter) add(s.m), add(s.a_batch), add(s.b_batch);
   else key += " one";
   for (std::int64_t v : {s.n, s.k, s.a_row, s.a_column, s.b_row, s.b_column}) add(v);
@@ -39,6 +41,13 @@ std::int64_t grain_for(std::int64_t work_of_one) { return std::max<std::int64_t>
 
 // Copies b as [k][n] of its own dtype, a few columns at a time.
 constexpr int repacked_columns = 32;
+
+// Of few rows tiles of equal height leave no short one over, which would go through all of b again: 16 rows are 2 · 8, not 14 + 1 + 1.
+int tile_rows(std::int64_t m, int most) {
+  for (int rows = most; rows > most / 2 && m <= 4 * most; --rows)
+    if (m % rows == 0) return rows;
+  return most;
+}
 
 // One function call per range of products or rows; b is brought into [k][n] order first where it is not.
 class Direct : public Matmul {
@@ -53,32 +62,37 @@ class Direct : public Matmul {
     }
     const std::string name = "vt_matmul";
     shape_ = best_tile(host_target(), s.accumulate);
+    if (way == Way::tiles && s.batch == 1) shape_.rows = tile_rows(s.m, shape_.rows);
     if (way == Way::registers) registers_ = *plan_register_products(s, host_target());
     constexpr const char* names[] = {"direct", "dots", "registers"};
-    code_ = cached_code(key_of(names[static_cast<int>(way)], kernel_, s.batch > 1), {&name, 1}, [&](IrBuilder& b) {
-      switch (way) {
-        case Way::tiles: return emit_direct(b, name, kernel_, shape_);
-        case Way::dots: return emit_dots(b, name, kernel_, host_target());
-        case Way::registers: return emit_register_products(b, name, kernel_, registers_);
-      }
-    });
+    code_ =
+        cached_code(key_of(names[static_cast<int>(way)], kernel_, s.batch > 1, way == Way::tiles ? shape_.rows : 0), {&name, 1}, [&](IrBuilder& b) {
+          switch (way) {
+            case Way::tiles: return emit_direct(b, name, kernel_, shape_);
+            case Way::dots: return emit_dots(b, name, kernel_, host_target());
+            case Way::registers: return emit_register_products(b, name, kernel_, registers_);
+          }
+        });
   }
 
-  void run(const void* a, const void* b, void* c, const RowsDone& done) const override {
+  PackedOperands pack(const void*, const void* b) const override {
+    if (!repack_ || !b) return {};
+    const std::int64_t copies = s_.b_batch == 0 || s_.batch == 1 ? 1 : s_.batch;
+    const BufferRef copy = allocate(static_cast<std::size_t>(copies * s_.n * s_.k) * size_of(s_.b_dtype), "vt::matmul: operand in row order");
+    parallel_ranges(copies, grain_for(s_.n * s_.k), [&](std::int64_t from, std::int64_t to) {
+      for (std::int64_t i = from; i < to; ++i)
+        for (std::int64_t n = 0; n < s_.n; n += repacked_columns)
+          repack_->function<PackFunction>()(at_element(b, i * s_.b_batch + n * s_.b_column, s_.b_dtype),
+                                            at_element(copy->data, i * s_.n * s_.k + n, s_.b_dtype), s_.b_column, s_.b_row, s_.n,
+                                            std::min<std::int64_t>(repacked_columns, s_.n - n), s_.k);
+    });
+    return {{}, copy};
+  }
+
+  void run(const void* a, const void* b, void* c, const RowsDone& done, const PackedOperands& packed) const override {
     auto* f = code_->function<DirectFunction>();
-    BufferRef copy;
-    if (repack_) {
-      const std::int64_t copies = s_.b_batch == 0 || s_.batch == 1 ? 1 : s_.batch;
-      copy = allocate(static_cast<std::size_t>(copies * s_.n * s_.k) * size_of(s_.b_dtype), "vt::matmul: operand in row order");
-      parallel_ranges(copies, grain_for(s_.n * s_.k), [&](std::int64_t from, std::int64_t to) {
-        for (std::int64_t i = from; i < to; ++i)
-          for (std::int64_t n = 0; n < s_.n; n += repacked_columns)
-            repack_->function<PackFunction>()(at_element(b, i * s_.b_batch + n * s_.b_column, s_.b_dtype),
-                                              at_element(copy->data, i * s_.n * s_.k + n, s_.b_dtype), s_.b_column, s_.b_row, s_.n,
-                                              std::min<std::int64_t>(repacked_columns, s_.n - n), s_.k);
-      });
-      b = copy->data;
-    }
+    const BufferRef own = packed.b ? BufferRef() : pack(a, b).b;
+    if (packed.b || own) b = (packed.b ? packed.b : own)->data;
     const std::int64_t total = s_.batch == 1 ? s_.m : s_.batch, rows = s_.batch == 1 ? 1 : s_.m, unit = s_.batch == 1 ? shape_.rows : 1;
     const auto whole_units = [&](std::int64_t n) { return (n + unit - 1) / unit * unit; };
     const std::int64_t grain = whole_units(grain_for(rows * s_.n * (s_.k + s_.work_after)));
@@ -112,7 +126,7 @@ class Direct : public Matmul {
 class Zero : public Matmul {
  public:
   explicit Zero(const MatmulSpec& s) : rows_(s.batch * s.m), bytes_(static_cast<std::size_t>(s.batch * s.m * s.n) * size_of(s.result)) {}
-  void run(const void*, const void*, void* c, const RowsDone& done) const override {
+  void run(const void*, const void*, void* c, const RowsDone& done, const PackedOperands&) const override {
     std::memset(c, 0, bytes_);
     done(0, rows_);
   }
@@ -136,9 +150,13 @@ MatmulSpec transposed(const MatmulSpec& s) {
 class Swapped : public Matmul {
  public:
   Swapped(std::shared_ptr<const Matmul> inner, std::int64_t rows) : inner_(std::move(inner)), rows_(rows) {}
-  void run(const void* a, const void* b, void* c, const RowsDone& done) const override {
+  void run(const void* a, const void* b, void* c, const RowsDone& done, const PackedOperands& packed) const override {
     const auto turned = [&](std::int64_t begin, std::int64_t end) { done(begin * rows_, end * rows_); };
-    inner_->run(b, a, c, RowsDone(turned));
+    inner_->run(b, a, c, RowsDone(turned), {packed.b, packed.a});
+  }
+  PackedOperands pack(const void* a, const void* b) const override {
+    const PackedOperands inner = inner_->pack(b, a);
+    return {inner.b, inner.a};
   }
   std::string describe() const override { return inner_->describe(); }
 

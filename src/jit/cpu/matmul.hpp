@@ -13,7 +13,9 @@ namespace vt::detail::cpu {
 class Matmul {
  public:
   virtual ~Matmul() = default;
-  virtual void run(const void* a, const void* b, void* c, const RowsDone& done = {}) const = 0;
+  virtual void run(const void* a, const void* b, void* c, const RowsDone& done = {}, const PackedOperands& packed = {}) const = 0;
+  /// What every run would do again to operands that stay the same; null: an operand that does not.
+  virtual PackedOperands pack(const void*, const void*) const { return {}; }
   /// "direct 14x32 f32", "packed …": for vt::explain.
   virtual std::string describe() const = 0;
 };

@@ -26,6 +26,8 @@ constexpr std::int64_t pass_bytes = 176 << 10;
 constexpr std::int64_t block_bytes = 384 << 10;
 // Of b packed at once; more of it is packed in turns.
 constexpr std::int64_t chunk_bytes = 16 << 20;
+// What few rows read only a few times is packed and read in turns that stay in the caches.
+constexpr std::int64_t few_rows = 512, chunk_bytes_of_few_rows = 2 << 20;
 // Of each worker: the fewer there are, the longer one waits for the other at the end.
 constexpr std::int64_t blocks_each = 8;
 // A piece of work should be a few microseconds long.
@@ -92,14 +94,36 @@ class PackedMatmul : public Matmul {
         pack_code({.from = s.b_dtype, .to = s.accumulate, .lines = shape_.columns(), .lines_adjacent = s.b_column == 1, .k_adjacent = s.b_row == 1});
   }
 
-  void run(const void* a, const void* b, void* c, const RowsDone& done) const override {
+  void run(const void* a, const void* b, void* c, const RowsDone& done, const PackedOperands& packed) const override {
     if (s_.batch > 1 && s_.batch >= thread_count()) {
       parallel_ranges(s_.batch, 1, [&](std::int64_t from, std::int64_t to) {
-        for (std::int64_t i = from; i < to; ++i) one(a, b, c, i, done);
+        for (std::int64_t i = from; i < to; ++i) one(a, b, c, i, done, packed);
       });
       return;
     }
-    for (std::int64_t i = 0; i < s_.batch; ++i) one(a, b, c, i, done);
+    for (std::int64_t i = 0; i < s_.batch; ++i) one(a, b, c, i, done, packed);
+  }
+
+  // Of batches nothing is kept, nor of operands that would take much memory a second time.
+  PackedOperands pack(const void* a, const void* b) const override {
+    PackedOperands made;
+    using namespace matmul_packed;
+    const std::int64_t width = shape_.columns();
+    if (s_.batch > 1 || std::max(panels_ * width, strips_ * shape_.padded_rows()) * s_.k * size_ > 4 * chunk_bytes) return made;
+    Job job(0, 1);
+    job.first = 0, job.last = s_.k;
+    if (b) {
+      made.b = allocate(static_cast<std::size_t>(panels_ * width * s_.k * size_), "vt::matmul: packed operand");
+      job.b = static_cast<const char*>(b);
+      job.packed_b = static_cast<char*>(made.b->data);
+      for (std::int64_t p = 0; p < panels_; ++p) pack_panel(job, p);
+    }
+    if (a) {
+      made.a = allocate(static_cast<std::size_t>(strips_ * shape_.padded_rows() * s_.k * size_), "vt::matmul: packed operand");
+      for (std::int64_t k = 0; k < s_.k; k += depth_)
+        for (std::int64_t m = 0; m < s_.m; m += shape_.rows) pack_strip(static_cast<const char*>(a), m, s_.m, k, strip_of(made.a->data, m, k));
+    }
+    return made;
   }
 
   std::string describe() const override { return "packed " + std::to_string(shape_.rows) + "x" + std::to_string(shape_.columns()); }
@@ -112,6 +136,7 @@ class PackedMatmul : public Matmul {
     std::int64_t first_row;  ///< of c among those of the whole batch
     std::int64_t first, last;
     char* packed_b;
+    void* strips = nullptr;               ///< all of a, packed before
     Vec<BufferRef> packed_a, sums;        ///< one for each worker
     matmul_packed::Cuts blocks, groups;   ///< of strips, of panels
     Vec<std::atomic<std::int64_t>> left;  ///< per block: groups to do
@@ -128,18 +153,25 @@ class PackedMatmul : public Matmul {
     return cached_code(key, {&name, 1}, [&](IrBuilder& b) { emit_packed_tile(b, name, s_.accumulate, s_.result, rows, shape_); });
   }
 
+  // How much of k is packed at once.
+  std::int64_t chunk() const {
+    using namespace matmul_packed;
+    const std::int64_t pass_of_b = panels_ * shape_.columns() * depth_ * size_;
+    // Sums of 16-bit results are kept per block, which must then see all of k at once.
+    const std::int64_t passes_at_once =
+        separate_sums() ? pieces(s_.k, depth_) : std::max<std::int64_t>((s_.m <= few_rows ? chunk_bytes_of_few_rows : chunk_bytes) / pass_of_b, 1);
+    return std::min(s_.k, passes_at_once * depth_);
+  }
+
   bool separate_sums() const { return s_.accumulate != s_.result && depth_ < s_.k; }
 
   // Bits of c depend neither on how rows and columns are cut nor on the threads: each element is summed over k in the same order.
-  void one(const void* a, const void* b, void* c, std::int64_t i, const RowsDone& done) const {
+  void one(const void* a, const void* b, void* c, std::int64_t i, const RowsDone& done, const PackedOperands& packed) const {
     using namespace matmul_packed;
     const bool small = s_.m * s_.n * (s_.k + s_.work_after) < worth_waking;
     const int threads = small && !others_ready() ? 1 : thread_count();
     const std::int64_t width = shape_.columns();
-    const std::int64_t pass_of_b = panels_ * width * depth_ * size_;
-    // Sums of 16-bit results are kept per block, which must then see all of k at once.
-    const std::int64_t passes_at_once = separate_sums() ? pieces(s_.k, depth_) : std::max<std::int64_t>(chunk_bytes / pass_of_b, 1);
-    const std::int64_t chunk = std::min(s_.k, passes_at_once * depth_);
+    const std::int64_t chunk = packed.b ? s_.k : this->chunk();
     const std::int64_t strip_bytes = shape_.padded_rows() * depth_ * size_;
     const std::int64_t strip_work = shape_.rows * s_.n * depth_;
     std::int64_t per_block = std::max<std::int64_t>(block_bytes / strip_bytes, 1);
@@ -156,26 +188,28 @@ class PackedMatmul : public Matmul {
         threads > 1 ? std::min(pieces(std::int64_t{threads} * 3, blocks.parts), pieces(blocks.most() * strip_work, piece_work)) : 1;
     const Cuts groups{panels_, std::clamp<std::int64_t>(groups_wanted, 1, panels_)};
 
-    const BufferRef packed_b = allocate(static_cast<std::size_t>(panels_ * width * chunk * size_), "vt::matmul: packed operand");
+    const BufferRef packed_b =
+        packed.b ? packed.b : allocate(static_cast<std::size_t>(panels_ * width * chunk * size_), "vt::matmul: packed operand");
     Job job(blocks.parts, workers);
     job.a = at(a, i * s_.a_batch, s_.a_dtype);
     job.b = at(b, i * s_.b_batch, s_.b_dtype);
     job.c = at(c, i * s_.m * s_.n, s_.result);
     job.first_row = i * s_.m;
     job.packed_b = static_cast<char*>(packed_b->data);
+    job.strips = packed.a ? packed.a->data : nullptr;
     job.blocks = blocks, job.groups = groups;
     job.done = &done;
     for (std::int64_t w = 0; w < workers; ++w) {
-      job.packed_a.push_back(allocate(static_cast<std::size_t>(blocks.most() * strip_bytes), "vt::matmul: packed operand"));
+      if (!packed.a) job.packed_a.push_back(allocate(static_cast<std::size_t>(blocks.most() * strip_bytes), "vt::matmul: packed operand"));
       if (separate_sums())
         job.sums.push_back(allocate(static_cast<std::size_t>(blocks.most() * shape_.rows * groups.most() * width * size_), "vt::matmul: sums"));
     }
     for (job.first = 0; job.first < s_.k; job.first = job.last) {
       job.last = std::min(s_.k, job.first + chunk);
       for (auto& n : job.left) n.store(groups.parts, std::memory_order_relaxed);
-      job.panels.deal(panels_);
+      job.panels.deal(packed.b ? 0 : panels_);
       job.pieces.deal(blocks.parts * groups.parts);
-      job.ready_panels = 0;
+      job.ready_panels = packed.b ? panels_ : 0;
       parallel_ranges(workers, 1, [&](std::int64_t from, std::int64_t to) {
         for (std::int64_t w = from; w < to; ++w) work(job, static_cast<std::size_t>(w));
       });
@@ -218,18 +252,28 @@ class PackedMatmul : public Matmul {
     }
   }
 
+  // Of all strips packed at once: passes follow each other, strips inside a pass.
+  char* strip_of(void* strips, std::int64_t m, std::int64_t k) const {
+    const std::int64_t depth = std::min(depth_, s_.k - k), padded = shape_.padded_rows();
+    return static_cast<char*>(strips) + (k * strips_ * padded + m / shape_.rows * padded * depth) * size_;
+  }
+  void pack_strip(const char* a, std::int64_t m, std::int64_t last_row, std::int64_t k, char* to) const {
+    pack_a_->function<PackFunction>()(at(a, m * s_.a_row + k * s_.a_column, s_.a_dtype), to, s_.a_row, s_.a_column, shape_.padded_rows(),
+                                      std::min<std::int64_t>(shape_.rows, last_row - m), std::min(depth_, s_.k - k));
+  }
+
   void multiply(const Job& job, std::size_t worker, std::int64_t block, std::int64_t group) const {
     using namespace matmul_packed;
     const std::int64_t rows = shape_.rows, padded = shape_.padded_rows(), width = shape_.columns();
     const std::int64_t m0 = first_row(job, block), m1 = first_row(job, block + 1);
     const std::int64_t p0 = job.groups.first(group), p1 = job.groups.first(group + 1);
-    char* const packed_a = static_cast<char*>(job.packed_a[worker]->data);
+    char* const packed_a = job.strips ? nullptr : static_cast<char*>(job.packed_a[worker]->data);
     for (std::int64_t k = job.first; k < job.last; k += depth_) {
       const std::int64_t depth = std::min(depth_, job.last - k);
-      const auto strip = [&](std::int64_t m) { return packed_a + (m - m0) / rows * padded * depth * size_; };
-      for (std::int64_t m = m0; m < m1; m += rows)
-        pack_a_->function<PackFunction>()(at(job.a, m * s_.a_row + k * s_.a_column, s_.a_dtype), strip(m), s_.a_row, s_.a_column, padded,
-                                          std::min(rows, m1 - m), depth);
+      const auto strip = [&](std::int64_t m) {
+        return job.strips ? strip_of(job.strips, m, k) : packed_a + (m - m0) / rows * padded * depth * size_;
+      };
+      for (std::int64_t m = m0; m < m1 && !job.strips; m += rows) pack_strip(job.a, m, m1, k, strip(m));
       const std::int64_t passes = (k > 0 ? add_earlier_pass : 0) | (k + depth == s_.k ? last_pass : 0);
       // The next panel comes from far away: each strip fetches a part of it.
       const std::int64_t soon_step = pieces(width * size_, pieces(m1 - m0, rows));

@@ -1,4 +1,4 @@
-// The derivatives of cond and scan, and the forward ones of all three.
+// The derivative of scan, and the forward ones of cond and while as well.
 #include "control_linear.hpp"
 
 #include <algorithm>
@@ -8,6 +8,7 @@
 
 #include "../../trace/effects.hpp"
 #include "build.hpp"
+#include "control_residuals.hpp"
 #include "jvp.hpp"
 #include "linearize.hpp"
 #include "transpose.hpp"
@@ -204,65 +205,6 @@ ControlLinear linearize(const Equation& e, std::span<const Tensor> x, const Flag
   return e.op == Op::while_ ? linearize_while(e, x, wanted) : linearize_scan(e, x, wanted);
 }
 
-// --- cond ------------------------------------------------------------------------------------------------------------
-
-// The branch that was taken is run again in the backward pass, from its operands: what it computed on the way has other shapes
-// than what other branches compute, and keeping all of it would cost memory for branches never taken.
-ControlLinear linearize_cond(const Equation& e, std::span<const Tensor> x, const Flags& wanted) {
-  ControlLinear c;
-  c.results = emitted(e.op, e.params, x, e.where);
-  c.call.name = "vt::cond";
-  c.call.residuals.assign(x.begin(), x.end());
-  c.call.push = forward_push(e, wanted);
-  c.call.pull = [e = without_effects(e), wanted](std::span<const Tensor> saved, std::span<const Tensor> cts) {
-    const auto& p = e.as<CondParams>();
-    const std::size_t inputs = wanted.size() - 1;
-    const Flags inner(wanted.begin() + 1, wanted.end());
-    Vec<std::size_t> given;  // results with a cotangent
-    for (std::size_t i = 0; i < cts.size(); ++i)
-      if (cts[i].defined()) given.push_back(i);
-    Vec<Aval> avals = input_avals(*p.branches[0]);
-    for (std::size_t i : given)
-      avals.emplace_back(p.branches[0]->aval(p.branches[0]->outputs[i]).dtype, p.branches[0]->aval(p.branches[0]->outputs[i]).shape);
-    Vec<Recorded> bodies;
-    for (const GraphRef& branch : p.branches)
-      bodies.push_back(record(
-          [&](std::span<const Tensor> tracers) {
-            const LinearPart linear = linearize_graph(*branch, tracers.first(inputs), inner);
-            std::vector<Tensor> all(branch->outputs.size()), kept;
-            for (std::size_t k = 0; k < given.size(); ++k) all[given[k]] = tracers[inputs + k];
-            const std::vector<Tensor> pulled = pull_linear(linear, all);
-            for (std::size_t k = 0; k < pulled.size(); ++k) kept.push_back(or_zeros(pulled[k], linear.wanted[k]));
-            return kept;
-          },
-          avals, {.kind = ScopeKind::branch, .transform = "vt::grad"}));
-    Vec<Recorded*> parts;
-    for (Recorded& r : bodies) parts.push_back(&r);
-    const std::vector<Tensor> captured = share_captures(parts);
-    CondParams q;
-    q.lanes = p.lanes;
-    std::vector<Tensor> operands(saved.begin(), saved.end());
-    for (std::size_t i : given) operands.push_back(cts[i]);
-    operands.insert(operands.end(), captured.begin(), captured.end());
-    if (q.lanes) {
-      for (std::size_t i = 0; i < given.size(); ++i) q.lanes.mapped.push_back(true);
-      for (std::size_t i = 0; i < captured.size(); ++i) q.lanes.mapped.push_back(false);
-    }
-    for (Recorded& r : bodies) q.branches.push_back(shared(std::move(r.graph)));
-    std::vector<Tensor> all(wanted.size());
-    if (q.branches[0]->outputs.empty()) return all;
-    const std::vector<Tensor> pulled = emitted(Op::cond, make_params(std::move(q)), operands, e.where);
-    std::size_t next = 0;
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      if (!wanted[i]) continue;
-      all[i] = pulled[next++];
-      if (p.lanes && !p.lanes.mapped[i]) all[i] = summed_lanes(all[i]);
-    }
-    return all;
-  };
-  return c;
-}
-
 // --- scan ------------------------------------------------------------------------------------------------------------
 
 namespace scan_parts {
@@ -272,59 +214,6 @@ struct Residual {
   enum class From : std::uint8_t { stacked, sequence, rest, derived } from;
   std::size_t index;  // of the stacked residuals, of the equation's operands, of the derived ones
 };
-
-/// Residuals that a few element-wise operations make of others (1 − t² beside t, s (1 − s) beside s): cheaper to compute again than to write
-/// to memory and read back.
-struct Derived {
-  GraphBody graph;        ///< from the residuals that are kept, in order
-  Vec<std::size_t> kept;  ///< of the candidates
-  Vec<int> place;         ///< per candidate: its number among the derived ones, or −1
-};
-
-inline bool is_cheap(Op op) { return op == Op::add || op == Op::sub || op == Op::mul || op == Op::neg || op == Op::integer_pow || op == Op::full; }
-
-/// `candidates`: Vars of `body`.
-Derived derive(const GraphBody& body, std::span<const Var> candidates) {
-  constexpr int most_operations = 4;
-  Derived d;
-  d.graph.avals = body.avals;
-  Vec<int> maker(body.avals.size(), -1);
-  for (std::size_t k = 0; k < body.equations.size(); ++k)
-    for (Var v : body.equations[k].outputs) maker[static_cast<std::size_t>(v)] = static_cast<int>(k);
-  const auto number = [&](Var v) { return static_cast<std::size_t>(std::find(candidates.begin(), candidates.end(), v) - candidates.begin()); };
-  Vec<int> needed;
-  // Is `v` made of candidates that are made before equation `before`? A candidate is a leaf but where the search begins.
-  const auto made_of_others = [&](auto& self, Var v, int& left, Vec<int>& equations) -> bool {
-    const int k = maker[static_cast<std::size_t>(v)];
-    if (k < 0) return false;
-    const Equation& e = body.equations[static_cast<std::size_t>(k)];
-    if (!is_cheap(e.op) || (e.op != Op::full && --left < 0)) return false;
-    for (Var o : e.inputs)
-      if (number(o) == candidates.size() && !self(self, o, left, equations)) return false;
-    equations.push_back(k);
-    return true;
-  };
-  for (std::size_t i = 0; i < candidates.size(); ++i) {
-    int left = most_operations;
-    Vec<int> equations;
-    const Var v = candidates[i];
-    const bool derived = maker[static_cast<std::size_t>(v)] >= 0 &&
-                         body.equations[static_cast<std::size_t>(maker[static_cast<std::size_t>(v)])].op != Op::full &&
-                         made_of_others(made_of_others, v, left, equations);
-    d.place.push_back(derived ? static_cast<int>(d.graph.outputs.size()) : -1);
-    if (!derived) {
-      d.kept.push_back(i);
-      d.graph.inputs.push_back(v);
-      continue;
-    }
-    d.graph.outputs.push_back(v);
-    needed.insert(needed.end(), equations.begin(), equations.end());
-  }
-  // In their order in the body, in which operands come first; each once.
-  for (std::size_t k = 0; k < body.equations.size(); ++k)
-    if (std::find(needed.begin(), needed.end(), static_cast<int>(k)) != needed.end()) d.graph.equations.push_back(body.equations[k]);
-  return d;
-}
 
 struct Linear {
   Equation equation;
@@ -521,17 +410,16 @@ ControlLinear linearize_scan(const Equation& e, std::span<const Tensor> x, const
       [&](std::span<const Tensor> in) {
         l->part = linearize_graph(body, in, l->operands);
         std::vector<Tensor> out = std::move(l->part.outputs), stacked;
-        const auto same = [](const Tensor& a, const Tensor& b) { return a.node() == b.node() && a.output() == b.output(); };
         for (const Tensor& r : l->part.residuals) {
           std::size_t at = in.size();
           for (std::size_t i = l->carries; i < in.size(); ++i)
-            if (same(in[i], r)) at = i;
+            if (same_value(in[i], r)) at = i;
           if (at < in.size()) {
             l->residuals.push_back({at < l->looped ? Residual::From::sequence : Residual::From::rest, at});
             continue;
           }
           std::size_t k = 0;
-          while (k < stacked.size() && !same(stacked[k], r)) ++k;
+          while (k < stacked.size() && !same_value(stacked[k], r)) ++k;
           if (k == stacked.size()) stacked.push_back(r);
           l->residuals.push_back({Residual::From::stacked, k});
         }

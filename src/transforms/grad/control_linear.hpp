@@ -30,8 +30,9 @@ void forward(const Equation&, std::span<const Tensor> x, std::span<const Tensor>
 /// Emits the equation so that what its transpose needs is kept. `wanted`: which operands have a tangent.
 ControlLinear linearize(const Equation&, std::span<const Tensor> x, const Flags& wanted);
 
-// By op. control_linear.cpp
+// By op. control_cond.cpp
 ControlLinear linearize_cond(const Equation&, std::span<const Tensor> x, const Flags& wanted);
+// control_linear.cpp
 ControlLinear linearize_scan(const Equation&, std::span<const Tensor> x, const Flags& wanted);
 // control_while.cpp
 ControlLinear linearize_while(const Equation&, std::span<const Tensor> x, const Flags& wanted);

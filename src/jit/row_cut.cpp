@@ -81,7 +81,7 @@ RowCut cut_rows(const GraphBody& body, std::size_t carries) {
     if (lanes.axis(body.inputs[i]) != lanes.axis(body.outputs[i])) return {};
   for (const Equation& e : body.equations)
     if (has_effect(e) || !rows_stay_apart(lanes, e)) return {};
-  RowCut cut{body.aval(body.inputs[largest]).shape[0]};
+  RowCut cut{body.aval(body.inputs[largest]).shape[0], 1, {}};
   for (std::size_t v = 0; v < body.avals.size(); ++v) cut.axis.push_back(lanes.axis(static_cast<Var>(v)));
   std::int64_t of_rows = 0, of_all = 0;
   std::size_t shared_bytes = 0;

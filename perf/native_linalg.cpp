@@ -1,4 +1,7 @@
 // Eigen's decompositions of many small matrices, one after the other with the size known, as a careful user of Eigen writes them.
+//
+// Compiled once for each size (VT_PEER_SIZE): all of them in one file would take GCC minutes, as every instance of Eigen's expressions adds to the
+// candidates that it resolves the next one's operators among.
 #include <Eigen/Cholesky>
 #include <Eigen/Eigenvalues>
 #include <Eigen/LU>
@@ -7,59 +10,37 @@
 
 namespace native {
 
-namespace {
-
-/// Functions of their own: all sizes inlined into one, they would take GCC minutes.
 template <class T, int n>
-struct Loops {
-  using Matrix = Eigen::Matrix<T, n, n, Eigen::RowMajor>;
-  using Vector = Eigen::Matrix<T, n, 1>;
-  [[gnu::noinline]] static void cholesky(const T* a, T* l, int count) {
-    for (int i = 0; i < count; ++i) Eigen::Map<Matrix>(l + i * n * n) = Eigen::LLT<Matrix>(Eigen::Map<const Matrix>(a + i * n * n)).matrixL();
-  }
-  [[gnu::noinline]] static void solve(const T* a, const T* b, T* x, int count) {
-    for (int i = 0; i < count; ++i)
-      Eigen::Map<Vector>(x + i * n) = Eigen::PartialPivLU<Matrix>(Eigen::Map<const Matrix>(a + i * n * n)).solve(Eigen::Map<const Vector>(b + i * n));
-  }
-  [[gnu::noinline]] static void eigh(const T* a, T* values, T* vectors, int count) {
-    for (int i = 0; i < count; ++i) {
-      const Eigen::SelfAdjointEigenSolver<Matrix> solver(Eigen::Map<const Matrix>(a + i * n * n));
-      Eigen::Map<Vector>(values + i * n) = solver.eigenvalues();
-      Eigen::Map<Matrix>(vectors + i * n * n) = solver.eigenvectors();
-    }
-  }
-};
+using Matrix = Eigen::Matrix<T, n, n, Eigen::RowMajor>;
+template <class T, int n>
+using Vector = Eigen::Matrix<T, n, 1>;
 
-template <class T, class F>
-void with_size(int n, const F& f) {
-  switch (n) {
-    case 2: return f(Loops<T, 2>{});
-    case 3: return f(Loops<T, 3>{});
-    case 4: return f(Loops<T, 4>{});
-    case 8: return f(Loops<T, 8>{});
-    case 16: return f(Loops<T, 16>{});
+template <class T, int n>
+void SmallMatrices<T, n>::cholesky(const T* a, T* l, int count) {
+  for (int i = 0; i < count; ++i) {
+    const Eigen::LLT<Matrix<T, n>> factors(Eigen::Map<const Matrix<T, n>>(a + i * n * n));
+    Eigen::Map<Matrix<T, n>>(l + i * n * n) = factors.matrixL();
   }
 }
 
-}  // namespace
+template <class T, int n>
+void SmallMatrices<T, n>::solve(const T* a, const T* b, T* x, int count) {
+  for (int i = 0; i < count; ++i) {
+    const Eigen::PartialPivLU<Matrix<T, n>> factors(Eigen::Map<const Matrix<T, n>>(a + i * n * n));
+    Eigen::Map<Vector<T, n>>(x + i * n) = factors.solve(Eigen::Map<const Vector<T, n>>(b + i * n));
+  }
+}
 
-template <class T>
-void cholesky(const T* a, T* l, int n, int count) {
-  with_size<T>(n, [&](auto loops) { loops.cholesky(a, l, count); });
+template <class T, int n>
+void SmallMatrices<T, n>::eigh(const T* a, T* values, T* vectors, int count) {
+  for (int i = 0; i < count; ++i) {
+    const Eigen::SelfAdjointEigenSolver<Matrix<T, n>> solver(Eigen::Map<const Matrix<T, n>>(a + i * n * n));
+    Eigen::Map<Vector<T, n>>(values + i * n) = solver.eigenvalues();
+    Eigen::Map<Matrix<T, n>>(vectors + i * n * n) = solver.eigenvectors();
+  }
 }
-template <class T>
-void solve(const T* a, const T* b, T* x, int n, int count) {
-  with_size<T>(n, [&](auto loops) { loops.solve(a, b, x, count); });
-}
-template <class T>
-void eigh(const T* a, T* values, T* vectors, int n, int count) {
-  with_size<T>(n, [&](auto loops) { loops.eigh(a, values, vectors, count); });
-}
-template void cholesky(const float*, float*, int, int);
-template void cholesky(const double*, double*, int, int);
-template void solve(const float*, const float*, float*, int, int);
-template void solve(const double*, const double*, double*, int, int);
-template void eigh(const float*, float*, float*, int, int);
-template void eigh(const double*, double*, double*, int, int);
+
+template struct SmallMatrices<float, VT_PEER_SIZE>;
+template struct SmallMatrices<double, VT_PEER_SIZE>;
 
 }  // namespace native

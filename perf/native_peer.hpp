@@ -32,11 +32,19 @@ void argsort(const float* x, int* order, std::size_t n);
 void greatest(const float* x, float* y, std::size_t n, std::size_t k);
 
 /// `count` decompositions of n × n matrices (n = 2, 3, 4, 8, 16); T is float or double. solve: one right side each.
-template <class T>
-void cholesky(const T* a, T* l, int n, int count);
-template <class T>
-void solve(const T* a, const T* b, T* x, int n, int count);
-template <class T>
-void eigh(const T* a, T* values, T* vectors, int n, int count);
+template <class T, int n>
+struct SmallMatrices {
+  static void cholesky(const T* a, T* l, int count);
+  static void solve(const T* a, const T* b, T* x, int count);
+  static void eigh(const T* a, T* values, T* vectors, int count);
+};
+
+/// The same of one n × n matrix, the size unknown to the compiler (native_large.cpp).
+void cholesky(const double* a, double* l, int n);
+void lu(const double* a, double* packed, int n);
+void solve(const double* a, const double* b, double* x, int n);
+void qr(const double* a, double* q, double* r, int n);
+void eigh(const double* a, double* values, double* vectors, int n);
+void svd(const double* a, double* u, double* values, double* v, int n);
 
 }  // namespace native

@@ -78,6 +78,7 @@ def rows():
                         ("special/igamma/f32/1000000", "igamma of 1e6 f32"), ("special/i0e/f32/1000000", "i0e of 1e6 f32")):
         out.append(Row(f"{title}, 2 threads, against JAX", f"{name}/threads:2/vt", f"{name}/jax", None))
     out += control()
+    out += linalg()
     out += spectral()
     out += convolutions()
     out += jacobians()
@@ -135,6 +136,23 @@ def control():
         out.append(Row(f"vmap of an LSTM by while, {n} sequences of 1 to 100, against the loop over them", name + "/vt", name + "/loop",
                        10.0 if n == 256 else 1.0, "Gtoken/s"))
         out.append(Row("… against JAX", name + "/vt", name + "/jax", None))
+    return out
+
+
+def linalg():
+    out = []
+    for name in ("f32", "f64"):
+        for n in (2, 3, 4, 8, 16):
+            for what in ("cholesky", "solve", "eigh"):
+                row = f"{what}/{name}/100000x{n}x{n}"
+                out.append(Row(f"100,000 times {what} {n}x{n} {name}, 1 thread, against Eigen's loop", f"{row}/threads:1/vt", f"{row}/eigen", None))
+                out.append(Row("… 2 threads, against Eigen's loop", f"{row}/threads:2/vt", f"{row}/eigen", 4.0))
+                out.append(Row("… against JAX", f"{row}/threads:2/vt", f"{row}/jax", 10.0))
+    for n in (32, 64, 128, 300):
+        for what in ("cholesky", "lu", "solve", "qr", "eigh", "svd"):
+            row = f"{what}/f64/{n}x{n}"
+            out.append(Row(f"{what} {n}x{n} f64, 1 thread, against Eigen", f"{row}/threads:1/vt", f"{row}/eigen", 1.0))
+            out.append(Row("… against JAX", f"{row}/threads:1/vt", f"{row}/jax", None))
     return out
 
 

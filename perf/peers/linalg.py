@@ -20,4 +20,13 @@ for name, dtype in (("f32", np.float32), ("f64", np.float64)):
         row("solve" + shape, lambda: solve(x, b))
         row("eigh" + shape, lambda: eigh(a))
 
+for n in (32, 64, 128, 300):
+    host = rng.uniform(-1, 1, (n, n))
+    x, b, a = jnp.asarray(host), jnp.asarray(rng.uniform(-1, 1, (n, 1))), jnp.asarray(host @ host.T + np.eye(n))
+    shape = f"/f64/{n}x{n}/jax"
+    lu, qr, svd = jax.jit(jax.lax.linalg.lu), jax.jit(jnp.linalg.qr), jax.jit(lambda m: jnp.linalg.svd(m, full_matrices=False))
+    for name, call in (("cholesky", lambda: cholesky(a)), ("lu", lambda: lu(x)), ("solve", lambda: solve(x, b)), ("qr", lambda: qr(x)),
+                       ("eigh", lambda: eigh(a)), ("svd", lambda: svd(x))):
+        row(name + shape, call)
+
 write()

@@ -12,7 +12,7 @@
 namespace vt::detail::linalg_kernels {
 
 using matrix_lanes::add_to, matrix_lanes::conj, matrix_lanes::dot, matrix_lanes::imag, matrix_lanes::Index, matrix_lanes::multiply_add,
-    matrix_lanes::real, matrix_lanes::rotate, matrix_lanes::size, matrix_lanes::square, matrix_lanes::View;
+    matrix_lanes::real, matrix_lanes::size, matrix_lanes::square, matrix_lanes::View;
 using matrix_lanes::Complex;
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
@@ -29,8 +29,7 @@ void scale(T* x, double a, Index n) {
 }
 template <class T>
 void transpose(const T* a, Index m, Index n, T* t) {
-  for (Index i = 0; i < m; ++i)
-    for (Index j = 0; j < n; ++j) t[j * m + i] = a[i * n + j];
+  matrix_lanes::turn(a, n, m, n, t, m);
 }
 
 /// The power of two that brings the largest element near 1, so that squares neither overflow nor vanish; 0 if an element is not finite.
@@ -74,9 +73,22 @@ struct Triangle {
     return transposed ? View<T>{a + j * width + i, 1, width, conjugate} : View<T>{a + i * width + j, width, 1, conjugate};
   }
 };
+/// Of one right side, along the rows of a in memory.
+template <class T>
+void triangular_solve_one(const Triangle<T>& t, Index n, T* b) {
+  const bool forward = t.lower != t.transposed;
+  for (Index s = 0; s < n; ++s) {
+    const Index i = forward ? s : n - 1 - s, first = forward == t.transposed ? i + 1 : 0, count = forward == t.transposed ? n - 1 - i : i;
+    const T* row = t.a + i * t.width;
+    if (!t.transposed) b[i] = b[i] - dot(row + first, b + first, count);
+    if (!t.unit) b[i] = b[i] / row[i];
+    if (t.transposed) add_to(b + first, -b[i], row + first, count);
+  }
+}
 template <class T>
 void triangular_solve(const Triangle<T>& t, Index begin, Index n, T* b, Index step, Index k) {
   const bool forward = t.lower != t.transposed;
+  if (k == 1 && step == 1 && begin == 0 && !t.conjugate) return triangular_solve_one(t, n, b);
   if (n <= panel || k == 1) {
     for (Index s = 0; s < n; ++s) {
       const Index i = forward ? s : n - 1 - s;
@@ -104,15 +116,13 @@ template <class T>
 void solve_right(const T* l, T* x, Index width, Index m, Index n) {
   if (n <= panel) {  // turned, so that the rows run along the vectors
     Vec<T> columns = zeros<T>(n * m);
-    for (Index i = 0; i < m; ++i)
-      for (Index j = 0; j < n; ++j) columns[static_cast<std::size_t>(j * m + i)] = x[i * width + j];
+    matrix_lanes::turn(x, width, m, n, columns.data(), m);
     for (Index j = 0; j < n; ++j) {
       T* column = columns.data() + j * m;
       for (Index k = 0; k < j; ++k) add_to(column, -conj(l[j * width + k]), columns.data() + k * m, m);
-      const double pivot = real(l[j * width + j]);
-      for (Index i = 0; i < m; ++i) x[i * width + j] = column[i] = column[i] / T(pivot);
+      matrix_lanes::divide(column, T(real(l[j * width + j])), m);
     }
-    return;
+    return matrix_lanes::turn(columns.data(), m, n, m, x, width);
   }
   const Index half = n / 2;
   solve_right(l, x, width, m, half);
@@ -183,13 +193,10 @@ void lu_columns(T* a, Index m, Index width, Index begin, Index n, std::int32_t* 
   const Index rows = m - begin, steps = std::min(n, rows);
   if (rows <= 0) return;
   Vec<T> columns = zeros<T>(n * rows);
-  for (Index i = 0; i < rows; ++i)
-    for (Index j = 0; j < n; ++j) columns[static_cast<std::size_t>(j * rows + i)] = a[(begin + i) * width + begin + j];
+  matrix_lanes::turn(a + begin * width + begin, width, rows, n, columns.data(), rows);
   for (Index k = 0; k < steps; ++k) {
     T* column = columns.data() + k * rows;
-    Index pivot = k;
-    for (Index i = k + 1; i < rows; ++i)
-      if (size(column[i]) > size(column[pivot])) pivot = i;
+    const Index pivot = k + matrix_lanes::largest(column + k, rows - k);
     pivots[begin + k] = static_cast<std::int32_t>(begin + pivot);
     if (pivot != k) {
       for (Index j = 0; j < n; ++j) std::swap(columns[static_cast<std::size_t>(j * rows + k)], columns[static_cast<std::size_t>(j * rows + pivot)]);
@@ -198,14 +205,13 @@ void lu_columns(T* a, Index m, Index width, Index begin, Index n, std::int32_t* 
       std::swap_ranges(here + begin + n, here + width, there + begin + n);
     }
     if (column[k] == T(0)) continue;  // all below are zero, too
-    for (Index i = k + 1; i < rows; ++i) column[i] = column[i] / column[k];
+    matrix_lanes::divide(column + k + 1, column[k], rows - k - 1);
     for (Index j = k + 1; j < n; ++j) {
       T* other = columns.data() + j * rows;
       add_to(other + k + 1, -other[k], column + k + 1, rows - k - 1);
     }
   }
-  for (Index i = 0; i < rows; ++i)
-    for (Index j = 0; j < n; ++j) a[(begin + i) * width + begin + j] = columns[static_cast<std::size_t>(j * rows + i)];
+  matrix_lanes::turn(columns.data(), rows, n, rows, a + begin * width + begin, width);
 }
 /// a ← L and U in one, with rows of a exchanged: row i of L U is row permutation[i] of a. The pivot is the first largest element.
 template <class T>
@@ -301,8 +307,7 @@ void qr(T* a, Index m, Index n, Index k, T* q, T* r) {
   for (Index j = 0; j < steps; j += panel) {
     const Index width = std::min(panel, steps - j), rows = m - j;
     Vec<T> columns = zeros<T>(width * rows);
-    for (Index i = 0; i < rows; ++i)
-      for (Index c = 0; c < width; ++c) columns[static_cast<std::size_t>(c * rows + i)] = a[(j + i) * n + j + c];
+    matrix_lanes::turn(a + j * n + j, n, rows, width, columns.data(), rows);
     for (Index c = 0; c < width; ++c) {
       T* column = columns.data() + c * rows;
       for (Index i = 0; i < c; ++i) r[(j + i) * n + j + c] = column[i];

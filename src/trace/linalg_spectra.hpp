@@ -21,18 +21,21 @@ class Rotations {
   }
   void apply() {
     constexpr Index strip = 64;
-    for (Index from = 0; from < width_; from += strip) {
-      const Index count = std::min(strip, width_ - from);
-      for (const One& r : list_) rotate(rows_ + r.i * width_ + from, rows_ + r.j * width_ + from, r.c, r.s, count);
-    }
+    const Index count = static_cast<Index>(list_.size());
+    for (Index from = 0; from < width_; from += strip)
+      for (Index k = 0, next; k < count; k = next) {
+        // As many as go the same way.
+        next = k + 1;
+        const bool down = next < count && list_[static_cast<std::size_t>(k)].i == list_[static_cast<std::size_t>(next)].j;
+        while (next < count && follows(list_[static_cast<std::size_t>(next - 1)], list_[static_cast<std::size_t>(next)], down)) ++next;
+        matrix_lanes::rotate(rows_ + from, width_, list_.data() + k, next - k, down, std::min(strip, width_ - from));
+      }
     list_.clear();
   }
 
  private:
-  struct One {
-    Index i, j;
-    double c, s;
-  };
+  using One = matrix_lanes::Rotation;
+  static bool follows(const One& a, const One& b, bool down) { return down ? a.i == b.j && b.i != a.j : a.j == b.i && b.j != a.i; }
   static constexpr std::size_t most = 8192;
   double* rows_;
   Index width_;

@@ -28,13 +28,13 @@ struct Eight {
   template <class L> \
   inline __attribute__((always_inline))
 template <class L>
-inline constexpr Index width = static_cast<Index>(sizeof(typename L::type) / sizeof(double));
+inline constexpr Index width_of = static_cast<Index>(sizeof(typename L::type) / sizeof(double));
 VT_LANE_LOOP const typename L::type& at(const double* p) { return *reinterpret_cast<const typename L::type*>(p); }
 VT_LANE_LOOP typename L::type& at(double* p) { return *reinterpret_cast<typename L::type*>(p); }
 
 VT_LANE_LOOP double dot(const double* x, const double* y, Index n) {
   using V = typename L::type;
-  constexpr Index w = width<L>;
+  constexpr Index w = width_of<L>;
   V a{}, b{}, c{}, d{};
   Index i = 0;
   for (; i + 4 * w <= n; i += 4 * w) {
@@ -51,18 +51,21 @@ VT_LANE_LOOP double dot(const double* x, const double* y, Index n) {
   return sum;
 }
 VT_LANE_LOOP void add_to(double* y, double a, const double* x, Index n) {
-  constexpr Index w = width<L>;
+  constexpr Index w = width_of<L>;
   Index i = 0;
   for (; i + 2 * w <= n; i += 2 * w) {
     at<L>(y + i) += a * at<L>(x + i);
     at<L>(y + i + w) += a * at<L>(x + i + w);
   }
   for (; i + w <= n; i += w) at<L>(y + i) += a * at<L>(x + i);
+  if constexpr (w > 4) {  // rows of small matrices are short
+    if (i + 4 <= n) at<Four>(y + i) += a * at<Four>(x + i), i += 4;
+  }
   for (; i < n; ++i) y[i] += a * x[i];
 }
 VT_LANE_LOOP double add_two(double* y, double a, const double* x, double b, const double* z, const double* t, Index n) {
   using V = typename L::type;
-  constexpr Index w = width<L>;
+  constexpr Index w = width_of<L>;
   V one{}, two{};
   Index i = 0;
   for (; i + 2 * w <= n; i += 2 * w) {
@@ -84,7 +87,7 @@ VT_LANE_LOOP double add_two(double* y, double a, const double* x, double b, cons
 }
 VT_LANE_LOOP void add_on(double* y, double a, const double* x, double* z, double b, Index n) {
   using V = typename L::type;
-  constexpr Index w = width<L>;
+  constexpr Index w = width_of<L>;
   Index i = 0;
   for (; i + w <= n; i += w) {
     const V u = at<L>(y + i) + a * at<L>(x + i);
@@ -96,20 +99,101 @@ VT_LANE_LOOP void add_on(double* y, double a, const double* x, double* z, double
     z[i] += b * y[i];
   }
 }
-VT_LANE_LOOP void rotate(double* x, double* y, double c, double s, Index n) {
+/// What two rotations share stays in registers, a few vectors of it side by side.
+VT_LANE_LOOP void rotate(double* rows, Index width, const Rotation* r, Index count, bool down, Index n) {
   using V = typename L::type;
-  constexpr Index w = width<L>;
+  constexpr Index w = width_of<L>;
+  // The row that is shared is y going down and x going up: then c and s exchange places, and s its sign.
+  const double sign = down ? 1 : -1;
+  const auto own = [&](const Rotation& at) __attribute__((always_inline)) { return rows + (down ? at.i : at.j) * width; };
+  const auto shared = [&](const Rotation& at) __attribute__((always_inline)) { return rows + (down ? at.j : at.i) * width; };
+  double *first = shared(r[0]), *last = own(r[count - 1]);
+  Index k = 0;
+  for (; k + 4 * w <= n; k += 4 * w) {
+    V y0 = at<L>(first + k), y1 = at<L>(first + k + w), y2 = at<L>(first + k + 2 * w), y3 = at<L>(first + k + 3 * w);
+    for (Index p = 0; p < count; ++p) {
+      const double c = r[p].c, s = sign * r[p].s;
+      const double* x = own(r[p]) + k;
+      double* out = shared(r[p]) + k;
+      const V x0 = at<L>(x), x1 = at<L>(x + w), x2 = at<L>(x + 2 * w), x3 = at<L>(x + 3 * w);
+      at<L>(out) = s * x0 + c * y0, at<L>(out + w) = s * x1 + c * y1;
+      at<L>(out + 2 * w) = s * x2 + c * y2, at<L>(out + 3 * w) = s * x3 + c * y3;
+      y0 = c * x0 - s * y0, y1 = c * x1 - s * y1, y2 = c * x2 - s * y2, y3 = c * x3 - s * y3;
+    }
+    at<L>(last + k) = y0, at<L>(last + k + w) = y1, at<L>(last + k + 2 * w) = y2, at<L>(last + k + 3 * w) = y3;
+  }
+  for (; k + w <= n; k += w) {
+    V y = at<L>(first + k);
+    for (Index p = 0; p < count; ++p) {
+      const double c = r[p].c, s = sign * r[p].s;
+      const V x = at<L>(own(r[p]) + k);
+      at<L>(shared(r[p]) + k) = s * x + c * y;
+      y = c * x - s * y;
+    }
+    at<L>(last + k) = y;
+  }
+  for (; k < n; ++k) {
+    double y = first[k];
+    for (Index p = 0; p < count; ++p) {
+      const double c = r[p].c, s = sign * r[p].s, x = own(r[p])[k];
+      shared(r[p])[k] = s * x + c * y;
+      y = c * x - s * y;
+    }
+    last[k] = y;
+  }
+}
+VT_LANE_LOOP Index largest(const double* x, Index n) {
+  using V = typename L::type;
+  constexpr Index w = width_of<L>;
+  double most = x[0] < 0 ? -x[0] : x[0];
   Index i = 0;
-  for (; i + w <= n; i += w) {
-    const V u = at<L>(x + i), v = at<L>(y + i);
-    at<L>(x + i) = c * u - s * v;
-    at<L>(y + i) = s * u + c * v;
+  if (n >= w) {
+    V lanes = V{} + most;
+    for (; i + w <= n; i += w) {
+      const V u = at<L>(x + i), v = u < 0 ? -u : u;
+      lanes = v > lanes ? v : lanes;
+    }
+    for (Index l = 0; l < w; ++l) most = lanes[l] > most ? lanes[l] : most;
   }
   for (; i < n; ++i) {
-    const double u = x[i], v = y[i];
-    x[i] = c * u - s * v;
-    y[i] = s * u + c * v;
+    const double v = x[i] < 0 ? -x[i] : x[i];
+    most = v > most ? v : most;
   }
+  for (i = 0; i < n; ++i)
+    if (x[i] == most || x[i] == -most) return i;
+  return 0;  // NaN comes first
+}
+VT_LANE_LOOP void divide(double* x, double a, Index n) {
+  constexpr Index w = width_of<L>;
+  Index i = 0;
+  for (; i + w <= n; i += w) at<L>(x + i) /= a;
+  for (; i < n; ++i) x[i] /= a;
+}
+/// Squares of 4 × 4 in registers.
+VT_LANE_LOOP void turn(const double* from, Index from_step, Index m, Index n, double* to, Index to_step) {
+  Index i = 0;
+  if constexpr (width_of<L> >= 4) {
+    using V = Four::type;
+    for (; i + 4 <= m; i += 4) {
+      const double* row = from + i * from_step;
+      double* out = to + i;
+      Index j = 0;
+      for (; j + 4 <= n; j += 4) {
+        const V r0 = at<Four>(row + j), r1 = at<Four>(row + from_step + j), r2 = at<Four>(row + 2 * from_step + j),
+                r3 = at<Four>(row + 3 * from_step + j);
+        const V t0 = __builtin_shufflevector(r0, r1, 0, 4, 2, 6), t1 = __builtin_shufflevector(r0, r1, 1, 5, 3, 7),
+                t2 = __builtin_shufflevector(r2, r3, 0, 4, 2, 6), t3 = __builtin_shufflevector(r2, r3, 1, 5, 3, 7);
+        at<Four>(out + j * to_step) = __builtin_shufflevector(t0, t2, 0, 1, 4, 5);
+        at<Four>(out + (j + 1) * to_step) = __builtin_shufflevector(t1, t3, 0, 1, 4, 5);
+        at<Four>(out + (j + 2) * to_step) = __builtin_shufflevector(t0, t2, 2, 3, 6, 7);
+        at<Four>(out + (j + 3) * to_step) = __builtin_shufflevector(t1, t3, 2, 3, 6, 7);
+      }
+      for (; j < n; ++j)
+        for (Index q = 0; q < 4; ++q) out[j * to_step + q] = row[q * from_step + j];
+    }
+  }
+  for (; i < m; ++i)
+    for (Index j = 0; j < n; ++j) to[j * to_step + i] = from[i * from_step + j];
 }
 
 /// Rows and vectors of a tile of a product, all of which stays in registers.
@@ -118,7 +202,7 @@ inline constexpr Index tile_rows = 4, tile_vectors = 3;
 /// `out` (tile_rows rows, `step` apart) += sign · a b, of packed panels.
 VT_LANE_LOOP void tile(const double* a, const double* b, Index k, double sign, double* out, Index step) {
   using V = typename L::type;
-  constexpr Index w = width<L>;
+  constexpr Index w = width_of<L>;
   V c00{}, c01{}, c02{}, c10{}, c11{}, c12{}, c20{}, c21{}, c22{}, c30{}, c31{}, c32{};
   for (Index p = 0; p < k; ++p, a += tile_rows, b += tile_vectors * w) {
     const V x = at<L>(b), y = at<L>(b + w), z = at<L>(b + 2 * w);
@@ -140,7 +224,7 @@ VT_LANE_LOOP void tile(const double* a, const double* b, Index k, double sign, d
 }
 /// All tiles of a block: `a` in panels of tile_rows rows, `b` in panels of a tile's columns, `k` long.
 VT_LANE_LOOP void block(const double* a, const double* b, Index m, Index n, Index k, double sign, double* c, Index step) {
-  constexpr Index columns = tile_vectors * width<L>;
+  constexpr Index columns = tile_vectors * width_of<L>;
   for (Index j = 0; j < n; j += columns)
     for (Index i = 0; i < m; i += tile_rows) {
       const double *pa = a + i * k, *pb = b + j * k;
@@ -160,7 +244,10 @@ struct Machine {
   void (*add_to)(double*, double, const double*, Index);
   double (*add_two)(double*, double, const double*, double, const double*, const double*, Index);
   void (*add_on)(double*, double, const double*, double*, double, Index);
-  void (*rotate)(double*, double*, double, double, Index);
+  void (*rotate)(double*, Index, const Rotation*, Index, bool, Index);
+  Index (*largest)(const double*, Index);
+  void (*divide)(double*, double, Index);
+  void (*turn)(const double*, Index, Index, Index, double*, Index);
   void (*block)(const double*, const double*, Index, Index, Index, double, double*, Index);
   Index columns;  ///< of a tile
 };
@@ -173,11 +260,18 @@ struct Machine {
     return lane_loops::add_two<L>(y, a, x, b, z, t, n);                                                                               \
   }                                                                                                                                   \
   target void add_on(double* y, double a, const double* x, double* z, double b, Index n) { lane_loops::add_on<L>(y, a, x, z, b, n); } \
-  target void rotate(double* x, double* y, double c, double s, Index n) { lane_loops::rotate<L>(x, y, c, s, n); }                     \
+  target void rotate(double* rows, Index width, const Rotation* r, Index count, bool down, Index n) {                                 \
+    lane_loops::rotate<L>(rows, width, r, count, down, n);                                                                            \
+  }                                                                                                                                   \
+  target Index largest(const double* x, Index n) { return lane_loops::largest<L>(x, n); }                                             \
+  target void divide(double* x, double a, Index n) { lane_loops::divide<L>(x, a, n); }                                                \
+  target void turn(const double* from, Index from_step, Index m, Index n, double* to, Index to_step) {                                \
+    lane_loops::turn<L>(from, from_step, m, n, to, to_step);                                                                          \
+  }                                                                                                                                   \
   target void block(const double* a, const double* b, Index m, Index n, Index k, double sign, double* c, Index step) {                \
     lane_loops::block<L>(a, b, m, n, k, sign, c, step);                                                                               \
   }                                                                                                                                   \
-  inline constexpr Machine machine = {dot, add_to, add_two, add_on, rotate, block, tile_vectors* width<L>};                           \
+  inline constexpr Machine machine = {dot, add_to, add_two, add_on, rotate, largest, divide, turn, block, tile_vectors* width_of<L>}; \
   }
 
 VT_MACHINE_LOOPS(any, , Two)
@@ -214,8 +308,13 @@ void pack(const View<double>& v, bool lines_are_rows, Index from, Index count, I
       }
       continue;
     }
-    for (Index q = 0; q < lines; ++q)
-      for (Index p = 0; p < k; ++p) to[p * lines + q] = q < whole ? panel[q * across + p * along] : 0;
+    if (along == 1) {
+      machine().turn(panel, across, whole, k, to, lines);
+    } else {
+      for (Index q = 0; q < whole; ++q)
+        for (Index p = 0; p < k; ++p) to[p * lines + q] = panel[q * across + p * along];
+    }
+    for (Index p = 0; p < k && whole < lines; ++p) std::fill(to + p * lines + whole, to + (p + 1) * lines, 0.0);
     to += k * lines;
   }
 }
@@ -228,7 +327,29 @@ double add_two(double* y, double a, const double* x, double b, const double* z, 
   return lane_loops::machine().add_two(y, a, x, b, z, w, n);
 }
 void add_on(double* y, double a, const double* x, double* z, double b, Index n) { lane_loops::machine().add_on(y, a, x, z, b, n); }
-void rotate(double* x, double* y, double c, double s, Index n) { lane_loops::machine().rotate(x, y, c, s, n); }
+void rotate(double* rows, Index width, const Rotation* rotations, Index count, bool down, Index n) {
+  if (count > 0) lane_loops::machine().rotate(rows, width, rotations, count, down, n);
+}
+Index largest(const double* x, Index n) { return lane_loops::machine().largest(x, n); }
+void divide(double* x, double a, Index n) { lane_loops::machine().divide(x, a, n); }
+void turn(const double* from, Index from_step, Index m, Index n, double* to, Index to_step) {
+  lane_loops::machine().turn(from, from_step, m, n, to, to_step);
+}
+
+Index largest(const Complex* x, Index n) {
+  Index at = 0;
+  double most = size(x[0]);
+  for (Index i = 1; i < n; ++i)
+    if (const double s = size(x[i]); s > most) most = s, at = i;
+  return at;
+}
+void divide(Complex* x, Complex a, Index n) {
+  for (Index i = 0; i < n; ++i) x[i] = x[i] / a;
+}
+void turn(const Complex* from, Index from_step, Index m, Index n, Complex* to, Index to_step) {
+  for (Index i = 0; i < m; ++i)
+    for (Index j = 0; j < n; ++j) to[j * to_step + i] = from[i * from_step + j];
+}
 
 Complex dot(const Complex* x, const Complex* y, Index n) {
   double re = 0, im = 0;

@@ -52,11 +52,24 @@ Complex add_two(Complex* y, Complex a, const Complex* x, Complex b, const Comple
 /// y += a x, then z += b y.
 void add_on(double* y, double a, const double* x, double* z, double b, Index n);
 void add_on(Complex* y, Complex a, const Complex* x, Complex* z, Complex b, Index n);
-/// (x, y) ← (c x − s y, s x + c y)
-void rotate(double* x, double* y, double c, double s, Index n);
-inline void rotate(Complex* x, Complex* y, double c, double s, Index n) {
-  rotate(reinterpret_cast<double*>(x), reinterpret_cast<double*>(y), c, s, 2 * n);
-}
+/// Of rows i and j: (x, y) ← (c x − s y, s x + c y)
+struct Rotation {
+  Index i, j;
+  double c, s;
+};
+/// `count` rotations one after the other, of which each shares a row with the next: row i of one is row j of the next (`down`) or the other way
+/// round. `n` elements of rows that are `width` apart.
+void rotate(double* rows, Index width, const Rotation* rotations, Index count, bool down, Index n);
+
+/// The place of the first largest |x[i]|; NaN counts only in the first place.
+Index largest(const double* x, Index n);
+Index largest(const Complex* x, Index n);
+/// x /= a
+void divide(double* x, double a, Index n);
+void divide(Complex* x, Complex a, Index n);
+/// to[j · to_step + i] = from[i · from_step + j] of m rows of n
+void turn(const double* from, Index from_step, Index m, Index n, double* to, Index to_step);
+void turn(const Complex* from, Index from_step, Index m, Index n, Complex* to, Index to_step);
 
 /// A matrix in memory: element (i, j) at data[i · row + j · column], conjugated if said so.
 template <class T>

@@ -90,6 +90,14 @@ std::vector<Case> cases() {
       {"side by side, several sets", {2, 60, 4, 4, 16}, {2, 3, 3, 16, 32}, edged(params({4}, {3}, {0}, {0}, {2, 3}, {1, 2}), {1, 1}, {1, 1})},
       {"side by side, under large windows", {56, 3, 3, 16}, {7, 7, 16, 32}, edged(image, {3, 3}, {3, 3})},
       {"side by side, far from the edge", {56, 3, 3, 16}, {2, 2, 16, 32}, edged(image, {4, 3}, {3, 4})},
+      {"panel by panel", {1, 3, 3, 40}, {3, 3, 40, 300}, edged(image, {1, 1}, {1, 1})},
+      {"panel by panel, no edges", {2, 5, 6, 30}, {3, 3, 30, 256}, image},
+      {"panel by panel, side by side", {9, 3, 3, 64}, {3, 3, 64, 257}, edged(image, {1, 1}, {1, 1})},
+      {"panel by panel, in groups",
+       {2, 4, 4, 5, 20},
+       {3, 3, 5, 20, 70},
+       strided(edged(params({4}, {3}, {3}, {2}, {1, 2}, {0, 1}), {1, 1}, {2, 1}), {2, 1}, {1, 2}, {1, 1})},
+      {"panel by panel, several sets", {3, 2, 4, 4, 16}, {3, 3, 3, 16, 90}, edged(params({4}, {3}, {0}, {0}, {2, 3}, {1, 2}), {1, 1}, {1, 1})},
       {"side by side, one axis", {3, 20, 9, 16}, {5, 16, 32}, edged(params({3}, {1}, {}, {}, {2}, {0}), {2}, {2})},
   };
 }
@@ -113,27 +121,35 @@ TEST(JitConv, EqualsTheInterpreter) {
     }
 }
 
-TEST(JitConv, ImagesSideBySideNeedNoEdges) {
+// The cases run in the way that their names say: the others of this file test it then.
+TEST(JitConv, ImagesSideBySideAndPanelByPanel) {
   if (vt_test::forced_backend() == "interpreter") GTEST_SKIP();
   for (const Case& c : cases()) {
-    if (!std::string(c.what).starts_with("side by side")) continue;
+    const std::string what = c.what;
+    if (what.find("side by side") == std::string::npos && what.find("panel by panel") == std::string::npos) continue;
     const Tensor a = vt_test::random_tensor(f32, c.lhs, 1), b = vt_test::random_tensor(f32, c.rhs, 2);
     const auto f = jit([&](const Tensor& x, const Tensor& y) { return convolved(c, f32, x, y); });
     for (int run = 0; run < 2; ++run) f(a, b).eval();
-    EXPECT_NE(f.explain(a, b).find("images side by side"), std::string::npos) << c.what << "\n" << f.explain(a, b);
+    for (const char* way : {"side by side", "panel by panel"})
+      if (what.find(way) != std::string::npos) {
+        EXPECT_NE(f.explain(a, b).find(way), std::string::npos) << what << "\n" << f.explain(a, b);
+      }
   }
 }
 
 TEST(JitConv, WhatFollowsRunsOnItsRows) {
   const auto f = jit([](const Tensor& x, const Tensor& w, const Tensor& bias) { return relu(conv2d(x, w, {.padding = "SAME"}) + bias); });
   for (std::int64_t images : {1, 3, 40, 90}) {
-    const Tensor x = random_quarters(f32, {images, 12, 9, 4}, 1), w = random_quarters(f32, {3, 3, 4, 24}, 2), bias = random_quarters(f32, {24}, 3);
-    const Tensor expected = maximum(conv2d(x, w, {.padding = "SAME"}).eval() + bias, 0.0f);
-    reset_stats();
-    for (int run = 0; run < 2; ++run) expect_close(f(x, w, bias), expected, {}, std::to_string(images));
-    if (vt_test::forced_backend() != "interpreter") {
-      EXPECT_GT(stats().product_epilogues, 0u);
-      EXPECT_NE(f.explain(x, w, bias).find(" 0 interpreted equations"), std::string::npos) << f.explain(x, w, bias);
+    for (std::int64_t features : {24, 300}) {
+      const Tensor x = random_quarters(f32, {images, 12, 9, 4}, 1), w = random_quarters(f32, {3, 3, 4, features}, 2),
+                   bias = random_quarters(f32, {features}, 3);
+      const Tensor expected = maximum(conv2d(x, w, {.padding = "SAME"}).eval() + bias, 0.0f);
+      reset_stats();
+      for (int run = 0; run < 2; ++run) expect_close(f(x, w, bias), expected, {}, std::to_string(images));
+      if (vt_test::forced_backend() != "interpreter") {
+        EXPECT_GT(stats().product_epilogues, 0u);
+        EXPECT_NE(f.explain(x, w, bias).find(" 0 interpreted equations"), std::string::npos) << f.explain(x, w, bias);
+      }
     }
   }
 }

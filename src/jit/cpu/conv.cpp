@@ -66,6 +66,7 @@ class Convolution : public Matmul {
     images_ = count_of(s.outer_free);
     items_ = count_of(s.outer_batch) * images_;
     batches_ = count_of(s.outer_batch);
+    by_panels_ = by_panels(s, loops_, kernel_);
     for (const ConvWindow& w : s.windows) windows_ *= w.extent;
     rounds_ = count_of(s.outer_contract);
     parts_ = count_of(s.inner_batch) * count_of(s.b_free);
@@ -90,7 +91,7 @@ class Convolution : public Matmul {
     std::string tile;
     for (int h : kernel_.heights)
       if (h > 0) tile += (tile.empty() ? "" : "·") + std::to_string(h);
-    return "tiles of " + (tile.empty() ? "1" : tile) + "x" + std::to_string(kernel_.tile.columns()) +
+    return "tiles of " + (tile.empty() ? "1" : tile) + "x" + std::to_string(kernel_.tile.columns()) + (by_panels_ ? ", panel by panel" : "") +
            (loops_.side_by_side ? ", images side by side"
             : loops_.padded     ? ", edged images"
                                 : "");
@@ -121,7 +122,7 @@ class Convolution : public Matmul {
     for (std::int64_t panel = first; panel < last; ++panel)
       for (std::int64_t r = 0; r < runs; ++r)
         pack_->function<PackFunction>()(at(b, place(depth_, r, &ConvAxis::b) + panel * width * s_.columns.b, s_.b_dtype),
-                                        to + (panel * depth + r * along_.extent) * width * size(), s_.columns.b, along_.b, width,
+                                        to + ((panel - first) * depth + r * along_.extent) * width * size(), s_.columns.b, along_.b, width,
                                         std::min(width, loops_.n - panel * width), along_.extent);
   }
 
@@ -133,7 +134,7 @@ class Convolution : public Matmul {
       for (std::int64_t i = from; i < to;) {
         const std::int64_t f = i / panels_, first = i % panels_, last = std::min(panels_, first + to - i);
         pack(filter_of(b, f / (rounds * parts_), first_round + f / parts_ % rounds, f % parts_),
-             static_cast<char*>(packed->data) + f * block_ * size(), first, last);
+             static_cast<char*>(packed->data) + (f * block_ + first * panel) * size(), first, last);
         i += last - first;
       }
     });
@@ -199,9 +200,48 @@ class Convolution : public Matmul {
   // into blocks where there are few. Each element is summed in one order, whatever the cuts.
   void all(const void* a, const void* b, void* c, const RowsDone& done) const {
     const std::int64_t threads = thread_count();
+    if (by_panels_) return panel_by_panel(a, b, c, done);
     if (loops_.side_by_side) return side_by_side(a, b, c, done);
     if (items_ >= 4 * threads) return each_image(a, b, c, done);
     return few_images(a, b, c, done);
+  }
+
+  void panel_by_panel(const void* a, const void* b, void* c, const RowsDone& done) const {
+    auto* function = code_->function<ConvFunction>();
+    const std::int64_t units = kernel_.units(), calls = loops_.side_by_side ? units : images_, panel = block_ / panels_;
+    BufferRef images, sums;
+    if (loops_.padded) images = loops_.side_by_side ? copy_all(a) : edge_all(a, 0, 1);
+    if (done.alone()) sums = allocate(static_cast<std::size_t>(c_elements_ * size()), "vt::conv: rows");
+    parallel_ranges(batches_ * parts_ * panels_, 1, [&](std::int64_t from, std::int64_t to) {
+      const BufferRef filter = allocate(static_cast<std::size_t>(panel * size()), "vt::conv: packed filters");
+      for (std::int64_t i = from; i < to; ++i) {
+        const std::int64_t batch = i / (parts_ * panels_), part = i / panels_ % parts_, p = i % panels_;
+        pack(filter_of(b, batch, 0, part), static_cast<char*>(filter->data), p, p + 1);
+        for (std::int64_t call = 0; call < calls; ++call) {
+          const std::int64_t first = loops_.side_by_side ? call * kernel_.heights[0] : call, item = batch * images_ + first;
+          const std::int64_t distance = loops_.side_by_side ? loops_.rows[0].a : loops_.elements;
+          const char* const image = images ? static_cast<const char*>(images->data) + item * distance * size() : image_of(a, item, 0);
+          const std::int64_t end = loops_.side_by_side ? std::min<std::int64_t>(kernel_.heights[0], images_ - first) : units;
+          function(image + part_start(part) * size(), filter->data, result_of(sums ? sums->data : c, item, part), 0, end, 0, p, p + 1);
+        }
+      }
+    });
+    if (!done) return;
+    const std::int64_t group = done.group(), grain = std::max<std::int64_t>(rows_bytes / (group * loops_.n * size()), 1);
+    parallel_ranges(c_elements_ / loops_.n / group, grain,
+                    [&](std::int64_t from, std::int64_t to) { report(done, 0, from * group, to * group, sums); });
+  }
+
+  // Images side by side, as far apart as the kernel wants them.
+  BufferRef copy_all(const void* a) const {
+    const std::int64_t distance = loops_.rows[0].a, image = s_.inner * windows_;
+    const BufferRef all = allocate(static_cast<std::size_t>(items_ * distance * size()), "vt::conv: images side by side");
+    parallel_ranges(items_, std::max<std::int64_t>(least_copied / image, 1), [&](std::int64_t from, std::int64_t to) {
+      for (std::int64_t i = from; i < to; ++i)
+        convert_elements(image_of(a, i, 0), s_.a_dtype, static_cast<char*>(all->data) + i * distance * size(), s_.accumulate,
+                         static_cast<std::size_t>(image));
+    });
+    return all;
   }
 
   // Many images, shared among threads.
@@ -228,8 +268,8 @@ class Convolution : public Matmul {
             const char* const panels = filter ? static_cast<const char*>(filter->data) : panels_of(packed, batch_of(item), round, part, rounds_);
             for (std::int64_t t = 0; t < turns; ++t) {
               const std::int64_t begin = cut(units, group, t, turns), end = cut(units, group, t + 1, turns);
-              function(image + part_start(part) * size(), panels, sums ? static_cast<char*>(sums->data) : result_of(c, item, part), begin, end,
-                       round);
+              function(image + part_start(part) * size(), panels, sums ? static_cast<char*>(sums->data) : result_of(c, item, part), begin, end, round,
+                       0, panels_);
               if (turns > 1) report(done, item * rows, kernel_.rows_before(begin), kernel_.rows_before(end), sums);
             }
           }
@@ -262,7 +302,7 @@ class Convolution : public Matmul {
                 images ? static_cast<const char*>(images->data) + (item * (last - first) + round - first) * loops_.elements * size()
                        : image_of(a, item, round);
             function(image + part_start(part) * size(), panels_of(packed, batch_of(item), round - first, part, last - first),
-                     sums ? static_cast<char*>(sums->data) : result_of(c, item, part), begin, end, round);
+                     sums ? static_cast<char*>(sums->data) : result_of(c, item, part), begin, end, round, 0, panels_);
           }
           if (last == rounds_) report(done, item * rows, kernel_.rows_before(begin), kernel_.rows_before(end), sums);
         }
@@ -308,7 +348,7 @@ class Convolution : public Matmul {
           }
           for (std::int64_t part = 0; part < parts_; ++part)
             function(block + part_start(part) * size(), panels_of(packed, batch, round, part, rounds_),
-                     sums ? static_cast<char*>(sums->data) : result_of(c, item, part), 0, count, round);
+                     sums ? static_cast<char*>(sums->data) : result_of(c, item, part), 0, count, round, 0, panels_);
         }
         report(done, batch * rows + kernel_.rows_before(i % units), 0, kernel_.rows_before(i % units + 1) - kernel_.rows_before(i % units), sums);
       }
@@ -321,6 +361,7 @@ class Convolution : public Matmul {
   ConvAxes depth_;  ///< of b, without the last
   ConvAxis along_;  ///< the last
   std::int64_t panels_ = 1, block_ = 0, images_ = 1, windows_ = 1, items_ = 1, batches_ = 1, rounds_ = 1, parts_ = 1, c_elements_ = 0;
+  bool by_panels_ = false;
   std::shared_ptr<const Code> code_, pack_;
 };
 

@@ -24,7 +24,8 @@ class Emitter {
   }
 
   void emit(const std::string& name) {
-    b_.begin_function(name, {Param::ptr(), Param::ptr(), Param{.pointer = true, .noalias = true}, Param::of(i64), Param::of(i64), Param::of(i64)});
+    b_.begin_function(name, {Param::ptr(), Param::ptr(), Param{.pointer = true, .noalias = true}, Param::of(i64), Param::of(i64), Param::of(i64),
+                             Param::of(i64), Param::of(i64)});
     panels_ = b_.arg(1);
     adding_ = b_.compare(Compare::ne, b_.arg(5), b_.index(0));
     rows(0, b_.arg(0), b_.arg(2), {});
@@ -87,9 +88,15 @@ class Emitter {
 
   void columns(Value a, Value c, const SmallVec<int, 6>& heights) {
     const std::int64_t width = k_.tile.columns(), whole = k_.n / width;
-    const auto panel = [&](Value i, std::int64_t wide) { tile(a, moved(panels_, i, depth_ * width), moved(c, i, width), heights, wide); };
-    if (whole > 0) b_.for_range(b_.index(0), b_.index(whole), 1, [&](Value i) { panel(i, width); }, true);
-    if (const std::int64_t rest = k_.n - whole * width; rest > 0) panel(b_.index(whole), rest);
+    const Value from = b_.arg(6), to = b_.arg(7);
+    const auto panel = [&](Value i, std::int64_t wide) {
+      tile(a, moved(panels_, b_.sub(i, from), depth_ * width), moved(c, i, width), heights, wide);
+    };
+    if (whole > 0) b_.for_range(from, b_.min(to, b_.index(whole)), 1, [&](Value i) { panel(i, width); });
+    const std::int64_t rest = k_.n - whole * width;
+    if (rest == 0) return;
+    if (whole == 0) panel(b_.index(0), rest);
+    else b_.if_then(b_.compare(Compare::gt, to, b_.index(whole)), [&] { panel(b_.index(whole), rest); });
   }
 
   void tile(Value a, Value panel, Value c, const SmallVec<int, 6>& heights, std::int64_t wide) {
@@ -248,7 +255,7 @@ ConvKernel conv_kernel(const ConvSpec& s, const ConvLoops& l, const Target& targ
   if (k.side_by_side) {
     // Few blocks of images are an even number, for threads to share.
     std::int64_t blocks = conv_code::pieces(k.rows[0].extent, k.tile.rows);
-    if (blocks < 16) blocks = (blocks + 1) / 2 * 2;
+    if (blocks > 1 && blocks < 16) blocks = (blocks + 1) / 2 * 2;
     k.heights[0] = static_cast<int>(conv_code::pieces(k.rows[0].extent, blocks));
   } else if (!k.rows.empty()) {
     const std::size_t last = k.rows.size() - 1;
@@ -275,6 +282,14 @@ ConvKernel conv_kernel(const ConvSpec& s, const ConvLoops& l, const Target& targ
   return k;
 }
 
+bool by_panels(const ConvSpec& s, const ConvLoops& l, const ConvKernel& k) {
+  constexpr std::int64_t least_panels = 8;  // for threads to share
+  const std::int64_t panels = conv_code::pieces(k.n, k.tile.columns()), batches = count_of(s.outer_batch);
+  const std::int64_t images = l.side_by_side ? l.rows[0].extent * l.rows[0].a : count_of(s.outer_free) * l.elements;
+  return count_of(s.outer_contract) == 1 && panels * count_of(s.inner_batch) * count_of(s.b_free) * batches >= least_panels &&
+         panels * k.tile.columns() * l.depth_count() > images;
+}
+
 ConvLoops best_loops(const ConvSpec& s, const Target& target) {
   // The images of a tile stay in the second-level cache, and their lines in the first, where those at equal distances meet.
   constexpr std::int64_t most_bytes = 512 << 10, line = 64, page = 4096, least_blocks = 4;
@@ -289,7 +304,8 @@ ConvLoops best_loops(const ConvSpec& s, const Target& target) {
     together = loops_side_by_side(s, (bytes + (std::min(odd, page - odd) < 5 * line ? 5 * line : 0)) / size);
   }
   const ConvKernel one = conv_kernel(s, alone, target), several = conv_kernel(s, *together, target);
-  if (several.heights.empty() || several.units() < least_blocks || several.heights[0] * together->rows[0].a * size > most_bytes) return alone;
+  if ((several.units() < least_blocks && !by_panels(s, *together, several)) || several.heights[0] * together->rows[0].a * size > most_bytes)
+    return alone;
   const auto copied = [&](const ConvLoops& l) { return l.padded ? static_cast<double>(l.elements) * of_copy : 0; };
   return several.cost() + copied(*together) < 0.97 * (one.cost() + copied(alone)) ? *together : alone;
 }

@@ -29,12 +29,16 @@ struct ConvKernel {
   std::string key() const;
 };
 ConvKernel conv_kernel(const ConvSpec&, const ConvLoops&, const Target&);
+/// Is each panel of the filters packed, and taken to all images, by one thread? So are large filters of few or small images, of which
+/// nothing is read twice from far then.
+bool by_panels(const ConvSpec&, const ConvLoops&, const ConvKernel&);
 /// What costs less: each image by itself, or several side by side, where none of them needs edges.
 ConvLoops best_loops(const ConvSpec&, const Target&);
 
-/// Units begin … end − 1; of images side by side, the first end − begin of one unit, where a and c begin. `b`: packed as
-/// [panel][depth][tile.columns()] in the dtype of the sums, which c has as well. `adding`: to what c holds, if it is not 0.
-using ConvFunction = void(const void* a, const void* b, void* c, std::int64_t begin, std::int64_t end, std::int64_t adding);
+/// Units begin … end − 1; of images side by side, the first end − begin of one unit, where a and c begin. `b`: from panel first_panel on,
+/// packed as [panel][depth][tile.columns()] in the dtype of the sums, which c has as well. `adding`: to what c holds, if it is not 0.
+using ConvFunction = void(const void* a, const void* b, void* c, std::int64_t begin, std::int64_t end, std::int64_t adding, std::int64_t first_panel,
+                          std::int64_t last_panel);
 void emit_conv(IrBuilder&, const std::string& name, const ConvKernel&);
 
 }  // namespace vt::detail::cpu

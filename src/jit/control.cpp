@@ -169,10 +169,22 @@ ControlRunner::Buffers ControlRunner::run_scan(Buffers values) const {
   Buffers results(graph.outputs.size());
   for (std::size_t i = 0; i < results.size(); ++i)
     if (i >= carries || cut_) results[i] = allocate(out.element[i] * (i < carries ? 1 : length), "the results of a scan");
+  // Parts differ by a row at most, so there are two programs, whose products may read what stays the same in different orders.
+  Program::Packed packed[2];
+  const std::int64_t fewest = cut_.rows / cut_.parts;
+  for (std::int64_t more : {0, 1}) {
+    if (!cut_ || (more == 1 && cut_.rows % cut_.parts == 0)) continue;
+    Vec<const void*> same(values.size(), nullptr);
+    for (std::size_t i = looped; i < values.size(); ++i)
+      if (in.row[i] == 0) same[i] = values[i]->data;
+    packed[more] = program(0, fewest + more).pack(same);
+  }
   // All rounds of a part of the rows, or of all of them.
   control_memory::run_parts(cut_.parts, [&](std::int64_t part) {
     const auto first = static_cast<std::size_t>(cut_.first(part));
-    LoopRounds rounds(program(0, cut_.first(part + 1) - cut_.first(part)), carries);
+    const std::int64_t rows = cut_.first(part + 1) - cut_.first(part);
+    Program& body = program(0, rows);
+    LoopRounds rounds(body, carries, nullptr, cut_ ? &packed[rows - fewest] : nullptr);
     const auto place = [&](const BufferRef& b, std::size_t row) { return control_memory::bytes_of(b) + first * row; };
     for (std::size_t i = 0; i < values.size(); ++i) {
       if (i >= looped) rounds.same(i, place(values[i], in.row[i]));
@@ -192,8 +204,7 @@ ControlRunner::Buffers ControlRunner::run_scan(Buffers values) const {
     }
     for (std::size_t i = 0; i < carries; ++i) {
       if (!cut_) results[i] = rounds.own_state(i);
-      else if (part == 0 || out.row[i])
-        std::memcpy(place(results[i], out.row[i]), rounds.state(i), program(0, cut_.first(part + 1) - cut_.first(part)).result_bytes(i));
+      else if (part == 0 || out.row[i]) std::memcpy(place(results[i], out.row[i]), rounds.state(i), body.result_bytes(i));
     }
   });
   return results;

@@ -48,7 +48,11 @@ class ControlRunner {
   Buffers run_one_by_one(const Buffers& operands) const;
   Buffers run_lane_cond(std::span<const BufferRef> operands) const;
   Buffers run_lane_while(Buffers values) const;
-  void run_queue(std::int64_t first, std::int64_t last, std::int64_t size, Buffers& values, const Buffers& results) const;
+  struct LaneQueue {
+    std::int64_t first, last, places;
+    const Vec<PackedOperands>* packed;  ///< for groups of so many lanes; null: each packs for itself
+  };
+  void run_queue(const LaneQueue& queue, Buffers& values, const Buffers& results) const;
   struct LaneQueues {
     std::int64_t places, queues;
   };

@@ -99,28 +99,37 @@ ControlRunner::Buffers ControlRunner::run_lane_while(Buffers values) const {
   for (std::size_t i = 0; i < carries_; ++i) results.push_back(allocate(values[i]->bytes, "the results of vt::while_loop"));
   if (lanes == 0) return results;
   const LaneQueues q = lane_queues();
-  control_memory::run_parts(q.queues,
-                            [&](std::int64_t k) { run_queue(lanes * k / q.queues, lanes * (k + 1) / q.queues, q.places, values, results); });
+  Vec<PackedOperands> packed;
+  if (q.queues > 1) {
+    Vec<const void*> same(values.size(), nullptr);
+    for (std::size_t i = carries_; i < values.size(); ++i)
+      if (!mapped_[i]) same[i] = values[i]->data;
+    packed = program(1, q.places).pack(same);
+  }
+  control_memory::run_parts(q.queues, [&](std::int64_t k) {
+    run_queue({lanes * k / q.queues, lanes * (k + 1) / q.queues, q.places, q.queues > 1 ? &packed : nullptr}, values, results);
+  });
   return results;
 }
 
-// Lanes first … last − 1 in `size` places. Where one has stopped the next begins, so that all places are busy until no lane is left; then the
+// Lanes first … last − 1 in a number of places. Where one has stopped the next begins, so that all places are busy until no lane is left; then the
 // group shrinks as they finish. A place that is left over holds a copy of a lane that still runs: no body ever sees a state that its
 // condition refused.
-void ControlRunner::run_queue(std::int64_t first, std::int64_t last, std::int64_t size, Buffers& values, const Buffers& results) const {
+void ControlRunner::run_queue(const LaneQueue& queue, Buffers& values, const Buffers& results) const {
+  const std::int64_t first = queue.first, last = queue.last;
   const auto lanes = static_cast<std::size_t>(lanes_.count);
   const bool only = first == 0 && last == lanes_.count;  // then operands are the loop's own
   Vec<std::size_t> row(values.size(), 0);                // bytes of a mapped operand's lane
   for (std::size_t i = 0; i < values.size(); ++i)
     if (mapped_[i]) row[i] = values[i]->bytes / lanes;
-  size = std::min(size, last - first);
+  std::int64_t size = std::min(queue.places, last - first);
   Vec<std::int64_t> lane_of(static_cast<std::size_t>(size));  // per place; −1: a copy
   for (std::size_t r = 0; r < lane_of.size(); ++r) lane_of[r] = first + static_cast<std::int64_t>(r);
   std::int64_t next = first + size;
   Box<LoopRounds> rounds;
   Buffers rest(values.size());  // mapped operands beside the carries, in the order of the places; none: they lie so in the operand
   const auto prepare = [&] {
-    rounds = new_box<LoopRounds>(program(1, size), carries_, &program(0, size));
+    rounds = new_box<LoopRounds>(program(1, size), carries_, &program(0, size), size == queue.places ? queue.packed : nullptr);
     for (std::size_t i = carries_; i < values.size(); ++i)
       if (!mapped_[i]) rounds->same(i, values[i]->data);
   };

@@ -7,6 +7,8 @@
 #include <exception>
 #include <mutex>
 
+#include <vt/detail/function.hpp>
+
 #include "../trace/buffer.hpp"
 #include "threads.hpp"
 
@@ -37,8 +39,7 @@ inline std::int64_t group_size(std::int64_t live, std::int64_t lanes) {
 }
 
 /// Parts of the work on all threads; what one throws is thrown again.
-template <class F>
-void run_parts(std::int64_t parts, const F& f) {
+inline void run_parts(std::int64_t parts, FunctionRef<void(std::int64_t)> f) {
   if (parts == 1) return f(0);
   std::exception_ptr error;
   std::mutex mutex;

@@ -13,11 +13,6 @@ namespace vt::detail::control_linear {
 
 namespace cond_parts {
 
-/// Where a residual of a branch's derivative comes from when the derivative is applied.
-struct Residual {
-  enum class From : std::uint8_t { slot, operand, derived } from;
-  std::size_t index;  // of the slots, of the operands that are kept, of the derived ones
-};
 struct Branch {
   LinearPart part;
   Vec<Residual> residuals;
@@ -58,7 +53,7 @@ Recorded linearized_branch(Linear& l, const GraphBody& body, Branch& branch) {
           std::size_t k = 0;
           while (k < made.size() && !same_value(made[k], r)) ++k;
           if (k == made.size()) made.push_back(r);
-          branch.residuals.push_back({Residual::From::slot, k});
+          branch.residuals.push_back({Residual::From::kept, k});
         }
         branch.part.outputs.clear();
         branch.part.residuals.clear();
@@ -83,10 +78,10 @@ void place_residuals(Linear& l, Branch& branch, GraphBody& graph, std::size_t re
     branch.made_of.push_back(slot);
   }
   for (Residual& r : branch.residuals) {
-    if (r.from != Residual::From::slot) continue;
+    if (r.from != Residual::From::kept) continue;
     const int place = derived.place[r.index];
     const auto kept = static_cast<std::size_t>(std::find(derived.kept.begin(), derived.kept.end(), r.index) - derived.kept.begin());
-    r = place >= 0 ? Residual{Residual::From::derived, static_cast<std::size_t>(place)} : Residual{Residual::From::slot, branch.made_of[kept]};
+    r = place >= 0 ? Residual{Residual::From::derived, static_cast<std::size_t>(place)} : Residual{Residual::From::kept, branch.made_of[kept]};
   }
   branch.derived = derived.graph;
   graph.outputs.resize(results);
@@ -119,7 +114,7 @@ LinearPart at(const Branch& branch, std::span<const Tensor> operands, std::span<
   part.wanted = branch.part.wanted;
   for (const Residual& r : branch.residuals)
     part.residuals.push_back(r.from == Residual::From::operand ? operands[r.index]
-                             : r.from == Residual::From::slot  ? slots[r.index]
+                             : r.from == Residual::From::kept  ? slots[r.index]
                                                                : derived[r.index]);
   return part;
 }

@@ -209,12 +209,6 @@ ControlLinear linearize(const Equation& e, std::span<const Tensor> x, const Flag
 
 namespace scan_parts {
 
-/// Where a residual of the body's derivative comes from when the derivative is applied.
-struct Residual {
-  enum class From : std::uint8_t { stacked, sequence, rest, derived } from;
-  std::size_t index;  // of the stacked residuals, of the equation's operands, of the derived ones
-};
-
 struct Linear {
   Equation equation;
   Flags operands;  // with a tangent
@@ -246,9 +240,9 @@ ResidualOperands residual_operands(const Linear& l, std::span<const Tensor> save
   const std::size_t count = l.operands.size();
   for (const Residual& r : l.residuals) {
     if (r.from == Residual::From::derived) continue;
-    const bool rest = r.from == Residual::From::rest;
+    const bool rest = r.from == Residual::From::operand;
     o.place.emplace_back(!rest, rest ? o.rest.size() : o.sequences.size());
-    (rest ? o.rest : o.sequences).push_back(saved[r.from == Residual::From::stacked ? count + r.index : r.index]);
+    (rest ? o.rest : o.sequences).push_back(saved[r.from == Residual::From::kept ? count + r.index : r.index]);
   }
   return o;
 }
@@ -260,7 +254,7 @@ std::vector<Tensor> round_residuals(const Linear& l, const ResidualOperands& o, 
     if (r.from == Residual::From::derived) continue;
     const auto& [sequence, i] = o.place[next++];
     all.back() = sequence ? sequences[i] : rest[i];
-    if (r.from == Residual::From::stacked) stacked[r.index] = all.back();
+    if (r.from == Residual::From::kept) stacked[r.index] = all.back();
   }
   if (!l.derived.outputs.empty()) derived = replay(l.derived, stacked);
   for (std::size_t k = 0; k < all.size(); ++k)
@@ -415,13 +409,13 @@ ControlLinear linearize_scan(const Equation& e, std::span<const Tensor> x, const
           for (std::size_t i = l->carries; i < in.size(); ++i)
             if (same_value(in[i], r)) at = i;
           if (at < in.size()) {
-            l->residuals.push_back({at < l->looped ? Residual::From::sequence : Residual::From::rest, at});
+            l->residuals.push_back({at < l->looped ? Residual::From::sequence : Residual::From::operand, at});
             continue;
           }
           std::size_t k = 0;
           while (k < stacked.size() && !same_value(stacked[k], r)) ++k;
           if (k == stacked.size()) stacked.push_back(r);
-          l->residuals.push_back({Residual::From::stacked, k});
+          l->residuals.push_back({Residual::From::kept, k});
         }
         l->part.outputs.clear();
         l->part.residuals.clear();
@@ -431,7 +425,7 @@ ControlLinear linearize_scan(const Equation& e, std::span<const Tensor> x, const
       input_avals(body), {.kind = ScopeKind::branch, .transform = "vt::grad"});
   const Derived derived = derive(step.graph, std::span<const Var>(step.graph.outputs).subspan(results));
   for (Residual& r : l->residuals) {
-    if (r.from != Residual::From::stacked) continue;
+    if (r.from != Residual::From::kept) continue;
     const int place = derived.place[r.index];
     if (place >= 0) r = {Residual::From::derived, static_cast<std::size_t>(place)};
     else r.index = static_cast<std::size_t>(std::find(derived.kept.begin(), derived.kept.end(), r.index) - derived.kept.begin());

@@ -10,6 +10,13 @@
 
 namespace vt::detail::control_linear {
 
+/// Where a residual of a derivative comes from when the derivative is applied. `index`: of the kept ones, of the equation's operands (as its file
+/// counts them), of the derived ones.
+struct Residual {
+  enum class From : std::uint8_t { kept, sequence, operand, derived } from;
+  std::size_t index;
+};
+
 /// Residuals that a few element-wise operations make of others (1 − t² beside t, s (1 − s) beside s): cheaper to compute again than to write
 /// to memory and read back.
 struct Derived {

@@ -7,7 +7,6 @@
 #include <vt/small_vec.hpp>
 
 #include "../../trace/dependence.hpp"
-#include "../../trace/hash_map.hpp"
 #include "../../trace/thread_state.hpp"
 #include "build.hpp"
 #include "call_rules.hpp"
@@ -345,15 +344,7 @@ struct Values {
   }
 };
 
-/// A cotangent of some elements of a value, all others of which get none from here: what a slice along one axis sends back.
-struct Piece {
-  int axis;
-  std::int64_t start;
-  Tensor ct;
-  std::int64_t limit() const { return start + ct.shape()[grad_build::at(axis)]; }
-};
-
-/// The axis along which a slice takes a run of elements, all of the others: what it sends back is a piece. −1: it is no such slice.
+/// The axis along which a slice takes a run of elements, all of the others; −1: it is no such slice.
 inline int axis_of_run(const SliceParams& p, const Shape& from) {
   int axis = -1;
   for (std::size_t d = 0; d < from.size(); ++d) {
@@ -365,57 +356,68 @@ inline int axis_of_run(const SliceParams& p, const Shape& from) {
   return axis;
 }
 
-/// Pieces that do not overlap, as those of a split: laid side by side, each element is written once; padding each of them and adding up
-/// would touch all elements once for each piece. Undefined if they do overlap, or lie along different axes.
-inline Tensor side_by_side(Vec<Piece>& pieces, const Aval& whole) {
-  const int axis = pieces[0].axis;
-  if (pieces.size() < 2) return {};
-  std::reverse(pieces.begin(), pieces.end());  // they come from the last one on, mostly
-  insertion_sort(pieces, [](const Piece& a, const Piece& b) { return a.start < b.start; });
-  std::vector<Tensor> parts;
-  std::int64_t next = 0;
-  const auto gap = [&](std::int64_t until) {
-    if (next == until) return;
-    Aval nothing(whole.dtype, whole.shape);
-    nothing.shape[grad_build::at(axis)] = until - next;
-    parts.push_back(grad_build::zeros(nothing));
-  };
-  for (const Piece& p : pieces) {
-    if (p.axis != axis || p.start < next) return {};
-    gap(p.start);
-    parts.push_back(p.ct);
-    next = p.limit();
-  }
-  gap(whole.shape[grad_build::at(axis)]);
-  return emit(Op::concatenate, make_params(AxisParams{axis}), parts, {});
-}
-
 /// The cotangents of a Graph's values as they come in.
 class Cotangents {
  public:
-  explicit Cotangents(const GraphBody& graph) : graph_(graph), sums_(graph.avals.size()) {}
+  explicit Cotangents(const GraphBody& graph) : graph_(graph), sums_(graph.avals.size()), last_(graph.avals.size(), -1) {}
 
   void add(Var v, Tensor more) {
     if (!more.defined()) return;  // a result that is given twice, once without a cotangent
     Tensor& sum = sums_[index(v)];
     sum = sum.defined() ? grad_build::binary(Op::add, sum, more) : std::move(more);
   }
-  void add_piece(Var v, Piece piece) { pieces_[v].push_back(std::move(piece)); }
+  /// What a slice along one axis sends back: a cotangent of the elements from `start` on, the others get none.
+  void add_piece(Var v, int axis, std::int64_t start, Tensor ct) {
+    pieces_.push_back({axis, start, std::move(ct), last_[index(v)]});
+    last_[index(v)] = static_cast<int>(pieces_.size()) - 1;
+  }
   /// All of it, when nothing more can come.
   Tensor take(Var v) {
-    if (const auto found = pieces_.find(v); found != pieces_.end()) {
-      Tensor together = side_by_side(found->second, graph_.aval(v));
-      if (together.defined()) {
-        add(v, std::move(together));
-      } else {
-        for (const Piece& p : found->second) add(v, padded_out(p, graph_.aval(v).shape));
-      }
-      pieces_.erase(v);
-    }
+    Vec<int> here;  // slices come from the last one on, mostly: this is the order in which they lie
+    for (int k = last_[index(v)]; k >= 0; k = piece(k).before) here.push_back(k);
+    if (here.size() < 2 || !add_side_by_side(v, here))
+      for (int k : here) add(v, padded_out(piece(k), graph_.aval(v).shape));
     return std::move(sums_[index(v)]);
   }
 
  private:
+  struct Piece {
+    int axis;
+    std::int64_t start;
+    Tensor ct;
+    int before;  ///< the last piece of the same value before it
+    std::int64_t limit() const { return start + ct.shape()[grad_build::at(axis)]; }
+  };
+  const Piece& piece(int k) const { return pieces_[static_cast<std::size_t>(k)]; }
+
+  /// Pieces that do not overlap, as those of a split: laid side by side, each element is written once; padding each of them and adding up
+  /// would touch all elements once for each piece. False if they do overlap, or lie along different axes.
+  bool add_side_by_side(Var v, Vec<int>& pieces) {
+    const Aval& whole = graph_.aval(v);
+    const int axis = piece(pieces[0]).axis;
+    insertion_sort(pieces, [&](int a, int b) { return piece(a).start < piece(b).start; });
+    std::int64_t next = 0;
+    for (int k : pieces) {
+      if (piece(k).axis != axis || piece(k).start < next) return false;
+      next = piece(k).limit();
+    }
+    std::vector<Tensor> parts;
+    next = 0;
+    const auto fill_until = [&](std::int64_t until) {
+      if (next == until) return;
+      Aval nothing(whole.dtype, whole.shape);
+      nothing.shape[grad_build::at(axis)] = until - next;
+      parts.push_back(grad_build::zeros(nothing));
+    };
+    for (int k : pieces) {
+      fill_until(piece(k).start);
+      parts.push_back(piece(k).ct);
+      next = piece(k).limit();
+    }
+    fill_until(whole.shape[grad_build::at(axis)]);
+    add(v, emit(Op::concatenate, make_params(AxisParams{axis}), parts, {}));
+    return true;
+  }
   static Tensor padded_out(const Piece& p, const Shape& whole) {
     const std::size_t rank = whole.size(), axis = grad_build::at(p.axis);
     PadParams around{Shape::filled(rank, 0), Shape::filled(rank, 0), Shape::filled(rank, 0)};
@@ -426,7 +428,8 @@ class Cotangents {
 
   const GraphBody& graph_;
   RecycledVec<Tensor> sums_;
-  HashMap<Var, Vec<Piece>> pieces_;
+  Vec<int> last_;  ///< per Var: its last piece, −1: none
+  Vec<Piece> pieces_;
 };
 
 }  // namespace transpose_walk
@@ -468,7 +471,7 @@ std::vector<Tensor> transpose_graph(const GraphBody& graph, std::size_t linear, 
     WhereScope line(e->where);
     if (e->op == Op::slice)
       if (const int axis = axis_of_run(e->as<SliceParams>(), graph.aval(e->inputs[0]).shape); axis >= 0) {
-        ct.add_piece(e->inputs[0], {axis, e->as<SliceParams>().start[grad_build::at(axis)], std::move(results[0])});
+        ct.add_piece(e->inputs[0], axis, e->as<SliceParams>().start[grad_build::at(axis)], std::move(results[0]));
         continue;
       }
     const TransposeCall call{*e, graph, operands, results, operand_cts};

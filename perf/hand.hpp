@@ -15,7 +15,8 @@ namespace perf {
 struct Hand {
   std::vector<int> parents;        // of bones; −1: the wrist has none
   vt::Tensor relatives, inverses;  // [bones,4,4]: each bone in its parent's frame, and the inverse of the resting pose
-  vt::Tensor vertices, weights;    // [v,4] with a last 1, [v,bones]
+  vt::Tensor angles;               // [bones,3]: which parameter each bone's angles are; 26: none
+  vt::Tensor skin;                 // [v,bones,4]: the resting vertex with a last 1, by how much it follows each bone
   vt::Tensor triangles;            // [t,3]
   vt::Tensor measured;             // [n,3]
   vt::Tensor correspondences;      // [n]: of vertices, or of triangles where there are `us`
@@ -37,7 +38,7 @@ inline Hand read_hand(const std::string& folder, const std::string& instance, bo
     return out;
   };
   Hand h;
-  std::vector<double> relatives, inverses, vertices, weights;
+  std::vector<double> relatives, inverses, skin;
   for (const auto& bone : lines("bones.txt")) {
     h.parents.push_back(std::stoi(bone.at(1)));
     for (int i = 0; i < 16; ++i) relatives.push_back(std::stod(bone.at(2 + i)));
@@ -46,10 +47,11 @@ inline Hand read_hand(const std::string& folder, const std::string& instance, bo
   const int bones = static_cast<int>(h.parents.size());
   int count = 0;
   for (const auto& vertex : lines("vertices.txt")) {  // position, normal and texture, then pairs of bones and weights
-    for (int i = 0; i < 3; ++i) vertices.push_back(std::stod(vertex.at(i)));
-    vertices.push_back(1);
-    weights.resize(weights.size() + bones);
-    for (int i = 0; i < std::stoi(vertex.at(8)); ++i) weights[count * bones + std::stoi(vertex.at(9 + 2 * i))] = std::stod(vertex.at(10 + 2 * i));
+    std::vector<double> own(4 * h.parents.size());
+    for (int i = 0; i < std::stoi(vertex.at(8)); ++i)
+      for (int j = 0; j < 4; ++j)
+        own[4 * std::stoi(vertex.at(9 + 2 * i)) + j] = std::stod(vertex.at(10 + 2 * i)) * (j < 3 ? std::stod(vertex.at(j)) : 1);
+    skin.insert(skin.end(), own.begin(), own.end());
     ++count;
   }
   std::vector<int> corners;
@@ -57,8 +59,15 @@ inline Hand read_hand(const std::string& folder, const std::string& instance, bo
     for (const auto& corner : triangle) corners.push_back(std::stoi(corner));
   h.relatives = vt::tensor(relatives, {bones, 4, 4});
   h.inverses = vt::tensor(inverses, {bones, 4, 4});
-  h.vertices = vt::tensor(vertices, {count, 4});
-  h.weights = vt::tensor(weights, {count, bones});
+  h.skin = vt::tensor(skin, {count, bones, 4});
+  std::vector<int> angles(3 * h.parents.size(), 26);
+  for (int finger = 0; finger < 5; ++finger)
+    for (int i = 0; i < 3; ++i) {
+      const int bone = 2 + 4 * finger + i, first = 6 + 4 * finger;
+      angles[3 * bone] = i == 0 ? first : first + i + 1;
+      if (i == 0) angles[3 * bone + 1] = first + 1;
+    }
+  h.angles = vt::tensor(angles, {bones, 3});
   h.triangles = vt::tensor(corners, {static_cast<int>(corners.size()) / 3, 3});
 
   std::ifstream file(folder + "/" + instance + ".txt");
@@ -112,26 +121,17 @@ inline vt::Tensor joint(const vt::Tensor& angles) {
 /// Where the vertices are: [v,3]. theta: rotation and translation of the hand, then of each finger two angles of its first joint and one of two more.
 inline vt::Tensor posed_vertices(const Hand& h, const vt::Tensor& theta) {
   const int bones = static_cast<int>(h.parents.size());
-  // Which parameter each bone's angles are; 26 is the zero behind them.
-  std::vector<int> place(3 * h.parents.size(), 26);
-  for (int finger = 0; finger < 5; ++finger)
-    for (int i = 0; i < 3; ++i) {
-      const int bone = 2 + 4 * finger + i, first = 6 + 4 * finger;
-      place[3 * bone] = i == 0 ? first : first + i + 1;
-      if (i == 0) place[3 * bone + 1] = first + 1;
-    }
-  const vt::Tensor angles = vt::take(vt::concatenate({theta, vt::zeros({1}, vt::f64)}), vt::tensor(place, {bones, 3}), 0);
+  const vt::Tensor angles = vt::take(vt::concatenate({theta, vt::zeros({1}, vt::f64)}), h.angles, 0);
   const vt::Tensor posed = vt::vmap([](vt::Tensor rest, vt::Tensor angles) { return vt::matmul(rest, joint(angles)); })(h.relatives, angles);
   std::vector<vt::Tensor> absolute;
   for (int i = 0; i < bones; ++i) absolute.push_back(h.parents[i] < 0 ? posed[i] : vt::matmul(absolute[h.parents[i]], posed[i]));
-  const vt::Tensor transforms = vt::matmul(vt::stack(absolute), h.inverses);  // from the resting pose
+  // From the resting pose, without the last row, which is that of the unit matrix.
+  const auto moved = [](vt::Tensor now, vt::Tensor inverse) { return vt::matmul(now[vt::slice(0, 3)], inverse); };
+  const vt::Tensor transforms = vt::vmap(moved)(vt::stack(absolute), h.inverses);
 
   const vt::Tensor turn = rotation_about(theta[vt::slice(0, 3)]), shift = theta[vt::slice(3, 6)];
-  const auto position = [&](vt::Tensor vertex, vt::Tensor weights) {
-    const vt::Tensor blended = vt::tensordot(weights, transforms, 1);
-    return vt::matmul(turn, vt::matmul(blended, vertex)[vt::slice(0, 3)]) + shift;
-  };
-  return vt::vmap(position)(h.vertices, h.weights);
+  const auto position = [&](vt::Tensor skin) { return vt::matmul(turn, vt::einsum("bij,bj->i", transforms, skin)) + shift; };
+  return vt::vmap(position)(h.skin);
 }
 
 /// From vertices to the points measured for them: [n,3], by theta.

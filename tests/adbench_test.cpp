@@ -148,7 +148,7 @@ Matrix<T> plane_turn(int first, int second, T angle) {
 struct PlainHand {
   std::vector<int> parents, triangles, correspondences;
   std::vector<Matrix<double>> relatives, inverses;
-  Numbers vertices, weights, measured;
+  Numbers skin, measured;
   bool on_triangles;
 
   PlainHand(const perf::Hand& h, bool with_us)
@@ -157,8 +157,7 @@ struct PlainHand {
         correspondences(h.correspondences.to_vector<int>()),
         relatives(matrices(h.relatives)),
         inverses(matrices(h.inverses)),
-        vertices(h.vertices.to_vector<double>()),
-        weights(h.weights.to_vector<double>()),
+        skin(h.skin.to_vector<double>()),
         measured(h.measured.to_vector<double>()),
         on_triangles(with_us) {}
   static std::vector<Matrix<double>> matrices(const Tensor& t) {
@@ -187,9 +186,9 @@ struct PlainHand {
     const auto vertex = [&](int v) {
       Triple<T> at{};
       for (std::size_t bone = 0; bone < parents.size(); ++bone) {
-        const double weight = weights[static_cast<std::size_t>(v) * parents.size() + bone];
-        for (int i = 0; i < 3 && weight != 0; ++i)
-          for (int j = 0; j < 4; ++j) at[i] += weight * transforms[bone][i][j] * vertices[4 * static_cast<std::size_t>(v) + j];
+        const double* own = &skin[4 * (static_cast<std::size_t>(v) * parents.size() + bone)];
+        for (int i = 0; i < 3 && own[3] != 0; ++i)
+          for (int j = 0; j < 4; ++j) at[i] += transforms[bone][i][j] * own[j];
       }
       Triple<T> place = turned<T>({x[0], x[1], x[2]}, at);
       for (int i = 0; i < 3; ++i) place[i] += x[3 + i];

@@ -128,4 +128,72 @@ TEST(LanesOfScans, ThatMeetStayTogether) {
     expect_side_by_side(f, {x, xs}, close, what, false);
 }
 
+/// For one lane: a row of a table by number, products, a branch, results of many sizes and dtypes.
+Flat region_of(std::int64_t table_rows) {
+  return [=](In a) -> Tensors {
+    const auto one = [table = a[0], table_rows](Tensor number, Tensor v, Tensor m) {
+      const Tensor row = vt::take(table, number % static_cast<int>(table_rows), 0), turned = vt::matmul(m, v);
+      const Tensor length = vt::dot(row, row);
+      const Tensor chosen = vt::cond(length > 1.5, [&] { return turned / vt::sqrt(length); }, [&] { return vt::flip(row) - turned; });
+      const Tensor outer = vt::outer(chosen, vt::concatenate({v, row, turned}));
+      return std::tuple(length, chosen[vt::slice(0, 2)], chosen, vt::reshape(outer, {27})[vt::slice(0, 4)], outer[vt::slice(0, 1)], outer,
+                        vt::any(chosen > 0.0), chosen > row, vt::convert(chosen * 100.0, vt::i32));
+    };
+    const auto [r0, r1, r2, r3, r4, r5, r6, r7, r8] = vt::vmap(one)(a[1], a[2], a[3]);
+    return {r0, r1, r2, r3, r4, r5, r6, r7, r8};
+  };
+}
+
+TEST(LanesOfRegions, EqualTheInterpreter) {
+  for (std::int64_t lanes : {16, 17, 131})
+    for (const vt::DType dtype : {vt::f64, vt::f32})
+      for (std::int64_t rows : {5, 40})
+        expect_side_by_side(region_of(rows),
+                            {vt_test::random_tensor(dtype, {rows, 3}, -1, 1, 1), vt_test::random_tensor(vt::i32, {lanes}, 0, 100, 2),
+                             vt_test::random_tensor(dtype, {lanes, 3}, -1, 1, 3), vt_test::random_tensor(dtype, {lanes, 3, 3}, -1, 1, 4)},
+                            dtype == vt::f64 ? close : close_f32, std::to_string(lanes) + " lanes");
+}
+
+TEST(LanesOfRegions, JacobiansLoopsAndThreads) {
+  const auto f = [](Tensor x, Tensor m) {
+    const Tensor far =
+        vt::while_loop([](Tensor y) { return vt::dot(y, y) < 9.0; }, [&](Tensor y) { return y * 1.5 + 0.1 * vt::matmul(m, y) + 0.2; }, x);
+    return vt::cond(far[0] > 0.0, [&] { return vt::matmul(m, far) * x[0]; }, [&] { return vt::sin(far) + x; });
+  };
+  const Flat jacobians = [&](In a) -> Tensors {
+    const auto [by_x, by_m] = vt::vmap(vt::jacfwd<0, 1>(f))(a[0], a[1]);
+    return {by_x, by_m, vt::vmap(f)(a[0], a[1])};
+  };
+  const Tensors arguments = {vt_test::random_tensor(vt::f64, {333, 3}, 0.1, 1, 1), vt_test::random_tensor(vt::f64, {333, 3, 3}, 0, 1, 2)};
+  const int threads = vt::num_threads();
+  for (int n : {1, 3}) {
+    vt::set_num_threads(n);
+    vt_test::expect_same(jacobians, arguments, close, std::to_string(n) + " threads");
+  }
+  vt::set_num_threads(threads);
+}
+
+// Lanes that are put together inside, or looked at as a whole between two products, are no lanes there.
+TEST(LanesOfRegions, WhatIsBetweenStaysOutside) {
+  const Tensor x = vt_test::random_tensor(vt::f64, {20, 3}, -1, 1, 1), m = vt_test::random_tensor(vt::f64, {20, 3, 3}, -1, 1, 2),
+               y = vt_test::random_tensor(vt::f64, {19, 3}, -1, 1, 3);
+  const auto products = [](Tensor x, Tensor m) { return vt::vmap([](Tensor x, Tensor m) { return vt::matmul(m, vt::matmul(m, x)); })(x, m); };
+  const auto check = [&](const char* what, Flat f) { vt_test::expect_same(f, {x, m, y}, close, what); };
+  check("joined", [&](In a) -> Tensors { return {products(vt::concatenate({a[2], vt::ones({1, 3}, vt::f64)}), a[1])}; });
+  check("cut", [&](In a) -> Tensors { return {products(vt::concatenate({a[0], a[0]})[vt::slice(7, 27)], a[1])}; });
+  check("padded", [&](In a) -> Tensors { return {products(vt::pad(a[2], {{1, 0}, {0, 0}}), a[1])}; });
+  check("the mean of all between", [&](In a) -> Tensors {
+    const Tensor once = products(a[0], a[1]);
+    return {products(once - vt::mean(once, 0, true), a[1]), once};
+  });
+  check("neighbours between", [&](In a) -> Tensors {
+    const Tensor once = products(a[0], a[1]);
+    return {products(vt::flip(once, 0) + once, a[1])};
+  });
+  check("all with all", [&](In a) -> Tensors {
+    const Tensor once = products(a[0], a[1]);
+    return {vt::matmul(once, vt::swapaxes(once, 0, 1)), products(once, a[1])};
+  });
+}
+
 }  // namespace

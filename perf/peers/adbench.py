@@ -59,11 +59,10 @@ bones = lines("bones.txt")
 parents = [int(b[1]) for b in bones]
 relatives, inverses = (jnp.asarray([[float(v) for v in b[first:first + 16]] for b in bones]).reshape(-1, 4, 4) for first in (2, 18))
 mesh = lines("vertices.txt")
-vertices = jnp.asarray([[float(v) for v in line[:3]] + [1.0] for line in mesh])
-skin = np.zeros((len(mesh), len(bones)))
+skin = np.zeros((len(mesh), len(bones), 4))
 for i, line in enumerate(mesh):
     for k in range(int(line[8])):
-        skin[i, int(line[9 + 2 * k])] = float(line[10 + 2 * k])
+        skin[i, int(line[9 + 2 * k])] = np.array([*line[:3], 1.0], np.float64) * float(line[10 + 2 * k])
 skin = jnp.asarray(skin)
 triangles = jnp.asarray([[int(v) for v in line] for line in lines("triangles.txt")])
 place = np.full((len(bones), 3), 26)
@@ -94,9 +93,9 @@ def posed_vertices(theta):
     absolute = []
     for i, parent in enumerate(parents):
         absolute.append(posed[i] if parent < 0 else absolute[parent] @ posed[i])
-    transforms = jnp.stack(absolute) @ inverses
+    transforms = jnp.stack(absolute)[:, :3] @ inverses
     turn = rotation_about(theta[:3])
-    return jax.vmap(lambda vertex, weights: turn @ (jnp.tensordot(weights, transforms, 1) @ vertex)[:3] + theta[3:6])(vertices, skin)
+    return jax.vmap(lambda own: turn @ jnp.einsum("bij,bj->i", transforms, own) + theta[3:6])(skin)
 
 
 def point_residual(u, corners, measured):

@@ -22,9 +22,6 @@
 
 namespace vt::detail {
 
-namespace control_choice {
-
-/// VT_LANES=groups: lanes that go different ways are always grouped, never run side by side under masks.
 bool lanes_in_groups() {
   static const bool groups = [] {
     const char* text = std::getenv("VT_LANES");
@@ -34,8 +31,6 @@ bool lanes_in_groups() {
   }();
   return groups;
 }
-
-}  // namespace control_choice
 
 ControlRunner::ControlRunner(const GraphBody& graph, const Equation& e, const Backend& backend)
     : equation_(e), alone_(alone(graph, e)), backend_(backend) {
@@ -49,7 +44,7 @@ ControlRunner::ControlRunner(const GraphBody& graph, const Equation& e, const Ba
   }
   if (e.op == Op::while_) carries_ = static_cast<std::size_t>(e.as<WhileParams>().carries);
   if (e.op == Op::scan) carries_ = static_cast<std::size_t>(e.as<ScanParams>().carries);
-  const std::optional<LaneForm> form = lanes_ && control_choice::lanes_in_groups() ? std::nullopt : register_form(alone_);
+  const std::optional<LaneForm> form = lanes_ && lanes_in_groups() ? std::nullopt : register_form(alone_);
   if (form) {
     lane_count_ = form->count;
     in_registers_ = backend.compile_register_loop(*form);

@@ -49,6 +49,14 @@ int through(const GraphBody& g, const Equation& e, std::size_t k, int a) {
       const int place = static_cast<int>(batch.size()) + static_cast<int>(std::find(free.begin(), free.end(), a) - free.begin());
       return k == 0 ? place : to.rank() - static_cast<int>(free.size()) + place - static_cast<int>(batch.size());
     }
+    case Op::gather: {  // of the same table for all
+      const auto& p = e.as<GatherParams>();
+      if (k == 0 || a == from.rank() - 1 || p.indices_batching_dims.contains(a)) return -1;
+      int leading = -1;
+      for (int b = 0; b < to.rank(); ++b)
+        if (!p.offset_dims.contains(b) && ++leading == a) return b;
+      return -1;
+    }
     case Op::cond: return e.as<CondParams>().lanes && e.as<CondParams>().lanes.mapped[k] && a == 0 ? 0 : -1;
     case Op::while_: return e.as<WhileParams>().lanes && e.as<WhileParams>().lanes.mapped[k] && a == 0 ? 0 : -1;
     default: break;
@@ -76,7 +84,7 @@ Axes without(const Axes& all, int axis) {
 
 }  // namespace lane_forms
 
-LaneAxes::LaneAxes(const GraphBody& g) : graph_(g) {
+LaneAxes::LaneAxes(const GraphBody& g) : graph_(&g) {
   for (const Aval& a : g.avals) {
     first_.push_back(static_cast<int>(parent_.size()));
     for (int d = 0; d < a.shape.rank(); ++d) parent_.push_back(static_cast<int>(parent_.size()));
@@ -100,15 +108,15 @@ int LaneAxes::class_of(Var v, int axis) {
 }
 
 void LaneAxes::join(Var a, int axis, Var b, int other) {
-  if (graph_.aval(a).shape[axis_index(axis)] != graph_.aval(b).shape[axis_index(other)]) return;
+  if (graph_->aval(a).shape[axis_index(axis)] != graph_->aval(b).shape[axis_index(other)]) return;
   parent_[static_cast<std::size_t>(class_of(a, axis))] = class_of(b, other);
 }
 
 void LaneAxes::choose(int of_class) {
-  axis_.assign(graph_.avals.size(), -1);
-  ambiguous_.assign(graph_.avals.size(), false);
-  for (std::size_t v = 0; v < graph_.avals.size(); ++v)
-    for (int d = 0; d < graph_.avals[v].shape.rank(); ++d)
+  axis_.assign(graph_->avals.size(), -1);
+  ambiguous_.assign(graph_->avals.size(), false);
+  for (std::size_t v = 0; v < graph_->avals.size(); ++v)
+    for (int d = 0; d < graph_->avals[v].shape.rank(); ++d)
       if (class_of(static_cast<Var>(v), d) == of_class) {
         if (axis_[v] >= 0) ambiguous_[v] = true;
         else axis_[v] = d;
@@ -116,7 +124,7 @@ void LaneAxes::choose(int of_class) {
 }
 
 Aval LaneAxes::aval(Var v) const {
-  const Aval& a = graph_.aval(v);
+  const Aval& a = graph_->aval(v);
   return axis(v) < 0 ? a : Aval(a.dtype, lane_forms::without(a.shape, axis(v)));
 }
 
@@ -125,11 +133,15 @@ std::optional<Equation> LaneAxes::equation(const Equation& e) const {
   const int b = axis(e.outputs[0]);
   for (Var v : e.outputs)
     if (axis(v) != b || ambiguous(v)) return std::nullopt;
+  bool from_lanes = family_of(e.op) == Family::leaf || e.op == Op::broadcast_in_dim;
   for (std::size_t k = 0; k < e.inputs.size(); ++k) {
     const int a = axis(e.inputs[k]);
-    if (ambiguous(e.inputs[k]) || (a >= 0 && (b < 0 || lane_forms::through(graph_, e, k, a) != b))) return std::nullopt;
+    from_lanes = from_lanes || a >= 0;
+    if (ambiguous(e.inputs[k]) || (a >= 0 && (b < 0 || lane_forms::through(*graph_, e, k, a) != b))) return std::nullopt;
   }
-  if (b < 0 || is_elementwise(e.op)) return e;
+  if (b < 0) return e;
+  if (!from_lanes) return std::nullopt;  // where lanes are put together: a concatenation, a slice of a longer axis
+  if (is_elementwise(e.op)) return e;
   Equation lane = e;
   const int a = e.inputs.empty() ? -1 : axis(e.inputs[0]);
   switch (e.op) {
@@ -156,8 +168,9 @@ std::optional<Equation> LaneAxes::equation(const Equation& e) const {
       return lane;
     }
     case Op::concatenate: {
-      const int axis = e.as<AxisParams>().axis;
-      lane.params = make_params(AxisParams{axis - (axis > b)});
+      const int along = e.as<AxisParams>().axis;
+      if (along == b || any_of(e.inputs, [&](Var v) { return axis(v) != b; })) return std::nullopt;
+      lane.params = make_params(AxisParams{along - (along > b)});
       return lane;
     }
     case Op::rev: lane.params = make_params(AxesParams{without(e.as<AxesParams>().axes, b)}); return lane;
@@ -179,6 +192,13 @@ std::optional<Equation> LaneAxes::equation(const Equation& e) const {
       p.lhs_batch = without(p.lhs_batch, a);
       p.rhs_batch = without(p.rhs_batch, c);
       if (p.lhs_batch.size() != p.rhs_batch.size()) return std::nullopt;
+      lane.params = make_params(std::move(p));
+      return lane;
+    }
+    case Op::gather: {
+      GatherParams p = e.as<GatherParams>();
+      p.offset_dims = without(p.offset_dims, b);
+      p.indices_batching_dims = without(p.indices_batching_dims, axis(e.inputs[1]));
       lane.params = make_params(std::move(p));
       return lane;
     }

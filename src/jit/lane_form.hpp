@@ -40,7 +40,7 @@ class LaneAxes {
  private:
   std::size_t node(Var v, int axis) const { return static_cast<std::size_t>(first_[static_cast<std::size_t>(v)] + axis); }
 
-  const GraphBody& graph_;
+  const GraphBody* graph_;
   Vec<int> first_, parent_, axis_;
   Vec<bool> ambiguous_;
 };

@@ -11,6 +11,7 @@
 #include "../trace/thread_state.hpp"
 #include "counters.hpp"
 #include "epilogue.hpp"
+#include "lane_regions.hpp"
 #include "scan_motion.hpp"
 #include "threads.hpp"
 
@@ -35,7 +36,7 @@ std::uint64_t rounds_of(const Nest& nest, const SmallVec<int, 6>& loops) {
 }  // namespace program_cost
 
 Program::Program(const GraphBody& graph, const Backend& backend, std::size_t carries) {
-  fusion_ = fuse(move_out_of_scans(graph), {.matrix_products = true, .vector_bytes = backend.vector_bytes()});
+  fusion_ = fuse(form_lane_regions(move_out_of_scans(graph)), {.matrix_products = true, .vector_bytes = backend.vector_bytes()});
   compile_steps(backend);
   plan_ = plan_buffers(fusion_, carries);
   const GraphBody& g = fusion_.graph;

@@ -9,6 +9,28 @@
 
 namespace vt::detail::cpu {
 
+// Ever larger blocks of pairs are exchanged.
+Vec<Value> turned(IrBuilder& b, Vec<Value> rows, std::int64_t wanted) {
+  const int lanes = static_cast<int>(rows.size());
+  for (int block = 1; block < lanes; block *= 2) {
+    Vec<Value> next(rows.size());
+    for (int i = 0; i < lanes; ++i) {
+      if (i % block >= wanted && block * 2 >= lanes) continue;
+      const int partner = i ^ block;
+      const bool upper = (i & block) != 0;
+      Vec<int> from;
+      for (int l = 0; l < lanes; ++l) {
+        const bool own = ((l & block) != 0) == upper;
+        from.push_back(own ? l : lanes + (l ^ block));
+      }
+      next[static_cast<std::size_t>(i)] = b.shuffle(rows[static_cast<std::size_t>(i)], rows[static_cast<std::size_t>(partner)], from);
+    }
+    rows = std::move(next);
+  }
+  rows.resize(static_cast<std::size_t>(wanted));
+  return rows;
+}
+
 LaneMatrix::LaneMatrix(IrBuilder& b, DType d, int lanes, std::int64_t rows, std::int64_t columns, bool in_registers)
     : b_(b), dtype_(d), lanes_(lanes), rows_(rows), columns_(columns), in_registers_(in_registers) {
   if (in_registers) elements_.assign(static_cast<std::size_t>(rows * columns), b.integer(d, 0, lanes));
@@ -73,27 +95,6 @@ void LaneMatrix::store(Value array, Value first) {
   for_tiles([&](At from, std::int64_t count) { store_tile(array, first, from, count); });
 }
 
-// A square of vectors transposed by exchanging ever larger blocks of pairs; only the first `wanted` results are made.
-Vec<Value> LaneMatrix::turned(Vec<Value> rows, std::int64_t wanted) {
-  for (int block = 1; block < lanes_; block *= 2) {
-    Vec<Value> next(rows.size());
-    for (int i = 0; i < lanes_; ++i) {
-      if (i % block >= wanted && block * 2 >= lanes_) continue;
-      const int partner = i ^ block;
-      const bool upper = (i & block) != 0;
-      Vec<int> from;
-      for (int l = 0; l < lanes_; ++l) {
-        const bool own = ((l & block) != 0) == upper;
-        from.push_back(own ? l : lanes_ + (l ^ block));
-      }
-      next[static_cast<std::size_t>(i)] = b_.shuffle(rows[static_cast<std::size_t>(i)], rows[static_cast<std::size_t>(partner)], from);
-    }
-    rows = std::move(next);
-  }
-  rows.resize(static_cast<std::size_t>(wanted));
-  return rows;
-}
-
 void LaneMatrix::load_tile(Value array, Value first, At from, std::int64_t count) {
   const Value element = from.counted ? from.counted : b_.index(from.known);
   Vec<Value> rows;
@@ -102,7 +103,7 @@ void LaneMatrix::load_tile(Value array, Value first, At from, std::int64_t count
     const Value at = b_.offset(array, dtype_, b_.add(matrix, element));
     rows.push_back(count == lanes_ ? b_.load(at, dtype_, lanes_) : b_.load_masked(at, dtype_, b_.tail_mask(lanes_, b_.index(count))));
   }
-  rows = turned(std::move(rows), count);
+  rows = turned(b_, std::move(rows), count);
   for (std::int64_t e = 0; e < count; ++e) {
     if (in_registers_) elements_[static_cast<std::size_t>(from.known + e)] = rows[static_cast<std::size_t>(e)];
     else
@@ -121,7 +122,7 @@ void LaneMatrix::store_tile(Value array, Value first, At from, std::int64_t coun
       rows.push_back(b_.load(b_.offset(memory_, dtype_, b_.mul(b_.add(element, b_.index(e)), b_.index(lanes_))), dtype_, lanes_,
                              static_cast<int>(size_of(dtype_)) * lanes_));
   }
-  rows = turned(std::move(rows), lanes_);
+  rows = turned(b_, std::move(rows), lanes_);
   for (int l = 0; l < lanes_; ++l) {
     const Value matrix = b_.mul(b_.add(first, b_.index(l)), b_.index(rows_ * columns_));
     const Value at = b_.offset(array, dtype_, b_.add(matrix, element));

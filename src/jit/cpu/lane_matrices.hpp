@@ -21,6 +21,9 @@ struct At {
   At(Value v) : counted(v) {}
 };
 
+/// As many vectors as each has lanes, the square of their elements transposed; only the first `wanted` results are made.
+Vec<Value> turned(IrBuilder& b, Vec<Value> rows, std::int64_t wanted);
+
 /// The elements of one matrix for each lane: in registers, where all numbers of rows and columns are known now, or in the function's frame.
 class LaneMatrix {
  public:
@@ -40,7 +43,6 @@ class LaneMatrix {
 
  private:
   Value place(At row, At column);
-  Vec<Value> turned(Vec<Value> rows, std::int64_t wanted);
   void load_tile(Value array, Value first, At from, std::int64_t count);
   void store_tile(Value array, Value first, At from, std::int64_t count);
   void for_tiles(FunctionRef<void(At from, std::int64_t count)> body);

@@ -1,6 +1,7 @@
 // Owns the emission of one register loop: its branches, loops and values. Internal to the files that implement it.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <span>
 #include <string>
@@ -60,7 +61,7 @@ class Emitter {
   /// One element of a sequence.
   Val element(const Aval& whole, const Val& sequence, const Aval& one, Value row);
 
-  // ---- memory (emit_register_loop.cpp) -----------------------------------------------------------------------------------
+  // ---- memory (emit_register_memory.cpp) ---------------------------------------------------------------------------------
   Value index_number(std::int64_t i) { return b_.index(i); }
   /// Elements of an object at `linear` (i64 scalar or lanes).
   Value read(const Object& o, Value linear);
@@ -78,6 +79,12 @@ class Emitter {
   std::int64_t place(const Object& o, std::int64_t n) const { return o.block == 0 ? n : n / o.block * (o.block * form_.count) + n % o.block; }
   /// The lanes of an element that lie side by side, if they do.
   std::optional<Value> neighbours(const Object& o, std::int64_t n);
+  /// Lanes one after the other, each with all of its elements.
+  static bool whole_rows(const Object& o) { return o.row > 1 && o.block == 0 && !o.start && o.shape.elements() == o.row; }
+  static constexpr std::int64_t few_elements = 4;
+  int lanes_of_rows(const Object& o) const { return std::min(width_, b_.target().lanes(size_of(o.dtype))); }
+  Val load_rows(const Object& o);
+  void store_rows(const Object& o, const Val& v);
   const Object& object(const Val& v) const { return objects_[static_cast<std::size_t>(v.object)]; }
 
   // ---- values (emit_register_values.cpp) ---------------------------------------------------------------------------------

@@ -1,0 +1,150 @@
+// Where the values of a register loop lie in memory: elements of lanes beside each other, rows of lanes that are turned in registers, and single
+// elements anywhere.
+#include "register_emitter.hpp"
+
+#if VT_HAS_LLVM_HEADERS
+
+#include <algorithm>
+
+#include "lane_matrices.hpp"
+
+namespace vt::detail::cpu::register_emission {
+
+Value Emitter::read(const Object& o, Value linear) {
+  linear = placed(o, linear);
+  if (linear.lanes == 1) return b_.load(b_.offset(o.pointer, o.dtype, linear), o.dtype);
+  return b_.gather(o.pointer, o.dtype, linear, mask_);
+}
+
+void Emitter::write(const Object& o, Value linear, Value x) {
+  linear = placed(o, linear);
+  if (linear.lanes == 1 && x.lanes == 1) {
+    b_.store(b_.offset(o.pointer, o.dtype, linear), x);
+    return;
+  }
+  b_.scatter(o.pointer, wide(x), wide(linear), mask_);
+}
+
+Value Emitter::placed(const Object& o, Value linear) {
+  if (o.start) linear = sum(linear, o.start);
+  if (o.row > 0) linear = sum(linear, b_.mul(lane_numbers(), b_.integer(DType::i64, o.row, width_)));
+  return linear;
+}
+
+Val Emitter::wide(Val v) {
+  for (Value& x : v.e) x = wide(x);
+  return v;
+}
+
+std::optional<Value> Emitter::neighbours(const Object& o, std::int64_t n) {
+  if (o.row != 1 || (o.start && o.start.lanes != 1)) return std::nullopt;
+  Value first = further(lane_, place(o, n));
+  if (o.start) first = b_.add(first, o.start);
+  return b_.offset(o.pointer, o.dtype, first);
+}
+
+Val Emitter::elements_of(const Object& o) {
+  if (whole_rows(o)) return load_rows(o);
+  Val v;
+  for (std::int64_t i = 0; i < o.shape.elements(); ++i) {
+    if (const std::optional<Value> first = neighbours(o, i)) v.e.push_back(b_.load_masked(*first, o.dtype, mask_));
+    else v.e.push_back(read(o, index_number(place(o, i))));
+  }
+  return v;
+}
+
+void Emitter::store_elements(const Object& o, const Val& v) {
+  if (whole_rows(o)) return store_rows(o, v);
+  for (std::size_t i = 0; i < v.e.size(); ++i) {
+    const auto n = static_cast<std::int64_t>(i);
+    if (const std::optional<Value> first = neighbours(o, n)) b_.store_masked(*first, wide(v.e[i]), mask_);
+    else write(o, index_number(place(o, n)), v.e[i]);
+  }
+}
+
+// Rows of few elements are one run of memory, whose elements are picked apart.
+Val Emitter::load_rows(const Object& o) {
+  Val v;
+  v.e.resize(static_cast<std::size_t>(o.row));
+  const Value last = b_.sub(b_.arg(3), index_number(1));
+  const auto append = [&](std::int64_t n, Value x) {
+    Value& e = v.e[static_cast<std::size_t>(n)];
+    e = e ? b_.concat_lanes(e, x) : x;
+  };
+  const int lanes = lanes_of_rows(o);
+  for (int first = 0; first < width_; first += lanes) {
+    if (o.row <= few_elements) {
+      const Value lane = further(lane_, first), left = b_.sub(b_.arg(3), lane);
+      const Value run = b_.load_masked(b_.offset(o.pointer, o.dtype, b_.mul(lane, index_number(o.row))), o.dtype,
+                                       b_.tail_mask(lanes * static_cast<int>(o.row), b_.mul(left, index_number(o.row))));
+      for (std::int64_t n = 0; n < o.row; ++n) {
+        Vec<int> from;
+        for (int l = 0; l < lanes; ++l) from.push_back(static_cast<int>(n + o.row * l));
+        append(n, b_.shuffle(run, run, from));
+      }
+      continue;
+    }
+    for (std::int64_t from = 0; from < o.row; from += lanes) {
+      const std::int64_t count = std::min<std::int64_t>(lanes, o.row - from);
+      Vec<Value> rows;
+      for (int l = 0; l < lanes; ++l) {
+        const Value lane = b_.min(further(lane_, first + l), last);  // behind the end the last one again
+        const Value at = b_.offset(o.pointer, o.dtype, further(b_.mul(lane, index_number(o.row)), from));
+        rows.push_back(count == lanes ? b_.load(at, o.dtype, lanes) : b_.load_masked(at, o.dtype, b_.tail_mask(lanes, index_number(count))));
+      }
+      rows = turned(b_, std::move(rows), count);
+      for (std::int64_t n = 0; n < count; ++n) append(from + n, rows[static_cast<std::size_t>(n)]);
+    }
+  }
+  return v;
+}
+
+void Emitter::store_rows(const Object& o, const Val& v) {
+  const int lanes = lanes_of_rows(o);
+  for (int first = 0; first < width_; first += lanes) {
+    Vec<int> part;
+    for (int l = 0; l < lanes; ++l) part.push_back(first + l);
+    const auto element = [&](std::int64_t n) {
+      const Value x = wide(v.e[static_cast<std::size_t>(n)]);
+      return lanes == width_ ? x : b_.shuffle(x, x, part);
+    };
+    if (o.row <= few_elements) {
+      Value joined = element(0);
+      for (std::int64_t n = 1; n < o.row; ++n) joined = b_.concat_lanes(joined, element(n));
+      Vec<int> from;
+      for (int l = 0; l < lanes; ++l)
+        for (std::int64_t n = 0; n < o.row; ++n) from.push_back(static_cast<int>(n * lanes + l));
+      const Value lane = further(lane_, first), left = b_.sub(b_.arg(3), lane);
+      b_.store_masked(b_.offset(o.pointer, o.dtype, b_.mul(lane, index_number(o.row))), b_.shuffle(joined, joined, from),
+                      b_.tail_mask(lanes * static_cast<int>(o.row), b_.mul(left, index_number(o.row))));
+      continue;
+    }
+    for (std::int64_t from = 0; from < o.row; from += lanes) {
+      const std::int64_t count = std::min<std::int64_t>(lanes, o.row - from);
+      Vec<Value> rows;
+      for (std::int64_t n = 0; n < lanes; ++n) rows.push_back(n < count ? element(from + n) : rows[0]);  // the rest is never stored
+      rows = turned(b_, std::move(rows), lanes);
+      for (int l = 0; l < lanes; ++l) {
+        const Value lane = further(lane_, first + l), inside = b_.compare(Compare::lt, lane, b_.arg(3));
+        b_.store_masked(b_.offset(o.pointer, o.dtype, further(b_.mul(lane, index_number(o.row)), from)), rows[static_cast<std::size_t>(l)],
+                        b_.tail_mask(lanes, b_.select(inside, index_number(count), index_number(0))));
+      }
+    }
+  }
+}
+
+Object Emitter::object_for(std::size_t buffer, const Aval& aval) const {
+  Object o;
+  o.pointer = pointers_[buffer];
+  o.dtype = aval.dtype;
+  o.shape = aval.shape;
+  if (!form_ || form_.axes[buffer] < 0) return o;
+  o.row = 1;
+  for (int d = form_.axes[buffer]; d < aval.shape.rank(); ++d) o.row *= aval.shape[static_cast<std::size_t>(d)];
+  if (form_.axes[buffer] > 0) o.block = o.row;
+  return o;
+}
+
+}  // namespace vt::detail::cpu::register_emission
+
+#endif  // VT_HAS_LLVM_HEADERS

@@ -96,12 +96,13 @@ class Former {
   }
 
   bool region(const Vec<int>& members, RecycledVec<Equation>& out) {
-    int steps = 0;
+    // Worth it where several steps become one: products, or a branch or loop and what is around it.
+    int products = 0, branches = 0, others = 0;
     for (int i : members) {
       const Equation& e = graph_.equations[static_cast<std::size_t>(i)];
-      steps += has_own_lanes(e) ? 2 : e.op == Op::dot_general;
+      ++(has_own_lanes(e) ? branches : e.op == Op::dot_general ? products : others);
     }
-    if (steps < 2) return false;
+    if (products < 2 && (branches == 0 || branches + products + others < 2)) return false;
     Vec<bool> made(graph_.avals.size()), read_outside(graph_.avals.size());
     for (int i : members)
       for (Var v : graph_.equations[static_cast<std::size_t>(i)].outputs) made[at(v)] = true;

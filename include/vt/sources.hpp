@@ -163,6 +163,7 @@
 #include "../../src/trace/shape_rules_window.cpp"
 #include "../../src/trace/simplify.cpp"
 #include "../../src/trace/simplify_arithmetic.cpp"
+#include "../../src/trace/simplify_branches.cpp"
 #include "../../src/trace/simplify_control.cpp"
 #include "../../src/trace/simplify_elementwise.cpp"
 #include "../../src/trace/simplify_gather.cpp"

@@ -115,4 +115,7 @@ class ControlRewrite {
   bool changed_ = false;
 };
 
+/// Makes one cond of two with the same index, the second of which goes on with results of the first; gives how many it joined.
+std::size_t join_branches(GraphBody&);
+
 }  // namespace vt::detail::simplification

@@ -49,13 +49,11 @@ void expect_same_everywhere(const Flat& f, const Tensors& arguments, const std::
   const auto run = vt::jit([&](const Tensors& a) { return f(a); });
   const Threads restored;
   std::vector<char> first;
-  for (const int threads : {1, 2, 3, 7}) {
+  for (const int threads : {1, 2, 5}) {
     vt::set_num_threads(threads);
-    for (int again = 0; again < 2; ++again) {
-      const std::vector<char> bytes = bytes_of(run(arguments));
-      if (first.empty()) first = bytes;
-      ASSERT_EQ(bytes, first) << what << ", " << threads << " threads";
-    }
+    const std::vector<char> bytes = bytes_of(run(arguments));
+    if (first.empty()) first = bytes;
+    ASSERT_EQ(bytes, first) << what << ", " << threads << " threads";
   }
 }
 
@@ -93,7 +91,7 @@ Flat gradient_of(const Flat& f) {
 
 TEST(JitRounds, RecurrentCellsByRows) {
   constexpr int width = 48;
-  for (const int rows : {15, 16, 17, 37, 64})
+  for (const int rows : {15, 16, 37, 64})
     for (const bool reverse : {false, true}) {
       Tensors a = lstm_weights(width);
       a.push_back(random({5, rows, width}, 4));
@@ -187,6 +185,32 @@ TEST(JitRounds, WhatRowsShareAndHowTheyLie) {
                            return std::pair(Carry(h * 0.3 + vt::flip(x, 0), c.second), std::pair(h, h));
                          }),
                          a, "numbered");
+}
+
+// Rows of the next state that come from other rows, or from no row: such loops are not cut.
+TEST(JitRounds, RowsFromOtherPlaces) {
+  constexpr int width = 96, rows = 32;
+  const Tensor w = random({width, width}, 1) * 0.2, xs = random({4, rows, width}, 2), half = random({4, rows / 2, width}, 3);
+  const auto over = [](auto body) {
+    return [body](In a) -> Tensors {
+      const auto [last, ys] = vt::scan(
+          [&](Tensor h, std::pair<Tensor, Tensor> x) {
+            const Tensor next = body(vt::tanh(vt::matmul(h, a[0])), x.first, x.second);
+            return std::pair(next, next);
+          },
+          vt::full({rows, width}, 0.3, vt::f64), std::pair(a[1], a[2]));
+      return {last, ys};
+    };
+  };
+  const Tensors a{w, xs, half};
+  expect_same_everywhere(over([](Tensor h, Tensor, Tensor y) { return vt::concatenate(Tensors{vt::split(h, 2, 0)[1], y}, 0); }), a, "joined");
+  expect_same_everywhere(over([](Tensor h, Tensor x, Tensor y) { return h * 0.5 + vt::concatenate(Tensors{y, y}, 0) + x; }), a, "beside joined ones");
+  expect_same_everywhere(over([](Tensor h, Tensor x, Tensor) { return h + vt::cumsum(x, 0); }), a, "sums along the rows");
+  expect_same_everywhere(over([](Tensor h, Tensor x, Tensor) { return h + vt::flip(x, 0); }), a, "turned around");
+  expect_same_everywhere(over([](Tensor h, Tensor, Tensor y) { return h + vt::pad(y, {{rows / 2, 0}, {0, 0}}); }), a, "an edge of rows");
+  expect_same_everywhere(over([](Tensor h, Tensor x, Tensor) { return vt::roll(h, 3, 0) + x; }), a, "rolled");
+  expect_same_everywhere(over([](Tensor h, Tensor x, Tensor) { return h + vt::reshape(vt::transpose(x), {rows, width}); }), a, "reshaped");
+  expect_same_everywhere(over([](Tensor h, Tensor x, Tensor) { return h + vt::sum(x, 0) + vt::softmax(x, 0); }), a, "sums over rows");
 }
 
 // What was carried last is carried on in another place: memory changes hands, or is copied.

@@ -174,6 +174,20 @@ TEST(LanesOfRegions, JacobiansLoopsAndThreads) {
   vt::set_num_threads(threads);
 }
 
+// Results of more than 32 MiB go past the caches, the lanes beyond whole blocks do not.
+TEST(LanesOfRegions, ResultsThatFillCaches) {
+  const Flat f = [](In a) -> Tensors {
+    const auto one = [](Tensor v, Tensor w) {
+      const Tensor scale = vt::cond(vt::dot(v, v) > 1.0, [&] { return vt::exp(v[0]); }, [&] { return v[1]; });
+      return std::tuple(vt::outer(v * scale, w), scale * w[vt::slice(0, 2)], scale);
+    };
+    const auto [outer, two, scale] = vt::vmap(one)(a[0], a[1]);
+    return {outer, two, scale};
+  };
+  expect_side_by_side(f, {vt_test::random_tensor(vt::f64, {200'011, 3}, -1, 1, 1), vt_test::random_tensor(vt::f64, {200'011, 7}, -1, 1, 2)}, close,
+                      "large");
+}
+
 // Lanes that are put together inside, or looked at as a whole between two products, are no lanes there.
 TEST(LanesOfRegions, WhatIsBetweenStaysOutside) {
   const Tensor x = vt_test::random_tensor(vt::f64, {20, 3}, -1, 1, 1), m = vt_test::random_tensor(vt::f64, {20, 3, 3}, -1, 1, 2),

@@ -17,9 +17,8 @@ constexpr std::int64_t block_rows = 256;        // at least, for vertical ones
 constexpr std::int64_t worth_sharing = 8;       // blocks of a vertical reduction; with fewer, threads share the columns
 constexpr int worth_jumping = 40;               // work of a scan's round that outweighs cache lines fetched for a few elements
 constexpr int rows_in_flight = 256;             // of turned tiles: lines at the same offset in as many pages fit the second-level cache
-// Bytes that no cache holds, as far as one can tell from shapes: beyond the second level, and beyond the last.
+// Bytes that are beyond the second level of caches, as far as one can tell from shapes.
 constexpr std::int64_t beyond_near_caches = std::int64_t{1} << 20;
-constexpr std::int64_t beyond_all_caches = std::int64_t{64} << 20;
 
 const NestLoop& loop_of(const Nest& nest, int l) { return nest.loops[static_cast<std::size_t>(l)]; }
 

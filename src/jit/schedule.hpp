@@ -10,6 +10,9 @@
 
 namespace vt::detail {
 
+/// Bytes that no cache holds, as far as one can tell from shapes.
+inline constexpr std::int64_t beyond_all_caches = std::int64_t{64} << 20;
+
 struct StageSchedule {
   enum class Mode : std::uint8_t {
     elementwise,  ///< no reduction; the vector loop is innermost

@@ -18,6 +18,7 @@ Emitter::Emitter(IrBuilder& b, const LaneForm& form) : b_(b), form_(form), graph
              : equation_.op == Op::scan ? static_cast<std::size_t>(equation_.as<ScanParams>().carries)
                                         : 0;
   if (!form_) return;
+  for (Var v : equation_.outputs) result_bytes_ += static_cast<std::int64_t>(graph_.aval(v).bytes()) * form_.count;
   std::size_t widest = 1;
   for (const Aval& a : graph_.avals) widest = std::max(widest, size_of(a.dtype));
   // Several vectors at once hide how long each instruction takes, as long as they all fit.
@@ -41,6 +42,7 @@ void Emitter::emit(const std::string& name) {
       whole();
     });
   }
+  if (streams_) b_.order_streaming_stores();
   b_.end_function();
 }
 

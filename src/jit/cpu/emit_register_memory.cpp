@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "../schedule.hpp"
 #include "lane_matrices.hpp"
 
 namespace vt::detail::cpu::register_emission {
@@ -101,35 +102,61 @@ Val Emitter::load_rows(const Object& o) {
 
 void Emitter::store_rows(const Object& o, const Val& v) {
   const int lanes = lanes_of_rows(o);
+  // Whole blocks of lanes are whole cache lines: of results that would fill a cache these go past the caches, which need not read them first.
+  const bool far =
+      result_bytes_ > beyond_all_caches / 2 && o.dtype != DType::bool_ && lanes * static_cast<int>(size_of(o.dtype)) == b_.target().vector_bytes;
   for (int first = 0; first < width_; first += lanes) {
-    Vec<int> part;
-    for (int l = 0; l < lanes; ++l) part.push_back(first + l);
-    const auto element = [&](std::int64_t n) {
-      const Value x = wide(v.e[static_cast<std::size_t>(n)]);
-      return lanes == width_ ? x : b_.shuffle(x, x, part);
-    };
-    if (o.row <= few_elements) {
-      Value joined = element(0);
-      for (std::int64_t n = 1; n < o.row; ++n) joined = b_.concat_lanes(joined, element(n));
-      Vec<int> from;
-      for (int l = 0; l < lanes; ++l)
-        for (std::int64_t n = 0; n < o.row; ++n) from.push_back(static_cast<int>(n * lanes + l));
-      const Value lane = further(lane_, first), left = b_.sub(b_.arg(3), lane);
-      b_.store_masked(b_.offset(o.pointer, o.dtype, b_.mul(lane, index_number(o.row))), b_.shuffle(joined, joined, from),
-                      b_.tail_mask(lanes * static_cast<int>(o.row), b_.mul(left, index_number(o.row))));
+    if (!far) {
+      store_block(o, v, first, false);
       continue;
     }
-    for (std::int64_t from = 0; from < o.row; from += lanes) {
-      const std::int64_t count = std::min<std::int64_t>(lanes, o.row - from);
-      Vec<Value> rows;
-      for (std::int64_t n = 0; n < lanes; ++n) rows.push_back(n < count ? element(from + n) : rows[0]);  // the rest is never stored
-      rows = turned(b_, std::move(rows), lanes);
-      for (int l = 0; l < lanes; ++l) {
-        const Value lane = further(lane_, first + l), inside = b_.compare(Compare::lt, lane, b_.arg(3));
-        b_.store_masked(b_.offset(o.pointer, o.dtype, further(b_.mul(lane, index_number(o.row)), from)), rows[static_cast<std::size_t>(l)],
-                        b_.tail_mask(lanes, b_.select(inside, index_number(count), index_number(0))));
-      }
+    streams_ = true;
+    const Value whole = b_.compare(Compare::le, further(lane_, first + lanes), b_.arg(3));
+    const auto store = [&](bool past) {
+      store_block(o, v, first, past);
+      return Elements{};
+    };
+    b_.if_else(whole, [&] { return store(true); }, [&] { return store(false); });
+  }
+}
+
+void Emitter::store_block(const Object& o, const Val& v, int first, bool past) {
+  const int lanes = lanes_of_rows(o), align = lanes * static_cast<int>(size_of(o.dtype));
+  const Value start = b_.offset(o.pointer, o.dtype, b_.mul(further(lane_, first), index_number(o.row)));
+  Vec<int> part;
+  for (int l = 0; l < lanes; ++l) part.push_back(first + l);
+  const auto element = [&](std::int64_t n) {
+    const Value x = wide(v.e[static_cast<std::size_t>(n)]);
+    return lanes == width_ ? x : b_.shuffle(x, x, part);
+  };
+  if (o.row <= few_elements) {
+    Value joined = element(0);
+    for (std::int64_t n = 1; n < o.row; ++n) joined = b_.concat_lanes(joined, element(n));
+    Vec<int> from;
+    for (int l = 0; l < lanes; ++l)
+      for (std::int64_t n = 0; n < o.row; ++n) from.push_back(static_cast<int>(n * lanes + l));
+    const Value run = b_.shuffle(joined, joined, from), left = b_.sub(b_.arg(3), further(lane_, first));
+    if (past) b_.store_streaming(start, run, align);
+    else b_.store_masked(start, run, b_.tail_mask(lanes * static_cast<int>(o.row), b_.mul(left, index_number(o.row))));
+    return;
+  }
+  // Rows are of any length: what goes past the caches is put together in the function's frame first.
+  const Value block = past ? b_.stack_array(o.dtype, o.row * lanes) : start;
+  for (std::int64_t from = 0; from < o.row; from += lanes) {
+    const std::int64_t count = std::min<std::int64_t>(lanes, o.row - from);
+    Vec<Value> rows;
+    for (std::int64_t n = 0; n < lanes; ++n) rows.push_back(n < count ? element(from + n) : rows[0]);  // the rest is never stored
+    rows = turned(b_, std::move(rows), lanes);
+    for (int l = 0; l < lanes; ++l) {
+      const Value at = b_.offset(block, o.dtype, index_number(l * o.row + from));
+      const Value inside = past ? Value() : b_.compare(Compare::lt, further(lane_, first + l), b_.arg(3));
+      b_.store_masked(at, rows[static_cast<std::size_t>(l)],
+                      b_.tail_mask(lanes, past ? index_number(count) : b_.select(inside, index_number(count), index_number(0))));
     }
+  }
+  for (std::int64_t n = 0; past && n < o.row; ++n) {
+    const Value line = b_.load(b_.offset(block, o.dtype, index_number(n * lanes)), o.dtype, lanes, align);
+    b_.store_streaming(b_.offset(start, o.dtype, index_number(n * lanes)), line, align);
   }
 }
 

@@ -85,6 +85,8 @@ class Emitter {
   int lanes_of_rows(const Object& o) const { return std::min(width_, b_.target().lanes(size_of(o.dtype))); }
   Val load_rows(const Object& o);
   void store_rows(const Object& o, const Val& v);
+  /// A vector of the lanes, from `first` on; `past` the caches if none of them is behind the end.
+  void store_block(const Object& o, const Val& v, int first, bool past);
   const Object& object(const Val& v) const { return objects_[static_cast<std::size_t>(v.object)]; }
 
   // ---- values (emit_register_values.cpp) ---------------------------------------------------------------------------------
@@ -127,6 +129,8 @@ class Emitter {
   Vec<Value> pointers_;
   Vec<Object> objects_;
   Value lane_, mask_;
+  std::int64_t result_bytes_ = 0;  ///< of all lanes
+  bool streams_ = false;           ///< some results go past the caches
 };
 
 }  // namespace vt::detail::cpu::register_emission

@@ -13,7 +13,7 @@ namespace vt::detail {
 
 namespace lane_regions {
 
-constexpr std::int64_t fewest_lanes = 16;
+constexpr std::int64_t fewest_lanes = 8;
 
 std::size_t at(Var v) { return static_cast<std::size_t>(v); }
 

@@ -40,8 +40,9 @@ namespace vt::detail::cpu::math_core {
 
 using Unary = math_value::V (*)(math_value::V);
 
-inline Value family(IrBuilder& b, Value x, Unary f) {
-  return math_value::apply(b, x, [f](math_value::V v) { return math_value::through_f64(v, f); });
+/// `narrow`: the kernel of f32 and what is shorter, if it is not the f64 one's result rounded.
+inline Value family(IrBuilder& b, Value x, Unary f, Unary narrow = nullptr) {
+  return math_value::apply(b, x, [=](math_value::V v) { return narrow && !v.is_f64() ? narrow(v) : math_value::through_f64(v, f); });
 }
 
 }  // namespace vt::detail::cpu::math_core
@@ -51,15 +52,15 @@ namespace vt::detail::cpu::math {
 Value gamma(IrBuilder& b, Value x) { return math_core::family(b, x, special_math::gamma<math_value::V>); }
 Value erfcx(IrBuilder& b, Value x) { return math_core::family(b, x, special_math::erfcx<math_value::V>); }
 Value erfc_inv(IrBuilder& b, Value x) { return math_core::family(b, x, special_math::erfc_inv<math_value::V>); }
-Value ndtr(IrBuilder& b, Value x) { return math_core::family(b, x, special_math::ndtr<math_value::V>); }
+Value ndtr(IrBuilder& b, Value x) { return math_core::family(b, x, special_math::ndtr<math_value::V>, math_core::ndtr_f32); }
 Value log_ndtr(IrBuilder& b, Value x) { return math_core::family(b, x, special_math::log_ndtr<math_value::V>); }
 Value dawsn(IrBuilder& b, Value x) { return math_core::family(b, x, special_math::dawsn<math_value::V>); }
 Value expi(IrBuilder& b, Value x) { return math_core::family(b, x, special_math::expi<math_value::V>); }
 Value spence(IrBuilder& b, Value x) { return math_core::family(b, x, special_math::spence<math_value::V>); }
 Value fresnel_sin(IrBuilder& b, Value x) { return math_core::family(b, x, special_math::fresnel_sin<math_value::V>); }
 Value fresnel_cos(IrBuilder& b, Value x) { return math_core::family(b, x, special_math::fresnel_cos<math_value::V>); }
-Value bessel_i0e(IrBuilder& b, Value x) { return math_core::family(b, x, special_math::bessel_i0e<math_value::V>); }
-Value bessel_i1e(IrBuilder& b, Value x) { return math_core::family(b, x, special_math::bessel_i1e<math_value::V>); }
+Value bessel_i0e(IrBuilder& b, Value x) { return math_core::family(b, x, special_math::bessel_i0e<math_value::V>, math_core::bessel_i0e_f32); }
+Value bessel_i1e(IrBuilder& b, Value x) { return math_core::family(b, x, special_math::bessel_i1e<math_value::V>, math_core::bessel_i1e_f32); }
 Value bessel_k0e(IrBuilder& b, Value x) { return math_core::family(b, x, special_math::bessel_k0e<math_value::V>); }
 Value bessel_k1e(IrBuilder& b, Value x) { return math_core::family(b, x, special_math::bessel_k1e<math_value::V>); }
 Value bessel_j0(IrBuilder& b, Value x) { return math_core::family(b, x, special_math::bessel_j0<math_value::V>); }

@@ -1,4 +1,5 @@
 // Inner functions of the gamma family and erf_inv.
+#include "../../trace/special_tables.hpp"
 #include "math.hpp"
 #include "math_tables.hpp"
 #include "math_value.hpp"
@@ -6,6 +7,7 @@
 #if VT_HAS_LLVM_HEADERS
 
 #include <cmath>
+#include <numbers>
 
 namespace vt::detail::cpu::math_core {
 
@@ -84,16 +86,24 @@ V digamma_f64(V x) {
   return select(is_nan(x), x, result);
 }
 
-// In w = -log(1 - x²) up to w = 5 erf_inv(x)/x is nearly a straight line, beyond in √w.
-V erf_inv(V x, bool short_series) {
-  const V w = -log((1.0 - x) * (1.0 + x));
-  const V s = sqrt(select(w > 4.0, w, 4.0));
-  const V low = short_series ? polynomial(w - 2.5, math_tables::erf_inv_low_f32) : polynomial(w - 2.5, math_tables::erf_inv_low);
-  V high = short_series ? polynomial(s - 3.1, math_tables::erf_inv_high_f32) : polynomial(s - 2.9, math_tables::erf_inv_middle);
-  if (!short_series) high = select(s > 3.6, polynomial(s - 4.8, math_tables::erf_inv_high), high);
-  const V inside = x * select(w < 5.0, low, high);
+V erf_inv_with_ends(V x, V inside) {
   const V a = abs(x), result = select(equal(a, 1.0), copysign(x.like(infinity), x), select(equal(x, 0.0), x, inside));
   return select(a <= 1.0, result, quiet_nan);
+}
+
+// In w = -log(1 - x²) up to w = 5 erf_inv(x)/x is nearly a straight line, beyond in √w.
+V erf_inv(V x) {
+  if (x.is_f64()) {
+    const V w = -log((1.0 - x) * (1.0 + x)), s = sqrt(select(w > 4.0, w, 4.0));
+    const V high = select(s > 3.6, polynomial(s - 4.8, math_tables::erf_inv_high), polynomial(s - 2.9, math_tables::erf_inv_middle));
+    return erf_inv_with_ends(x, x * select(w < 5.0, polynomial(w - 2.5, math_tables::erf_inv_low), high));
+  }
+  // By what is added to x·√π/2, that constant in two parts: rounding errors are small beside it.
+  const V w = -log(x.b->target().fma ? exact_mad(-x, x, x.like(1.0)) : (1.0 - x) * (1.0 + x)), s = sqrt(select(w > 4.0, w, 4.0));
+  const auto& table = special_tables::erf_inv_low_f32;
+  constexpr double start = 0.5 / std::numbers::inv_sqrtpi, first = static_cast<float>(start);
+  const V rest = mad(polynomial((w - table[0]) * table[1], std::span<const double>(table).subspan(2)), w, start - first);
+  return erf_inv_with_ends(x, select(w < 5.0, mad(x, rest, x * first), x * polynomial(s - 3.1, math_tables::erf_inv_high_f32)));
 }
 
 }  // namespace gamma_parts
@@ -108,12 +118,7 @@ Value lgamma(IrBuilder& b, Value x) {
 Value digamma(IrBuilder& b, Value x) {
   return math_value::apply(b, x, [](math_value::V v) { return math_value::through_f64(v, math_core::gamma_parts::digamma_f64); });
 }
-Value erf_inv(IrBuilder& b, Value x) {
-  return math_value::apply(b, x, [](math_value::V v) {
-    const bool narrow = !v.is_f64();
-    return math_value::through_f64(v, [&](math_value::V wide) { return math_core::gamma_parts::erf_inv(wide, narrow); });
-  });
-}
+Value erf_inv(IrBuilder& b, Value x) { return math_value::apply(b, x, math_core::gamma_parts::erf_inv); }
 
 }  // namespace vt::detail::cpu::math
 

@@ -1,4 +1,5 @@
 // Inner functions of statistics and the rest: erf, erfc, cbrt, rsqrt, fmod, nextafter.
+#include "../../trace/special_tables.hpp"
 #include "math.hpp"
 #include "math_tables.hpp"
 #include "math_value.hpp"
@@ -49,6 +50,96 @@ V erfc_f64(V x) {
   const V a = abs(x);
   const V tail = erf_parts::tail_f64(at_least(a, 0.5));
   return select(a < 0.5, 1.0 - erf_parts::middle(x), select(x < 0.0, 2.0 - tail, tail));
+}
+
+namespace erf_parts {
+
+struct Parts {
+  V high, low;
+};
+/// A polynomial of scripts/special_coefficients in u, the place in its interval. Its first coefficient is most of it: to that the rest is added with
+/// what rounding loses.
+template <std::size_t size>
+Parts fitted(V u, const double (&table)[size]) {
+  const V rest = polynomial(u, std::span<const double>(table + 3, size - 3));
+  const double first = static_cast<float>(table[2]);
+  const auto [high, low] = fast_two_sum(u.like(first), mad(u, rest, table[2] - first));
+  return {high, low};
+}
+
+/// x/y and what is left of it.
+Parts quotient(const Parts& x, const Parts& y) {
+  const V q = x.high / y.high;
+  const auto [back, back_low] = two_product(q, y.high);
+  return {q, (((x.high - back) - back_low) + (x.low - q * y.low)) / y.high};
+}
+
+/// numerator/(1 + slope·x) · exp(−half·x²); all rounding errors but the exponential's come back with the last one.
+V gaussian(const Parts& numerator, V x, double slope, double half) {
+  const auto [square, square_low] = two_product(x, x);
+  const auto [den, den_low] = two_sum(x * slope, x.like(1.0));
+  const auto [q, q_low] = quotient(numerator, {den, den_low});
+  const Exponential e = exponential(square * -half, nullptr, true);
+  return scale(mad(e.p, q, e.p * (q_low - q * (square_low * half))), e.k);
+}
+
+}  // namespace erf_parts
+
+V erfc_f32(V x) {
+  const V a = abs(x), c = at_most(a, 11.0);  // erfc(11) = 0
+  const V tail = erf_parts::gaussian(erf_parts::fitted((c - 2.0) / (c + 2.0), special_tables::erfcx_f32), c, 2.0, 1.0);
+  return select(a < 0.5, 1.0 - erf_parts::middle(x), select(x < 0.0, 2.0 - tail, tail));
+}
+
+V ndtr_f32(V x) {
+  const V a = abs(x), c = at_most(a, 15.0);
+  const V tail = erf_parts::gaussian(erf_parts::fitted((c - 2.0) / (c + 2.0), special_tables::ndtr_tail_f32), c, 1.0, 0.5);
+  const V inner = mad(erf_parts::middle(x * M_SQRT1_2), 0.5, 0.5);
+  return select(a < 0.5, inner, select(x < 0.0, tail, 1.0 - tail));
+}
+
+namespace bessel_parts {
+
+constexpr double largest_f32 = std::numeric_limits<float>::max();
+
+/// For a = |x|: exp(−a)·Iₖ(a)·√(a + 1) below 6 (k = 1: over a/(a + 1)) and exp(−a)·Iₖ(a)·√a beyond are nearly straight. `scale` and `root`:
+/// a + 1 or a, and its root.
+struct Scaled {
+  V near;
+  erf_parts::Parts value, scale, root;
+};
+template <std::size_t small, std::size_t large>
+Scaled scaled_i(V a, const double (&low)[small], const double (&high)[large]) {
+  const V near = a < 6.0;
+  const V u = select(near, mad(a, 5.0 / 3, -2.0), 12.0 - a) / select(near, a + 2.0, a);
+  const auto inner = erf_parts::fitted(u, low), outer = erf_parts::fitted(u, high);
+  const auto [sum, lost] = two_sum(a, a.like(1.0));
+  const V s = select(near, sum, a), s_low = select(near, lost, 0.0), root = sqrt(s);
+  const auto [square, square_low] = two_product(root, root);
+  return {near,
+          {select(near, inner.high, outer.high), select(near, inner.low, outer.low)},
+          {s, s_low},
+          {root, (((s - square) - square_low) + s_low) * 0.5 / root}};
+}
+
+}  // namespace bessel_parts
+
+V bessel_i0e_f32(V x) {
+  const V a = abs(x);
+  const auto w = bessel_parts::scaled_i(at_most(a, bessel_parts::largest_f32), special_tables::i0e_small_f32, special_tables::i0e_large_f32);
+  const auto [q, q_low] = erf_parts::quotient(w.value, w.root);
+  return select(equal(a, infinity), 0.0, q + q_low);
+}
+
+V bessel_i1e_f32(V x) {
+  const V a = abs(x), c = at_most(a, bessel_parts::largest_f32);
+  const auto w = bessel_parts::scaled_i(c, special_tables::i1e_small_f32, special_tables::i1e_large_f32);
+  // Below 6 over (a + 1)^1.5, and times a at last.
+  const V one = c.like(1.0), factor = select(w.near, w.scale.high, one), least = select(w.near, w.scale.low, 0.0);
+  const auto [den, den_low] = two_product(factor, w.root.high);
+  const auto [q, q_low] = erf_parts::quotient(w.value, {den, den_low + (factor * w.root.low + least * w.root.high)});
+  const V times = select(w.near, c, one);
+  return copysign(select(equal(a, infinity), 0.0, mad(times, q, times * q_low)), x);
 }
 
 // A first guess from a third of the exponent, good to 3 %, then Halley steps, each of which triples the digits.
@@ -139,7 +230,7 @@ namespace vt::detail::cpu::math {
 
 Value erf(IrBuilder& b, Value x) { return math_value::apply(b, x, math_core::erf); }
 Value erfc(IrBuilder& b, Value x) {
-  return math_value::apply(b, x, [](math_value::V v) { return math_value::through_f64(v, math_core::erfc_f64); });
+  return math_value::apply(b, x, [](math_value::V v) { return v.is_f64() ? math_core::erfc_f64(v) : math_core::erfc_f32(v); });
 }
 Value cbrt(IrBuilder& b, Value x) { return math_value::apply(b, x, math_core::cbrt); }
 Value rsqrt(IrBuilder& b, Value x) { return math_value::apply(b, x, math_core::rsqrt); }

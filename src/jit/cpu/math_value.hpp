@@ -166,6 +166,10 @@ struct Exponential {
 /// `careful`: half an ulp better for five operations more.
 Exponential exponential(V x, const V* low = nullptr, bool careful = false);
 V log(V x);  // math_log.cpp
+/// f32 kernels of functions whose f64 ones are in src/trace/special_math.hpp (math_special.cpp).
+V ndtr_f32(V x);
+V bessel_i0e_f32(V x);
+V bessel_i1e_f32(V x);
 /// sin(π·r) and cot(π·r) for |r| ≤ ½, r ≠ 0 in the latter (math_trig.cpp).
 V sin_pi(V r);
 V cot_pi(V r);

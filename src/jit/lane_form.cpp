@@ -144,10 +144,6 @@ std::optional<Equation> LaneAxes::equation(const Equation& e) const {
   if (is_elementwise(e.op)) return e;
   Equation lane = e;
   const int a = e.inputs.empty() ? -1 : axis(e.inputs[0]);
-  // An axis along which the result is put together of other places has lanes, but its operands do not.
-  const bool takes_all = e.op == Op::concatenate, takes_first = e.op == Op::reshape || e.op == Op::rev || e.op == Op::slice || e.op == Op::pad || family_of(e.op) == Family::cumulative;
-  for (std::size_t k = 0; k < e.inputs.size(); ++k)
-    if ((takes_all || (takes_first && k == 0)) && axis(e.inputs[k]) < 0) return std::nullopt;
   switch (e.op) {
     case Op::full: {
       FullParams p = e.as<FullParams>();

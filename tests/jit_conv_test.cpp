@@ -137,6 +137,28 @@ TEST(JitConv, ImagesSideBySideAndPanelByPanel) {
   }
 }
 
+// Filters turned round, as in derivatives by the image, are read from their ends: no copy of them is made.
+TEST(JitConv, TurnedFiltersAreReadInPlace) {
+  const auto turned = [](const Axes& axes, const ConvOptions& options) {
+    return [=](std::span<const Tensor> x) -> std::vector<Tensor> { return {conv2d(x[0], flip(x[1], axes), options), x[1] * 2}; };
+  };
+  for (DType d : {f32, f64, f16})
+    for (const Shape& filter : {Shape{3, 2, 5, 37}, Shape{1, 4, 5, 8}, Shape{3, 3, 5, 300}})
+      for (const Axes& axes : {Axes{0}, Axes{1}, Axes{0, 1}, Axes{1, 2}, Axes{3}})
+        for (const std::int64_t images : {1, 60}) {
+          const ConvOptions options{.padding = "SAME", .rhs_dilation = {1, 2}};
+          const Tensor x = random_quarters(d, {images, 6, 7, 5}, 1), w = random_quarters(d, filter, 2);
+          vt_test::expect_same(turned(axes, options), {x, w}, {}, filter.str() + axes.str() + " " + name_of(d));
+        }
+  const auto slope =
+      jit([](const Tensor& x, const Tensor& w) { return grad([&](const Tensor& t) { return sum(square(conv2d(t, w, {.padding = "SAME"}))); })(x); });
+  const Tensor x = random_quarters(f32, {2, 6, 6, 8}, 1), w = random_quarters(f32, {3, 3, 8, 16}, 2);
+  for (int run = 0; run < 2; ++run) slope(x, w).eval();
+  if (vt_test::forced_backend() != "interpreter") {
+    EXPECT_EQ(slope.explain(x, w).find("rev"), std::string::npos) << slope.explain(x, w);
+  }
+}
+
 TEST(JitConv, WhatFollowsRunsOnItsRows) {
   const auto f = jit([](const Tensor& x, const Tensor& w, const Tensor& bias) { return relu(conv2d(x, w, {.padding = "SAME"}) + bias); });
   for (std::int64_t images : {1, 3, 40, 90}) {

@@ -91,6 +91,10 @@ std::optional<ConvPlan> plan_conv(const ConvParams& p, const Shape& lhs, const S
     w.stride = p.strides[k], w.low = p.low[k], w.lhs_dilation = p.lhs_dilation[k], w.rhs_dilation = p.rhs_dilation[k];
     w.a = a_strides[axis_index(p.lhs_window[k])];
     w.b = b_strides[axis_index(p.rhs_window[k])];
+    if (p.turned.contains(static_cast<int>(k))) {
+      s.b_start += (w.size - 1) * w.b;
+      w.b = -w.b;
+    }
     const std::int64_t room = (w.extent == 0 ? 0 : (w.extent - 1) * w.lhs_dilation + 1) + p.low[k] + p.high[k];
     const std::int64_t reach = w.size == 0 ? 0 : (w.size - 1) * w.rhs_dilation + 1;
     w.out = room < reach ? 0 : (room - reach) / w.stride + 1;
@@ -261,6 +265,7 @@ class Preparation {
       if (e.op != Op::conv_general || old_.aval(e.outputs[0]).elements() == 0) graph_.equations.push_back(e);
       else prepare(e);
     }
+    drop_unused();
     return std::move(graph_);
   }
 
@@ -279,6 +284,24 @@ class Preparation {
     e.outputs.push_back(graph_.fresh(aval));
     graph_.equations.push_back(std::move(e));
     return graph_.equations.back().outputs[0];
+  }
+  // The filter itself in the place of one that is turned round, which the kernel reads from its end.
+  Var filter_of(Var b, ConvParams& p) const {
+    for (const Equation& e : old_.equations) {
+      if (e.op != Op::rev || e.outputs[0] != b) continue;
+      const Axes& axes = e.as<AxesParams>().axes;
+      if (!all_of(axes, [&](int axis) { return p.rhs_window.contains(axis); })) return b;
+      for (int axis : axes) p.turned.push_back(static_cast<int>(position(p.rhs_window, axis)));
+      return e.inputs[0];
+    }
+    return b;
+  }
+  void drop_unused() {
+    Vec<char> used(graph_.avals.size(), 0);
+    for (const Equation& e : graph_.equations)
+      for (Var v : e.inputs) used[static_cast<std::size_t>(v)] = 1;
+    for (Var v : graph_.outputs) used[static_cast<std::size_t>(v)] = 1;
+    erase_if(graph_.equations, [&](const Equation& e) { return e.op == Op::rev && !used[static_cast<std::size_t>(e.outputs[0])]; });
   }
   Var transposed(Var x, const Axes& permutation) {
     return is_identity(permutation) ? x : add(Op::transpose, make_params(PermutationParams{permutation}), {x});
@@ -316,7 +339,8 @@ class Preparation {
         for (std::size_t i = 0; i < sorted.size(); ++i) back[axis_index(batches + sorted[i])] = batches + static_cast<int>(i);
         p.order = p.order.empty() ? back : composed(back, p.order);
       }
-      result = add(Op::conv_general, make_params(p), {a, e.inputs[1]});
+      const Var b = filter_of(e.inputs[1], p);
+      result = add(Op::conv_general, make_params(p), {a, b});
     }
     if (ordered_after && !order.empty()) transposed(result, order);
     // The last equation made the result.

@@ -30,6 +30,7 @@ struct ConvSpec {
   ConvAxis columns;  ///< neighbours in c
   SmallVec<ConvWindow, 3> windows;
   std::int64_t inner = 1;      ///< elements of a at one place of the windows' axes
+  std::int64_t b_start = 0;    ///< where b's first window place lies: windows may be read from their end
   bool rows_in_order = false;  ///< c is a matrix of rows that are made one after the other
 
   std::int64_t multiply_adds() const;
@@ -45,7 +46,7 @@ struct ConvPlan {
 std::optional<ConvPlan> plan_conv(const ConvParams&, const Shape& lhs, const Shape& rhs, DType operands);
 
 /// Rewrites the convolutions of a Graph for compiled programs: those with few output features as sums over windows, which become loop
-/// nests; operands of the others in an order that plan_conv takes.
+/// nests; operands of the others in an order that plan_conv takes, filters that are turned round read from their ends.
 GraphBody prepare_convolutions(GraphBody);
 
 /// What one call of a kernel computes: loops over rows of c, outermost first, and for each of its elements loops over what is added up, in

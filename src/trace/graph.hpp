@@ -173,6 +173,7 @@ struct ConvParams {
   Axes lhs_window = {}, rhs_window = {};
   Shape strides = {}, low = {}, high = {}, lhs_dilation = {}, rhs_dilation = {};
   Axes order = {};
+  Axes turned = {};  ///< pairs of windows whose right one is read from its end; only programs have them (src/jit/conv_spec.hpp)
   bool operator==(const ConvParams&) const = default;
 };
 

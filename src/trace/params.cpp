@@ -116,7 +116,7 @@ struct Hasher {
   void add(const WindowParams& p) { all(p.axes, p.sizes, p.strides, p.dilations, p.extents); }
   void add(const ConvParams& p) {
     add(p.dot);
-    all(p.lhs_window, p.rhs_window, p.strides, p.low, p.high, p.lhs_dilation, p.rhs_dilation, p.order);
+    all(p.lhs_window, p.rhs_window, p.strides, p.low, p.high, p.lhs_dilation, p.rhs_dilation, p.order, p.turned);
   }
   void add(const FftParams& p) { all(p.kind, p.lengths, p.parts); }
   void add(const TriangularParams& p) { all(p.lower, p.transposed, p.unit_diagonal); }

@@ -164,6 +164,7 @@ struct ParamsText {
     if (!all_are(p.low, 0) || !all_are(p.high, 0)) text += worded(", low={}, high={}", p.low.str(), p.high.str());
     if (!all_are(p.lhs_dilation, 1)) text += ", lhs_dilation=" + p.lhs_dilation.str();
     if (!all_are(p.rhs_dilation, 1)) text += ", rhs_dilation=" + p.rhs_dilation.str();
+    if (!p.turned.empty()) text += ", turned=" + p.turned.str();
     return text + order;
   }
   std::string operator()(const CollectiveParams& p) const {

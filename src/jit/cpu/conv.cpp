@@ -156,7 +156,7 @@ class Convolution : public Matmul {
   const char* filter_of(const void* b, std::int64_t batch, std::int64_t round, std::int64_t part) const {
     const std::int64_t free = count_of(s_.b_free);
     return at(b,
-              place(s_.outer_batch, batch, &ConvAxis::b) + place(s_.outer_contract, round, &ConvAxis::b) +
+              s_.b_start + place(s_.outer_batch, batch, &ConvAxis::b) + place(s_.outer_contract, round, &ConvAxis::b) +
                   place(s_.inner_batch, part / free, &ConvAxis::b) + place(s_.b_free, part % free, &ConvAxis::b),
               s_.b_dtype);
   }

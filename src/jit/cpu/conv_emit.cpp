@@ -286,8 +286,8 @@ bool by_panels(const ConvSpec& s, const ConvLoops& l, const ConvKernel& k) {
   constexpr std::int64_t least_panels = 8;  // for threads to share
   const std::int64_t panels = conv_code::pieces(k.n, k.tile.columns()), batches = count_of(s.outer_batch);
   const std::int64_t images = l.side_by_side ? l.rows[0].extent * l.rows[0].a : count_of(s.outer_free) * l.elements;
-  return count_of(s.outer_contract) == 1 && panels * count_of(s.inner_batch) * count_of(s.b_free) * batches >= least_panels &&
-         panels * k.tile.columns() * l.depth_count() > images;
+  return count_of(s.outer_contract) == 1 && batches < least_panels &&
+         panels * count_of(s.inner_batch) * count_of(s.b_free) * batches >= least_panels && panels * k.tile.columns() * l.depth_count() > images;
 }
 
 ConvLoops best_loops(const ConvSpec& s, const Target& target) {

@@ -23,6 +23,7 @@ class Choices {
 };
 
 /// A few equations over `pool`, all of one shape [n] or [n, m], with a matrix w [m, m]; every value stays within [-1, 1].
+/// Sums that are zero but for rounding decide nothing: branches compare with another number.
 Tensors extended(Tensors pool, const Tensor& w, std::uint64_t seed, int length) {
   Choices choose(seed);
   const bool is_matrix = pool[0].rank() == 2;
@@ -40,7 +41,7 @@ Tensors extended(Tensors pool, const Tensor& w, std::uint64_t seed, int length) 
       case 7: t = flip(a, is_matrix ? 1 : 0) + b; break;
       case 8: t = a + sum(b) * 0.01; break;
       case 9: t = roll(a, 1, 0) - b; break;
-      case 10: t = vt::cond(sum(a) > 0.0, [](Tensor x) { return x * 0.5; }, [](Tensor x) { return cos(x); }, b); break;
+      case 10: t = vt::cond(sum(a) > 0.137, [](Tensor x) { return x * 0.5; }, [](Tensor x) { return cos(x); }, b); break;
       case 11: t = a.dim(0) > 1 ? vt::concatenate({a[vt::slice(1, a.dim(0))], b[vt::slice(0, 1)]}, 0) : a; break;
       case 12: t = is_matrix ? transpose(transpose(a) + max(b, 1)) : a + max(b); break;
       default: t = reshape(ravel(a) * ravel(b), a.shape()); break;
@@ -111,7 +112,7 @@ struct Program {
       }
       case 3:
         return sum(vt::cond(
-            sum(start) > 0.0, [&](Tensor a) { return next(a, a * 0.5, xs[0]).back(); },
+            sum(start) > 0.137, [&](Tensor a) { return next(a, a * 0.5, xs[0]).back(); },
             [&](Tensor a) { return extended({a, a + 0.1, xs[0]}, w, seed + 5, length).back(); }, start));
     }
   }

@@ -5,6 +5,8 @@
 
 #include <vt/small_vec.hpp>
 
+#include "recycled.hpp"
+
 #if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
 #define VT_MATRIX_MACHINES 1
 #endif
@@ -380,7 +382,7 @@ void multiply_add(double* c, Index step, double sign, View<double> a, View<doubl
   const lane_loops::Machine& machine = lane_loops::machine();
   if (m <= 0 || n <= 0 || k <= 0) return;
   const auto whole = [](Index x, Index unit) { return (x + unit - 1) / unit * unit; };
-  static thread_local Vec<double> room;
+  RecycledVec<double> room;
   const Index k_room = std::min(k, most_k), a_room = whole(std::min(m, most_rows), lane_loops::tile_rows) * k_room;
   room.resize(static_cast<std::size_t>(a_room + whole(std::min(n, most_columns), machine.columns) * k_room));
   double *pa = room.data(), *pb = pa + a_room;
@@ -398,7 +400,7 @@ void multiply_add(double* c, Index step, double sign, View<double> a, View<doubl
   }
 }
 void multiply_add(Complex* c, Index step, double sign, View<Complex> a, View<Complex> b, Index m, Index n, Index k) {
-  static thread_local Vec<Complex> room;
+  RecycledVec<Complex> room;
   room.resize(static_cast<std::size_t>(n));
   for (Index p = 0; p < k; ++p) {
     for (Index j = 0; j < n; ++j) {

@@ -90,9 +90,10 @@ Tensor open_unit(const Draw& d, const Shape& shape, DType dtype) { return betwee
 
 Tensor exponential(const Draw& d, const Shape& shape, DType dtype) { return -log1p(-unit(d, shape, dtype)); }
 Tensor gumbel(const Draw& d, const Shape& shape, DType dtype) { return -log(-log(open_unit(d, shape, dtype))); }
+Tensor normal_at(const Tensor& u, Where where) { return cast(erf_inv(cast(u, f64, where)), u.dtype(), where) * std::numbers::sqrt2; }
 Tensor normal(const Draw& d, const Shape& shape, DType dtype) {
   const double low = dtype == f64 ? std::nextafter(-1.0, 0.0) : static_cast<double>(std::nextafter(-1.0f, 0.0f));
-  return erf_inv(between(d, shape, low, 1.0, dtype)) * std::numbers::sqrt2;
+  return normal_at(between(d, shape, low, 1.0, dtype), d.where);
 }
 
 DType count_dtype(std::int64_t n) { return n > std::numeric_limits<std::int32_t>::max() ? i64 : i32; }
@@ -240,7 +241,7 @@ Tensor truncated_normal(Operand key, const Shape& shape, Operand lower, Operand 
   const Tensor a = d.parameter(lower, shape, w), b = d.parameter(upper, shape, w);
   const Tensor u = parts::between(d, shape, erf(a / std::numbers::sqrt2), erf(b / std::numbers::sqrt2), w);
   const double infinity = std::numeric_limits<double>::infinity();
-  return detail::cast(clip(erf_inv(u) * std::numbers::sqrt2, nextafter(a, infinity), nextafter(b, -infinity)), dtype, d.where);
+  return detail::cast(clip(parts::normal_at(u, d.where), nextafter(a, infinity), nextafter(b, -infinity)), dtype, d.where);
 }
 
 Tensor lognormal(Operand key, const Shape& shape, Operand sigma, DType dtype) {

@@ -59,7 +59,7 @@ Tensor accepted(const char* name, const Tensor& keys, Leaves parameters, const T
 std::pair<Tensor, Tensor> gamma_attempt(const Tensor& key, const Tensor& number, Leaves parameters, Where where) {
   const Tensor d = parameters[0] - 1.0 / 3, width = 1.0 / sqrt(9.0 * d);
   const auto [u, w] = fractions(key, number, d.dtype(), where);
-  const Tensor x = std::numbers::sqrt2 * erf_inv(2.0 * u - 1.0), t = 1.0 + x * width, positive = t > 0.0;
+  const Tensor x = randoms::normal_at(2.0 * u - 1.0, where), t = 1.0 + x * width, positive = t > 0.0;
   const Tensor v = vt::where(positive, t * t * t, 1.0);
   return {d * v, logical_and(positive, log(w) < 0.5 * (x * x) + d * (1.0 - v + log(v)))};
 }

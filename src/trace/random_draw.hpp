@@ -54,6 +54,9 @@ Tensor open_unit(const Draw& d, const Shape& shape, DType dtype);
 Tensor exponential(const Draw& d, const Shape& shape, DType dtype);
 Tensor gumbel(const Draw& d, const Shape& shape, DType dtype);
 Tensor normal(const Draw& d, const Shape& shape, DType dtype);
+/// A normal number from u in (−1, 1). Through f64, so that a draw has the same bits on every backend: compiled code has a kernel for f32 of its
+/// own, which is right to two units in the last place but not the interpreter's.
+Tensor normal_at(const Tensor& u, Where where);
 /// What distributions are computed in: f32 for the 16-bit floats, whose functions are too coarse.
 inline DType working(DType d) { return d == f64 ? f64 : f32; }
 /// The key of part `number` of a draw.

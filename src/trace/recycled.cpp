@@ -20,39 +20,42 @@ constexpr bool kept = true;
 constexpr int least_class = 12, classes = 12;  // 4 KB to 8 MB
 constexpr std::size_t most_bytes = std::size_t{16} << 20;
 
+// Without a destructor, like FreeList: Tensors that live as long as the process give memory back after its first thread has ended.
 struct Blocks {
   void* heads[classes] = {};
   std::size_t bytes = 0;
-  bool closed = false;
-  constexpr Blocks() = default;
-  ~Blocks() {
-    closed = true;
-    for (void*& head : heads)
-      while (head) ::operator delete(std::exchange(head, *static_cast<void**>(head)));
-  }
+  bool open = false;  ///< the end of the thread is seen to
 };
-
 constinit thread_local Blocks blocks;
+constinit thread_local bool ended = false;  ///< memory goes back at once from here on
 
 int class_of(std::size_t bytes) { return static_cast<int>(std::bit_width(bytes - 1)) - least_class; }
 
 }  // namespace recycled_memory
 
-struct FreeListsOfThread {
+struct EndOfThread {
   Vec<FreeList*> lists;
-  ~FreeListsOfThread() {
+  ~EndOfThread() {
+    using namespace recycled_memory;
+    const auto drop = [](void*& head) {
+      while (head) ::operator delete(std::exchange(head, *static_cast<void**>(head)));
+    };
+    ended = true;
     for (FreeList* list : lists) {
       list->open_ = false;
-      list->closed_ = true;
-      while (list->head_) ::operator delete(std::exchange(list->head_, *static_cast<void**>(list->head_)));
+      drop(list->head_);
     }
+    for (void*& head : blocks.heads) drop(head);
+  }
+  static EndOfThread& of_this() {
+    static thread_local EndOfThread end;
+    return end;
   }
 };
 
 void FreeList::give_elsewhere(void* memory) noexcept {
-  if (recycled_memory::kept && !open_ && !closed_) {
-    static thread_local FreeListsOfThread all;
-    all.lists.push_back(this);
+  if (recycled_memory::kept && !open_ && !recycled_memory::ended) {
+    EndOfThread::of_this().lists.push_back(this);
     open_ = true;
     return give(memory);
   }
@@ -76,9 +79,13 @@ void give_block(void* memory, std::size_t bytes) noexcept {
   using namespace recycled_memory;
   const int k = kept && bytes >= (std::size_t{1} << least_class) ? class_of(bytes) : classes;
   const std::size_t size = k < classes ? std::size_t{1} << (k + least_class) : bytes;
-  if (k >= classes || blocks.closed || blocks.bytes + size > most_bytes) {
+  if (k >= classes || ended || blocks.bytes + size > most_bytes) {
     ::operator delete(memory);
     return;
+  }
+  if (!blocks.open) {
+    EndOfThread::of_this();
+    blocks.open = true;
   }
   *static_cast<void**>(memory) = blocks.heads[k];
   blocks.heads[k] = memory;

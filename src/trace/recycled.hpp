@@ -28,14 +28,13 @@ class FreeList {
   }
 
  private:
-  friend struct FreeListsOfThread;
+  friend struct EndOfThread;
   static constexpr int most = 1 << 16;
   void give_elsewhere(void* memory) noexcept;
 
   void* head_ = nullptr;
   int count_ = 0;
-  bool open_ = false;    // takes memory; not before the end of the thread is seen to, and not after it
-  bool closed_ = false;  // the thread is ending: give memory back at once
+  bool open_ = false;  // takes memory; not before the end of the thread is seen to, and not after it
 };
 
 /// At least `bytes` bytes, aligned as operator new; for vectors of any length.

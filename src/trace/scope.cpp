@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <string>
+#include <utility>
 
 #include <vt/small_vec.hpp>
 
@@ -12,9 +13,14 @@
 namespace vt::detail {
 
 ThreadState& make_thread_state() {
-  static thread_local ThreadState state;
-  state_of_thread = &state;
-  return state;
+  // Ops may run after the thread's own objects have gone, in the destructors of the process's; such a state is never freed.
+  struct End {
+    ~End() { delete std::exchange(state_of_thread, nullptr); }
+  };
+  state_of_thread = new ThreadState;
+  static thread_local End end;
+  static_cast<void>(end);
+  return *state_of_thread;
 }
 
 int current_level() { return static_cast<int>(thread_state().scopes.size()); }

@@ -113,8 +113,8 @@ const Backend* cpu_backend(std::string* reason) {
   *reason = cpu::llvm_missing_reason();  // loads nothing: kernels may all come from the disk cache
   if (!reason->empty()) return nullptr;
 #if VT_HAS_LLVM_HEADERS
-  static const cpu::backend::CpuBackend backend;
-  return &backend;
+  static const auto* const backend = new cpu::backend::CpuBackend;  // what runs as the process ends may ask for it
+  return backend;
 #else
   return nullptr;
 #endif

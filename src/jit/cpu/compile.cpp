@@ -9,6 +9,7 @@
 
 #include <condition_variable>
 #include <mutex>
+#include <utility>
 
 #include <vt/detail/shared.hpp>
 #include <vt/error.hpp>
@@ -38,8 +39,17 @@ struct Machines {
 };
 
 LLVMTargetMachineRef machine_for(const LlvmTarget& target, int level) {
-  thread_local Machines machines;
-  LLVMTargetMachineRef& slot = machines.all[target.cpu + target.features + std::to_string(level)];
+  // They go with the thread; what is compiled after that, as the process ends, gets some that stay.
+  constinit static thread_local Machines* machines = nullptr;
+  struct End {
+    ~End() { delete std::exchange(machines, nullptr); }
+  };
+  if (!machines) {
+    machines = new Machines;
+    static thread_local End end;
+    static_cast<void>(end);
+  }
+  LLVMTargetMachineRef& slot = machines->all[target.cpu + target.features + std::to_string(level)];
   if (slot) return slot;
   const Llvm& L = llvm();
   LLVMTargetRef found = nullptr;

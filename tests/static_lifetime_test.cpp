@@ -1,0 +1,37 @@
+// Tensors and compiled functions that live as long as the process: they go after the first thread's own objects, and still work until then.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <functional>
+#include <vector>
+
+#include <vt/vt.hpp>
+
+namespace {
+
+struct Kept {
+  std::vector<std::function<double()>> functions;
+  std::vector<vt::Tensor> tensors;
+  ~Kept() {
+    for (const auto& f : functions)
+      if (f() != 14.0) std::abort();  // the test has long passed: only this, or a fault, can fail it
+  }
+};
+Kept kept;  // made before main, so destroyed after all that main's thread made
+
+TEST(StaticLifetime, WhatIsKeptWorksAndGoesInPeace) {
+  for (int n : {3, 40, 64}) {
+    const vt::Tensor x = (vt::eye(n, vt::f64) * 7.0).eval(), b = vt::ones({n, 1}, vt::f64).eval();
+    const auto solve = vt::jit([b](vt::Tensor m) { return vt::linalg::solve(m, b) * 98.0; });
+    const auto gradient = vt::jit(vt::vmap(vt::grad([](vt::Tensor a) { return vt::sum(vt::tanh(a) * vt::square(a)); })));
+    gradient(x).eval();
+    kept.functions.push_back([=] { return vt::mean(solve(x)).item<double>(); });
+    kept.functions.push_back([=] { return vt::sum(gradient(x * 0.0)).item<double>() + 14.0; });
+    kept.tensors.push_back(solve(x) + 1.0);  // never computed
+  }
+  // What runs then has run before: LLVM itself may be gone.
+  for (const auto& f : kept.functions)
+    for (int again = 0; again < 3; ++again) EXPECT_EQ(f(), 14.0);
+}
+
+}  // namespace

@@ -19,14 +19,12 @@ struct Kept {
 };
 Kept kept;  // made before main, so destroyed after all that main's thread made
 
+// Nothing is given back before the end: the first to come back then must not find its list gone.
 TEST(StaticLifetime, WhatIsKeptWorksAndGoesInPeace) {
   for (int n : {3, 40, 64}) {
     const vt::Tensor x = (vt::eye(n, vt::f64) * 7.0).eval(), b = vt::ones({n, 1}, vt::f64).eval();
     const auto solve = vt::jit([b](vt::Tensor m) { return vt::linalg::solve(m, b) * 98.0; });
-    const auto gradient = vt::jit(vt::vmap(vt::grad([](vt::Tensor a) { return vt::sum(vt::tanh(a) * vt::square(a)); })));
-    gradient(x).eval();
     kept.functions.push_back([=] { return vt::mean(solve(x)).item<double>(); });
-    kept.functions.push_back([=] { return vt::sum(gradient(x * 0.0)).item<double>() + 14.0; });
     kept.tensors.push_back(solve(x) + 1.0);  // never computed
   }
   // What runs then has run before: LLVM itself may be gone.

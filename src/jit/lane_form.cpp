@@ -144,6 +144,14 @@ std::optional<Equation> LaneAxes::equation(const Equation& e) const {
   if (is_elementwise(e.op)) return e;
   Equation lane = e;
   const int a = e.inputs.empty() ? -1 : axis(e.inputs[0]);
+  const auto of_one_lane = [&](auto p) -> std::optional<Equation> {
+    if (!p.lanes || b != 0) return std::nullopt;
+    for (std::size_t k = 0; k < e.inputs.size(); ++k)
+      if (p.lanes.mapped[k] != (axis(e.inputs[k]) == 0)) return std::nullopt;
+    p.lanes = {};
+    lane.params = make_params(std::move(p));
+    return lane;
+  };
   switch (e.op) {
     case Op::full: {
       FullParams p = e.as<FullParams>();
@@ -202,24 +210,8 @@ std::optional<Equation> LaneAxes::equation(const Equation& e) const {
       lane.params = make_params(std::move(p));
       return lane;
     }
-    case Op::cond: {
-      CondParams p = e.as<CondParams>();
-      if (!p.lanes || b != 0) return std::nullopt;
-      for (std::size_t k = 0; k < e.inputs.size(); ++k)
-        if (p.lanes.mapped[k] != (axis(e.inputs[k]) == 0)) return std::nullopt;
-      p.lanes = {};
-      lane.params = make_params(std::move(p));
-      return lane;
-    }
-    case Op::while_: {
-      WhileParams p = e.as<WhileParams>();
-      if (!p.lanes || b != 0) return std::nullopt;
-      for (std::size_t k = 0; k < e.inputs.size(); ++k)
-        if (p.lanes.mapped[k] != (axis(e.inputs[k]) == 0)) return std::nullopt;
-      p.lanes = {};
-      lane.params = make_params(std::move(p));
-      return lane;
-    }
+    case Op::cond: return of_one_lane(e.as<CondParams>());
+    case Op::while_: return of_one_lane(e.as<WhileParams>());
     default: break;
   }
   if (family_of(e.op) == Family::cumulative) {

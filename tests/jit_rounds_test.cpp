@@ -89,7 +89,7 @@ Flat gradient_of(const Flat& f) {
   };
 }
 
-TEST(JitRounds, RecurrentCellsByRows) {
+TEST(JitRounds, RecurrentCellsByRowsOnThreads) {
   constexpr int width = 48;
   for (const int rows : {15, 16, 37, 64})
     for (const bool reverse : {false, true}) {
@@ -290,7 +290,7 @@ std::vector<int> some_lengths(int lanes, int most) {
   return lengths;
 }
 
-TEST(JitRounds, LanesOfDifferentLengths) {
+TEST(JitRounds, LanesOfDifferentLengthsOnThreads) {
   constexpr int width = 40, most = 11;
   const Tensors w = lstm_weights(width);
   const Flat f = [&](In a) -> Tensors {

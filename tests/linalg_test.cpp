@@ -335,6 +335,46 @@ TEST(Linalg, SingularAndNotFiniteGiveNoCrash) {
   vt_test::expect_close(la::cholesky(a)[0], vt::eye(3));
 }
 
+// Matrices side by side that need different numbers of steps at different places.
+TEST(Linalg, SpectraOfUnlikeMatricesInOneVector) {
+  for (DType d : {vt::f32, vt::f64})
+    for (std::int64_t n : {4, 5, 6, 9, 16}) {
+      const Tensor i = vt::eye(n, d), x = general({n, n}, 61, d), s = x + turned(x);
+      const Tensor place = vt::arange(n).astype(d), low = vt::expand_dims(place, 1), apart = vt::abs(low - place);
+      const double far = d == vt::f64 ? 1e150 : 1e15;
+      const Tensor graded = s * vt::exp(-2.0 * (low + place)), blocks = vt::where(vt::floor(low / 2) == vt::floor(place / 2), s, 0.0);
+      const Tensors all = {s,
+                           vt::zeros({n, n}, d),
+                           far * i,
+                           i * place,
+                           vt::ones({n, n}, d),
+                           graded,
+                           blocks,
+                           vt::where(apart == 1, vt::full({n, n}, 1.0, d), 0.0),  // zeros on the diagonal
+                           vt::where(apart == 1, vt::full({n, n}, 1.0, d), vt::abs(low - (static_cast<double>(n) - 1) / 2) * i),  // Wilkinson's
+                           i + vt::where(apart == 1, vt::full({n, n}, 1 / far / far, d), 0.0),
+                           s / far,
+                           vt::full({n, n}, std::nan(""), d),
+                           s + 1e3 * i,
+                           vt::rev(graded, {0, 1}),
+                           vt::where(low + place == static_cast<double>(n) - 1, vt::full({n, n}, 1.0, d), 0.0)};
+      const auto eigh = vt::jit([](Tensor a) { return la::eigh(a); });
+      const la::EighResult together = eigh(vt::concatenate({vt::stack(all), vt::stack(all)}));
+      for (std::size_t k = 0; k < all.size(); ++k) {
+        const std::string what = std::string(vt::name_of(d)) + " " + std::to_string(n) + ", matrix " + std::to_string(k);
+        const Tensor w = together.eigenvalues[k], v = together.eigenvectors[k];
+        if (k == 11) {
+          EXPECT_FALSE(vt::any(vt::isfinite(w) | vt::isfinite(v[0])).item<bool>()) << what;
+          continue;
+        }
+        const double norm = std::max(vt::max(vt::abs(all[k])).item<double>(), 1e-300), c = 10.0 * static_cast<double>(n);
+        expect_near(vt::matmul(all[k] / norm, v), v * in_row(w / norm), c, what);
+        expect_near(w / norm, la::eigh(all[k] / norm).eigenvalues, c, what);
+        expect_orthonormal(v, c, what);
+      }
+    }
+}
+
 TEST(Linalg, IntegersBecomeFloats) {
   const Tensor a = vt::tensor({{2, 0}, {0, 4}});
   EXPECT_EQ(la::inv(a).dtype(), vt::f32);

@@ -148,6 +148,34 @@ TEST(JitRounds, PartsAreShown) {
   expect_same_everywhere(meeting, b, "rows that meet");
 }
 
+TEST(JitRounds, BodiesWithBranchesOfTheirOwn) {
+  // Rows are lanes here, each with a loop and a branch of its own: there is a count of lanes in the body that parts of it would not have.
+  constexpr int width = 136, rows = 33;
+  const Flat f = [](In a) -> Tensors {
+    const auto row = [](const Tensor& h0, const Tensor& xs, const Tensor& trips, const Tensor& w) {
+      return vt::scan(
+                 [&](const Tensor& h, const Tensor& x) {
+                   const Tensor grown =
+                       vt::while_loop([&](Tensor, Tensor i) { return i < trips; },
+                                      [&](Tensor v, Tensor i) { return std::pair(vt::tanh(v + x), i + 1); }, std::pair(h, vt::tensor(0)))
+                           .first;
+                   const Tensor turned = vt::matmul(w, grown);
+                   const Tensor next = vt::cond(vt::sum(turned) > 0, [&] { return vt::cos(turned); }, [&] { return turned * 0.5; });
+                   return std::pair(next, vt::sum(next));
+                 },
+                 h0, xs)
+          .second;
+    };
+    return {vt::vmap(row, {.in_axes = {0, 1, 0, vt::unmapped}})(a[0], a[1], a[2], a[3])};
+  };
+  std::vector<int> trips;
+  for (int r = 0; r < rows; ++r) trips.push_back(r % 4);
+  const Tensors a{random({rows, width}, 1), random({4, rows, width}, 2), vt::tensor(trips, {rows}), random({width, width}, 3) * 0.3};
+  expect_same_everywhere(f, a, "rows with branches", close);
+  expect_same_everywhere(gradient_of([&](In x) { return f(Tensors{x[0], x[1], a[2], x[2]}); }), {a[0], a[1], a[3]}, "gradient of rows with branches",
+                         {.relative = 1e-9, .absolute = 1e-11});
+}
+
 TEST(JitRounds, WhatRowsShareAndHowTheyLie) {
   constexpr int width = 64;
   const auto over = [](auto body) {

@@ -23,6 +23,7 @@ std::size_t at(Var v) { return static_cast<std::size_t>(v); }
 /// Nothing along the chosen axes meets in the equation.
 bool rows_stay_apart(const LaneAxes& lanes, const Equation& e) {
   if (e.outputs.empty()) return false;
+  if (e.op == Op::cond || e.op == Op::while_) return false;  // a body with loops or branches of its own is not cut
   // One row that is spread over all.
   if (e.op == Op::broadcast_in_dim && lanes.axis(e.inputs[0]) < 0) return !lanes.ambiguous(e.outputs[0]);
   return lanes.equation(e).has_value();

@@ -1,24 +1,11 @@
 // Convolutions, pools, and the convolutional network of 28×28 images: gradients of each example, of a batch, and its logits.
 #include <map>
 
-#include "support.hpp"
+#include "networks.hpp"
 
 namespace {
 
-struct Network {
-  vt::Tensor filter1, bias1, filter2, bias2, weights3, bias3, weights4, bias4;
-};
-
-/// One image [28,28,1]; `kept`: the dropout's factors.
-vt::Tensor logits(const Network& p, const vt::Tensor& image, const vt::Tensor& kept) {
-  vt::Tensor h = vt::max_pool(vt::relu(vt::conv2d(image, p.filter1, {.padding = "SAME"}) + p.bias1), {.window = {2, 2}});
-  h = vt::max_pool(vt::relu(vt::conv2d(h, p.filter2, {.padding = "SAME"}) + p.bias2), {.window = {2, 2}});
-  h = vt::relu(vt::matmul(vt::ravel(h), p.weights3) + p.bias3) * kept;
-  return vt::matmul(h, p.weights4) + p.bias4;
-}
-vt::Tensor loss(const Network& p, const vt::Tensor& image, const vt::Tensor& kept, const vt::Tensor& label) {
-  return vt::sparse_cross_entropy(logits(p, image, kept), label);
-}
+using perf::Network;
 
 Network network() {
   std::uint64_t seed = 1;
@@ -34,13 +21,10 @@ void all(const Tree& tree) {
 
 void networks() {
   const Network p = network();
-  const auto lanes = vt::VmapOptions{.in_axes = {vt::unmapped, 0, 0, 0}};
-  const auto each = vt::jit(vt::vmap(vt::grad(loss), lanes));
-  const auto mean = vt::jit(vt::grad([=](const Network& p, const vt::Tensor& x, const vt::Tensor& kept, const vt::Tensor& y) {
-    return vt::mean(vt::vmap(loss, lanes)(p, x, kept, y));
-  }));
-  const auto forward = vt::jit(vt::vmap(logits, {.in_axes = {vt::unmapped, 0, 0}}));
-  const auto one = vt::jit(vt::grad(loss));
+  const auto each = vt::jit(vt::vmap(vt::grad(perf::loss), {.in_axes = {vt::unmapped, 0, 0, 0}}));
+  const auto mean = vt::jit(vt::grad(perf::mean_loss));
+  const auto forward = vt::jit(vt::vmap(perf::logits, {.in_axes = {vt::unmapped, 0, 0}}));
+  const auto one = vt::jit(vt::grad(perf::loss));
   for (const int n : {1, 16, 64, 256}) {
     const vt::Tensor x = perf::random_tensor<float>({n, 28, 28, 1}, 20), y = (vt::arange(n) % 10).astype(vt::i32).eval();
     const vt::Tensor kept = (perf::random_tensor<float>({n, 1024}, 21) > 0).astype(vt::f32).eval();

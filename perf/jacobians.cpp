@@ -1,53 +1,24 @@
 // Jacobians of the logits of one example by its input, by reverse mode: VGG16 of a 48×48 image and an LSTM unrolled over ten steps.
-#include <cmath>
-
-#include "support.hpp"
+#include "networks.hpp"
 
 namespace {
 
+using perf::Weights;
 using vt::Tensor;
-using Weights = std::vector<Tensor>;  // filter or matrix, bias, filter or matrix, bias …
 
 /// Numbers that keep the variance of what goes through relu.
 Tensor weights(const vt::Shape& shape, std::uint64_t seed) {
-  const double inputs = static_cast<double>(shape.elements() / shape.back());
-  return (perf::random_tensor<float>(shape, seed) * static_cast<float>(std::sqrt(6 / inputs))).eval();
+  return (perf::random_tensor<float>(shape, seed) * static_cast<float>(perf::weight_scale(shape))).eval();
 }
-
-/// Configuration D of Simonyan and Zisserman, "Very deep convolutional networks" (2015): 13 layers of 3×3 filters in five blocks, each
-/// followed by a pool; three dense layers. 48×48 pixels leave one place of 512 features.
-constexpr int blocks[5][2] = {{2, 64}, {2, 128}, {3, 256}, {3, 512}, {3, 512}};  // layers, features
 
 Weights vgg16(int outputs) {
   Weights p;
   std::uint64_t seed = 1;
-  const auto add = [&](const vt::Shape& shape) {
+  for (const vt::Shape& shape : perf::vgg16_shapes(outputs)) {
     p.push_back(weights(shape, ++seed));
     p.push_back((perf::random_tensor<float>({shape.back()}, ++seed) * 0.1f).eval());
-  };
-  int channels = 3;
-  for (const auto& [layers, features] : blocks)
-    for (int l = 0; l < layers; ++l, channels = features) add({3, 3, channels, features});
-  for (const int features : {4096, 4096, outputs}) {
-    add({channels, features});
-    channels = features;
   }
   return p;
-}
-
-/// An image [48, 48, 3].
-Tensor vgg16_logits(const Weights& p, Tensor x) {
-  std::size_t at = 0;
-  for (const auto& [layers, features] : blocks) {
-    for (int l = 0; l < layers; ++l, at += 2) x = vt::relu(vt::conv2d(x, p[at], {.padding = "SAME"}) + p[at + 1]);
-    x = vt::max_pool(x, {.window = {2, 2}});
-  }
-  x = vt::ravel(x);
-  for (; at < p.size(); at += 2) {
-    x = vt::matmul(x, p[at]) + p[at + 1];
-    if (at + 2 < p.size()) x = vt::relu(x);
-  }
-  return x;
 }
 
 constexpr int width = 128, steps = 10;
@@ -94,7 +65,7 @@ void jacobians(const std::string& name, Weights (*random)(int), Tensor (*logits)
 }  // namespace
 
 int main(int argc, char** argv) {
-  jacobians("vgg16", vgg16, vgg16_logits, perf::random_tensor<float>({48, 48, 3}, 99));
+  jacobians("vgg16", vgg16, perf::vgg16_logits, perf::random_tensor<float>({48, 48, 3}, 99));
   jacobians("lstm", lstm, [](const Weights& p, Tensor x) { return lstm_logits(p, x); }, perf::random_tensor<float>({steps, width}, 99));
   benchmark::Initialize(&argc, argv);
   benchmark::RunSpecifiedBenchmarks();

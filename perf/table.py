@@ -1,4 +1,5 @@
 """Turns the benchmarks' JSON into one table: every row beside its peer or limit, from the same run, with what is to be reached."""
+import math
 
 
 class Row:
@@ -209,6 +210,42 @@ def speed(per_second, unit):
     return f"{per_second * 1e6:,.0f} k {unit.removeprefix('G')}"
 
 
+def laid_out(head, lines, markdown):
+    if markdown:
+        return "\n".join("| " + " | ".join(cells) + " |" for cells in [head, ("---",) * len(head), *lines])
+    widths = [max(len(line[i]) for line in [head, *lines]) for i in range(len(head))]
+    return "\n".join("  ".join(cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(zip(line, widths))) for line in [head, *lines])
+
+
+def codegen_text(times, markdown=False):
+    """The suite `codegen`: each row beside the best of its peers and beside JAX, and what all of it amounts to."""
+    peers = ("jax", "torch", "inductor", "numpy")
+    lines, ratios, jax_ratios = [], [], []
+    for ours, seconds in times.items():
+        if not (ours.startswith("codegen/") and ours.endswith("/vt")):
+            continue
+        name = ours.removesuffix("/vt")
+        there = {peer: times[f"{name}/{peer}"] for peer in peers if f"{name}/{peer}" in times}
+        cells = [name.removeprefix("codegen/"), duration(seconds), "", "", "", "", ""]
+        if there:
+            best = min(there, key=there.get)
+            ratios.append(there[best] / seconds)
+            cells[2:5] = [duration(there[best]), best, f"{ratios[-1]:.2f}"]
+            marks = ["peer"] if ratios[-1] < 0.9 else []
+            if "jax" in there:
+                jax_ratios.append(there["jax"] / seconds)
+                cells[5] = f"{jax_ratios[-1]:.2f}"
+                marks += ["jax"] if jax_ratios[-1] < 1 else []
+            cells[6] = " ".join(marks)
+        lines.append(tuple(cells))
+    out = laid_out(("row", "vt", "best peer", "which", "ratio", "of JAX", "below"), lines, markdown)
+    for what, all_ratios, least in (("the best peer", ratios, 0.9), ("JAX", jax_ratios, 1.0)):
+        if all_ratios:
+            mean = math.exp(sum(map(math.log, all_ratios)) / len(all_ratios))
+            out += f"\n{len(all_ratios)} rows beside {what}: geometric mean {mean:.2f}, {sum(r < least for r in all_ratios)} below {least}"
+    return out
+
+
 def text(times, counters, markdown=False):
     """`times`: seconds by row name; `counters`: further figures by row name. Rows without both sides are left out."""
     lines = []
@@ -231,8 +268,4 @@ def text(times, counters, markdown=False):
     memory = counters.get("memory/chain50/f32/4000000", {}).get("extra_KB")
     if memory is not None:
         lines.append(("memory of a 50-op chain beyond inputs and outputs", f"{memory:.0f} KB", "128 KB", "", "", "yes" if memory <= 128 else "NO"))
-    head = ("what", "vt", "peer or limit", "ratio", "wanted", "reached")
-    if markdown:
-        return "\n".join("| " + " | ".join(cells) + " |" for cells in [head, ("---",) * len(head), *lines])
-    widths = [max(len(line[i]) for line in [head, *lines]) for i in range(len(head))]
-    return "\n".join("  ".join(cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(zip(line, widths))) for line in [head, *lines])
+    return laid_out(("what", "vt", "peer or limit", "ratio", "wanted", "reached"), lines, markdown)

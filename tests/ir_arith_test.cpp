@@ -237,6 +237,17 @@ TEST_P(IrArithTest, ConvertsEveryPairOfDtypes) {
   }
 }
 
+TEST_P(IrArithTest, ComparingF16CallsNothingForEachLane) {
+  // LLVM narrows comparisons of widened numbers with constants, and x86 without AVX512-FP16 then takes the lanes one by one.
+  const auto size = [&](DType from) {
+    Kernels kernels(GetParam().isa);
+    kernels.map("cut", {from}, 16, [&](IrBuilder& b, const vt::Vec<Value>& x) { return b.convert(b.convert(x[0], DType::f32), DType::i8); });
+    const std::string text = vt::detail::cpu::compile_assembly(kernels.builder);
+    return std::count(text.begin(), text.end(), '\n');
+  };
+  EXPECT_LT(size(DType::f16), size(DType::f32) * (GetParam().isa == vt::detail::cpu::Isa::sse2 ? 3 : 2));
+}
+
 // ---- binary operations -----------------------------------------------------------------------------------------------------
 
 enum class Binary { add, sub, mul, div, rem, max, min, bit_and, bit_or, bit_xor, shl, shr, sar, eq, ne, lt, le, gt, ge };

@@ -112,7 +112,10 @@ Value IrBuilder::from_half_bits(Value bits, DType d) {
   const int lanes = bits.lanes;
   if (d == DType::f16 && target_.f16c) {
     LLVMTypeRef half = vector_of(llvm_.HalfTypeInContext(context_), lanes);
-    return wrap(llvm_.BuildFPExt(builder_, llvm_.BuildBitCast(builder_, bits.ref, half, ""), register_type(DType::f32, lanes), ""), d, lanes);
+    LLVMTypeRef single = register_type(DType::f32, lanes);
+    LLVMValueRef wide = llvm_.BuildFPExt(builder_, llvm_.BuildBitCast(builder_, bits.ref, half, ""), single, "");
+    // Unfenced, a comparison with a constant would become one of f16, for which there is no instruction: a call for each lane.
+    return wrap(intrinsic("llvm.arithmetic.fence", {single}, {wide}), d, lanes);
   }
   const auto c = [&](std::int64_t x) { return integer(DType::u32, x, lanes); };
   const Value h = convert(bits, DType::u32);

@@ -11,6 +11,7 @@
 #include "../trace/executable.hpp"
 #include "../trace/hash_map.hpp"
 #include "../trace/node.hpp"
+#include "../trace/timeline.hpp"
 #include "../trace/warnings.hpp"
 #include "counters.hpp"
 #include "lower_complex.hpp"
@@ -20,13 +21,16 @@ namespace vt::detail {
 
 namespace execution {
 
+Vec<BufferRef> interpreted(const GraphBody& graph, std::span<const BufferRef> inputs) {
+  const Span span("run", "interpreter");
+  count(counters().interpreter_steps, graph.equations.size());
+  return interpret(graph, inputs);
+}
+
 class InterpretedGraph : public Executable {
  public:
   explicit InterpretedGraph(GraphBody graph) : graph_(std::move(graph)) {}
-  Vec<BufferRef> run(std::span<const BufferRef> inputs) override {
-    count(counters().interpreter_steps, graph_.equations.size());
-    return interpret(graph_, inputs);
-  }
+  Vec<BufferRef> run(std::span<const BufferRef> inputs) override { return interpreted(graph_, inputs); }
   std::string explain() const override { return "interpreter: " + std::to_string(graph_.equations.size()) + " equations\n" + to_text(graph_); }
 
  private:
@@ -128,10 +132,7 @@ ProgramCache& program_cache() {
 Vec<BufferRef> run_graph(const GraphBody& graph, std::span<const BufferRef> inputs) {
   using namespace execution;
   const Backend* b = backend();
-  if (!b) {
-    count(counters().interpreter_steps, graph.equations.size());
-    return interpret(graph, inputs);
-  }
+  if (!b) return interpreted(graph, inputs);
   ProgramCache& cache = program_cache();
   const std::size_t hash = hash_of(graph);
   std::shared_ptr<Seen> entry;
@@ -149,10 +150,7 @@ Vec<BufferRef> run_graph(const GraphBody& graph, std::span<const BufferRef> inpu
       cache.seen[hash].push_back(entry);
     }
   }
-  if (!known && choice() != Choice::cpu && work_of(graph) < large) {
-    count(counters().interpreter_steps, graph.equations.size());
-    return interpret(graph, inputs);
-  }
+  if (!known && choice() != Choice::cpu && work_of(graph) < large) return interpreted(graph, inputs);
   std::shared_ptr<Executable> executable;
   {
     std::lock_guard lock(entry->mutex);

@@ -9,6 +9,7 @@
 
 #include "../trace/node.hpp"
 #include "../trace/thread_state.hpp"
+#include "../trace/timeline.hpp"
 #include "counters.hpp"
 #include "epilogue.hpp"
 #include "lane_regions.hpp"
@@ -36,7 +37,11 @@ std::uint64_t rounds_of(const Nest& nest, const SmallVec<int, 6>& loops) {
 }  // namespace program_cost
 
 Program::Program(const GraphBody& graph, const Backend& backend, std::size_t carries) {
-  fusion_ = fuse(form_lane_regions(move_out_of_scans(graph)), {.matrix_products = true, .vector_bytes = backend.vector_bytes()});
+  const Span span("compile", "compile program");
+  {
+    const Span fusing("compile", "fuse");
+    fusion_ = fuse(form_lane_regions(move_out_of_scans(graph)), {.matrix_products = true, .vector_bytes = backend.vector_bytes()});
+  }
   compile_steps(backend);
   plan_ = plan_buffers(fusion_, carries);
   const GraphBody& g = fusion_.graph;
@@ -67,6 +72,7 @@ Program::Program(const GraphBody& graph, const Backend& backend, std::size_t car
     bytes_ += steps_[k].bytes;
   }
   makes_buffers_ = interpreted_ > 0 || loops_ > 0;
+  if (timeline_wanted()) name_steps();
   count(counters().programs);
   if (!dump_folder().empty()) {
     const std::string text = to_text(g);
@@ -318,6 +324,7 @@ void Program::prepare_kernel(Step& step, const FusedStep& fused, const Schedule&
 }
 
 Vec<BufferRef> Program::run(std::span<const BufferRef> inputs, std::span<void* const> into, std::span<BufferRef> own) {
+  const Span span("run", "run program");
   SmallVec<void*, 96> pointers(fixed_.begin(), fixed_.end());
   Vec<BufferRef> results(outputs_.size());
   const GraphBody& g = fusion_.graph;
@@ -342,6 +349,7 @@ Vec<BufferRef> Program::run(std::span<const BufferRef> inputs, std::span<void* c
   std::uint64_t parallel = 0;
   for (const Step& step : steps_) {
     if (step.kind == Step::Kind::control || step.kind == Step::Kind::equation) {
+      const Span of_step("run", step.name, step.details);
       run_equation(step, pointers.data(), produced, inputs, own);
       if (step.function) run_kernel(step, pointers.data(), 0, step.rounds);
     } else {
@@ -380,6 +388,7 @@ void Program::place_in(void** pointers, const BufferRef& arena) const {
 }
 
 bool Program::run_step(const Step& step, void* const* pointers, const PackedOperands& packed) {
+  const Span span("run", step.name, step.details);
   switch (step.kind) {
     case Step::Kind::kernel:
       if (step.copied_to >= 0 && pointers[static_cast<std::size_t>(step.copied_from)] == pointers[static_cast<std::size_t>(step.copied_to)]) break;
@@ -526,45 +535,6 @@ void Program::run_equation(const Step& step, void** pointers, Vec<BufferRef>& pr
     pointers[v] = made[i]->data;
     produced[v] = std::move(made[i]);
   }
-}
-
-std::string Program::kernel_text(const Step& s) const {
-  const GraphBody& g = fusion_.graph;
-  Vec<int> sorted = s.fused;
-  std::sort(sorted.begin(), sorted.end());
-  std::string names;
-  for (int e : sorted) names += (names.empty() ? "" : " ") + std::string(name_of(g.equations[static_cast<std::size_t>(e)].op));
-  return "kernel " + short_name(s.nest_text) + (s.partial ? ", first half of a cut reduction" : "") + ", fuses " + std::to_string(s.fused.size()) +
-         " equations (" + names + ")";
-}
-
-std::string Program::explain() const {
-  const GraphBody& g = fusion_.graph;
-  std::string text = "program: " + std::to_string(launches_) + " kernels, " + std::to_string(products_) + " matrix products, " +
-                     (loops_ ? std::to_string(loops_) + " loops or branches, " : "") + std::to_string(interpreted_) + " interpreted equations, " +
-                     std::to_string(plan_.arena_bytes) + " bytes of scratch memory\n";
-  for (std::size_t k = 0; k < steps_.size(); ++k) {
-    const Step& s = steps_[k];
-    text += "step " + std::to_string(k) + ": ";
-    if (s.kind == Step::Kind::kernel) {
-      text += kernel_text(s) + ", " + std::to_string(s.bytes) + " bytes, about " + std::to_string(s.work) + " operations" +
-              (s.parallel ? ", on all threads" : "") + "\n" + s.nest_text;
-    } else {
-      const Equation& e = g.equations[static_cast<std::size_t>(s.equation)];
-      text += s.kind == Step::Kind::product  ? (e.op == Op::dot_general ? "matrix product " : "convolution ") + s.product->describe() + ", "
-              : s.kind == Step::Kind::sort   ? "sort of " + describe(s.sort) + ", "
-              : s.kind == Step::Kind::linalg ? (s.lanes ? "matrices, " + std::to_string(s.lanes) + " side by side: " : std::string("matrices: "))
-              : s.kind == Step::Kind::fft    ? "transform: "
-              : s.control                    ? "loop or branch: "
-                                             : "interpreter: ";
-      text += describe(e.op, e.params) + ", " + std::to_string(s.bytes) + " bytes";
-      if (s.kind == Step::Kind::product) text += ", " + std::to_string(s.work) + " flops";
-      if (s.has_epilogue()) text += "; on its rows as they are done: " + kernel_text(s) + "\n" + s.nest_text;
-      else text += "\n";
-      if (s.control) text += s.control->explain();
-    }
-  }
-  return text;
 }
 
 }  // namespace vt::detail

@@ -85,6 +85,7 @@ class Program : public Executable {
     std::uint64_t bytes = 0, work = 0;
     Var copied_from = -1, copied_to = -1;  // a plain copy, which is not run where the two are the same memory
     std::string nest_text;                 // nest and schedule
+    std::string name, details;             // in timelines, where one is wanted
     Vec<int> fused;
     bool partial = false;
 
@@ -106,6 +107,8 @@ class Program : public Executable {
   /// `rows`: where the product's result begins, if it is not kept.
   static void run_kernel(const Step& step, void* const* pointers, std::int64_t begin, std::int64_t end, const void* rows = nullptr);
   std::string kernel_text(const Step& step) const;
+  std::string operations_of(const Step& step) const;
+  void name_steps();
   void run_equation(const Step& step, void** pointers, Vec<BufferRef>& produced, std::span<const BufferRef> inputs, std::span<BufferRef> own) const;
 
   Fusion fusion_;

@@ -21,6 +21,7 @@
 #include <vt/execution.hpp>
 
 #include "../trace/graph.hpp"
+#include "../trace/timeline.hpp"
 
 namespace vt::detail {
 
@@ -51,6 +52,7 @@ struct Work {
   std::int64_t total, step;
   RangeBody body;
   void* context;
+  Span::Label label;               ///< in timelines
   std::atomic<std::int64_t> left;  // not yet done; the caller returns at 0, whether or not every thread has turned up
 
   void take() {
@@ -58,7 +60,10 @@ struct Work {
     inside = true;
     for (std::int64_t begin; (begin = next.fetch_add(step, std::memory_order_relaxed)) < total;) {
       const std::int64_t end = std::min(begin + step, total);
-      body(context, begin, end);
+      {
+        const Span span(label);
+        body(context, begin, end);
+      }
       if (left.fetch_sub(end - begin, std::memory_order_acq_rel) == end - begin) left.notify_one();
     }
     inside = before;
@@ -174,6 +179,7 @@ void parallel_ranges(std::int64_t total, std::int64_t grain, RangeBody body, voi
   work->step = step;
   work->body = body;
   work->context = context;
+  if (timeline_wanted()) work->label = Span::innermost();
   work->left.store(total, std::memory_order_relaxed);
   team.board->announce(work);
   for (int i = 1 + team.board->lookers.load(); i < count; ++i) team.pool->Schedule([work, board = team.board] { board->serve(work); });

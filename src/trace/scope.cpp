@@ -9,6 +9,7 @@
 #include <vt/small_vec.hpp>
 
 #include "thread_state.hpp"
+#include "timeline.hpp"
 
 namespace vt::detail {
 
@@ -210,6 +211,8 @@ Recorded RecordingScope::finish(std::span<const Tensor> outputs) {
 Recorded record(const FlatFunction& f, std::span<const Aval> avals, const RecordOptions& options) {
   // The user's ops carry their own lines, also when a pass calls this while it transforms an equation.
   WhereScope own_lines(Where{});
+  const std::string line = timeline_wanted() ? json_line(options.where) : "";
+  const Span span("record", options.transform, line);
   RecordingScope scope(options);
   std::vector<Tensor> arguments;
   arguments.reserve(avals.size());

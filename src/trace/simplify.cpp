@@ -5,6 +5,7 @@
 
 #include "called.hpp"
 #include "simplify_control.hpp"
+#include "timeline.hpp"
 
 namespace vt::detail {
 
@@ -430,6 +431,7 @@ GraphBody simplify_body(const GraphBody& graph, BodyMemo& memo, SimplifyFor purp
 }  // namespace simplification
 
 GraphBody simplify(const GraphBody& graph, SimplifyFor purpose) {
+  const Span span("transform", "simplify");
   simplification::BodyMemo memo;
   return simplification::simplify_body(graph, memo, purpose);
 }

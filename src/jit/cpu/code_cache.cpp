@@ -11,6 +11,8 @@
 #include <vt/small_vec.hpp>
 
 #include "../../trace/hash_map.hpp"
+#include "../../trace/timeline.hpp"
+#include "../backend.hpp"
 #include "../counters.hpp"
 #include "../disk_cache.hpp"
 
@@ -63,6 +65,8 @@ std::shared_ptr<const Code> cached_code(const std::string& key, std::span<const 
     return there.get();
   }
   try {
+    const std::string name = timeline_wanted() ? "code " + short_name(key) : "";  // the name that explain and VT_DUMP give it
+    const Span span("compile", name);
     const CacheKey on_disk = code_store::disk_key(key);
     std::shared_ptr<const Code> code = code_store::from_disk(on_disk, names);
     if (code) {

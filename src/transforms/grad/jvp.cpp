@@ -5,6 +5,7 @@
 #include <string>
 
 #include "../../trace/thread_state.hpp"
+#include "../../trace/timeline.hpp"
 #include "build.hpp"
 
 namespace vt::detail {
@@ -395,6 +396,7 @@ class Walk {
 }  // namespace jvp_walk
 
 JvpResult jvp_graph(const GraphBody& graph, std::span<const Tensor> primals, std::span<const Tensor> tangents, JvpMode mode, JvpShapes shapes) {
+  const Span span("transform", mode == JvpMode::linearize ? "linearize" : "jvp");
   return jvp_walk::Walk(graph, mode, shapes).run(primals, tangents);
 }
 

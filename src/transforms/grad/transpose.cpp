@@ -8,6 +8,7 @@
 
 #include "../../trace/dependence.hpp"
 #include "../../trace/thread_state.hpp"
+#include "../../trace/timeline.hpp"
 #include "build.hpp"
 #include "call_rules.hpp"
 #include "linear_call.hpp"
@@ -436,6 +437,7 @@ class Cotangents {
 
 std::vector<Tensor> transpose_graph(const GraphBody& graph, std::size_t linear, std::span<const Tensor> rest, std::span<const Tensor> cotangents) {
   using namespace transpose_walk;
+  const Span span("transform", "transpose");
   Values values(graph, linear, rest);
   Borrowed operands;
   for (const Equation& e : graph.equations) {

@@ -10,6 +10,7 @@
 #include "../../trace/effects.hpp"
 #include "../../trace/named_axes.hpp"
 #include "../../trace/thread_state.hpp"
+#include "../../trace/timeline.hpp"
 #include "../../trace/warnings.hpp"
 #include "batch_rules.hpp"
 #include "lanes.hpp"
@@ -32,6 +33,7 @@ struct Operands {
 }  // namespace batch_walk
 
 Vec<Batched> batch_graph(const GraphBody& graph, std::span<const Batched> inputs, std::int64_t lanes, const AxisRef& axis) {
+  const Span span("transform", "batch");
   RecycledVec<Batched> values(graph.avals.size());
   for (std::size_t i = 0; i < graph.inputs.size(); ++i) values[static_cast<std::size_t>(graph.inputs[i])] = inputs[i];
   Spreads spreads;

@@ -152,6 +152,52 @@ TEST(ComplexLinalg, LanesAreAsAlone) {
   expect_close(compiled, all, close);
 }
 
+// Matrices are steps of a program whose other equations are compiled, and so they are under every transform.
+TEST(ComplexLinalg, ProgramsAreCompiled) {
+  const auto f = [](const Tensor& a) {
+    const std::int64_t n = a.dim(-1);
+    const Tensor d = la::cholesky(definite(a)), b = vt::sin(vt::slice_in_dim(a, 0, 2, 1, 1)), x = la::solve(a, b);
+    const Tensor t = la::solve_triangular(a, x, 2), diagonal = 4.0 + vt::diagonal(a), off = vt::abs(vt::diagonal(a)).astype(a.dtype());
+    const auto [q, r] = la::qr(a + 1.0);
+    const auto [w, v] = la::eigh(definite(a));
+    const auto [u, s, vh] = la::svd(a, false);
+    const auto [l, z] = la::eig(a);
+    const Tensor real_eig = la::eigvals(vt::real(a));
+    const Tensor all = vt::concatenate({d, x, t, la::tridiagonal_solve(off, diagonal, off, b), r, vt::abs(q).astype(a.dtype()), vt::matmul(u * s, vh),
+                                        vt::abs(z).astype(a.dtype()), la::lu(a).lu, la::inv(a)},
+                                       1);
+    const Tensor numbers = la::det(a) + vt::sum(vt::square(w)) + vt::sum(vt::abs(v)) + vt::sum(vt::sqrt(l * l + 2.0)) + vt::sum(real_eig * real_eig);
+    return vt::reshape(vt::tanh(0.1 * all), {n * all.dim(1)}) + numbers;
+  };
+  const auto expect_compiled = [](const auto& g, const auto&... arguments) {
+    const auto compiled = vt::jit(g);
+    vt_test::expect_close(compiled(arguments...), g(arguments...), close);
+    vt::reset_stats();
+    compiled(arguments...).eval();
+    EXPECT_EQ(vt::stats().interpreter_steps, 0u);
+    const std::string text = vt::explain(compiled)(arguments...);
+    EXPECT_NE(text.find(" 0 interpreted equations"), std::string::npos) << text;
+  };
+  if (vt::explain(vt::jit(f))(vt::eye(4, vt::c128)).find("interpreter:") == 0) GTEST_SKIP() << "no compiler";
+  const Tensor a = random(vt::c128, {3, 4, 4}, 31) + 3.0 * vt::eye(4), along = random(vt::c128, {3, 4, 4}, 32);
+  const auto slope = [&](Tensor x, Tensor dx) { return vt::jvp(f, std::tuple(x), std::tuple(dx)).second; };
+  const auto pulled = [&](Tensor x, Tensor bar) { return vt::vjp(f, x).second(bar); };
+  expect_compiled(f, a[0]);
+  expect_compiled(vt::vmap(f), a);
+  expect_compiled(slope, a[0], along[0]);
+  expect_compiled(vt::vmap(slope), a, along);
+  const Tensor bars = random(vt::c128, {3, f(a[0]).dim(0)}, 33);
+  expect_compiled(pulled, a[0], bars[0]);
+  expect_compiled(vt::vmap(pulled), a, bars);
+  // In a loop; more matrices than a vector has lanes, which real ones of this size share; none at all; narrow numbers.
+  const auto steps = [](Tensor x) { return vt::fori_loop(0, 3, [](Tensor, Tensor y) { return la::cholesky(definite(y)); }, x); };
+  expect_compiled(steps, a);
+  const auto factor = [](Tensor x) { return vt::abs(la::cholesky(definite(x))); };
+  expect_compiled(factor, random(vt::c128, {40, 3, 3}, 34));
+  expect_compiled([](Tensor x) { return vt::abs(la::cholesky(x)); }, random(vt::c128, {0, 3, 3}, 34));
+  vt_test::expect_close(vt::jit(factor)(a.astype(vt::c64)), factor(a).astype(vt::f32), {.relative = 1e-5, .absolute = 1e-5});
+}
+
 // --- derivatives -------------------------------------------------------------------------------------------------------
 
 using Function = std::function<Tensor(const Tensor&)>;

@@ -283,6 +283,7 @@ class Lowering {
       case Op::scan: return with_bodies_lowered(e);
       default: break;
     }
+    if (family_of(e.op) == Family::linalg) return as_wholes(e, make_params(PartsParams{e.params, is_complex(e.inputs[0])}));
     ComplexParts result;
     const ComplexParts none;
     if (!is_elementwise(e.op) || !complex_formula(e.op, in(0), e.inputs.size() > 1 ? in(1) : none, result)) throw NoRealForm{};

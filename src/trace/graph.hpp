@@ -208,6 +208,14 @@ struct DecompositionParams {
   bool operator==(const DecompositionParams&) const = default;
 };
 
+/// Linear algebra of complex numbers that are given as a last axis of two real ones. `own`: the op's parameters for complex numbers;
+/// `operands`: are the operands so too, or the results alone (eig of real matrices)?
+struct PartsParams {
+  Ref<const struct Params> own;
+  bool operands = true;
+  bool operator==(const PartsParams&) const;
+};
+
 /// An axis of lanes that a vmap has named. It is known by its object, as a name may come again further in.
 struct NamedAxis {
   std::string name;
@@ -334,7 +342,7 @@ struct CallbackParams {
   X(NoParams) X(ConstantParams) X(FullParams) X(IotaParams) X(ConvertParams) X(PrecisionParams) X(IntegerPowParams) X(AxesParams) \
   X(ArgParams) X(ReduceParams) X(CumulativeParams) X(SortParams) X(ShapeParams) X(PermutationParams) X(BroadcastParams) X(AxisParams) \
   X(PadParams) X(SliceParams) X(GatherParams) X(ScatterParams) X(WindowParams) X(DotParams) X(ConvParams) X(FftParams) \
-  X(TriangularParams) X(SolveParams) X(DecompositionParams) X(CollectiveParams) X(CallParams) X(RecursionParams) X(CondParams) X(WhileParams) \
+  X(TriangularParams) X(SolveParams) X(DecompositionParams) X(PartsParams) X(CollectiveParams) X(CallParams) X(RecursionParams) X(CondParams) X(WhileParams) \
   X(ScanParams) X(PrintParams) X(CheckParams) X(CallbackParams)
 // clang-format on
 
@@ -405,6 +413,7 @@ ParamsRef make_params(P p) {
   return ParamsRef::of_new(new ParamsOf<P>(std::move(p)));
 }
 bool equal(const ParamsRef& a, const ParamsRef& b);
+inline bool PartsParams::operator==(const PartsParams& o) const { return operands == o.operands && equal(own, o.own); }
 std::size_t hash_of(const ParamsRef&);
 /// The sub-graphs that an equation owns, mostly none.
 Vec<GraphRef> bodies_of(const ParamsRef&);

@@ -153,22 +153,28 @@ std::size_t LinalgSpec::operands() const {
 LinalgSpec linalg_spec(const GraphBody& g, const Equation& e) {
   LinalgSpec s;
   s.op = e.op;
+  const PartsParams* parts = e.params ? e.params->get_if<PartsParams>() : nullptr;
+  const std::size_t behind = parts && parts->operands ? 1 : 0;  // an axis of real and imaginary parts
+  const Params* params = parts ? parts->own.get() : e.params.get();
   const Aval& a = g.aval(e.inputs[0]);
-  s.dtype = a.dtype;
-  const std::size_t own = e.op == Op::tridiagonal_solve ? 1 : 2, rank = a.shape.size();
+  s.dtype = behind ? complex_dtype(a.dtype) : a.dtype;
+  const std::size_t own = e.op == Op::tridiagonal_solve ? 1 : 2, rank = a.shape.size() - behind;
   s.batch = 1;
   for (std::size_t i = 0; i + own < rank; ++i) s.batch *= a.shape[i];
   s.n = a.shape[rank - 1];
   s.m = own == 2 ? a.shape[rank - 2] : s.n;
   s.factored = e.op == Op::solve && e.inputs.size() == 4;
-  if (e.inputs.size() > 1) s.columns = g.aval(e.inputs[e.inputs.size() - 1]).shape.back();
+  if (e.inputs.size() > 1) {
+    const Shape& b = g.aval(e.inputs[e.inputs.size() - 1]).shape;
+    s.columns = b[b.size() - 1 - behind];
+  }
   if (e.op == Op::triangular_solve) {
-    const auto& p = e.as<TriangularParams>();
+    const auto& p = params->as<TriangularParams>();
     s.lower = p.lower, s.transposed = p.transposed, s.unit_diagonal = p.unit_diagonal;
   }
-  if (e.op == Op::solve) s.transposed = e.as<SolveParams>().transposed;
+  if (e.op == Op::solve) s.transposed = params->as<SolveParams>().transposed;
   if (e.op == Op::qr || e.op == Op::eigh || e.op == Op::svd || e.op == Op::eig) {
-    const auto& p = e.as<DecompositionParams>();
+    const auto& p = params->as<DecompositionParams>();
     s.full = p.full, s.vectors = p.vectors;
   }
   return s;

@@ -122,6 +122,10 @@ struct Hasher {
   void add(const TriangularParams& p) { all(p.lower, p.transposed, p.unit_diagonal); }
   void add(const SolveParams& p) { all(p.transposed); }
   void add(const DecompositionParams& p) { all(p.full, p.vectors); }
+  void add(const PartsParams& p) {
+    mix(hash_of(p.own));
+    all(p.operands);
+  }
   void add(const CollectiveParams& p) {
     mix(reinterpret_cast<std::uintptr_t>(p.axis.get()));
     for (std::int64_t s : p.sources) mix(static_cast<std::uint64_t>(s));

@@ -167,6 +167,10 @@ struct ParamsText {
     if (!p.turned.empty()) text += ", turned=" + p.turned.str();
     return text + order;
   }
+  std::string operator()(const PartsParams& p) const {
+    const std::string own = p.own ? visit(*this, *p.own) : "";
+    return own + (own.empty() ? "" : ", ") + (p.operands ? "parts" : "results in parts");
+  }
   std::string operator()(const CollectiveParams& p) const {
     std::string text = "axis=" + p.axis->name;
     if (op != Op::ppermute) return text;

@@ -475,11 +475,32 @@ inline constexpr auto table = rule_table<Row>({
 });
 static_assert(RuleMissingFor<first_without_rule(table)>::ok);
 
+/// What the op gives for complex numbers, whose parts are a last axis.
+Avals of_parts(Op op, const PartsParams& p, std::span<const Aval* const> operands, Where where) {
+  SmallVec<Aval, 4> whole;
+  for (const Aval* a : operands) {
+    whole.push_back(*a);
+    if (!p.operands || !is_float(a->dtype)) continue;
+    whole.back().dtype = complex_dtype(a->dtype);
+    whole.back().shape.pop_back();
+  }
+  SmallVec<const Aval*, 4> pointers;
+  for (const Aval& a : whole) pointers.push_back(&a);
+  Avals results = infer(op, p.own, std::span<const Aval* const>(pointers.data(), pointers.size()), where);
+  for (Aval& a : results) {
+    if (!is_complex(a.dtype)) continue;
+    a.dtype = real_dtype(a.dtype);
+    a.shape.push_back(2);
+  }
+  return results;
+}
+
 }  // namespace vt::detail::shape_rules
 
 namespace vt::detail {
 
 SmallVec<Aval, 1> infer(Op op, const ParamsRef& params, std::span<const Aval* const> operands, Where where) {
+  if (params && params->is<PartsParams>()) return shape_rules::of_parts(op, params->as<PartsParams>(), operands, where);
   const auto& row = shape_rules::table[op];
   const shape_rules::Call call{op, params, operands, where, row.dtypes};
   const int arity = op_table[op].arity;

@@ -241,7 +241,9 @@ SmallVec<Var, 1> Pass::copied_matrices(const Equation& e, std::span<const Var> i
   if (((e.op == Op::eigh || e.op == Op::eig) && e.outputs.size() == 2 && uses[at(e.outputs[1])] == 0) ||
       (e.op == Op::svd && e.outputs.size() == 3 && uses[at(e.outputs[0])] == 0 && uses[at(e.outputs[2])] == 0)) {
     ++rewrites_;
-    const Var values = emit_all(e.op, make_params(DecompositionParams{false, false}), inputs)[0];
+    ParamsRef p = make_params(DecompositionParams{false, false});
+    if (const auto* parts = e.params->get_if<PartsParams>()) p = make_params(PartsParams{p, parts->operands});
+    const Var values = emit_all(e.op, std::move(p), inputs)[0];
     return e.op != Op::svd ? SmallVec<Var, 1>{values, none} : SmallVec<Var, 1>{none, values, none};
   }
   if (e.op == Op::solve && for_running() && inputs.size() == 4) {

@@ -15,7 +15,7 @@ namespace vt::detail::cpu {
 
 int matrix_lanes(const LinalgSpec& s, const Target& target) {
   const int lanes = target.lanes(size_of(s.dtype));
-  if (lanes < 2 || s.n != s.m || s.n < 1 || s.n > 16 || s.batch < lanes) return 0;
+  if (lanes < 2 || is_complex(s.dtype) || s.n != s.m || s.n < 1 || s.n > 16 || s.batch < lanes) return 0;
   switch (s.op) {
     case Op::cholesky:
     case Op::lu:

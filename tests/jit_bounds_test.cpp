@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <functional>
 #include <span>
 #include <vector>
@@ -63,6 +64,37 @@ TEST(JitBounds, Sequences) {
     const auto [last, all] = vt::scan([](Tensor c, Tensor v) { return std::pair(0.9 * c + v, c * v); }, x, table);
     return last + vt::while_loop([](Tensor y) { return y < 2.0; }, [&](Tensor y) { return y + vt::max(row); }, vt::sum(all));
   });
+}
+
+// Squares at the edge of a transposed operand: a load without lanes from memory that is not there would be harmless, but take a page fault each time.
+TEST(JitBounds, EdgesOfTurnedSquares) {
+  const auto turned = vt::jit([](Tensor x) { return vt::transpose(x) + 1.0; });
+  const auto padded = vt::jit([](Tensor x) { return vt::transpose(vt::pad(x, {{3, 2}, {9, 20}})); });
+  const std::int64_t columns = 1000;
+  const auto seconds = [&](const Tensor& x) {
+    double least = 1e9;
+    for (int run = 0; run < 50; ++run) {
+      const auto begin = std::chrono::steady_clock::now();
+      turned(x).eval();
+      least = std::min(least, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+    }
+    return least;
+  };
+  for (const std::int64_t rows : {1, 5, 8, 13, 17, 33}) {
+    const Fenced x(rows * columns, true);
+    const Tensor a = x.tensor({rows, columns});
+    for (int run = 0; run < 2; ++run) {
+      const std::vector<double> from = a.to_vector<double>(), to = turned(a).to_vector<double>(), wide = padded(a).to_vector<double>();
+      for (std::int64_t r = -3; r < rows + 2; ++r)
+        for (std::int64_t c = -9; c < columns + 20; ++c) {
+          const bool inside = r >= 0 && r < rows && c >= 0 && c < columns;
+          const double value = inside ? from[static_cast<std::size_t>(r * columns + c)] : 0;
+          ASSERT_EQ(wide[static_cast<std::size_t>((c + 9) * (rows + 5) + r + 3)], value) << rows << " rows: " << r << ", " << c;
+          if (inside) ASSERT_EQ(to[static_cast<std::size_t>(c * rows + r)], value + 1) << rows << " rows: " << r << ", " << c;
+        }
+    }
+    EXPECT_LT(seconds(a), 5 * seconds((a * 1.0).eval())) << rows << " rows at the end of the memory, beside rows in the middle";
+  }
 }
 
 }  // namespace

@@ -55,8 +55,10 @@ class ValueEmitter {
   bool reads_turned(int value, const StageSchedule& s) const {
     return vt::detail::reads_turned(nest_, nest_.values[static_cast<std::size_t>(value)], s, schedule_.lanes, dependences_);
   }
-  /// A vector along the tile loop of a turned load, at lane `lane` of the vector loop, read as elements of `d`; mask optional.
-  Value load_row(int value, int lane, DType d, Value mask);
+  /// A vector along the tile loop of a turned load, at lane `lane` of the vector loop, read as elements of `d`. At an edge: with a mask,
+  /// and of `rows` lanes; beyond them it is any numbers.
+  Value load_row(int value, int lane, DType d);
+  Value load_row(int value, int lane, DType d, Value mask, Value rows);
   /// Asks for what load_row reads one vector later.
   void fetch_row(int value, int lane);
   /// Asks for what a load that is contiguous along the vector loop reads `rounds` rounds of `loop` later.

@@ -100,24 +100,26 @@ void KernelEmitter::tile(const Vec<int>& turned, const Values& arrays, Value u, 
 void KernelEmitter::fill_tile(int turned, Value array, Value whole, Value lines, Value columns) {
   const int lanes = values_.lanes();
   const DType d = tile_emission::moved_as(nest_.values[static_cast<std::size_t>(turned)].dtype);
-  const auto rows = [&](bool masked) {
+  const auto whole_rows = [&] {
     Values all;
     for (int r = 0; r < lanes; ++r) {
-      Value mask{};
-      if (masked) mask = b_.tail_mask(lanes, b_.select(b_.compare(Compare::lt, b_.index(r), columns), lines, b_.index(0)));
-      all.push_back(values_.load_row(turned, r, d, mask));
+      all.push_back(values_.load_row(turned, r, d));
       // The same rows are read again for the next square, too far apart for the processor to foresee it.
-      if (!masked && stage_->fetch_ahead) values_.fetch_row(turned, r);
+      if (stage_->fetch_ahead) values_.fetch_row(turned, r);
     }
     return all;
   };
+  const auto cut_rows = [&] {
+    Values all;
+    const Value mask = b_.tail_mask(lanes, lines);
+    for (int r = 0; r < lanes; ++r) all.push_back(values_.load_row(turned, r, d, mask, columns));
+    return all;
+  };
   values_.prepare_index(turned);
-  if (const int mask = nest_.values[static_cast<std::size_t>(turned)].mask; mask >= 0) {
-    const Value wanted = values_.get(mask);
-    whole = b_.bit_and(whole, wanted);
-    lines = b_.select(wanted, lines, b_.index(0));
-  }
-  const Values columns_of = transposed(b_.if_else(whole, [&] { return rows(false); }, [&] { return rows(true); }));
+  const auto rows = [&] { return b_.if_else(whole, whole_rows, cut_rows); };
+  const int mask = nest_.values[static_cast<std::size_t>(turned)].mask;
+  const auto no_rows = [&] { return Values(static_cast<std::size_t>(lanes), b_.integer(d, 0, lanes)); };
+  const Values columns_of = transposed(mask < 0 ? rows() : b_.if_else(values_.get(mask), rows, no_rows));
   for (int c = 0; c < lanes; ++c) b_.store(b_.offset(array, d, b_.index(std::int64_t{c} * lanes)), columns_of[static_cast<std::size_t>(c)]);
 }
 

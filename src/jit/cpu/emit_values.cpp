@@ -300,9 +300,12 @@ Value ValueEmitter::row_pointer(int value, int lane, std::int64_t further) {
   return b_.offset(pointer(v.buffer), v.dtype, b_.add(scalar_index(v.index, false), b_.index(step * lane + further)));
 }
 
-Value ValueEmitter::load_row(int value, int lane, DType d, Value mask) {
-  const Value at = row_pointer(value, lane, 0);
-  return mask ? b_.load_masked(at, d, mask) : b_.load(at, d, lanes());
+Value ValueEmitter::load_row(int value, int lane, DType d) { return b_.load(row_pointer(value, lane, 0), d, lanes()); }
+
+// A load without lanes still costs a page fault that is suppressed, every time, where nothing is mapped.
+Value ValueEmitter::load_row(int value, int lane, DType d, Value mask, Value rows) {
+  const Value first = row_pointer(value, 0, 0);
+  return b_.load_masked(lane == 0 ? first : b_.select(b_.compare(Compare::lt, b_.index(lane), rows), row_pointer(value, lane, 0), first), d, mask);
 }
 
 void ValueEmitter::fetch_row(int value, int lane) { b_.fetch_ahead(row_pointer(value, lane, lanes())); }

@@ -154,6 +154,12 @@ TEST(Complex, ReductionsAndProducts) {
 
 // --- refusals --------------------------------------------------------------------------------------------------------
 
+TEST(Complex, Correlation) {  // NumPy's values
+  const C between(-0.631345340345, 0.479822458662);
+  expect_close(corrcoef(tensor({{C(1, 2), C(0.5, -1), C(3, 0)}, {C(2, 0), C(0, 1), C(-1, 1)}})),
+               tensor({{C(1, 0), between}, {std::conj(between), C(1, 0)}}), {.relative = 1e-11, .absolute = 1e-12});
+}
+
 TEST(Complex, WhatIsRefused) {
   const Tensor z = tensor({C(1, 2), C(3, 4)});
   const auto refused = [](auto&& f, const std::string& function, const std::string& why) {

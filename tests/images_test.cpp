@@ -70,6 +70,14 @@ TEST(Images, SizesOfNothingAndOfIntegers) {
   expect_close(vt::rgb_to_grayscale(vt::tensor({{{1.0, 0.0, 0.0}, {0.0, 2.0, 0.0}}})), vt::tensor({{{0.299}, {1.174}}}));
 }
 
+TEST(Images, MasksArePaddedWithFalse) {
+  const Tensor mask = vt::tensor({{true, true}, {true, true}});
+  EXPECT_EQ(vt::pad(mask, {{1, 0}, {0, 1}}).to_vector<bool>(), (std::vector<bool>{false, false, false, true, true, false, true, true, false}));
+  EXPECT_EQ(vt::space_to_batch(mask, {2}, {{1, 1}}).to_vector<bool>(), (std::vector<bool>{false, true, false, true, true, false, true, false}));
+  EXPECT_EQ(vt::batch_to_space(mask, {2}, {{0, 1}}).to_vector<bool>(), (std::vector<bool>{true, true, true}));
+  EXPECT_EQ(vt::pad(vt::ones({1}, vt::i8), {{1, 0}}).dtype(), vt::i8);
+}
+
 TEST(Images, Refusals) {
   const auto refused = [](const std::string& what, const std::function<void()>& f) {
     const std::string text = message(f);

@@ -316,8 +316,8 @@ Tensor stack(const std::vector<Tensor>& parts, int axis = 0, Where where = Where
 std::vector<Tensor> unstack(Operand x, int axis = 0);
 std::vector<Tensor> split(Operand x, int sections, int axis = 0);
 std::vector<Tensor> split(Operand x, const std::vector<std::int64_t>& at, int axis = 0);
-/// Per axis (low, high) edges filled with `value`; negative edges crop.
-Tensor pad(Operand x, const std::vector<std::pair<std::int64_t, std::int64_t>>& edges, Operand value = 0);
+/// Per axis (low, high) edges filled with `value`, zeros unless given; negative edges crop.
+Tensor pad(Operand x, const std::vector<std::pair<std::int64_t, std::int64_t>>& edges, Operand value = false);
 Tensor pad(Operand x, Operand value, const Shape& low, const Shape& high, const Shape& interior);
 /// What stands beyond the edges: the last element, the mirror image without or with the last element, or the other end.
 enum class PadMode : std::uint8_t { edge, reflect, symmetric, wrap };
@@ -414,7 +414,7 @@ Tensor cross(Operand a, Operand b, int axis = -1);
 Tensor polyval(Operand coefficients, Operand x);
 Tensor matrix_power(Operand x, int n);
 Tensor cov(Operand x, bool rowvar = true, int ddof = 1);
-Tensor corrcoef(Operand x, bool rowvar = true);
+Tensor corrcoef(Operand x, bool rowvar = true);  ///< complex: both parts in −1 … 1, as NumPy has them
 
 // --- networks --------------------------------------------------------------------------------------------------------
 

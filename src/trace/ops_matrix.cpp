@@ -253,6 +253,7 @@ Tensor corrcoef(Operand x, bool rowvar) {
   if (c.rank() == 0) return c / c;
   const Tensor deviation = sqrt(detail::diagonal_of(c, 0, 0, 1, x.where));
   const Tensor scaled = c / detail::spread(deviation, c.shape(), Axes(0), x.where) / detail::spread(deviation, c.shape(), Axes(1), x.where);
+  if (is_complex(x.tensor.dtype())) return complex(clip(real(scaled), -1.0, 1.0), clip(imag(scaled), -1.0, 1.0));
   return clip(scaled, -1.0, 1.0);
 }
 

@@ -39,7 +39,12 @@ Root root_of_unity(std::int64_t k, std::int64_t n) {
 
 Vec<int> radices_of(std::int64_t n, std::int64_t* rest) {
   Vec<int> radices;
-  for (int r : {4, 2, 3, 5, 7, 11, 13})
+  int twos = 0;
+  for (; n % 2 == 0; n /= 2) ++twos;
+  for (; twos >= 3 && twos != 4; twos -= 3) radices.push_back(8);
+  for (; twos >= 2; twos -= 2) radices.push_back(4);
+  if (twos) radices.push_back(2);
+  for (int r : {3, 5, 7, 11, 13})
     for (; n % r == 0; n /= r) radices.push_back(r);
   *rest = n;
   return radices;
@@ -55,6 +60,12 @@ LanePlan<R> make_lane_plan(std::int64_t n) {
     for (std::int64_t p = 0; p < pass.part; ++p)
       for (int k = 1; k < radix; ++k) {
         const Root w = root_of_unity(p * k, length);
+        plan.twiddles.push_back(static_cast<R>(w.re));
+        plan.twiddles.push_back(static_cast<R>(w.im));
+      }
+    for (int k = 1; radix % 2 == 1 && k <= radix / 2; ++k)
+      for (int j = 1; j <= radix / 2; ++j) {
+        const Root w = root_of_unity(k * j % radix, radix);
         plan.twiddles.push_back(static_cast<R>(w.re));
         plan.twiddles.push_back(static_cast<R>(w.im));
       }
@@ -93,6 +104,50 @@ VT_FFT_INLINE void multiply(Number<R>& x, const R* w) {
   x.re = re;
 }
 
+/// The transform of four numbers, in place.
+template <class R>
+VT_FFT_INLINE void transform_4(Number<R>& a, Number<R>& b, Number<R>& c, Number<R>& d) {
+  const Number<R> s{a.re + c.re, a.im + c.im}, t{a.re - c.re, a.im - c.im}, u{b.re + d.re, b.im + d.im};
+  const Number<R> v{b.im - d.im, d.re - b.re};  // −i · (b − d)
+  a = {s.re + u.re, s.im + u.im};
+  b = {t.re + v.re, t.im + v.im};
+  c = {s.re - u.re, s.im - u.im};
+  d = {t.re - v.re, t.im - v.im};
+}
+
+template <class R>
+VT_FFT_INLINE void pass_of_8(const Pass& pass, const R* twiddles, const Number<R>* in, Number<R>* out) {
+  constexpr R root = static_cast<R>(std::numbers::sqrt2_v<long double> / 2);
+  const std::int64_t s = pass.stride, apart = pass.part * s;
+  for (std::int64_t p = 0; p < pass.part; ++p) {
+    const R* w = twiddles + 14 * p;
+    const Number<R>* x = in + p * s;
+    Number<R>* y = out + 8 * p * s;
+    for (std::int64_t q = 0; q < s; ++q, ++x, ++y) {
+      Number<R> even[4], odd[4];
+#pragma GCC unroll 4
+      for (int j = 0; j < 4; ++j) {
+        const Number<R>&a = x[j * apart], &b = x[(j + 4) * apart];
+        even[j] = {a.re + b.re, a.im + b.im};
+        odd[j] = {a.re - b.re, a.im - b.im};
+      }
+      transform_4<R>(even[0], even[1], even[2], even[3]);
+      // Times exp(−2πi · j / 8).
+      odd[1] = {root * (odd[1].re + odd[1].im), root * (odd[1].im - odd[1].re)};
+      odd[2] = {odd[2].im, -odd[2].re};
+      odd[3] = {root * (odd[3].im - odd[3].re), -root * (odd[3].re + odd[3].im)};
+      transform_4<R>(odd[0], odd[1], odd[2], odd[3]);
+      y[0] = even[0];
+#pragma GCC unroll 8
+      for (int k = 1; k < 8; ++k) {
+        Number<R> z = k % 2 ? odd[k / 2] : even[k / 2];
+        if (p != 0) multiply(z, w + 2 * (k - 1));
+        y[k * s] = z;
+      }
+    }
+  }
+}
+
 template <class R>
 VT_FFT_INLINE void pass_of_4(const Pass& pass, const R* twiddles, const Number<R>* in, Number<R>* out) {
   const std::int64_t s = pass.stride, apart = pass.part * s;
@@ -101,12 +156,9 @@ VT_FFT_INLINE void pass_of_4(const Pass& pass, const R* twiddles, const Number<R
     const Number<R>* x = in + p * s;
     Number<R>* y = out + 4 * p * s;
     for (std::int64_t q = 0; q < s; ++q, ++x, ++y) {
-      const auto ar = x[0].re + x[2 * apart].re, ai = x[0].im + x[2 * apart].im, br = x[0].re - x[2 * apart].re, bi = x[0].im - x[2 * apart].im;
-      const auto cr = x[apart].re + x[3 * apart].re, ci = x[apart].im + x[3 * apart].im;
-      const auto dr = x[apart].im - x[3 * apart].im, di = x[3 * apart].re - x[apart].re;  // −i · (x₁ − x₃)
-      y[0].re = ar + cr;
-      y[0].im = ai + ci;
-      Number<R> y1{br + dr, bi + di}, y2{ar - cr, ai - ci}, y3{br - dr, bi - di};
+      Number<R> y0 = x[0], y1 = x[apart], y2 = x[2 * apart], y3 = x[3 * apart];
+      transform_4<R>(y0, y1, y2, y3);
+      y[0] = y0;
       if (p != 0) {
         multiply(y1, w);
         multiply(y2, w + 2);
@@ -141,12 +193,11 @@ VT_FFT_INLINE void pass_of_odd(const Pass& pass, const R* twiddles, const Number
   const int radix = fixed ? fixed : pass.radix, half = radix / 2;
   constexpr int most = fixed ? fixed / 2 : largest_prime / 2;
   R cosine[most * most], sine[most * most];
-  for (int k = 0; k < half; ++k)
-    for (int j = 0; j < half; ++j) {
-      const Root w = root_of_unity((k + 1) * (j + 1) % radix, radix);
-      cosine[k * half + j] = static_cast<R>(w.re);
-      sine[k * half + j] = static_cast<R>(w.im);
-    }
+  const R* roots = twiddles + 2 * (radix - 1) * pass.part;
+  for (int i = 0; i < half * half; ++i, roots += 2) {
+    cosine[i] = roots[0];
+    sine[i] = roots[1];
+  }
   const std::int64_t s = pass.stride, apart = pass.part * s;
   for (std::int64_t p = 0; p < pass.part; ++p) {
     const R* w = twiddles + 2 * (radix - 1) * p;
@@ -156,6 +207,7 @@ VT_FFT_INLINE void pass_of_odd(const Pass& pass, const R* twiddles, const Number
       Number<R> sum[most], difference[most];
       const Number<R> first = x[0];
       Number<R> total = first;
+#pragma GCC unroll 2
       for (int j = 0; j < half; ++j) {
         const Number<R>&a = x[(j + 1) * apart], &b = x[(radix - 1 - j) * apart];
         sum[j].re = a.re + b.re;
@@ -166,12 +218,15 @@ VT_FFT_INLINE void pass_of_odd(const Pass& pass, const R* twiddles, const Number
         total.im += sum[j].im;
       }
       y[0] = total;
+#pragma GCC unroll 2
       for (int k = 0; k < half; ++k) {
         auto er = first.re, ei = first.im, dr = difference[0].re * sine[k * half], di = difference[0].im * sine[k * half];
+#pragma GCC unroll 2
         for (int j = 0; j < half; ++j) {
           er += sum[j].re * cosine[k * half + j];
           ei += sum[j].im * cosine[k * half + j];
         }
+#pragma GCC unroll 2
         for (int j = 1; j < half; ++j) {
           dr += difference[j].re * sine[k * half + j];
           di += difference[j].im * sine[k * half + j];
@@ -200,11 +255,14 @@ template <class R>
 VT_FFT_INLINE void turn(typename VectorOf<R>::type* v) {
   constexpr int L = lanes<R>;
   constexpr auto all = std::make_integer_sequence<int, L>();
+#pragma GCC unroll 8
   for (int i = 0; i < L; ++i)
     if (!(i & 1)) exchange<1, R>(v[i], v[i + 1], all);
+#pragma GCC unroll 8
   for (int i = 0; i < L; ++i)
     if (!(i & 2)) exchange<2, R>(v[i], v[i + 2], all);
   if constexpr (L == 8)
+#pragma GCC unroll 8
     for (int i = 0; i < 4; ++i) exchange<4, R>(v[i], v[i + 4], all);
 }
 
@@ -244,8 +302,10 @@ VT_FFT_INLINE void load(const LaneJob<R>& job, std::int64_t n, R* work) {
   } else if (job.rows == L && job.in_step == 1) {
     for (; done + together<R> <= n; done += together<R>) {
       typename VectorOf<R>::type v[L];
+#pragma GCC unroll 8
       for (int l = 0; l < L; ++l) std::memcpy(&v[l], job.in + 2 * (l * job.in_row + done), sizeof v[l]);
       turn<R>(v);
+#pragma GCC unroll 8
       for (int k = 0; k < together<R>; ++k) {
         std::memcpy(work + 2 * L * (done + k) + first, &v[2 * k], sizeof v[0]);
         std::memcpy(work + 2 * L * (done + k) + second, &v[2 * k + 1], sizeof v[0]);
@@ -273,11 +333,13 @@ VT_FFT_INLINE void store(const LaneJob<R>& job, std::int64_t n, const R* work) {
   } else if (job.rows == L && job.out_step == 1) {
     for (; done + together<R> <= n; done += together<R>) {
       typename VectorOf<R>::type v[L];
+#pragma GCC unroll 8
       for (int k = 0; k < together<R>; ++k) {
         std::memcpy(&v[2 * k], work + 2 * L * (done + k) + first, sizeof v[0]);
         std::memcpy(&v[2 * k + 1], work + 2 * L * (done + k) + second, sizeof v[0]);
       }
       turn<R>(v);
+#pragma GCC unroll 8
       for (int l = 0; l < L; ++l) std::memcpy(job.out + 2 * (l * job.out_row + done), &v[l], sizeof v[l]);
     }
   }
@@ -299,6 +361,7 @@ VT_FFT_INLINE void run(const LanePlan<R>& plan, const LaneJob<R>& job, R* work) 
   for (const Pass& pass : plan.passes) {
     const R* w = plan.twiddles.data() + pass.twiddles;
     switch (pass.radix) {
+      case 8: pass_of_8(pass, w, in, out); break;
       case 4: pass_of_4(pass, w, in, out); break;
       case 2: pass_of_2(pass, w, in, out); break;
       case 3: pass_of_odd<3>(pass, w, in, out); break;

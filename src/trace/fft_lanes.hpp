@@ -15,7 +15,7 @@ inline constexpr int lanes = static_cast<int>(32 / sizeof(R));
 struct Pass {
   int radix = 2;
   std::int64_t part = 1, stride = 1;
-  std::size_t twiddles = 0;  ///< where its factors begin: (radix − 1) complex ones for each place in a part
+  std::size_t twiddles = 0;  ///< where its factors begin: (radix − 1) complex ones for each place in a part; then an odd radix's own roots
 };
 /// A transform whose length has no prime factor above largest_prime.
 template <class R>
@@ -31,7 +31,7 @@ struct Root {
   long double re, im;
 };
 Root root_of_unity(std::int64_t k, std::int64_t n);
-/// The prime factors up to largest_prime, fours first; `rest`: what is left.
+/// Factors: eights, fours or a two, and primes up to largest_prime; `rest`: what is left.
 Vec<int> radices_of(std::int64_t n, std::int64_t* rest);
 template <class R>
 LanePlan<R> make_lane_plan(std::int64_t n);

@@ -66,6 +66,16 @@ TEST(JitBounds, Sequences) {
 }
 
 // Rows of a square that the operand no longer has, and squares that lie in an edge of padding.
+TEST(JitBounds, ReductionsOfNothing) {
+  // What is the same for all rounds is loaded in front of them, and an array of no elements has no memory.
+  const auto lanes = vt::vmap(vt::vmap([](Tensor x, Tensor y) { return vt::allclose(x, y); }, {.in_axes = {0, vt::unmapped}}), {.in_axes = {1, 0}});
+  for (const vt::DType dtype : {vt::c64, vt::c128}) {
+    const auto compiled = vt::jit(lanes);
+    for (int run = 0; run < 2; ++run)
+      EXPECT_EQ(compiled(vt::zeros({3, 2, 2, 0}, dtype), vt::zeros({2, 0}, dtype)).to_vector<bool>(), std::vector<bool>(6, true));
+  }
+}
+
 TEST(JitBounds, EdgesOfTurnedSquares) {
   const auto turned = vt::jit([](Tensor x) { return vt::transpose(x) + 1.0; });
   const auto padded = vt::jit([](Tensor x) { return vt::transpose(vt::pad(x, {{3, 2}, {9, 20}})); });

@@ -12,6 +12,7 @@
 #include "src/trace/graph.hpp"
 #include "src/trace/node.hpp"
 #include "src/trace/scope.hpp"
+#include "support/compare_executors.hpp"
 #include "support/property.hpp"
 
 namespace {
@@ -79,6 +80,37 @@ TEST(JitNests, TransposeAndReshapeBecomeIndices) {
   // A reshape that cuts through rows: the loop is split, so no division is left.
   const std::string cut = kernel_of([](S t) -> Tensors { return {reshape(transpose(t[0]), {16, 3}) + 1}; }, {Aval(f32, {6, 8})});
   EXPECT_EQ(cut.find("%"), std::string::npos) << cut;
+}
+
+// A matrix that no near cache holds and a vector: a reduction, into which goes what the matrix is made of.
+TEST(JitNests, LargeMatricesTimesVectorsAreReductions) {
+  if (!has_compiler()) GTEST_SKIP() << "no LLVM";
+  const Aval matrix(f32, {700, 900}), vector(f32, {900}), other(f32, {700});
+  const std::string rows = kernel_of([](S t) -> Tensors { return {tanh(matmul(t[0] * 2, t[1]))}; }, {matrix, vector});
+  EXPECT_NE(rows.find("horizontal, loops d0 d1, vector d1"), std::string::npos) << rows;
+  EXPECT_NE(rows.find("tanh"), std::string::npos) << rows;
+  const std::string columns = compile_graph(graph_of([](S t) -> Tensors { return {matmul(t[1], t[0])}; }, {matrix, other}))->explain();
+  EXPECT_NE(columns.find("0 matrix products"), std::string::npos) << columns;
+  EXPECT_NE(columns.find("vertical"), std::string::npos) << columns;
+  for (const Aval& small : {Aval(f32, {70, 900}), Aval(f16, {700, 900}), Aval(i32, {700, 900})}) {
+    const std::string text =
+        compile_graph(graph_of([](S t) -> Tensors { return {matmul(t[0], t[1])}; }, {small, Aval(small.dtype, {900})}))->explain();
+    EXPECT_NE(text.find("1 matrix products"), std::string::npos) << text;
+  }
+  for (DType d : {f32, f64}) {
+    const std::int64_t m = d == f32 ? 700 : 350;
+    const Tensor a = vt_test::random_tensor(d, {m, 900}, -1, 1, 1), row = vt_test::random_tensor(d, {900}, -1, 1, 2),
+                 column = vt_test::random_tensor(d, {m}, -1, 1, 3);
+    const auto f = [m](S t) -> Tensors {
+      return {matmul(t[0], t[1]),
+              matmul(t[2], t[0]),
+              matmul(transpose(t[0]), t[2]) * 2,
+              matmul(t[1], transpose(t[0])),
+              exp(matmul(t[0] + 1, t[1] * 0.01f)),
+              einsum("ij,jk->k", t[0], reshape(t[1], {900, 1})) + matmul(reshape(t[2], {1, m}), t[0])};
+    };
+    vt_test::expect_same(f, {a, row, column}, {.relative = d == f32 ? 1e-4 : 1e-12, .absolute = d == f32 ? 1e-4 : 1e-12}, vt::name_of(d));
+  }
 }
 
 TEST(JitNests, ConstantsAreArgumentsUnlessTheyFold) {
@@ -231,8 +263,18 @@ TEST(JitThreads, BitsDoNotDependOnTheNumberOfThreads) {
   const int before = num_threads();
   const Tensor a = vt_test::random_tensor(f32, {700, 901}, 1), b = vt_test::random_tensor(f32, {901, 300}, 2);
   const auto f = [](S t) -> Tensors {
-    return {sum(t[0], 0),        sum(t[0], 1), sum(t[0]),          softmax(t[0]), exp(t[0]) * 2 - t[0],
-            transpose(t[0]) + 1, var(t[0], 0), matmul(t[0], t[1]), max(t[0], 1),  argmax(t[0], 0)};
+    return {sum(t[0], 0),
+            sum(t[0], 1),
+            sum(t[0]),
+            softmax(t[0]),
+            exp(t[0]) * 2 - t[0],
+            transpose(t[0]) + 1,
+            var(t[0], 0),
+            matmul(t[0], t[1]),
+            max(t[0], 1),
+            argmax(t[0], 0),
+            matmul(t[0], slice(t[1], {0, 0}, {901, 1})),
+            matmul(slice(transpose(t[1]), {0, 0}, {1, 700}), t[0])};
   };
   const GraphBody g = graph_of(f, {Aval(f32, {700, 901}), Aval(f32, {901, 300})});
   const vt::Vec<BufferRef> inputs = {value_of(a, {}), value_of(b, {})};

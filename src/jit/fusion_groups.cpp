@@ -40,6 +40,21 @@ int of(Op op, DType d) {
 }
 // clang-format on
 
+// Products of a matrix that no cache near a core holds and a vector: what counts is to read the matrix once, at full speed, which is what a nest's
+// reductions are made for; and what the matrix is computed from is fused with it.
+bool streams_matrix(const GraphBody& graph, const Equation& e) {
+  constexpr std::int64_t worth_streaming = std::int64_t{2} << 20;  // bytes
+  if (e.op != Op::dot_general) return false;
+  const DType d = e.as<DotParams>().dtype;
+  const Aval &lhs = graph.aval(e.inputs[0]), &rhs = graph.aval(e.inputs[1]);
+  if ((d != DType::f32 && d != DType::f64) || lhs.dtype != d || rhs.dtype != d) return false;
+  const std::int64_t results = graph.aval(e.outputs[0]).elements();
+  const auto beside = [&](const Aval& vector, const Aval& matrix) {
+    return matrix.elements() == vector.elements() * results && matrix.elements() * static_cast<std::int64_t>(size_of(d)) >= worth_streaming;
+  };
+  return results > 0 && (beside(lhs, rhs) || beside(rhs, lhs));
+}
+
 }  // namespace fusion_costs
 
 constexpr int most_reduced_rank = 20;  // loops of a nest are few, also after they are split
@@ -129,7 +144,7 @@ void FusionPlanner::classify() {
       auto& list = uses_[static_cast<std::size_t>(v)];
       if (list.empty() || list.back() != static_cast<int>(i)) list.push_back(static_cast<int>(i));
     }
-    if (!can_fuse(graph_, e) || (e.op == Op::dot_general && options_.matrix_products)) continue;
+    if (!can_fuse(graph_, e) || (e.op == Op::dot_general && options_.matrix_products && !fusion_costs::streams_matrix(graph_, e))) continue;
     const bool reduces = family_of(e.op) == Family::reduce || family_of(e.op) == Family::cumulative || e.op == Op::dot_general ||
                          (e.op == Op::overlap_add && overlap_rounds(e.as<WindowParams>()).elements() > 1);
     (reduces ? reduction_ : inlined_)[i] = 1;

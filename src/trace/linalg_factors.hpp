@@ -8,6 +8,7 @@
 #include <vt/small_vec.hpp>
 
 #include "matrix_lanes.hpp"
+#include "recycled.hpp"
 
 namespace vt::detail::linalg_kernels {
 
@@ -20,8 +21,8 @@ constexpr double epsilon = std::numeric_limits<double>::epsilon();
 constexpr Index panel = 16;  ///< columns that are worked on one by one
 
 template <class T>
-Vec<T> zeros(Index n) {
-  return Vec<T>(static_cast<std::size_t>(n) + 1);
+RecycledVec<T> zeros(Index n) {
+  return RecycledVec<T>(static_cast<std::size_t>(n) + 1);
 }
 template <class T>
 void scale(T* x, double a, Index n) {
@@ -47,16 +48,19 @@ double scale_of(const T* a, Index n) {
   return std::ldexp(1.0, std::clamp(-exponent, -1000, 1000));
 }
 
-/// The symmetric (Hermitian) part of a, in place.
+/// The symmetric (Hermitian) part of a, in place, by squares that stay in the cache; `above`: not only at and below the diagonal.
 template <class T>
-void symmetrize(T* a, Index n) {
-  for (Index i = 0; i < n; ++i) {
-    for (Index j = 0; j < i; ++j) {
-      a[i * n + j] = T(0.5) * a[i * n + j] + T(0.5) * conj(a[j * n + i]);
-      a[j * n + i] = conj(a[i * n + j]);
-    }
-    a[i * n + i] = real(a[i * n + i]);
-  }
+void symmetrize(T* a, Index n, bool above) {
+  constexpr Index square = 16;
+  for (Index from = 0; from < n; from += square)
+    for (Index left = 0; left <= from; left += square)
+      for (Index i = from; i < std::min(from + square, n); ++i) {
+        for (Index j = left; j < std::min(left + square, i); ++j) {
+          a[i * n + j] = T(0.5) * a[i * n + j] + T(0.5) * conj(a[j * n + i]);
+          if (above) a[j * n + i] = conj(a[i * n + j]);
+        }
+        a[i * n + i] = real(a[i * n + i]);
+      }
 }
 
 /// b ← x with op(a) x = b; b is n × k, rows of a are `width` apart. `adjoint` is the conjugate transpose.
@@ -111,24 +115,6 @@ void triangular_solve(const Triangle<T>& t, Index begin, Index n, T* b, Index st
   triangular_solve(t, begin + second, n - length, b + second * step, step, k);
 }
 
-/// x ← x L⁻ᴴ: m rows of n, for lower L.
-template <class T>
-void solve_right(const T* l, T* x, Index width, Index m, Index n) {
-  if (n <= panel) {  // turned, so that the rows run along the vectors
-    Vec<T> columns = zeros<T>(n * m);
-    matrix_lanes::turn(x, width, m, n, columns.data(), m);
-    for (Index j = 0; j < n; ++j) {
-      T* column = columns.data() + j * m;
-      for (Index k = 0; k < j; ++k) add_to(column, -conj(l[j * width + k]), columns.data() + k * m, m);
-      matrix_lanes::divide(column, T(real(l[j * width + j])), m);
-    }
-    return matrix_lanes::turn(columns.data(), m, n, m, x, width);
-  }
-  const Index half = n / 2;
-  solve_right(l, x, width, m, half);
-  multiply_add(x + half, width, -1, matrix_lanes::rows_of(x, width), matrix_lanes::adjoint(l + half * width, width), m, n - half, half);
-  solve_right(l + half * width + half, x + half, width, m, n - half);
-}
 /// The lower triangle of c (n × n) −= x xᴴ, x n × k.
 template <class T>
 void subtract_square(T* c, const T* x, Index width, Index n, Index k) {
@@ -138,37 +124,41 @@ void subtract_square(T* c, const T* x, Index width, Index n, Index k) {
     multiply_add(c + i * width, width, -1, matrix_lanes::rows_of(x + i * width, width), matrix_lanes::adjoint(x, width), rows, i + rows, k);
   }
 }
-/// The lower triangle of a becomes L; false if a is not positive definite.
+/// Columns begin … begin + n − 1 of L, from row `begin` on, in the place of the m × m matrix's; false if it is not positive definite.
 template <class T>
-bool cholesky_lower(T* a, Index width, Index n) {
-  if (n <= panel) {
-    for (Index i = 0; i < n; ++i) {
-      T* row = a + i * width;
-      for (Index j = 0; j < i; ++j) {
-        const T* other = a + j * width;
-        T sum = row[j];
-        for (Index k = 0; k < j; ++k) sum = sum - row[k] * conj(other[k]);
-        row[j] = sum / other[j];
-      }
-      double pivot = real(row[i]);
-      for (Index k = 0; k < i; ++k) pivot -= square(row[k]);
-      if (!(pivot > 0)) return false;
-      row[i] = std::sqrt(pivot);
-    }
-    return true;
+bool cholesky_columns(T* a, Index m, Index begin, Index n) {
+  if (n > panel) {
+    const Index half = n / 2, next = begin + half, count = n - half;
+    if (!cholesky_columns(a, m, begin, half)) return false;
+    T *corner = a + next * m + next, *left = a + next * m + begin;
+    subtract_square(corner, left, m, count, half);
+    multiply_add(corner + count * m, m, -1, matrix_lanes::rows_of<T>(left + count * m, m), matrix_lanes::adjoint<T>(left, m), m - next - count, count,
+                 half);
+    return cholesky_columns(a, m, next, count);
   }
-  const Index half = n / 2;
-  T* low = a + half * width;
-  if (!cholesky_lower(a, width, half)) return false;
-  solve_right(a, low, width, n - half, half);
-  subtract_square(low + half, low, width, n - half, half);
-  return cholesky_lower(low + half, width, n - half);
+  // Turned, so that columns run along the vectors.
+  const Index rows = m - begin;
+  RecycledVec<T> columns = zeros<T>(n * rows);
+  matrix_lanes::turn(a + begin * m + begin, m, rows, n, columns.data(), rows);
+  for (Index j = 0; j < n; ++j) {
+    T* column = columns.data() + j * rows;
+    for (Index k = 0; k < j; ++k) {
+      const T* other = columns.data() + k * rows + j;
+      add_to(column + j, -conj(other[0]), other, rows - j);
+    }
+    const double pivot = real(column[j]);
+    if (!(pivot > 0)) return false;
+    column[j] = std::sqrt(pivot);
+    matrix_lanes::divide(column + j + 1, column[j], rows - j - 1);
+  }
+  matrix_lanes::turn(columns.data(), rows, n, rows, a + begin * m + begin, m);
+  return true;
 }
 /// a ← L with L Lᴴ = the symmetric part of a; all NaN (but the zeros above) if that is not positive definite.
 template <class T>
 void cholesky(T* a, Index n) {
-  symmetrize(a, n);
-  const bool positive = cholesky_lower(a, n, n);
+  symmetrize(a, n, false);
+  const bool positive = cholesky_columns(a, n, 0, n);
   for (Index i = 0; i < n; ++i) {
     if (!positive) std::fill(a + i * n, a + i * n + i + 1, T(nan));
     std::fill(a + i * n + i + 1, a + (i + 1) * n, T(0));
@@ -192,7 +182,7 @@ void lu_columns(T* a, Index m, Index width, Index begin, Index n, std::int32_t* 
   // Turned, so that columns run along the vectors.
   const Index rows = m - begin, steps = std::min(n, rows);
   if (rows <= 0) return;
-  Vec<T> columns = zeros<T>(n * rows);
+  RecycledVec<T> columns = zeros<T>(n * rows);
   matrix_lanes::turn(a + begin * width + begin, width, rows, n, columns.data(), rows);
   for (Index k = 0; k < steps; ++k) {
     T* column = columns.data() + k * rows;
@@ -232,7 +222,7 @@ void solve(const T* factors, const std::int32_t* permutation, const T* b, T* x, 
     triangular_solve(u, 0, n, x, k, k);
     return;
   }
-  Vec<T> y(b, b + n * k);
+  RecycledVec<T> y(b, b + n * k);
   triangular_solve(u, 0, n, y.data(), k, k);
   triangular_solve(l, 0, n, y.data(), k, k);
   std::fill_n(x, n * k, T(0));
@@ -263,7 +253,7 @@ template <class T>
 void apply_reflections(const T* v, const T* factors, Index count, Index m, T* c, Index step, Index n, bool adjoint) {
   if (count <= 0 || n <= 0) return;
   // I − V t Vᴴ (Schreiber and Van Loan 1989)
-  Vec<T> gram = zeros<T>(count * count), t = gram, w = zeros<T>(count * n), tw = w;
+  RecycledVec<T> gram = zeros<T>(count * count), t = gram, w = zeros<T>(count * n), tw = w;
   const View<T> conjugate{v, m, 1, true};
   multiply_add(gram.data(), count, 1, conjugate, matrix_lanes::turned(v, m), count, count, m);
   for (Index j = 0; j < count; ++j) {
@@ -290,7 +280,7 @@ void product_of_reflections(const T* v, const T* factors, Index count, Index m, 
     // What stands above and left of the vectors' first place is not touched.
     const Index from = j + offset, rows = m - from, number = std::min(together, count - j);
     if (from >= k) continue;
-    Vec<T> own = zeros<T>(number * rows);
+    RecycledVec<T> own = zeros<T>(number * rows);
     for (Index i = 0; i < number; ++i) std::copy_n(v + (j + i) * m + from, rows, own.data() + i * rows);
     apply_reflections(own.data(), factors + j, number, rows, q + from * k + from, k, k - from, false);
   }
@@ -302,11 +292,11 @@ void qr(T* a, Index m, Index n, Index k, T* q, T* r) {
   const double factor = scale_of(a, m * n);
   if (factor != 0) scale(a, factor, m * n);
   const Index steps = std::min(m, n);
-  Vec<T> vectors = zeros<T>(steps * m), factors = zeros<T>(steps);
+  RecycledVec<T> vectors = zeros<T>(steps * m), factors = zeros<T>(steps);
   std::fill_n(r, k * n, T(0));
   for (Index j = 0; j < steps; j += panel) {
     const Index width = std::min(panel, steps - j), rows = m - j;
-    Vec<T> columns = zeros<T>(width * rows);
+    RecycledVec<T> columns = zeros<T>(width * rows);
     matrix_lanes::turn(a + j * n + j, n, rows, width, columns.data(), rows);
     for (Index c = 0; c < width; ++c) {
       T* column = columns.data() + c * rows;
@@ -315,7 +305,7 @@ void qr(T* a, Index m, Index n, Index k, T* q, T* r) {
       r[(j + c) * n + j + c] = T(h.beta);
       factors[static_cast<std::size_t>(j + c)] = h.factor;
       std::fill_n(column, c, T(0));
-      Vec<T> conjugate(column + c, column + rows);
+      RecycledVec<T> conjugate(column + c, column + rows);
       for (T& x : conjugate) x = conj(x);
       for (Index other = c + 1; other < width; ++other) {
         T* y = columns.data() + other * rows + c;
@@ -334,7 +324,7 @@ void qr(T* a, Index m, Index n, Index k, T* q, T* r) {
 /// neighbouring rows.
 template <class T>
 void tridiagonal_solve(const T* below, const T* diagonal, const T* above, T* b, Index n, Index k) {
-  Vec<T> d(diagonal, diagonal + n), u(above, above + n), far = zeros<T>(n);
+  RecycledVec<T> d(diagonal, diagonal + n), u(above, above + n), far = zeros<T>(n);
   for (Index i = 0; i + 1 < n; ++i) {
     const auto at = static_cast<std::size_t>(i);
     T *x = b + i * k, *y = x + k;

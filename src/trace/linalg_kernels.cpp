@@ -17,9 +17,9 @@ class Work {
   static constexpr Index parts = sizeof(T) / sizeof(double);
   Work(DType dtype, const void* const* operands, void* const* results)
       : wide_(real_dtype(dtype) == DType::f64), operands_(operands), results_(results) {}
-  /// Operand i of matrix `at`, `n` elements of it, as a copy.
-  T* copy(std::size_t i, Index at, Index n) {
-    T* to = room(i, n);
+  /// Operand i of matrix `at`, `n` elements of it, as a copy; `in_result`: where the first result will be, if that can be.
+  T* copy(std::size_t i, Index at, Index n, bool in_result = false) {
+    T* to = in_result && wide_ && results_[0] ? static_cast<T*>(results_[0]) + at * n : room(i, n);
     double* x = reinterpret_cast<double*>(to);
     if (wide_) std::copy_n(static_cast<const double*>(operands_[i]) + at * n * parts, n * parts, x);
     else converted(static_cast<const float*>(operands_[i]) + at * n * parts, n * parts, x);
@@ -36,7 +36,9 @@ class Work {
   void put(std::size_t i, Index at, const T* from, Index n) { put_reals(i, at, reinterpret_cast<const double*>(from), n * parts); }
   void put_reals(std::size_t i, Index at, const double* from, Index n) {
     if (!results_[i]) return;
-    if (wide_) std::copy_n(from, n, static_cast<double*>(results_[i]) + at * n);
+    double* to = static_cast<double*>(results_[i]) + at * n;
+    if (wide_ && from == to) return;
+    if (wide_) std::copy_n(from, n, to);
     else converted(from, n, static_cast<float*>(results_[i]) + at * n);
   }
 
@@ -44,8 +46,8 @@ class Work {
   bool wide_;
   const void* const* operands_;
   void* const* results_;
-  Vec<T> rooms_[8];
-  Vec<double> reals_;
+  RecycledVec<T> rooms_[8];
+  RecycledVec<double> reals_;
 };
 
 template <class T>
@@ -54,7 +56,7 @@ void run(const LinalgSpec& s, const void* const* operands, void* const* results,
   const Index m = s.m, n = s.n, k = std::min(m, n), size = m * n, b_size = n * s.columns;
   Vec<std::int32_t> pivots(static_cast<std::size_t>(k) + 1), permutation(static_cast<std::size_t>(m) + 1);
   for (Index at = begin; at < end; ++at) {
-    T* a = w.copy(0, at, s.op == Op::tridiagonal_solve ? n : size);
+    T* a = w.copy(0, at, s.op == Op::tridiagonal_solve ? n : size, s.op == Op::cholesky || s.op == Op::lu);
     switch (s.op) {
       case Op::cholesky:
         cholesky(a, n);
@@ -112,7 +114,7 @@ void run(const LinalgSpec& s, const void* const* operands, void* const* results,
         break;
       }
       case Op::eig: {
-        Vec<Complex> matrix(a, a + size), values = zeros<Complex>(n), v = zeros<Complex>(s.vectors ? size : 0);
+        RecycledVec<Complex> matrix(a, a + size), values = zeros<Complex>(n), v = zeros<Complex>(s.vectors ? size : 0);
         matrix.emplace_back();  // never null
         eig(matrix.data(), n, sizeof(T) == sizeof(double), values.data(), s.vectors ? v.data() : nullptr);
         w.put_reals(0, at, reinterpret_cast<const double*>(values.data()), 2 * n);

@@ -39,7 +39,7 @@ class Rotations {
   static constexpr std::size_t most = 8192;
   double* rows_;
   Index width_;
-  Vec<One> list_;
+  RecycledVec<One> list_;
 };
 template <class T>
 double* doubles(T* x) {
@@ -55,7 +55,7 @@ void conjugate(const T* x, T* to, Index n) {
 /// updated and multiplied with the next vector on one way through it.
 template <class T>
 void tridiagonalize(T* a, Index n, double* d, double* e, T* q) {
-  Vec<T> vectors = zeros<T>(n * n), factors = zeros<T>(n), v = zeros<T>(n), v_bar = v, w = v, w_bar = v, next = v, y = v;
+  RecycledVec<T> vectors = zeros<T>(n * n), factors = zeros<T>(n), v = zeros<T>(n), v_bar = v, w = v, w_bar = v, next = v, y = v;
   bool pending = false;  // an update with v and w, of what begins at s
   for (Index s = 0; s < n; ++s) {
     T* row = a + s * n + s;
@@ -95,6 +95,7 @@ void tridiagonalize(T* a, Index n, double* d, double* e, T* q) {
 /// Eigenvalues of the tridiagonal matrix (d, e) into d; the rows of z are rotated along. Implicit QL steps with Wilkinson's shift
 /// (Bowdler, Martin, Reinsch and Wilkinson 1968). False if they do not converge.
 inline bool diagonalize(double* d, double* e, Index n, Rotations& z) {
+  constexpr double least = std::numeric_limits<double>::min();
   if (n > 0) e[n - 1] = 0;
   for (Index l = 0; l < n; ++l) {
     for (int round = 0;; ++round) {
@@ -107,15 +108,16 @@ inline bool diagonalize(double* d, double* e, Index n, Rotations& z) {
       double s = 1, c = 1, moved = 0;
       Index i = m - 1;
       for (; i >= l; --i) {
-        const double f = s * e[i], b = c * e[i], r = std::sqrt(f * f + g * g);
+        // The quotient does not wait for the root, but where the square has lost digits.
+        const double f = s * e[i], b = c * e[i], square = f * f + g * g, r = std::sqrt(square), inverse = square < least ? 1 / r : r * (1 / square);
         e[i + 1] = r;
         if (r == 0) {
           d[i + 1] -= moved;
           e[m] = 0;
           break;
         }
-        s = f / r;
-        c = g / r;
+        s = f * inverse;
+        c = g * inverse;
         g = d[i + 1] - moved;
         const double t = (d[i] - g) * s + 2 * c * b;
         moved = s * t;
@@ -133,7 +135,7 @@ inline bool diagonalize(double* d, double* e, Index n, Rotations& z) {
 }
 
 /// The places 0 … n − 1 in the order of their numbers.
-inline Vec<Index> ordered(const Vec<double>& x, Index n, bool descending) {
+inline Vec<Index> ordered(const RecycledVec<double>& x, Index n, bool descending) {
   Vec<Index> order(static_cast<std::size_t>(n));
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](Index i, Index j) {
@@ -147,11 +149,11 @@ inline Vec<Index> ordered(const Vec<double>& x, Index n, bool descending) {
 /// element of an eigenvector that is no smaller than 0.37 of its largest is positive: a sign that rounding does not turn where elements are equal.
 template <class T>
 void eigh(T* a, Index n, double* values, T* v) {
-  symmetrize(a, n);
+  symmetrize(a, n, true);
   const double factor = scale_of(a, n * n);
   scale(a, factor, n * n);
-  Vec<double> d = zeros<double>(n), e = d;
-  Vec<T> q = zeros<T>(v ? n * n : 0), z = q;
+  RecycledVec<double> d = zeros<double>(n), e = d;
+  RecycledVec<T> q = zeros<T>(v ? n * n : 0), z = q;
   bool converged = factor != 0;
   if (converged) {
     tridiagonalize(a, n, d.data(), e.data(), v ? q.data() : nullptr);
@@ -183,8 +185,8 @@ void eigh(T* a, Index n, double* values, T* v) {
 /// a (n × n, destroyed) → diagonal d and real upper diagonal e of Uᴴ a V, with U and V.
 template <class T>
 void bidiagonalize(T* a, Index n, double* d, double* e, T* u, T* v) {
-  Vec<T> left = zeros<T>(n * n), right = left, left_factors = zeros<T>(n), right_factors = left_factors;
-  Vec<T> x = zeros<T>(n), w = x, y = x, y_bar = x, z = x;
+  RecycledVec<T> left = zeros<T>(n * n), right = left, left_factors = zeros<T>(n), right_factors = left_factors;
+  RecycledVec<T> x = zeros<T>(n), w = x, y = x, y_bar = x, z = x;
   for (Index i = 0; i < n; ++i) x[static_cast<std::size_t>(i)] = a[i * n];
   for (Index s = 0; s < n; ++s) {
     const Index count = n - s - 1;
@@ -215,7 +217,7 @@ void bidiagonalize(T* a, Index n, double* d, double* e, T* u, T* v) {
       const auto at = static_cast<std::size_t>(i);
       x[at] = a[i * n + s + 1] + z[at];
     }
-    Vec<T> ahead(x.begin() + s + 1, x.begin() + n);
+    RecycledVec<T> ahead(x.begin() + s + 1, x.begin() + n);
     reflect(ahead.data(), count);
     std::fill(w.begin(), w.end(), T(0));
     for (Index i = s + 1; i < n; ++i) {
@@ -305,15 +307,15 @@ void tall_svd(T* a, Index m, Index n, T* u, Index columns, double* values, T* vh
   };
   if (factor == 0) return fail();
   scale(a, factor, m * n);
-  Vec<T> q, r;
+  RecycledVec<T> q, r;
   if (m > n) {
     q = zeros<T>(m * columns), r = zeros<T>(columns * n);
     qr(a, m, n, columns, q.data(), r.data());
     a = r.data();
   }
-  Vec<double> d = zeros<double>(n), e = d;
+  RecycledVec<double> d = zeros<double>(n), e = d;
   const Index size_of_all = u ? n * n : 0;
-  Vec<T> basis = zeros<T>(size_of_all), ut = basis, vt = basis, v = basis;
+  RecycledVec<T> basis = zeros<T>(size_of_all), ut = basis, vt = basis, v = basis;
   bidiagonalize(a, n, d.data(), e.data(), u ? basis.data() : nullptr, u ? v.data() : nullptr);
   if (u) {
     transpose(basis.data(), n, n, ut.data());
@@ -326,7 +328,7 @@ void tall_svd(T* a, Index m, Index n, T* u, Index columns, double* values, T* vh
     converged = diagonalize(d.data(), e.data(), n, left, right);
   }
   if (!converged) return fail();
-  Vec<double> lengths = zeros<double>(n);
+  RecycledVec<double> lengths = zeros<double>(n);
   for (Index i = 0; i < n; ++i) lengths[static_cast<std::size_t>(i)] = std::fabs(d[static_cast<std::size_t>(i)]);
   const Vec<Index> order = ordered(lengths, n, true);
   for (Index k = 0; k < n; ++k) {
@@ -353,7 +355,7 @@ template <class T>
 void svd(T* a, Index m, Index n, bool full, T* u, double* values, T* vh) {
   if (m >= n) return tall_svd(a, m, n, u, full ? m : n, values, vh);
   const Index k = full ? n : m;
-  Vec<T> t = zeros<T>(m * n), v = zeros<T>(n * k), uh = zeros<T>(m * m);
+  RecycledVec<T> t = zeros<T>(m * n), v = zeros<T>(n * k), uh = zeros<T>(m * m);
   transpose(a, m, n, t.data());
   conjugate(t.data(), t.data(), m * n);
   tall_svd(t.data(), n, m, u ? v.data() : nullptr, k, values, uh.data());
@@ -391,7 +393,7 @@ inline void balance(Complex* a, Index n, double* scales) {
 
 /// a (n × n) ← H with zeros below the first lower diagonal, a = Q H Qᴴ; the rows of q are the columns of Q.
 inline void hessenberg(Complex* a, Index n, Complex* q) {
-  Vec<Complex> vectors = zeros<Complex>(n * n), factors = zeros<Complex>(n), v = zeros<Complex>(n), v_bar = v, w = v;
+  RecycledVec<Complex> vectors = zeros<Complex>(n * n), factors = zeros<Complex>(n), v = zeros<Complex>(n), v_bar = v, w = v;
   for (Index s = 0; s + 2 < n; ++s) {
     const Index count = n - s - 1, from = s + 1;
     for (Index i = 0; i < count; ++i) v[static_cast<std::size_t>(i)] = a[(from + i) * n + s];
@@ -410,7 +412,7 @@ inline void hessenberg(Complex* a, Index n, Complex* q) {
     }
   }
   if (!q) return;
-  Vec<Complex> basis = zeros<Complex>(n * n);
+  RecycledVec<Complex> basis = zeros<Complex>(n * n);
   product_of_reflections(vectors.data(), factors.data(), std::max<Index>(n - 2, 0), n, basis.data(), n, 1);
   transpose(basis.data(), n, n, q);
 }
@@ -477,8 +479,8 @@ inline bool schur(Complex* h, Index n, Complex* q) {
 inline void eig(Complex* a, Index n, bool is_real, Complex* values, Complex* v) {
   const double factor = scale_of(a, n * n);
   scale(a, factor, n * n);
-  Vec<double> scales = zeros<double>(n);
-  Vec<Complex> q = zeros<Complex>(v ? n * n : 0), x = q, basis = q;
+  RecycledVec<double> scales = zeros<double>(n);
+  RecycledVec<Complex> q = zeros<Complex>(v ? n * n : 0), x = q, basis = q;
   bool converged = factor != 0;
   if (converged) {
     balance(a, n, scales.data());

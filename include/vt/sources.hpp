@@ -31,7 +31,11 @@
 // the work itself is done in code compiled at run time; so here GCC need not optimise (half of a prototype's build time).
 #if defined(__GNUC__) && !defined(__clang__) && !defined(VT_OPTIMIZE_ALL)
 #pragma GCC push_options
+#if __GNUC__ >= 12
+#pragma GCC optimize("O0", "fold-simple-inlines")  // std::move and the like are no functions then
+#else
 #pragma GCC optimize("O0")
+#endif
 #endif
 #include "../../src/jit/complex_formulas.cpp"
 #include "../../src/jit/cpu/backend.cpp"

@@ -1,11 +1,14 @@
 """The rows of perf/codegen in JAX (jit), PyTorch (eager and torch.compile) and NumPy, on two threads each, with vt's inputs.
 
-Usage: codegen.py VALUES, the file that perf/codegen --values= has written. What vt gave there is compared with each peer's results; where they
-differ, a line on stderr says so and the exit status is 1.
+Usage: codegen.py PROGRAM FILTER. Runs the rows of the program perf/codegen one by one, each just before its peers, so that a slow minute of the
+machine hits both sides. What vt gives is compared with each peer's results; where they differ, a line on stderr says so and the exit status is 1.
 """
 import json
 import os
+import re
+import subprocess
 import sys
+import tempfile
 
 os.environ.setdefault("OMP_NUM_THREADS", "2")
 os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", os.path.abspath("build/bench/inductor"))
@@ -16,7 +19,7 @@ import ml_dtypes
 import numpy as np
 
 from codegen_formulas import formulas
-from common import row, write
+from common import results, row, write
 
 try:
     import torch
@@ -66,13 +69,13 @@ def host(x):
     return np.asarray(x).astype(np.float64)
 
 
-def compare(name, who, described, results):
-    """Whether `results` are vt's: shapes, sums and the elements of the sample, within what the dtype's rounding may add up to."""
-    if len(results) != len(described["results"]):
-        return [f"{name}: {who} has {len(results)} results, vt {len(described['results'])}"]
+def compare(name, who, described, theirs_all):
+    """Whether they are vt's: shapes, sums and the elements of the sample, within what the dtype's rounding may add up to."""
+    if len(theirs_all) != len(described["results"]):
+        return [f"{name}: {who} has {len(theirs_all)} results, vt {len(described['results'])}"]
     wrong = []
     coarse = {"bf16", "f16"} & {d["dtype"] for d in described["inputs"] + described["results"]}
-    for at, (ours, theirs) in enumerate(zip(described["results"], map(host, results))):
+    for at, (ours, theirs) in enumerate(zip(described["results"], map(host, theirs_all))):
         if list(theirs.shape) != ours["shape"]:
             wrong.append(f"{name}: result {at} is {ours['shape']}, {who}'s is {list(theirs.shape)}")
             continue
@@ -98,20 +101,20 @@ def list_of(y):
 def in_jax(f, described):
     by, rate = described["by"], described["rate"]
 
-    def results(*x):
+    def computed(*x):
         if not by:
             return list_of(f(*x))
         y, pull = jax.vjp(lambda *p: f(*p, *x[by:-1]), *x[:by])
         slopes = pull(x[-1])
         return [p - np.float32(rate) * g for p, g in zip(x, slopes)] if rate else [y, *slopes]
 
-    return jax.jit(results)
+    return jax.jit(computed)
 
 
 def in_torch(f, described):
     by, rate = described["by"], described["rate"]
 
-    def results(*x):
+    def computed(*x):
         if not by:
             with torch.no_grad():
                 return list_of(f(*x))
@@ -120,12 +123,27 @@ def in_torch(f, described):
         with torch.no_grad():
             return list(torch._foreach_add(list(x[:by]), slopes, alpha=-rate)) if rate else [y, *slopes]
 
-    return results
+    return computed
+
+
+def run_vt(program, test):
+    """Times one row of vt and gives its description with a sample of its results."""
+    with tempfile.NamedTemporaryFile() as values:
+        out = subprocess.run([program, f"--benchmark_filter=^{re.escape(test)}$", "--benchmark_min_time=0.05", "--benchmark_repetitions=5",
+                              "--benchmark_report_aggregates_only=true", "--benchmark_format=json", f"--values={values.name}"],
+                             check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
+        described = json.load(values)[0]
+    median = next(b for b in json.loads(out)["benchmarks"] if b["aggregate_name"] == "median")
+    results[f"codegen/{described['name']}/vt"] = median["real_time"] * {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}[median["time_unit"]]
+    return described
 
 
 def main():
+    program, wanted = sys.argv[1:]
+    tests = subprocess.run([program, "--benchmark_list_tests", f"--benchmark_filter={wanted}"], check=True, stdout=subprocess.PIPE, text=True).stdout
     wrong = []
-    for described in json.load(open(sys.argv[1])):
+    for test in tests.split():
+        described = run_vt(program, test)
         name = described["name"]
         parts = name.removeprefix("gradient/").split("/")
         with_jax, with_torch, with_numpy = next(formulas[key] for n in range(len(parts), 0, -1) if (key := "/".join(parts[:n])) in formulas)

@@ -109,7 +109,7 @@ TEST(Refusals, Indices) {
       {shape, {"vt::index_update", "do not broadcast to [2,3]", "f32[2,3] · f32[2]"}, [&] { index_update(a, i, real); }},
       {dtype, {"vt::index_add", "i32 does not hold"}, [&] { index_add(i, 0, 0.5); }},
       {dtype, {"vt::index_mul", "bools"}, [&] { index_mul(mask, 0, true); }},
-      {shape, {"vt::gather_nd", "3 components address 2 axes"}, [&] { gather_nd(a, ones({4, 3}, i32)); }},
+      {shape, {"vt::gather_nd", "3 components address 2 axes, those of ["}, [&] { gather_nd(a, ones({4, 3}, i32)); }},
       {shape, {"vt::scatter_nd", "must have shape [4]"}, [&] { scatter_nd(ones({4, 1}, i32), a, {5}); }},
       {shape, {"vt::slice", "f32[2,3]"}, [&] { slice(a, {0, 0}, {3, 3}); }},
       {shape, {"vt::slice_in_dim", "size 3"}, [&] { slice_in_dim(a, 2, 1, 1, 1); }},

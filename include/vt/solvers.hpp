@@ -53,7 +53,8 @@ auto solver_on_leaves(const Solve& solve, const T& like, const ControlCall& call
 /// x with matvec(x) = b, found by `solve(matvec, b)`, however it does that: derivatives, of any order and in both modes, come from the
 /// equation. Reverse mode solves with the transposed matrix, by transpose_solve(vecmat, b).
 /// b: a tree; matvec, a linear function of such trees, may capture Tensors, and the solution is differentiable by them.
-/// Throws: Error if the trees or shapes differ, or if matvec is not linear.
+/// Throws: Error if the trees or shapes differ, or if matvec is found not to be linear, for which it has to be transposed: nobody looks
+/// without a transpose_solve.
 /// Source: JAX `lax.custom_linear_solve`.
 template <class MatVec, class T, class Solve, class TransposeSolve>
 auto linear_solve(MatVec matvec, const T& b, Solve solve, TransposeSolve transpose_solve, Where where = Where::here()) {

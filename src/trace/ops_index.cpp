@@ -142,7 +142,9 @@ inline Tensor written(Op op, std::string_view name, Operand& x, Operand& indices
 inline Tensor wrapped_vectors(std::string_view name, const Tensor& indices, const Shape& shape, Where where) {
   if (indices.rank() == 0) refuse(ErrorKind::shape, name, "the indices need a last axis that holds index vectors", indices, where);
   const std::int64_t k = indices.dim(-1);
-  if (k > shape.rank()) refuse(ErrorKind::shape, name, worded("index vectors of {} components address {} axes", k, shape.rank()), indices, where);
+  if (k > shape.rank())
+    refuse(ErrorKind::shape, name, worded("index vectors of {} components address {} axes, those of {}", k, shape.rank(), shape.str()), indices,
+           where);
   std::int64_t widest = 0;
   for (std::int64_t d : shape) widest = std::max(widest, d);
   const bool natural = is_unsigned(indices.dtype());

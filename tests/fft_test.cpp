@@ -63,6 +63,21 @@ double allowed(std::int64_t n, DType d) { return (real_dtype(d) == f64 ? 0x1p-52
 const std::int64_t lengths[] = {1,  2,  3,  4,  5,  6,  7,  8,   9,   10,  11,  12,  13,  14,  15,  16,  17,   19,   20,   23,   25,   26,   27,  29,
                                 32, 34, 49, 60, 64, 77, 96, 100, 121, 128, 169, 210, 256, 257, 360, 509, 1000, 1024, 2187, 2310, 4099, 4100, 5000};
 
+// Whole vectors of rows, and what is left of them.
+TEST(Fft, ManyRealRows) {
+  for (DType d : {f32, f64})
+    for (std::int64_t n : {2, 4, 30, 34, 512, 1000})
+      for (std::int64_t rows : {1, 3, 8, 21}) {
+        const Tensor x = vt_test::random_tensor(d, {rows, n}, -1, 1, 5), spectra = fft::rfft(x).eval();
+        const double eps = d == f64 ? 1e-14 : 1e-5;
+        const vt_test::Tolerance near{.absolute = eps * std::sqrt(static_cast<double>(n))};
+        vt_test::expect_close(spectra, slice_in_dim(fft::fft(x.astype(complex_dtype(d))), 0, n / 2 + 1, 1, 1), near);
+        vt_test::expect_close(fft::irfft(spectra, n), x, near);
+        vt_test::expect_close(imag(spectra),
+                              select(vt::abs(expand_dims(arange(n / 2 + 1), 0) * 2 - n) == n, zeros_like(imag(spectra)), imag(spectra)));
+      }
+}
+
 TEST(Fft, EveryLengthAgainstTheDefinition) {
   for (std::int64_t n : lengths)
     for (DType d : {c64, c128}) {

@@ -57,7 +57,7 @@ void append(Vec<R>& list, Root w) {
 template <class R>
 class Work {
  public:
-  explicit Work(std::int64_t n) : buffer_(allocate(static_cast<std::size_t>(4 * n * lanes<R>) * sizeof(R), "fft")) {}
+  explicit Work(std::int64_t n) : buffer_(allocate(static_cast<std::size_t>((4 * n + 2) * lanes<R>) * sizeof(R), "fft")) {}
   R* get() { return buffer_->as<R>(); }
 
  private:
@@ -78,6 +78,7 @@ struct Many {
   std::int64_t outer, inner;
   bool backward;
   R scale;
+  const R* turns = nullptr;  ///< real rows of 2 · n numbers: half_turns, inner is 1
 };
 
 /// Groups of rows, each through all its passes.
@@ -85,18 +86,22 @@ template <class R>
 void direct(const Plan<R>& plan, const Many<R>& m, FftRanges run) {
   const std::int64_t n = plan.n, rows = m.inner == 1 ? m.outer : m.inner, blocks = m.inner == 1 ? 1 : m.outer;
   const std::int64_t groups = (rows + lanes<R> - 1) / lanes<R>;
+  const bool parts = m.turns && m.backward, joins = m.turns && !m.backward;
   ranges(run, blocks * groups, [&](std::int64_t begin, std::int64_t end) {
     Work<R> work(n);
     for (std::int64_t g = begin; g < end; ++g) {
       const std::int64_t row = g % groups * lanes<R>;
       LaneJob<R> job;
-      const std::int64_t at = m.inner == 1 ? row * n : g / groups * n * m.inner + row;
-      job.in = m.in + 2 * at;
-      job.out = m.out + 2 * at;
+      const std::int64_t at = m.inner == 1 ? 0 : g / groups * n * m.inner;
       job.in_step = job.out_step = m.inner;
-      job.in_row = job.out_row = m.inner == 1 ? n : 1;
+      job.in_row = m.inner == 1 ? n + parts : 1;
+      job.out_row = m.inner == 1 ? n + joins : 1;
+      job.in = m.in + 2 * (at + row * job.in_row);
+      job.out = m.out + 2 * (at + row * job.out_row);
+      job.turns = m.turns;
       job.rows = static_cast<int>(std::min<std::int64_t>(lanes<R>, rows - row));
-      job.swap_in = job.swap_out = m.backward;
+      job.swap_in = m.backward && !parts;
+      job.swap_out = m.backward;
       job.scale = m.scale;
       run_lanes(plan.direct, job, work.get());
     }
@@ -197,13 +202,19 @@ void convolved(const Plan<R>& plan, const Many<R>& m, FftRanges run) {
   });
 }
 
+/// Do rows go through their passes in lanes, and not as two steps or as convolutions?
+template <class R>
+bool in_lanes(const Plan<R>& plan, std::int64_t outer, std::int64_t inner) {
+  const bool few = outer * 2 <= lanes<R>;
+  return !plan.convolution && (!plan.first || inner != 1 || (plan.n <= longest_row && !few));
+}
+
 /// `in` and `out` may be the same.
 template <class R>
 void rows_of(const Plan<R>& plan, const Many<R>& m, FftRanges run) {
   if (plan.n * m.outer * m.inner == 0) return;
   if (plan.convolution) return convolved(plan, m, run);
-  const bool few = m.outer * 2 <= lanes<R>;
-  if (!plan.first || m.inner != 1 || (plan.n <= longest_row && !few)) return direct(plan, m, run);
+  if (in_lanes(plan, m.outer, m.inner)) return direct(plan, m, run);
   const BufferRef between = allocate(static_cast<std::size_t>(2 * plan.n) * sizeof(R), "fft");
   for (std::int64_t o = 0; o < m.outer; ++o)
     in_two_steps(plan, m.in + 2 * o * plan.n, m.out + 2 * o * plan.n, between->as<R>(), m.backward, m.scale, run);
@@ -294,46 +305,25 @@ PlanRef<R> plan_for(std::int64_t n) {
   return plan;
 }
 
-/// Real rows of even length n: as complex numbers of h = n / 2 pairs they give Z, of which the two spectra are the parts that are even
-/// and odd in frequency. X[k] = (Z[k] + Z*[h − k]) / 2 − i·w^k·(Z[k] − Z*[h − k]) / 2 with w = exp(−2πi / n).
+template <class R>
+struct Pair {
+  R re, im;
+};
+template <class R>
+const Pair<R>* pairs(const R* x) {
+  return reinterpret_cast<const Pair<R>*>(x);
+}
+template <class R>
+Pair<R>* pairs(R* x) {
+  return reinterpret_cast<Pair<R>*>(x);
+}
+
+/// What join_spectra and part_spectra need for real rows of length n.
 template <class R>
 Vec<R> half_turns(std::int64_t n) {
   Vec<R> w;
   for (std::int64_t k = 0; 4 * k <= n && n > 0; ++k) append(w, root_of_unity(k, n));
   return w;
-}
-
-/// The step between Z and X on one row, there (`out` has h + 1 numbers) or back (then without the factor 1/2).
-template <class R>
-void join_spectra(const R* z, R* x, std::int64_t h, const R* w) {
-  const R re = z[0], im = z[1];
-  x[0] = re + im;
-  x[1] = 0;
-  x[2 * h] = re - im;
-  x[2 * h + 1] = 0;
-  for (std::int64_t k = 1; 2 * k <= h; ++k) {
-    const R *a = z + 2 * k, *b = z + 2 * (h - k);
-    const R er = (a[0] + b[0]) / 2, ei = (a[1] - b[1]) / 2, dr = (a[0] - b[0]) / 2, di = (a[1] + b[1]) / 2;
-    const R tr = dr * w[2 * k + 1] + di * w[2 * k], ti = di * w[2 * k + 1] - dr * w[2 * k];  // −i·w^k·d
-    x[2 * k] = er + tr;
-    x[2 * k + 1] = ei + ti;
-    x[2 * (h - k)] = er - tr;
-    x[2 * (h - k) + 1] = ti - ei;
-  }
-}
-template <class R>
-void part_spectra(const R* x, R* z, std::int64_t h, const R* w) {
-  z[0] = x[0] + x[2 * h];  // the imaginary parts of the first and the last one count for nothing
-  z[1] = x[0] - x[2 * h];
-  for (std::int64_t k = 1; 2 * k <= h; ++k) {
-    const R *a = x + 2 * k, *b = x + 2 * (h - k);
-    const R er = a[0] + b[0], ei = a[1] - b[1], dr = a[0] - b[0], di = a[1] + b[1];
-    const R tr = dr * w[2 * k + 1] - di * w[2 * k], ti = di * w[2 * k + 1] + dr * w[2 * k];  // i·w^−k·d
-    z[2 * k] = er + tr;
-    z[2 * k + 1] = ei + ti;
-    z[2 * (h - k)] = er - tr;
-    z[2 * (h - k) + 1] = ti - ei;
-  }
 }
 
 /// Calls f(begin, end, how the transforms inside run) on blocks of rows that stay in the cache.
@@ -354,13 +344,14 @@ void from_real(std::int64_t n, std::int64_t rows, const R* in, R* out, FftRanges
   const std::int64_t points = even ? h : n;
   const PlanRef<R> plan = plan_for<R>(points);
   const Vec<R> w = half_turns<R>(even ? n : 0);
+  if (even && in_lanes(*plan, rows, 1)) return rows_of(*plan, Many<R>{in, out, rows, 1, false, R(1), w.data()}, run);
   by_blocks(rows, points * static_cast<std::int64_t>(2 * sizeof(R)), run, [&](std::int64_t begin, std::int64_t end, FftRanges inside) {
     const std::int64_t count = end - begin;
     const BufferRef spectra = allocate(static_cast<std::size_t>(count * points * 2) * sizeof(R), "fft");
     R* z = spectra->as<R>();
     if (even) {
       rows_of(*plan, Many<R>{in + begin * n, z, count, 1, false, R(1)}, inside);
-      for (std::int64_t r = 0; r < count; ++r) join_spectra(z + 2 * r * h, out + 2 * (begin + r) * width, h, w.data());
+      for (std::int64_t r = 0; r < count; ++r) join_spectra(pairs(z) + r * h, pairs(out) + (begin + r) * width, h, w.data());
       return;
     }
     for (std::int64_t i = 0; i < count * n; ++i) {
@@ -383,11 +374,12 @@ void to_real(std::int64_t n, std::int64_t rows, const R* in, R* out, R scale, Ff
   const std::int64_t points = even ? h : n;
   const PlanRef<R> plan = plan_for<R>(points);
   const Vec<R> w = half_turns<R>(even ? n : 0);
+  if (even && in_lanes(*plan, rows, 1)) return rows_of(*plan, Many<R>{in, out, rows, 1, true, scale, w.data()}, run);
   by_blocks(rows, points * static_cast<std::int64_t>(2 * sizeof(R)), run, [&](std::int64_t begin, std::int64_t end, FftRanges inside) {
     const std::int64_t count = end - begin;
     if (even) {
       R* own = out + begin * n;
-      for (std::int64_t r = 0; r < count; ++r) part_spectra(in + 2 * (begin + r) * width, own + 2 * r * h, h, w.data());
+      for (std::int64_t r = 0; r < count; ++r) part_spectra<false>(pairs(in) + (begin + r) * width, pairs(own) + r * h, h, w.data());
       return rows_of(*plan, Many<R>{own, own, count, 1, true, scale}, inside);
     }
     const BufferRef spectra = allocate(static_cast<std::size_t>(count * n * 2) * sizeof(R), "fft");

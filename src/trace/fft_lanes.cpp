@@ -357,7 +357,9 @@ VT_FFT_INLINE void run(const LanePlan<R>& plan, const LaneJob<R>& job, R* work) 
   constexpr int L = lanes<R>;
   auto* in = reinterpret_cast<Number<R>*>(work);
   auto* out = in + plan.n;
-  load(job, plan.n, work);
+  const bool parts = job.turns && job.swap_out, joins = job.turns && !job.swap_out;
+  load(job, plan.n + parts, work);
+  if (parts) part_spectra<true>(in, in, plan.n, job.turns);
   for (const Pass& pass : plan.passes) {
     const R* w = plan.twiddles.data() + pass.twiddles;
     switch (pass.radix) {
@@ -388,7 +390,8 @@ VT_FFT_INLINE void run(const LanePlan<R>& plan, const LaneJob<R>& job, R* work) 
       in[k].re *= job.scale;
       in[k].im *= job.scale;
     }
-  store(job, plan.n, reinterpret_cast<const R*>(in));
+  if (joins) join_spectra(in, in, plan.n, job.turns);
+  store(job, plan.n + joins, reinterpret_cast<const R*>(in));
 }
 
 #if defined(VT_FFT_AVX2)

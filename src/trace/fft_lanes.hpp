@@ -46,11 +46,45 @@ struct LaneJob {
   int rows = 0;
   bool swap_in = false, swap_out = false;
   R scale = 1;
+  /// Not null: rows of 2 n real numbers, there (n + 1 come out) or, where swap_out is set, back.
+  const R* turns = nullptr;
   /// Not null: element k of row l is also multiplied by between[k] · along[k · lanes + l].
   const R *between = nullptr, *along = nullptr;
 };
 
-/// `work`: memory for 4 · n · lanes numbers, at a multiple of 32 bytes. In and out may be the same.
+/// Real rows of even length n: as complex numbers of h = n / 2 pairs they give Z, of which the two spectra are the parts that are even
+/// and odd in frequency. X[k] = (Z[k] + Z*[h − k]) / 2 − i·w^k·(Z[k] − Z*[h − k]) / 2 with w = exp(−2πi / n), for k up to h / 2 in `w`.
+/// x has h + 1 numbers; x and z may be the same.
+template <class N, class R>
+inline __attribute__((always_inline)) void join_spectra(const N* z, N* x, std::int64_t h, const R* w) {
+  constexpr R half = R(0.5);
+  const N first = z[0];
+  const decltype(first.re) zero{};
+  x[0] = {first.re + first.im, zero};
+  x[h] = {first.re - first.im, zero};
+  for (std::int64_t k = 1; 2 * k <= h; ++k) {
+    const N a = z[k], b = z[h - k];
+    const auto er = half * (a.re + b.re), ei = half * (a.im - b.im), dr = half * (a.re - b.re), di = half * (a.im + b.im);
+    const auto tr = dr * w[2 * k + 1] + di * w[2 * k], ti = di * w[2 * k + 1] - dr * w[2 * k];  // −i·w^k·d
+    x[k] = {er + tr, ei + ti};
+    x[h - k] = {er - tr, ti - ei};
+  }
+}
+/// The step back, without the factor 1/2; `swapped`: with re and im exchanged in z.
+template <bool swapped, class N, class R>
+inline __attribute__((always_inline)) void part_spectra(const N* x, N* z, std::int64_t h, const R* w) {
+  const auto low = x[0].re, high = x[h].re;  // the imaginary parts of the first and the last one count for nothing
+  z[0] = swapped ? N{low - high, low + high} : N{low + high, low - high};
+  for (std::int64_t k = 1; 2 * k <= h; ++k) {
+    const N a = x[k], b = x[h - k];
+    const auto er = a.re + b.re, ei = a.im - b.im, dr = a.re - b.re, di = a.im + b.im;
+    const auto tr = dr * w[2 * k + 1] - di * w[2 * k], ti = di * w[2 * k + 1] + dr * w[2 * k];  // i·w^−k·d
+    z[k] = swapped ? N{ei + ti, er + tr} : N{er + tr, ei + ti};
+    z[h - k] = swapped ? N{ti - ei, er - tr} : N{er - tr, ti - ei};
+  }
+}
+
+/// `work`: memory for (4 n + 2) · lanes numbers, at a multiple of 32 bytes. In and out may be the same.
 template <class R>
 void run_lanes(const LanePlan<R>&, const LaneJob<R>&, R* work);
 

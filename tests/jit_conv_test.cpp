@@ -246,4 +246,28 @@ TEST(JitWindows, ReductionsReadWindowsInPlace) {
   EXPECT_EQ(slope.explain(x).find("r0 = sum"), std::string::npos) << slope.explain(x);
 }
 
+// Depthwise convolutions are sums whose results come in the order of the images at once, not channel by channel to be turned afterwards.
+TEST(JitWindows, DepthwiseConvolutionsAreOneKernel) {
+  if (vt_test::forced_backend() == "interpreter") GTEST_SKIP();
+  const Tensor x = random_quarters(f32, {2, 9, 7, 16}, 1), filter = random_quarters(f32, {3, 3, 1, 16}, 2);
+  const auto f = [](const Tensor& t, const Tensor& w) { return conv2d(t, w, {.padding = "SAME", .feature_group_count = 16}); };
+  const auto value = jit(f);
+  const auto slope =
+      jit([&](const Tensor& ct, const Tensor& w) { return vjp([&](const Tensor& t) { return f(t, w); }, zeros({2, 9, 7, 16})).second(ct); });
+  for (int run = 0; run < 2; ++run) {  // seen for the first time a Graph may be interpreted
+    value(x, filter).eval();
+    slope(x, filter).eval();
+  }
+  for (const std::string& text : {value.explain(x, filter), slope.explain(x, filter)}) {
+    EXPECT_NE(text.find("program: 1 kernels, 0 matrix products, 0 interpreted equations, 0 bytes"), std::string::npos) << text;
+    EXPECT_NE(text.find("vector d3"), std::string::npos) << text;
+  }
+  const Tensor wide = pad(x, {{0, 0}, {1, 1}, {1, 1}, {0, 0}});
+  Tensor expected = zeros_like(x);
+  for (std::int64_t i = 0; i < 3; ++i)
+    for (std::int64_t j = 0; j < 3; ++j)
+      expected = expected + slice(wide, {0, i, j, 0}, {2, i + 9, j + 7, 16}) * filter[static_cast<int>(i)][static_cast<int>(j)];
+  expect_close(value(x, filter), expected, {});  // quarters: exact
+}
+
 }  // namespace

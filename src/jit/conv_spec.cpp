@@ -314,14 +314,14 @@ class Preparation {
     const Shape &lhs = old_.aval(e.inputs[0]).shape, &rhs = old_.aval(e.inputs[1]).shape;
     const DType d = old_.aval(e.inputs[0]).dtype;
     std::optional<ConvPlan> plan = plan_conv(p, lhs, rhs, d);
-    const bool ordered_after = !plan || plan->spec.columns.extent < least_columns;
+    const bool ordered_after = !plan;
     if (!plan) {
       p.order = {};
       plan = plan_conv(p, lhs, rhs, d);
     }
     Var result;
     if (plan->spec.columns.extent < least_columns) {
-      result = as_sum(e, p);
+      result = as_sum(e, p, order);
     } else {
       Var a = e.inputs[0];
       if (plan->lhs_permutation) {
@@ -341,14 +341,14 @@ class Preparation {
       }
       const Var b = filter_of(e.inputs[1], p);
       result = add(Op::conv_general, make_params(p), {a, b});
+      if (ordered_after && !order.empty()) transposed(result, order);
     }
-    if (ordered_after && !order.empty()) transposed(result, order);
     // The last equation made the result.
     graph_.equations.back().outputs[0] = e.outputs[0];
   }
 
-  // Σ over windows of a, their elements beside those of b.
-  Var as_sum(const Equation& e, const ConvParams& p) {
+  // Σ over windows of a, their elements beside those of b; `order`: of the result's axes.
+  Var as_sum(const Equation& e, const ConvParams& p, const Axes& order) {
     Var a = e.inputs[0], b = e.inputs[1];
     const std::size_t n = p.lhs_window.size();
     const Shape lhs = graph_.aval(a).shape, rhs = graph_.aval(b).shape;
@@ -387,13 +387,22 @@ class Preparation {
       a_axes.push_back(axis);
       reduced.push_back(axis);
     }
+    // The axes that are kept come in the result's order at once: its elements would else be stored far apart and moved afterwards.
+    const int kept = domain.rank() - static_cast<int>(reduced.size());
+    const Axes in_order = joined(order.empty() ? Axes::first(kept) : order, reduced), places = inverse(in_order);
+    Shape ordered;
+    for (int axis : in_order) ordered.push_back(domain[axis_index(axis)]);
     const auto widened = [&](Var v) {
       return graph_.aval(v).dtype == p.dot.dtype ? v : add(Op::convert, make_params(ConvertParams{p.dot.dtype, false}), {v});
     };
     const DType wide = p.dot.dtype == f16 || p.dot.dtype == bf16 ? f32 : p.dot.dtype;
     const auto spread = [&](Var v, const Axes& axes) {
       if (graph_.aval(v).dtype != wide) v = add(Op::convert, make_params(ConvertParams{wide, false}), {v});
-      return add(Op::broadcast_in_dim, make_params(BroadcastParams{domain, axes}), {v});
+      Axes at_places, increasing;
+      for (int axis : axes) at_places.push_back(places[axis_index(axis)]);
+      const Axes sorted = sorting_permutation(at_places);
+      for (int i : sorted) increasing.push_back(at_places[axis_index(i)]);
+      return add(Op::broadcast_in_dim, make_params(BroadcastParams{ordered, increasing}), {transposed(v, sorted)});
     };
     const Var left = spread(a, a_axes), right = spread(b, b_axes);
     const Var product = add(Op::mul, {}, {left, right});

@@ -34,6 +34,18 @@ inline constexpr Index width_of = static_cast<Index>(sizeof(typename L::type) / 
 VT_LANE_LOOP const typename L::type& at(const double* p) { return *reinterpret_cast<const typename L::type*>(p); }
 VT_LANE_LOOP typename L::type& at(double* p) { return *reinterpret_cast<typename L::type*>(p); }
 
+/// By halves.
+VT_LANE_LOOP double sum_of(const typename L::type& a) {
+  if constexpr (width_of<L> == 8) {
+    const Four::type half = __builtin_shufflevector(a, a, 0, 1, 2, 3) + __builtin_shufflevector(a, a, 4, 5, 6, 7);
+    return sum_of<Four>(half);
+  } else if constexpr (width_of<L> == 4) {
+    const Two::type half = __builtin_shufflevector(a, a, 0, 1) + __builtin_shufflevector(a, a, 2, 3);
+    return half[0] + half[1];
+  } else {
+    return a[0] + a[1];
+  }
+}
 VT_LANE_LOOP double dot(const double* x, const double* y, Index n) {
   using V = typename L::type;
   constexpr Index w = width_of<L>;
@@ -47,8 +59,10 @@ VT_LANE_LOOP double dot(const double* x, const double* y, Index n) {
   }
   for (; i + w <= n; i += w) a += at<L>(x + i) * at<L>(y + i);
   a = (a + b) + (c + d);
-  double sum = 0;
-  for (Index l = 0; l < w; ++l) sum += a[l];
+  double sum = sum_of<L>(a);
+  if constexpr (w > 4) {  // rows of small matrices are short
+    if (i + 4 <= n) sum += sum_of<Four>(at<Four>(x + i) * at<Four>(y + i)), i += 4;
+  }
   for (; i < n; ++i) sum += x[i] * y[i];
   return sum;
 }
@@ -60,7 +74,7 @@ VT_LANE_LOOP void add_to(double* y, double a, const double* x, Index n) {
     at<L>(y + i + w) += a * at<L>(x + i + w);
   }
   for (; i + w <= n; i += w) at<L>(y + i) += a * at<L>(x + i);
-  if constexpr (w > 4) {  // rows of small matrices are short
+  if constexpr (w > 4) {
     if (i + 4 <= n) at<Four>(y + i) += a * at<Four>(x + i), i += 4;
   }
   for (; i < n; ++i) y[i] += a * x[i];
@@ -78,9 +92,22 @@ VT_LANE_LOOP double add_two(double* y, double a, const double* x, double b, cons
     one += u * at<L>(t + i);
     two += v * at<L>(t + i + w);
   }
+  if (i + w <= n) {
+    const V u = at<L>(y + i) + (a * at<L>(x + i) + b * at<L>(z + i));
+    at<L>(y + i) = u;
+    one += u * at<L>(t + i);
+    i += w;
+  }
   one += two;
-  double sum = 0;
-  for (Index l = 0; l < w; ++l) sum += one[l];
+  double sum = sum_of<L>(one);
+  if constexpr (w > 4) {
+    if (i + 4 <= n) {
+      const Four::type u = at<Four>(y + i) + (a * at<Four>(x + i) + b * at<Four>(z + i));
+      at<Four>(y + i) = u;
+      sum += sum_of<Four>(u * at<Four>(t + i));
+      i += 4;
+    }
+  }
   for (; i < n; ++i) {
     y[i] += a * x[i] + b * z[i];
     sum += y[i] * t[i];
@@ -133,6 +160,19 @@ VT_LANE_LOOP void rotate(double* rows, Index width, const Rotation* r, Index cou
       y = c * x - s * y;
     }
     at<L>(last + k) = y;
+  }
+  if constexpr (w > 4) {
+    if (k + 4 <= n) {
+      Four::type y = at<Four>(first + k);
+      for (Index p = 0; p < count; ++p) {
+        const double c = r[p].c, s = sign * r[p].s;
+        const Four::type x = at<Four>(own(r[p]) + k);
+        at<Four>(shared(r[p]) + k) = s * x + c * y;
+        y = c * x - s * y;
+      }
+      at<Four>(last + k) = y;
+      k += 4;
+    }
   }
   for (; k < n; ++k) {
     double y = first[k];

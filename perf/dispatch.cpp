@@ -1,11 +1,7 @@
 // What happens before and around kernels: recording and transforming, calling a small compiled function, first calls, memory.
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 
 #include "../src/trace/buffer.hpp"
 #include "support.hpp"
@@ -38,28 +34,8 @@ void calls() {
   perf::row_on(2, "call/10/vt", [=] { f(x, y).eval(); });
 }
 
-/// Runs this program again to time the first call of function `seed`, which then is in no memory; returns milliseconds.
-/// `mode`: "--first-call" after another function was compiled, "--first-compile" as the first thing the process does.
-double first_call(const char* mode, unsigned seed, const std::string& cache) {
-  int channel[2];
-  if (pipe(channel) != 0) return -1;
-  const pid_t child = fork();
-  if (child == 0) {
-    dup2(channel[1], STDOUT_FILENO);
-    close(channel[0]);
-    setenv("VT_CACHE_DIR", cache.c_str(), 1);
-    execl("/proc/self/exe", "dispatch", mode, std::to_string(seed).c_str(), nullptr);
-    _exit(127);
-  }
-  close(channel[1]);
-  char text[64] = {};
-  for (ssize_t n, at = 0; at < 63 && (n = read(channel[0], text + at, 63 - at)) > 0;) at += n;
-  close(channel[0]);
-  int status = 0;
-  waitpid(child, &status, 0);
-  return status == 0 ? std::atof(text) : -1;
-}
-
+/// The first call of function `seed`, which then is in no memory; with "--first-call" after another function was compiled, with
+/// "--first-compile" as the first thing the process does.
 int time_first_call(unsigned seed, bool after_another) {
   // With an empty cache another function is compiled first, so that libLLVM is loaded: that happens once in a process.
   if (after_another) vt::jit([](vt::Tensor x) { return vt::sqrt(x) - 2.0f; })(vt::ones({100})).eval();
@@ -71,34 +47,9 @@ int time_first_call(unsigned seed, bool after_another) {
 }
 
 void first_calls() {
-  const std::string root = std::filesystem::temp_directory_path() / ("vt-bench-" + std::to_string(getpid()));
-  std::filesystem::create_directories(root);
-  std::filesystem::permissions(root, std::filesystem::perms::owner_all);
-  const auto add = [root](const char* name, const char* mode, bool cached) {
-    benchmark::RegisterBenchmark(name,
-                                 [=](benchmark::State& state) {
-                                   static unsigned seed = 12345;
-                                   for (auto _ : state) {
-                                     seed = seed * 1664525u + 1013904223u;
-                                     const std::string cache = root + "/" + std::to_string(seed);  // empty, so that nothing is found there
-                                     std::filesystem::create_directory(cache);
-                                     std::filesystem::permissions(cache, std::filesystem::perms::owner_all);
-                                     if (cached) first_call(mode, seed, cache);
-                                     const double ms = first_call(mode, seed, cache);
-                                     if (ms < 0) state.SkipWithError("the child failed");
-                                     state.SetIterationTime(ms * 1e-3);
-                                   }
-                                 })
-        ->UseManualTime()
-        ->Iterations(5);
-  };
-  add("first_call/20_ops/cold", "--first-call", false);
-  add("first_call/20_ops/disk", "--first-call", true);
-  add("first_call/20_ops/first_of_process", "--first-compile", false);
-  std::atexit([] {
-    std::error_code ignored;
-    std::filesystem::remove_all(std::filesystem::temp_directory_path() / ("vt-bench-" + std::to_string(getpid())), ignored);
-  });
+  perf::first_call_row("first_call/20_ops/cold", "--first-call", false);
+  perf::first_call_row("first_call/20_ops/disk", "--first-call", true);
+  perf::first_call_row("first_call/20_ops/first_of_process", "--first-compile", false);
 }
 
 /// The most memory that a chain of 50 ops takes beyond its input and output, as a counter in KB.

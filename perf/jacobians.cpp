@@ -1,4 +1,9 @@
-// Jacobians of the logits of one example by its input, by reverse mode: VGG16 of a 48×48 image and an LSTM unrolled over ten steps.
+// Jacobians of the logits of one example by its input, by reverse mode: VGG16 of a 48×48 image and an LSTM unrolled over ten steps;
+// and what VGG16 takes when it is called for the first time.
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+
 #include "networks.hpp"
 
 namespace {
@@ -62,9 +67,35 @@ void jacobians(const std::string& name, Weights (*random)(int), Tensor (*logits)
   }
 }
 
+/// Milliseconds from the first call of VGG16's logits to the end of the first gradient by its weights; without `gradient`, of the logits alone.
+int time_first_calls(bool gradient) {
+  const Weights p = vgg16(10);
+  const Tensor x = perf::random_tensor<float>({48, 48, 3}, 99);
+  const auto start = std::chrono::steady_clock::now();
+  vt::jit([](const Weights& p, const Tensor& x) { return perf::vgg16_logits(p, x); })(p, x).eval();
+  if (gradient) {
+    const auto loss = [](const Weights& p, const Tensor& x) {
+      const Tensor y = perf::vgg16_logits(p, x);
+      return vt::logsumexp(y) - vt::mean(y);
+    };
+    for (const Tensor& t :
+         vt::jit([=](const Weights& p, const Tensor& x) { return vt::grad([&](const Weights& q) { return loss(q, x); })(p); })(p, x))
+      t.eval();
+  }
+  std::printf("%.6f\n", std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  const std::string forward = "--first-forward", both = "--first-forward-and-gradient";
+  if (argc == 3 && (argv[1] == forward || argv[1] == both)) return time_first_calls(argv[1] == both);
+  for (const bool cached : {false, true}) {
+    const char* where = cached ? "/disk" : "/cold";
+    perf::first_call_row(std::string("first_call/vgg16/forward") + where, forward, cached);
+    perf::first_call_row(std::string("first_call/vgg16/forward_and_gradient") + where, both, cached);
+  }
   jacobians("vgg16", vgg16, perf::vgg16_logits, perf::random_tensor<float>({48, 48, 3}, 99));
   jacobians("lstm", lstm, [](const Weights& p, Tensor x) { return lstm_logits(p, x); }, perf::random_tensor<float>({steps, width}, 99));
   benchmark::Initialize(&argc, argv);

@@ -20,6 +20,11 @@ def rows():
         Row("… from the disk cache, against 1 ms", "first_call/20_ops/disk", 1e-3, 1.0),
         Row("… cold, and the first compilation of the process, which loads libLLVM", "first_call/20_ops/first_of_process", 12e-3, None),
         Row("… cold, against JAX", "first_call/20_ops/cold", "first_call/20_ops/jax", None),
+        Row("first call of VGG16's logits and of their gradient, cold, against 0.7 s", "first_call/vgg16/forward_and_gradient/cold", 0.7, 1.0),
+        Row("… against JAX's compile time", "first_call/vgg16/forward_and_gradient/cold", "first_call/vgg16/forward_and_gradient/jax", 10.0),
+        Row("… from the disk cache, against 2 · 30 ms", "first_call/vgg16/forward_and_gradient/disk", 60e-3, 1.0),
+        Row("… the logits alone, cold, against JAX's compile time", "first_call/vgg16/forward/cold", "first_call/vgg16/forward/jax", 10.0),
+        Row("… from the disk cache, against 30 ms", "first_call/vgg16/forward/disk", 30e-3, 1.0),
     ]
     for t in (1, 2):
         out.append(Row(f"fused chain, 1e7 f32, {t} threads, share of copy bandwidth", f"chain/f32/10000000/threads:{t}/vt",

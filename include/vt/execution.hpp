@@ -18,6 +18,8 @@ struct Stats {
   std::uint64_t programs = 0;             ///< Graphs fused and planned
   std::uint64_t program_hits = 0;         ///< runs that found their program in memory
   std::uint64_t kernels_compiled = 0;     ///< by LLVM, in this process
+  std::uint64_t kernels_unoptimised = 0;  ///< … of these, to run unoptimised at first (also where such code came from disk)
+  std::uint64_t kernels_optimised = 0;    ///< … and replaced since
   std::uint64_t kernel_memory_hits = 0;   ///< kernels that another program had compiled
   std::uint64_t kernel_disk_hits = 0;     ///< kernels loaded from the disk cache
   std::uint64_t vector_kernels = 0;       ///< compiled or loaded with a vector loop
@@ -42,6 +44,9 @@ struct Stats {
 };
 Stats stats();
 void reset_stats();
+/// Waits until all kernels run that were compiled without optimisation at first have been replaced by optimised ones, for example before
+/// something is timed. Results are the same before and after. Returns at once where nothing is left to do.
+void wait_compiled();
 /// Things worth telling that no exception carried: "LLVM cannot be used: …", once each; empty when there are none.
 std::string warnings();
 

@@ -37,6 +37,7 @@
 #pragma GCC optimize("O0")
 #endif
 #endif
+#include "../../src/jit/background.cpp"
 #include "../../src/jit/complex_formulas.cpp"
 #include "../../src/jit/cpu/backend.cpp"
 #include "../../src/jit/cpu/code_cache.cpp"

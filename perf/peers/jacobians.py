@@ -1,12 +1,14 @@
-"""The rows of perf/jacobians in JAX."""
+"""The rows of perf/jacobians in JAX, and what compiling VGG16 takes there."""
 import math
+import statistics
+import time
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from common import row, write
+from common import results, row, write
 
 rng = np.random.default_rng(1)
 
@@ -68,5 +70,25 @@ for name, make, logits, x in (("vgg16", vgg16, vgg16_logits, numbers(48, 48, 3))
     for outputs in (1, 8, 32, 128):
         p = make(outputs)
         row(f"jacobian/{name}/{outputs}/jax", lambda: jacobian(p, x))
+
+# Recording and compiling, without the first run, as what JAX is asked to be quick at.
+p, x = vgg16(10), numbers(48, 48, 3)
+
+
+def loss(p, x):
+    y = vgg16_logits(p, x)
+    return jax.nn.logsumexp(y) - y.mean()
+
+
+jax.block_until_ready(jax.jit(lambda v: v * 2 + 1)(x))
+forward, gradient = [], []
+for _ in range(3):
+    for function, times in ((vgg16_logits, forward), (jax.grad(loss), gradient)):
+        jax.clear_caches()
+        begin = time.perf_counter()
+        jax.jit(function).lower(p, x).compile()
+        times.append(time.perf_counter() - begin)
+results["first_call/vgg16/forward/jax"] = statistics.median(forward)
+results["first_call/vgg16/forward_and_gradient/jax"] = statistics.median(forward) + statistics.median(gradient)
 
 write()

@@ -19,8 +19,14 @@ namespace vt::detail {
 /// [begin, end): the range of the parallel loop.
 struct Kernel {
   using Function = void(void* const* buffers, const std::int64_t* arguments, std::int64_t begin, std::int64_t end);
-  Function* function = nullptr;
-  std::shared_ptr<const void> keep;  ///< owns the code
+  void* const* entry = nullptr;      ///< another from one run to the next, once better code was made
+  const bool* hasty = nullptr;       ///< is it to be replaced?
+  std::shared_ptr<const void> keep;  ///< owns the code and both
+  explicit operator bool() const { return entry != nullptr; }
+  void operator()(void* const* buffers, const std::int64_t* arguments, std::int64_t begin, std::int64_t end) const {
+    reinterpret_cast<Function*>(__atomic_load_n(entry, __ATOMIC_ACQUIRE))(buffers, arguments, begin, end);
+  }
+  bool optimised() const { return !__atomic_load_n(hasty, __ATOMIC_RELAXED); }
 };
 
 /// A matrix product made ready to run.
@@ -38,14 +44,14 @@ class Backend {
  public:
   virtual ~Backend() = default;
   virtual int vector_bytes() const = 0;
-  /// Any thread. Throws: Error(backend).
-  virtual Kernel compile(const Nest&, const Schedule&) const = 0;
+  /// Any thread. `hurry`: it may run unoptimised at first. Throws: Error(backend).
+  virtual Kernel compile(const Nest&, const Schedule&, bool hurry) const = 0;
   /// An equation that fits_registers as one function; see register_loop.hpp. Buffers: operands, then results.
-  virtual Kernel compile_register_loop(const LaneForm& form) const = 0;
+  virtual Kernel compile_register_loop(const LaneForm& form, bool hurry) const = 0;
   /// Code for batches of small matrices, a block of `lanes` of them at a time; no function where there is none for this spec. Buffers: operands,
   /// then results; [begin, end): matrices, whole blocks.
-  virtual Kernel compile_matrices(const LinalgSpec& spec, int& lanes) const = 0;
-  virtual std::shared_ptr<const ProductKernel> product(const MatmulSpec&) const = 0;
+  virtual Kernel compile_matrices(const LinalgSpec& spec, int& lanes, bool hurry) const = 0;
+  virtual std::shared_ptr<const ProductKernel> product(const MatmulSpec&, bool hurry) const = 0;
   virtual std::shared_ptr<const ProductKernel> convolution(const ConvSpec&) const = 0;
 };
 

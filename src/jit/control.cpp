@@ -47,7 +47,7 @@ ControlRunner::ControlRunner(const GraphBody& graph, const Equation& e, const Ba
   const std::optional<LaneForm> form = lanes_ && lanes_in_groups() ? std::nullopt : register_form(alone_);
   if (form) {
     lane_count_ = form->count;
-    in_registers_ = backend.compile_register_loop(*form);
+    in_registers_ = backend.compile_register_loop(*form, register_work(*form) < least_waking_work);
     const GraphBody& body = *bodies_.back()->graph;
     for (std::size_t i = 0; i < carries_; ++i)
       if (!in_registers(body.aval(body.inputs[i]))) in_place_.push_back(i);
@@ -78,7 +78,7 @@ Program& ControlRunner::program(std::size_t body, std::int64_t lanes) const {
 
 Vec<BufferRef> ControlRunner::run(Vec<BufferRef> operands) const {
   if (equation_.op == Op::recursive_call) return run_recursive(operands);
-  if (in_registers_.function) return run_in_registers(std::move(operands));
+  if (in_registers_) return run_in_registers(std::move(operands));
   if (lanes_ && has_effect(equation_)) return run_one_by_one(operands);
   switch (equation_.op) {
     case Op::cond: return lanes_ ? run_lane_cond(operands) : run_cond(operands);
@@ -112,11 +112,11 @@ ControlRunner::Buffers ControlRunner::run_in_registers(Buffers operands) const {
   for (const BufferRef& b : operands) buffers.push_back(b->data);
   for (const BufferRef& b : results) buffers.push_back(b->data);
   if (lane_count_ < 0) {
-    in_registers_.function(buffers.data(), nullptr, 0, 1);
+    in_registers_(buffers.data(), nullptr, 0, 1);
   } else {
     constexpr std::int64_t grain = 64;  // whole vectors, whole cache lines
     parallel_ranges(lane_count_, grain, [&](std::int64_t begin, std::int64_t end) {
-      if (begin < end) in_registers_.function(buffers.data(), nullptr, begin, end);
+      if (begin < end) in_registers_(buffers.data(), nullptr, begin, end);
     });
   }
   return results;
@@ -211,9 +211,9 @@ std::string ControlRunner::explain() const {
     const RecursiveFunction& f = *equation_.as<RecursionParams>().function;
     text += f.name + " calls itself; its body is a program of its own\n";
   }
-  if (in_registers_.function)
+  if (in_registers_)
     text += "one function, its values in registers" + (lane_count_ < 0 ? std::string() : ", " + std::to_string(lane_count_) + " lanes side by side") +
-            "\n";
+            (in_registers_.optimised() ? "" : ", not optimised yet") + "\n";
   for (std::size_t b = 0; b < bodies_.size(); ++b) {
     const std::lock_guard lock(bodies_[b]->mutex);
     for (const auto& [lanes, program] : bodies_[b]->programs)

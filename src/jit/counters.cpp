@@ -16,6 +16,8 @@ constexpr Row rows[] = {
     {"programs", &Counters::programs, &Stats::programs},
     {"program hits", &Counters::program_hits, &Stats::program_hits},
     {"kernels compiled", &Counters::kernels_compiled, &Stats::kernels_compiled},
+    {"kernels unoptimised at first", &Counters::kernels_unoptimised, &Stats::kernels_unoptimised},
+    {"kernels optimised since", &Counters::kernels_optimised, &Stats::kernels_optimised},
     {"kernel memory hits", &Counters::kernel_memory_hits, &Stats::kernel_memory_hits},
     {"kernel disk hits", &Counters::kernel_disk_hits, &Stats::kernel_disk_hits},
     {"vector kernels", &Counters::vector_kernels, &Stats::vector_kernels},

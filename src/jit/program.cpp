@@ -10,6 +10,7 @@
 #include "../trace/node.hpp"
 #include "../trace/thread_state.hpp"
 #include "../trace/timeline.hpp"
+#include "background.hpp"
 #include "counters.hpp"
 #include "epilogue.hpp"
 #include "lane_regions.hpp"
@@ -21,8 +22,7 @@ namespace vt::detail {
 namespace program_cost {
 
 // Below this much work, in vector operations, waking another thread costs more than it saves.
-constexpr std::uint64_t worth_threads = 32768;
-constexpr std::uint64_t worth_waking = 4 * worth_threads;
+constexpr std::uint64_t worth_threads = least_waking_work / 4;
 constexpr std::uint64_t worth_a_range = 4096;
 
 std::uint64_t rounds_of(const Nest& nest, const SmallVec<int, 6>& loops) {
@@ -81,16 +81,21 @@ Program::Program(const GraphBody& graph, const Backend& backend, std::size_t car
 }
 
 void Program::compile_steps(const Backend& backend) {
+  const BackgroundPause pause;
   const std::size_t count_of_steps = fusion_.steps.size();
   steps_.resize(count_of_steps);
   Vec<Schedule> schedules(count_of_steps);
   // What the backend makes does not depend on each other: with several to make, threads share the work.
-  Vec<Function<void()>> makes;
+  // Products first, which take longest.
+  Vec<Function<void()>> makes, kernels;
+  // Of little work in all, for which no other thread is woken, code runs unoptimised until the background thread has made better. Where there is
+  // more, that thread would take a processor from the first calls, and they would lose more than the first one gains.
+  std::uint64_t work = 0;
+  bool hurry = false;
+  const auto lanes_of = [&](DType d) { return static_cast<std::uint64_t>(backend.vector_bytes()) / size_of(d); };
   const auto make_kernel = [&](std::size_t k) {
-    makes.push_back([this, k, &backend, &schedules] {
-      steps_[k].kernel = backend.compile(fusion_.steps[k].nest, schedules[k]);
-      steps_[k].function = steps_[k].kernel.function;
-    });
+    work += steps_[k].work / static_cast<std::uint64_t>(schedules[k].lanes);
+    kernels.push_back([this, k, &backend, &schedules, &hurry] { steps_[k].kernel = backend.compile(fusion_.steps[k].nest, schedules[k], hurry); });
   };
   for (std::size_t k = 0; k < count_of_steps; ++k) {
     const FusedStep& fused = fusion_.steps[k];
@@ -129,14 +134,17 @@ void Program::compile_steps(const Backend& backend) {
       step.operands.push_back(e.outputs[0]);
       step.work = static_cast<std::uint64_t>(step.fft.operations());
       step.parallel = step.work >= program_cost::worth_threads;
-      step.wakes = step.work >= program_cost::worth_waking;
+      step.wakes = step.work >= least_waking_work;
       fusion_.steps[k].writes_given_memory = true;
     }
     if (family_of(e.op) == Family::linalg) {
-      makes.push_back([this, &step, &e, &backend] { prepare_linalg(step, e, backend); });
+      makes.push_back([this, &step, &e, &backend, &hurry] { prepare_linalg(step, e, backend, hurry); });
+      const LinalgSpec spec = linalg_spec(g, e);
+      work += static_cast<std::uint64_t>(spec.operations() * spec.batch) / lanes_of(spec.dtype);
       fusion_.steps[k].writes_given_memory = true;
     }
-    if (e.op == Op::conv_general)
+    if (e.op == Op::conv_general) {
+      work += least_waking_work;
       makes.push_back([this, &step, &e, &backend] {
         const std::optional<ConvPlan> conv = plan_conv(e.as<ConvParams>(), fusion_.graph.aval(e.inputs[0]).shape,
                                                        fusion_.graph.aval(e.inputs[1]).shape, fusion_.graph.aval(e.inputs[0]).dtype);
@@ -146,6 +154,7 @@ void Program::compile_steps(const Backend& backend) {
         step.work = static_cast<std::uint64_t>(2 * conv->spec.multiply_adds());
         step.row_bytes = conv->spec.columns.extent * static_cast<std::int64_t>(size_of(conv->spec.result));
       });
+    }
     if (e.op != Op::dot_general) continue;
     MatmulPlan plan = plan_matmul(e.as<DotParams>(), g.aval(e.inputs[0]), g.aval(e.inputs[1]));
     MatmulSpec& spec = plan.spec;
@@ -153,12 +162,15 @@ void Program::compile_steps(const Backend& backend) {
     // A vector's worth of element-wise work is about one of multiply-adds.
     if (!empty && fused.row_loop >= 0) spec.work_after = static_cast<std::int64_t>(step.work) / (spec.batch * spec.m * spec.n);
     if (empty || plan.lhs_permutation || plan.rhs_permutation) continue;
-    makes.push_back([&step, spec, &backend] {
-      step.product = backend.product(spec);
+    work += static_cast<std::uint64_t>(spec.batch * spec.m * spec.n * spec.k) / lanes_of(spec.accumulate);
+    makes.push_back([&step, spec, &backend, &hurry] {
+      step.product = backend.product(spec, hurry);
       if (step.product) step.work = static_cast<std::uint64_t>(2 * spec.batch * spec.m * spec.n * spec.k);
     });
   }
 
+  hurry = work < least_waking_work;
+  for (Function<void()>& make : kernels) makes.push_back(std::move(make));
   Vec<std::exception_ptr> errors(makes.size());
   parallel_ranges(
       static_cast<std::int64_t>(makes.size()), 1,
@@ -204,7 +216,7 @@ void Program::prepare_sort(Step& step, const Equation& e) const {
   step.sort = sort_spec(e.as<SortParams>(), g.aval(e.inputs[0]).shape, std::move(dtypes), std::move(is_place));
 }
 
-void Program::prepare_linalg(Step& step, const Equation& e, const Backend& backend) const {
+void Program::prepare_linalg(Step& step, const Equation& e, const Backend& backend, bool hurry) const {
   using namespace program_cost;
   const GraphBody& g = fusion_.graph;
   step.kind = Step::Kind::linalg;
@@ -215,14 +227,13 @@ void Program::prepare_linalg(Step& step, const Equation& e, const Backend& backe
     const std::int64_t batch = std::max<std::int64_t>(step.linalg.batch, 1);
     step.arguments.push_back(static_cast<std::int64_t>(g.aval(v).bytes()) / batch);
   }
-  step.kernel = backend.compile_matrices(step.linalg, step.lanes);
-  step.function = step.kernel.function;
+  step.kernel = backend.compile_matrices(step.linalg, step.lanes, hurry);
   const std::int64_t block = std::max(step.lanes, 1), each = std::max<std::int64_t>(step.linalg.operations() / block, 1);
   step.work = static_cast<std::uint64_t>(each * step.linalg.batch);
   step.rounds = step.linalg.batch / block * block;
   step.grain = (std::max<std::int64_t>(static_cast<std::int64_t>(worth_a_range) / each, 1) + block - 1) / block * block;
   step.parallel = step.work >= worth_threads;
-  step.wakes = step.work >= worth_waking;
+  step.wakes = step.work >= least_waking_work;
 }
 
 // What is left of a batch over whole blocks of lanes is copied into a block of its own, and filled up with copies of its last matrix.
@@ -231,7 +242,7 @@ void Program::run_matrices(const Step& step, void* const* pointers) {
   for (Var v : step.operands) buffers.push_back(pointers[static_cast<std::size_t>(v)]);
   const std::size_t operands = step.linalg.operands();
   const auto run = [&](std::int64_t begin, std::int64_t end) {
-    if (step.function) step.function(buffers.data(), nullptr, begin, end);
+    if (step.kernel) step.kernel(buffers.data(), nullptr, begin, end);
     else run_linalg(step.linalg, buffers.data(), buffers.data() + operands, begin, end);
   };
   if (step.parallel && thread_count() > 1 && (step.wakes || others_ready())) parallel_ranges(step.rounds, step.grain, run, step.ranges);
@@ -251,7 +262,7 @@ void Program::run_matrices(const Step& step, void* const* pointers) {
                   static_cast<char*>(buffers[i]) + static_cast<std::size_t>(step.rounds + std::min(l, left - 1)) * each, each);
     at += each * static_cast<std::size_t>(step.lanes);
   }
-  step.function(own.data(), nullptr, 0, step.lanes);
+  step.kernel(own.data(), nullptr, 0, step.lanes);
   for (std::size_t i = operands; i < buffers.size(); ++i) {
     const auto each = static_cast<std::size_t>(step.arguments[i]);
     std::memcpy(static_cast<char*>(buffers[i]) + static_cast<std::size_t>(step.rounds) * each, own[i], static_cast<std::size_t>(left) * each);
@@ -304,7 +315,7 @@ void Program::prepare_kernel(Step& step, const FusedStep& fused, const Schedule&
   }
   step.rounds = nest.loops[static_cast<std::size_t>(schedule.parallel_loop)].extent;
   step.parallel = vectors >= worth_threads;
-  step.wakes = vectors >= worth_waking;
+  step.wakes = vectors >= least_waking_work;
   const std::uint64_t per_round = std::max<std::uint64_t>(vectors / static_cast<std::uint64_t>(std::max<std::int64_t>(step.rounds, 1)), 1);
   std::int64_t grain = std::max<std::int64_t>(static_cast<std::int64_t>(worth_a_range / per_round), 1);
   for (const StageSchedule& s : schedule.stages)
@@ -351,7 +362,7 @@ Vec<BufferRef> Program::run(std::span<const BufferRef> inputs, std::span<void* c
     if (step.kind == Step::Kind::control || step.kind == Step::Kind::equation) {
       const Span of_step("run", step.name, step.details);
       run_equation(step, pointers.data(), produced, inputs, own);
-      if (step.function) run_kernel(step, pointers.data(), 0, step.rounds);
+      if (step.kernel) run_kernel(step, pointers.data(), 0, step.rounds);
     } else {
       parallel += run_step(step, pointers.data(), {});
     }
@@ -405,7 +416,7 @@ bool Program::run_step(const Step& step, void* const* pointers, const PackedOper
       };
       step.product->run(pointers[static_cast<std::size_t>(step.operands[0])], pointers[static_cast<std::size_t>(step.operands[1])],
                         pointers[static_cast<std::size_t>(step.operands[2])],
-                        step.function ? RowsDone(on_rows, step.row_group, step.rows_alone) : RowsDone(), packed);
+                        step.kernel ? RowsDone(on_rows, step.row_group, step.rows_alone) : RowsDone(), packed);
       break;
     }
     case Step::Kind::sort: {
@@ -489,7 +500,7 @@ void Program::run_kernel(const Step& step, void* const* pointers, std::int64_t b
   SmallVec<void*, 64> buffers;
   buffers.reserve(step.slots.size());
   for (Var v : step.slots) buffers.push_back(rows && v == step.operands[2] ? const_cast<void*>(rows) : pointers[static_cast<std::size_t>(v)]);
-  step.function(buffers.data(), step.arguments.data(), begin, end);
+  step.kernel(buffers.data(), step.arguments.data(), begin, end);
 }
 
 namespace program_cost {

@@ -18,6 +18,9 @@
 
 namespace vt::detail {
 
+/// From this much work on, in vector operations, waking another thread costs less than it saves.
+inline constexpr std::uint64_t least_waking_work = 131072;
+
 class Program : public Executable {
  public:
   /// Fuses, plans and compiles. Throws: Error(backend).
@@ -62,9 +65,8 @@ class Program : public Executable {
  private:
   struct Step {
     enum class Kind : std::uint8_t { kernel, product, sort, linalg, fft, control, equation } kind = Kind::kernel;
-    bool parallel = false;  // on several threads, if one is awake
-    bool wakes = false;     // work enough to wake one
-    Kernel::Function* function = nullptr;
+    bool parallel = false;               // on several threads, if one is awake
+    bool wakes = false;                  // work enough to wake one
     SmallVec<std::int32_t, 8> slots;     // the kernel's buffers
     SmallVec<std::int32_t, 3> operands;  // product: a, b, c; sort, linalg: operands, then results
     Vec<std::int64_t> arguments;
@@ -78,7 +80,7 @@ class Program : public Executable {
     SortSpec sort;
     FftSpec fft;
     LinalgSpec linalg;
-    int lanes = 0;         // matrices that `function` works on side by side
+    int lanes = 0;         // matrices that `kernel` works on side by side
     int equation = -1;     // a product, a sort, matrices or an interpreted equation
     Vec<Var> released;     // produced buffers that end here
     Vec<Var> handed_over;  // carries that end here
@@ -89,12 +91,12 @@ class Program : public Executable {
     Vec<int> fused;
     bool partial = false;
 
-    /// Does `function` run on the rows of `equation`, rather than being the step itself?
-    bool has_epilogue() const { return function && kind != Kind::kernel && kind != Kind::linalg; }
+    /// Does `kernel` run on the rows of `equation`, rather than being the step itself?
+    bool has_epilogue() const { return kernel && kind != Kind::kernel && kind != Kind::linalg; }
   };
   void compile_steps(const Backend& backend);
   void prepare_sort(Step& step, const Equation& e) const;
-  void prepare_linalg(Step& step, const Equation& e, const Backend& backend) const;
+  void prepare_linalg(Step& step, const Equation& e, const Backend& backend, bool hurry) const;
   static void run_matrices(const Step& step, void* const* pointers);
   void prepare_kernel(Step& step, const FusedStep& fused, const Schedule& schedule) const;
   /// Of the user's code: what to name when memory is short.

@@ -16,7 +16,7 @@ std::string Program::operations_of(const Step& s) const {
 
 std::string Program::kernel_text(const Step& s) const {
   return "kernel " + short_name(s.nest_text) + (s.partial ? ", first half of a cut reduction" : "") + ", fuses " + std::to_string(s.fused.size()) +
-         " equations (" + operations_of(s) + ")";
+         " equations (" + operations_of(s) + ")" + (s.kernel.optimised() ? "" : ", not optimised yet");
 }
 
 std::string Program::explain() const {

@@ -246,6 +246,16 @@ class FitCheck {
   int depth_ = 0;
 };
 
+/// Of loops that are inside one another, all their rounds.
+double most_rounds(const GraphBody& g) {
+  double most = 1;
+  for (const Equation& e : g.equations) {
+    const double own = e.op == Op::while_ ? 1e15 : e.op == Op::scan ? static_cast<double>(e.as<ScanParams>().length) : 1;
+    for (const GraphRef& body : bodies_of(e.params)) most = std::max(most, own * most_rounds(*body));
+  }
+  return most;
+}
+
 /// Row-major position of an index.
 std::int64_t position(const Shape& shape, const Vec<std::int64_t>& index) {
   std::int64_t p = 0;
@@ -297,6 +307,10 @@ std::int64_t register_cost(const LaneForm& form) {
   register_loops::FitCheck check;
   check.run(form.lane);
   return check.cost();
+}
+
+double register_work(const LaneForm& form) {
+  return static_cast<double>(register_cost(form)) * register_loops::most_rounds(form.lane) * (form ? static_cast<double>(form.count / 8 + 1) : 1.0);
 }
 
 Vec<std::int64_t> index_of_element(const Shape& shape, std::int64_t n) {

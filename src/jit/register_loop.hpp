@@ -27,6 +27,8 @@ std::optional<LaneForm> register_form(const GraphBody& alone);
 bool fits_registers(const LaneForm&);
 /// About how many instructions its function has, each for a vector of lanes.
 std::int64_t register_cost(const LaneForm&);
+/// At most about how many it runs in a call, if a vector has 8 lanes; very many for loops that go on until a condition is met.
+double register_work(const LaneForm&);
 
 /// The index of element `n` in row-major order.
 Vec<std::int64_t> index_of_element(const Shape&, std::int64_t n);

@@ -34,11 +34,10 @@ class CpuBackend : public Backend {
  public:
   int vector_bytes() const override { return host_target().vector_bytes; }
 
-  Kernel compile(const Nest& nest, const Schedule& schedule) const override {
+  Kernel compile(const Nest& nest, const Schedule& schedule, bool hurry) const override {
     const std::string key = nest.str() + schedule.str(nest);
-    const std::string names[] = {"kernel"};
     if (!dump_folder().empty()) dump(key, nest, schedule);
-    const auto code = cached_code(key, names, [&](IrBuilder& b) { emit_nest(b, names[0], nest, schedule); });
+    const auto code = cached_code(key, "kernel", [=](IrBuilder& b) { emit_nest(b, "kernel", nest, schedule); }, hurry);
     const AccessCounts accesses = count_accesses(nest, schedule);
     Counters& c = counters();
     count(c.vector_kernels, schedule.lanes > 1);
@@ -46,15 +45,14 @@ class CpuBackend : public Backend {
     count(c.strided_accesses, static_cast<std::uint64_t>(accesses.strided));
     count(c.gathers, static_cast<std::uint64_t>(accesses.gathers));
     count(c.scalarised_accesses, static_cast<std::uint64_t>(accesses.scalarised));
-    return {code->function<Kernel::Function>(0), code};
+    return Code::as_kernel(code);
   }
 
-  Kernel compile_register_loop(const LaneForm& form) const override {
+  Kernel compile_register_loop(const LaneForm& form, bool hurry) const override {
     std::string key = "register loop\n" + to_text(form.lane);
     if (form) key += "lanes " + std::to_string(form.count);
     for (int axis : form.axes) key += " " + std::to_string(axis);
-    const std::string names[] = {"loop"};
-    const auto emit = [&](IrBuilder& b) { emit_register_loop(b, names[0], form); };
+    const auto emit = [=](IrBuilder& b) { emit_register_loop(b, "loop", form); };
     if (!dump_folder().empty()) {
       IrBuilder b;
       emit(b);
@@ -63,28 +61,25 @@ class CpuBackend : public Backend {
       dump_text(name + ".ll", b.text());
       dump_text(name + ".s", compile_assembly(b));
     }
-    const auto code = cached_code(key, names, emit);
-    return {code->function<Kernel::Function>(0), code};
+    return Code::as_kernel(cached_code(key, "loop", emit, hurry));
   }
 
-  Kernel compile_matrices(const LinalgSpec& spec, int& lanes) const override {
+  Kernel compile_matrices(const LinalgSpec& spec, int& lanes, bool hurry) const override {
     lanes = matrix_lanes(spec, host_target());
     if (lanes == 0) return {};
     const std::string key = matrices_key(spec);
-    const std::string names[] = {"matrices"};
-    const auto emit = [&](IrBuilder& b) { emit_matrices(b, names[0], spec); };
+    const auto emit = [=](IrBuilder& b) { emit_matrices(b, "matrices", spec); };
     if (!dump_folder().empty()) {
       IrBuilder b;
       emit(b);
       dump_text(short_name(key) + ".ll", b.text());
       dump_text(short_name(key) + ".s", compile_assembly(b));
     }
-    const auto code = cached_code(key, names, emit);
-    return {code->function<Kernel::Function>(0), code};
+    return Code::as_kernel(cached_code(key, "matrices", emit, hurry));
   }
 
-  std::shared_ptr<const ProductKernel> product(const MatmulSpec& spec) const override {
-    std::shared_ptr<const Matmul> matmul = make_matmul(spec);
+  std::shared_ptr<const ProductKernel> product(const MatmulSpec& spec, bool hurry) const override {
+    std::shared_ptr<const Matmul> matmul = make_matmul(spec, hurry);
     return matmul ? new_shared<CpuProduct>(std::move(matmul)) : nullptr;
   }
   std::shared_ptr<const ProductKernel> convolution(const ConvSpec& spec) const override {

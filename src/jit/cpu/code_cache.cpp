@@ -12,7 +12,9 @@
 
 #include "../../trace/hash_map.hpp"
 #include "../../trace/timeline.hpp"
+#include "../../trace/warnings.hpp"
 #include "../backend.hpp"
+#include "../background.hpp"
 #include "../counters.hpp"
 #include "../disk_cache.hpp"
 
@@ -31,10 +33,11 @@ Store& store() {
 
 // What an object file depends on besides `key`: this build of vt, the LLVM it was built for, the machine. Not the loaded
 // library itself: what is on disk can run without it.
-CacheKey disk_key(const std::string& key) {
-  static const std::string common =
-      "vt " + std::to_string(emitter_version) + "|" + program_identity() + "|LLVM " LLVM_VERSION_STRING "|" + host_target().key() + "|";
-  return cache_key(common + key);
+CacheKey disk_key(const std::string& key, int level) {
+  static const std::string common = "vt " + std::to_string(emitter_version) + "|" + program_identity() + "|LLVM " LLVM_VERSION_STRING "|";
+  Target target = host_target();
+  target.level = level;
+  return cache_key(common + target.key() + "|" + key);
 }
 
 std::shared_ptr<const Code> from_disk(CacheKey key, std::span<const std::string> names) {
@@ -48,10 +51,35 @@ std::shared_ptr<const Code> from_disk(CacheKey key, std::span<const std::string>
   }
 }
 
-}  // namespace code_store
+std::shared_ptr<const Code> compiled(CacheKey on_disk, std::span<const std::string> names, FunctionRef<void(IrBuilder&)> emit, int level) {
+  IrBuilder builder;
+  emit(builder);
+  const Vec<char> object = compile_object(builder, {.level = level});
+  auto code = new_shared<const Code>(object, names);
+  DiskCache::process().store(on_disk, object);
+  return code;
+}
 
-std::shared_ptr<const Code> cached_code(const std::string& key, std::span<const std::string> names, FunctionRef<void(IrBuilder&)> emit) {
-  code_store::Store& s = code_store::store();
+// On the background thread.
+void optimise(const std::string& key, const std::string& name, const Function<void(IrBuilder&)>& emit, const Code& quick) {
+  try {
+    static_cast<void>(llvm());
+    background_ends_first();
+    const std::string shown = timeline_wanted() ? "code " + short_name(key) + ", optimised" : "";
+    const Span span("compile", shown);
+    quick.replace(compiled(disk_key(key, host_target().level), {&name, 1}, emit, host_target().level));
+    background_ends_first();
+    count(counters().kernels_optimised);
+    DiskCache::process().remove(disk_key(key, 0));
+  } catch (const std::exception& e) {
+    warn_once(std::string("a kernel stays unoptimised: ") + e.what());
+  }
+}
+
+// `later`: where one is in a hurry.
+std::shared_ptr<const Code> cached(const std::string& key, std::span<const std::string> names, FunctionRef<void(IrBuilder&)> emit,
+                                   const Function<void(IrBuilder&)>* later) {
+  Store& s = store();
   std::promise<std::shared_ptr<const Code>> promise;
   std::shared_future<std::shared_ptr<const Code>> there;
   {
@@ -67,17 +95,20 @@ std::shared_ptr<const Code> cached_code(const std::string& key, std::span<const 
   try {
     const std::string name = timeline_wanted() ? "code " + short_name(key) : "";  // the name that explain and VT_DUMP give it
     const Span span("compile", name);
-    const CacheKey on_disk = code_store::disk_key(key);
-    std::shared_ptr<const Code> code = code_store::from_disk(on_disk, names);
-    if (code) {
-      count(counters().kernel_disk_hits, 1);
-    } else {
-      IrBuilder builder;
-      emit(builder);
-      const Vec<char> object = compile_object(builder);
-      code = new_shared<const Code>(object, names);
-      count(counters().kernels_compiled, 1);
-      DiskCache::process().store(on_disk, object);
+    const int level = host_target().level;
+    CacheKey on_disk = disk_key(key, level);
+    std::shared_ptr<const Code> code = from_disk(on_disk, names);
+    const bool quick = !code && later && level > 0 && background_open();
+    if (quick) {
+      on_disk = disk_key(key, 0);
+      code = from_disk(on_disk, names);
+    }
+    count(code ? counters().kernel_disk_hits : counters().kernels_compiled);
+    if (!code) code = compiled(on_disk, names, emit, quick ? 0 : level);
+    if (quick) {
+      count(counters().kernels_unoptimised);
+      code->set_hasty(true);
+      in_background([key, function = std::string(names[0]), emit = *later, code] { optimise(key, function, emit, *code); });
     }
     promise.set_value(code);
     return code;
@@ -87,6 +118,16 @@ std::shared_ptr<const Code> cached_code(const std::string& key, std::span<const 
     s.made.erase(key);
     throw;
   }
+}
+
+}  // namespace code_store
+
+std::shared_ptr<const Code> cached_code(const std::string& key, std::span<const std::string> names, FunctionRef<void(IrBuilder&)> emit) {
+  return code_store::cached(key, names, emit, nullptr);
+}
+
+std::shared_ptr<const Code> cached_code(const std::string& key, const std::string& name, const Function<void(IrBuilder&)>& emit, bool hurry) {
+  return code_store::cached(key, {&name, 1}, emit, hurry ? &emit : nullptr);
 }
 
 }  // namespace vt::detail::cpu

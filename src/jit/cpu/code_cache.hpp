@@ -16,6 +16,10 @@ namespace vt::detail::cpu {
 /// here). `names` are the functions that it exports. Any thread may call it; two that want one key at once compile it once.
 std::shared_ptr<const Code> cached_code(const std::string& key, std::span<const std::string> names, FunctionRef<void(IrBuilder&)> emit);
 
+/// The same with one function. In a `hurry` it is compiled at LLVM's lowest level, which takes half of the time or less, and replaced by optimised
+/// code when the background thread has made it; `emit` owns what it needs.
+std::shared_ptr<const Code> cached_code(const std::string& key, const std::string& name, const Function<void(IrBuilder&)>& emit, bool hurry);
+
 }  // namespace vt::detail::cpu
 
 #endif

@@ -254,6 +254,7 @@ void Code::link_with_llvm(std::span<const char> object, std::span<const std::str
     wanted.push_back({symbols.back(), LLVMOrcSymbolLookupFlagsRequiredSymbol});
   }
   LLVMOrcCJITDylibSearchOrderElement where{library_, LLVMOrcJITDylibLookupFlagsMatchAllSymbols};
+  addresses_.assign(names.size(), nullptr);
   Answer answer;
   L.OrcExecutionSessionLookup(s.session, LLVMOrcLookupKindStatic, &where, 1, wanted.data(), wanted.size(), take_answer, &answer);
   {
@@ -261,11 +262,16 @@ void Code::link_with_llvm(std::span<const char> object, std::span<const std::str
     answer.ready.wait(wait, [&] { return answer.done; });
   }
   if (!answer.error.empty()) give_up(answer.error);
-  addresses_.assign(names.size(), nullptr);
   // Pool entries are unique, so a name is found again by address. The lookup took over our references to them.
   for (const auto& [symbol, address] : answer.found)
     for (std::size_t i = 0; i < symbols.size(); ++i)
       if (symbols[i] == symbol) addresses_[i] = reinterpret_cast<void*>(address);
+}
+
+void Code::replace(std::shared_ptr<const Code> better) const {
+  for (std::size_t i = 0; i < addresses_.size(); ++i) __atomic_store_n(&addresses_[i], better->addresses_[i], __ATOMIC_RELEASE);
+  better_ = std::move(better);
+  set_hasty(false);
 }
 
 Code::~Code() {

@@ -7,6 +7,7 @@
 
 #include <vt/small_vec.hpp>
 
+#include "../backend.hpp"
 #include "ir_builder.hpp"
 #include "object_loader.hpp"
 
@@ -40,11 +41,18 @@ class Code {
   Code& operator=(const Code&) = delete;
 
   /// Address of names[i].
-  void* address(std::size_t i) const { return addresses_[i]; }
+  void* address(std::size_t i) const { return __atomic_load_n(&addresses_[i], __ATOMIC_ACQUIRE); }
   template <class Function>
   Function* function(std::size_t i = 0) const {
-    return reinterpret_cast<Function*>(addresses_[i]);
+    return reinterpret_cast<Function*>(address(i));
   }
+
+  /// From now on the addresses are those of `better`, the same functions. Whoever runs the old ones may finish.
+  void replace(std::shared_ptr<const Code> better) const;
+  /// Is it to be replaced?
+  void set_hasty(bool hasty) const { __atomic_store_n(&hasty_, hasty, __ATOMIC_RELAXED); }
+  /// Function 0, for programs.
+  static Kernel as_kernel(std::shared_ptr<const Code> code) { return {&code->addresses_[0], &code->hasty_, code}; }
 
  private:
   void link(std::span<const char> object, std::span<const std::string> names);
@@ -53,7 +61,10 @@ class Code {
   LoadedObject object_;
   LLVMOrcJITDylibRef library_ = nullptr;  // where LLVM's linker is used
   LLVMOrcResourceTrackerRef tracker_ = nullptr;
-  Vec<void*> addresses_;
+  // Read and written atomically (__atomic builtins: the operations of std::atomic are functions, of which header-only mode has enough).
+  mutable Vec<void*> addresses_;
+  mutable bool hasty_ = false;
+  mutable std::shared_ptr<const Code> better_;
 };
 
 /// compile_object and Code in one: for tests and for code that is never cached.

@@ -53,26 +53,27 @@ int tile_rows(std::int64_t m, int most) {
 class Direct : public Matmul {
  public:
   enum class Way { tiles, dots, registers };
-  Direct(const MatmulSpec& s, Way way) : s_(s), kernel_(s), way_(way) {
+  Direct(const MatmulSpec& s, Way way, bool hurry) : s_(s), kernel_(s), way_(way) {
     if (way == Way::tiles && s.b_column != 1) {
       kernel_.b_row = s.n;
       kernel_.b_column = 1;
       if (s.batch > 1) kernel_.b_batch = s.b_batch == 0 ? 0 : s.n * s.k;
-      repack_ = pack_code({.from = s.b_dtype, .to = s.b_dtype, .lines = repacked_columns, .k_adjacent = s.b_row == 1, .whole_vectors = false});
+      repack_ = pack_code({.from = s.b_dtype, .to = s.b_dtype, .lines = repacked_columns, .k_adjacent = s.b_row == 1, .whole_vectors = false}, hurry);
     }
-    const std::string name = "vt_matmul";
     shape_ = best_tile(host_target(), s.accumulate);
     if (way == Way::tiles && s.batch == 1) shape_.rows = tile_rows(s.m, shape_.rows);
     if (way == Way::registers) registers_ = *plan_register_products(s, host_target());
     constexpr const char* names[] = {"direct", "dots", "registers"};
-    code_ =
-        cached_code(key_of(names[static_cast<int>(way)], kernel_, s.batch > 1, way == Way::tiles ? shape_.rows : 0), {&name, 1}, [&](IrBuilder& b) {
+    code_ = cached_code(
+        key_of(names[static_cast<int>(way)], kernel_, s.batch > 1, way == Way::tiles ? shape_.rows : 0), "vt_matmul",
+        [way, spec = kernel_, shape = shape_, registers = registers_](IrBuilder& b) {
           switch (way) {
-            case Way::tiles: return emit_direct(b, name, kernel_, shape_);
-            case Way::dots: return emit_dots(b, name, kernel_, host_target());
-            case Way::registers: return emit_register_products(b, name, kernel_, registers_);
+            case Way::tiles: return emit_direct(b, "vt_matmul", spec, shape);
+            case Way::dots: return emit_dots(b, "vt_matmul", spec, host_target());
+            case Way::registers: return emit_register_products(b, "vt_matmul", spec, registers);
           }
-        });
+        },
+        hurry);
   }
 
   PackedOperands pack(const void*, const void* b) const override {
@@ -167,7 +168,7 @@ class Swapped : public Matmul {
 
 }  // namespace matmul_run
 
-std::shared_ptr<const Matmul> make_matmul(const MatmulSpec& given) {
+std::shared_ptr<const Matmul> make_matmul(const MatmulSpec& given, bool hurry) {
   using namespace matmul_run;
   if (!llvm_missing_reason().empty()) return nullptr;
   MatmulSpec s = given;
@@ -186,21 +187,21 @@ std::shared_ptr<const Matmul> make_matmul(const MatmulSpec& given) {
   if (s.n == 1) s.b_column = 1;
   if (s.m == 1 && s.a_column == 1) s.a_row = s.k;
   if (s.batch == 1) s.a_batch = s.b_batch = 0;
-  if (s.n == 1 && s.m > 1) return new_shared<Swapped>(make_matmul(transposed(s)), s.m);
+  if (s.n == 1 && s.m > 1) return new_shared<Swapped>(make_matmul(transposed(s), hurry), s.m);
 
   const int lanes = host_target().lanes(size_of(s.accumulate));
   const bool along_k = s.a_column == 1 && s.b_row == 1 && s.b_column != 1;
-  if (along_k && s.k >= 2 * lanes && (s.m <= 4 || s.n <= 2)) return new_shared<Direct>(s, Direct::Way::dots);
-  if (plan_register_products(s, host_target())) return new_shared<Direct>(s, Direct::Way::registers);
+  if (along_k && s.k >= 2 * lanes && (s.m <= 4 || s.n <= 2)) return new_shared<Direct>(s, Direct::Way::dots, hurry);
+  if (plan_register_products(s, host_target())) return new_shared<Direct>(s, Direct::Way::registers, hurry);
   const std::size_t b_bytes = static_cast<std::size_t>(s.n * s.k) * size_of(s.b_dtype);
   const bool big = b_bytes > (96u << 10) && s.m >= 16;
   if (big) return make_packed_matmul(s);
-  return new_shared<Direct>(s, Direct::Way::tiles);
+  return new_shared<Direct>(s, Direct::Way::tiles, hurry);
 }
 
 #else
 
-std::shared_ptr<const Matmul> make_matmul(const MatmulSpec&) { return nullptr; }
+std::shared_ptr<const Matmul> make_matmul(const MatmulSpec&, bool) { return nullptr; }
 
 #endif
 

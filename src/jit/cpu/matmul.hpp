@@ -20,7 +20,7 @@ class Matmul {
   virtual std::string describe() const = 0;
 };
 
-/// The kernel for `spec`, compiled or from a cache. Null when there is no LLVM.
-std::shared_ptr<const Matmul> make_matmul(const MatmulSpec& spec);
+/// The kernel for `spec`, compiled or from a cache (in a `hurry`: see cached_code). Null when there is no LLVM.
+std::shared_ptr<const Matmul> make_matmul(const MatmulSpec& spec, bool hurry = false);
 
 }  // namespace vt::detail::cpu

@@ -115,9 +115,8 @@ std::string PackSpec::key() const {
 
 void emit_pack(IrBuilder& b, const std::string& name, const PackSpec& spec) { matmul_packing::Packer(b, spec).emit(name); }
 
-std::shared_ptr<const Code> pack_code(const PackSpec& spec) {
-  const std::string name = "vt_pack";
-  return cached_code(spec.key(), {&name, 1}, [&](IrBuilder& b) { emit_pack(b, name, spec); });
+std::shared_ptr<const Code> pack_code(const PackSpec& spec, bool hurry) {
+  return cached_code(spec.key(), "vt_pack", [spec](IrBuilder& b) { emit_pack(b, "vt_pack", spec); }, hurry);
 }
 
 }  // namespace vt::detail::cpu

@@ -23,8 +23,8 @@ using PackFunction = void(const void* from, void* to, std::int64_t line_step, st
                           std::int64_t depth);
 void emit_pack(IrBuilder&, const std::string& name, const PackSpec&);
 
-/// The compiled function, from the cache.
-std::shared_ptr<const Code> pack_code(const PackSpec&);
+/// The compiled function, from the cache. In a `hurry`: see cached_code.
+std::shared_ptr<const Code> pack_code(const PackSpec&, bool hurry = false);
 
 }  // namespace vt::detail::cpu
 

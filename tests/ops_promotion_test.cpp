@@ -127,6 +127,10 @@ TEST(Promotion, BracesOfMixedNumbersMeetInOneDtype) {
   is(vt::tensor({{{{1, 2u}}}}), i64, {1, 2});
   is(vt::tensor({1, 2.75}, f16), f16, {1, 2.75});
   is(vt::tensor({{{1, 2}}}, f64), f64, {1, 2});
+  is(vt::tensor(2.75, f16), f16, {2.75});
+  is(vt::tensor(3, i8), i8, {3});
+  EXPECT_EQ(vt::tensor(3, i8).shape(), Shape{});
+  EXPECT_EQ((vt::tensor(3, i8) + 1).dtype(), i8);
   EXPECT_EQ(vt::tensor({{{1, 2.5}}, {{0, -1}}}).shape(), (Shape{2, 1, 2}));
   is(vt::eye(2, f64), f64, {1, 0, 0, 1});
   is(vt::arange(1, 3, f64), f64, {1, 2});

@@ -42,7 +42,8 @@ struct Prepared {
 };
 
 Prepared prepared(const FlatFunction& f, const std::vector<Tensor>& arguments, const std::string& name) {
-  Prepared p{name};
+  Prepared p;
+  p.name = name;
   std::vector<Aval> avals;
   for (const Tensor& t : arguments) {
     avals.push_back(Aval(t.dtype(), t.shape()));

@@ -279,6 +279,11 @@ template <Element T>
 Tensor tensor(T value, Where where = Where::here()) {
   return detail::from_host(&value, dtype_of<T>(), Shape{}, true, where);
 }
+/// … converted to `dtype`.
+template <Element T>
+Tensor tensor(T value, DType dtype, Where where = Where::here()) {
+  return detail::converted(tensor(value, where), dtype, where);
+}
 /// Copies `values` (row-major) into a Tensor of `shape`.
 template <class T>
   requires Element<std::remove_const_t<T>>

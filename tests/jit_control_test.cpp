@@ -316,6 +316,41 @@ TEST(JitControlRuns, SmallLoopsAreOneFunction) {
   EXPECT_NE(vt::explain(f)(number(1)).find("one function, its values in registers"), std::string::npos) << vt::explain(f)(number(1));
 }
 
+// A function that is not jitted runs on the interpreter at first; how long its loops take is seen only then.
+TEST(JitControlRuns, LongLoopsAreCompiledTheFirstTime) {
+  const char* backend = std::getenv("VT_BACKEND");
+  if (backend && *backend) GTEST_SKIP() << "VT_BACKEND says what runs where";
+  const auto count_to = [](Tensor x, Tensor rounds, double step) {
+    return vt::while_loop([&](Tensor i, Tensor) { return i < rounds; }, [&](Tensor i, Tensor s) { return std::tuple(i + 1, s * 0.5 + step); },
+                          std::tuple(0, x));
+  };
+  const auto programs = [&](int rounds, double step) {
+    vt::reset_stats();
+    const auto [i, s] = count_to(number(0.25), vt::tensor(rounds), step);
+    EXPECT_EQ(i.item<int>(), rounds);
+    double expected = 0.25;
+    for (int k = 0; k < rounds; ++k) expected = expected * 0.5 + step;
+    EXPECT_EQ(s.item<double>(), expected);
+    return vt::stats().programs;
+  };
+  const bool has_compiler = vt::explain(vt::jit([](Tensor x) { return x + 1.0; }))(number(1)).rfind("interpreter", 0) != 0;
+  EXPECT_EQ(programs(10, 1.0), 0u);
+  EXPECT_EQ(programs(1'000'000, 2.0) > 0, has_compiler);
+  // What has effects is not run twice.
+  int told = 0;
+  vt::set_print_sink([&](std::string_view) { ++told; });
+  vt::fori_loop(
+      0, 100'000,
+      [&](Tensor, Tensor s) {
+        vt::debug_print("{}", s);
+        return s + 1.0;
+      },
+      number(0))
+      .eval();
+  vt::set_print_sink(nullptr);
+  EXPECT_EQ(told, 100'000);
+}
+
 TEST(JitControlRuns, LanesSideBySideOrInGroups) {
   if (!has_compiler()) GTEST_SKIP() << "no compiler here";
   const auto f = vt::jit(vt::vmap([](Tensor x) { return vt::while_loop([](Tensor x) { return x < 100.0; }, [](Tensor x) { return x * 1.5; }, x); }));

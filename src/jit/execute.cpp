@@ -3,11 +3,13 @@
 #include <cstdlib>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include <vt/small_vec.hpp>
 
+#include "../trace/effects.hpp"
 #include "../trace/executable.hpp"
 #include "../trace/hash_map.hpp"
 #include "../trace/node.hpp"
@@ -110,9 +112,21 @@ std::uint64_t work_of(const GraphBody& graph) {
 }
 
 constexpr std::uint64_t large = 1 << 18;
+constexpr std::int64_t steps_worth_compiling = 1 << 17;  // some tens of milliseconds
+
+// Nothing where loops take so long that the Graph had better be compiled. It then begins again, so what has effects is not given up.
+std::optional<Vec<BufferRef>> interpreted_soon(const GraphBody& graph, std::span<const BufferRef> inputs) {
+  if (has_effects(graph)) return interpreted(graph, inputs);
+  const InterpreterBudget budget(steps_worth_compiling);
+  try {
+    return interpreted(graph, inputs);
+  } catch (const InterpreterBudget::Exceeded&) {
+    return std::nullopt;
+  }
+}
 constexpr std::size_t most_programs = 1024;
 
-// The lazy Graphs seen so far. A Graph is compiled when it is large, or seen for the second time.
+// The lazy Graphs seen so far. A Graph is compiled when it is large, when its loops run long, or when it is seen for the second time.
 struct Seen {
   GraphBody graph;
   std::mutex mutex;
@@ -150,7 +164,8 @@ Vec<BufferRef> run_graph(const GraphBody& graph, std::span<const BufferRef> inpu
       cache.seen[hash].push_back(entry);
     }
   }
-  if (!known && choice() != Choice::cpu && work_of(graph) < large) return interpreted(graph, inputs);
+  if (!known && choice() != Choice::cpu && work_of(graph) < large)
+    if (std::optional<Vec<BufferRef>> results = interpreted_soon(graph, inputs)) return std::move(*results);
   std::shared_ptr<Executable> executable;
   {
     std::lock_guard lock(entry->mutex);

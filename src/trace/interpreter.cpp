@@ -246,7 +246,11 @@ SmallVec<BufferRef, 1> interpret_equation(const Equation& equation, const GraphB
   return std::move(frame.outputs);
 }
 
+InterpreterBudget::InterpreterBudget(std::int64_t steps) : before_(std::exchange(thread_state().steps_left, steps)) {}
+InterpreterBudget::~InterpreterBudget() { thread_state().steps_left = before_; }
+
 Vec<BufferRef> interpret(const GraphBody& graph, std::span<const BufferRef> inputs) {
+  std::int64_t& steps_left = thread_state().steps_left;
   Vec<BufferRef> values(graph.avals.size());
   Vec<std::uint32_t> uses(graph.avals.size(), 0);
   for (const Equation& equation : graph.equations)
@@ -260,6 +264,9 @@ Vec<BufferRef> interpret(const GraphBody& graph, std::span<const BufferRef> inpu
     for (Var v : equation.inputs) operands.push_back(values[static_cast<std::size_t>(v)]);
     Frame frame(equation, graph, {operands.data(), operands.size()});
     interp::run(frame);
+    constexpr std::size_t bytes_of_a_step = 64;
+    for (const BufferRef& made : frame.outputs) steps_left -= made ? static_cast<std::int64_t>(made->bytes / bytes_of_a_step) : 0;
+    if (--steps_left < 0) throw InterpreterBudget::Exceeded();
     for (Var v : equation.inputs)
       if (--uses[static_cast<std::size_t>(v)] == 0) values[static_cast<std::size_t>(v)] = {};
     for (std::size_t i = 0; i < equation.outputs.size(); ++i) {

@@ -93,6 +93,19 @@ bool is_known(const Tensor&);
 Vec<BufferRef> run_graph(const GraphBody&, std::span<const BufferRef> inputs);
 /// The definition of every op: plain loops. (interpreter.cpp)
 Vec<BufferRef> interpret(const GraphBody&, std::span<const BufferRef> inputs);
+/// While one of these exists, the interpreter throws Exceeded on this thread once it has run so many equations (in loops each round counts, and
+/// large results as several): how long a loop runs is known only then. Of the innermost.
+class InterpreterBudget {
+ public:
+  struct Exceeded {};
+  explicit InterpreterBudget(std::int64_t steps);
+  ~InterpreterBudget();
+  InterpreterBudget(const InterpreterBudget&) = delete;
+  InterpreterBudget& operator=(const InterpreterBudget&) = delete;
+
+ private:
+  std::int64_t before_;
+};
 /// One equation on buffers.
 SmallVec<BufferRef, 1> interpret_equation(const Equation&, const GraphBody&, std::span<const BufferRef> inputs);
 

@@ -43,6 +43,7 @@ struct ThreadState {
   Vec<FunctionRecording*> functions;                     ///< named functions being recorded, the outermost first
   std::uint64_t references = 0;                          ///< how often one of those was referred to
   LoopTypes* loop = nullptr;                             ///< what is known of the loop whose body is being recorded
+  std::int64_t steps_left = std::numeric_limits<std::int64_t>::max();  ///< see InterpreterBudget
   Vec<std::int64_t> lane;                                ///< of equations being run whose lanes go different ways, the outermost first
 };
 inline constinit thread_local ThreadState* state_of_thread = nullptr;

@@ -336,19 +336,22 @@ TEST(JitControlRuns, LongLoopsAreCompiledTheFirstTime) {
   const bool has_compiler = vt::explain(vt::jit([](Tensor x) { return x + 1.0; }))(number(1)).rfind("interpreter", 0) != 0;
   EXPECT_EQ(programs(10, 1.0), 0u);
   EXPECT_EQ(programs(1'000'000, 2.0) > 0, has_compiler);
-  // What has effects is not run twice.
+  // What has effects is not run twice, nor given up in a callback of something that may be.
   int told = 0;
   vt::set_print_sink([&](std::string_view) { ++told; });
-  vt::fori_loop(
-      0, 100'000,
-      [&](Tensor, Tensor s) {
-        vt::debug_print("{}", s);
-        return s + 1.0;
-      },
-      number(0))
-      .eval();
-  vt::set_print_sink(nullptr);
+  const auto telling = [](Tensor x, double step) {
+    const auto round = [&](Tensor, Tensor s) {
+      vt::debug_print("{}", s);
+      return s + step;
+    };
+    return vt::fori_loop(0, 100'000, round, x).eval();
+  };
+  telling(number(0), 1.0);
   EXPECT_EQ(told, 100'000);
+  const auto host = vt::pure_callback([&](Tensor x) { return telling(x, 2.0); }, vt::zeros({}, vt::f64));
+  EXPECT_EQ(vt::fori_loop(0, 2, [&](Tensor, Tensor s) { return host(s); }, number(0)).item<double>(), 400'000.0);
+  vt::set_print_sink(nullptr);
+  EXPECT_EQ(told, 300'000);
 }
 
 TEST(JitControlRuns, LanesSideBySideOrInGroups) {

@@ -74,6 +74,7 @@
 #include "../../src/jit/cpu/object_loader.cpp"
 #include "../../src/jit/cpu/runtime_symbols.cpp"
 #include "../../src/jit/cpu/target.cpp"
+#include "../../src/jit/cuda/cuda_library.cpp"
 #include "../../src/jit/disk_cache.cpp"
 #include "../../src/jit/dump.cpp"
 #include "../../src/jit/fuse.cpp"

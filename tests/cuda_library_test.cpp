@@ -1,0 +1,179 @@
+// The tables of CUDA functions: agreement with NVIDIA's headers where they are installed, refusals of what cannot be used, the wording of errors.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+#include <thread>
+#include <type_traits>
+#include <vector>
+
+#include "src/jit/cuda/cuda_library.hpp"
+#include "support/message.hpp"
+
+#if defined(__has_include)
+#if __has_include(<cuda.h>) && __has_include(<nvrtc.h>)
+#define VT_TEST_HAS_CUDA_HEADERS 1
+#define __CUDA_API_VERSION_INTERNAL  // declares each function under the name that the library exports
+#include <cuda.h>
+#include <nvrtc.h>
+#endif
+#endif
+
+namespace {
+
+namespace cuda = vt::detail::cuda;
+using cuda::Constant;
+using vt::detail::fail;
+using vt_test::message;
+
+#ifdef VT_TEST_HAS_CUDA_HEADERS
+
+// Handles are other pointers here than there and enumerations are numbers: what must agree is what a call passes.
+template <class A, class B>
+constexpr bool passed_alike() {
+  if constexpr (std::is_pointer_v<A> && std::is_pointer_v<B>) {
+    using C = std::remove_cv_t<std::remove_pointer_t<A>>;
+    using D = std::remove_cv_t<std::remove_pointer_t<B>>;
+    constexpr bool opaque = !(std::is_scalar_v<C> && std::is_scalar_v<D>);
+    if constexpr (opaque) {
+      return std::is_scalar_v<C> == std::is_scalar_v<D>;
+    } else {
+      return std::is_const_v<std::remove_pointer_t<A>> == std::is_const_v<std::remove_pointer_t<B>> && passed_alike<C, D>();
+    }
+  } else {
+    constexpr bool numbers = (std::is_integral_v<A> || std::is_enum_v<A>) && (std::is_integral_v<B> || std::is_enum_v<B>);
+    return sizeof(A) == sizeof(B) && (numbers || std::is_same_v<A, B>);
+  }
+}
+template <class A, class B>
+struct Alike;
+template <class R, class... A, class S, class... B>
+struct Alike<R (*)(A...), S (*)(B...)> {
+  static constexpr bool value = [] {
+    if constexpr (sizeof...(A) == sizeof...(B)) return passed_alike<R, S>() && (passed_alike<A, B>() && ... && true);
+    else return false;
+  }();
+};
+
+static_assert(!Alike<int (*)(int), int (*)(long)>::value && !Alike<int (*)(int*), int (*)(int)>::value &&
+              !Alike<int (*)(int*), int (*)(double*)>::value);
+#define VT_SAME_FUNCTION(name, parameters) \
+  static_assert(Alike<decltype(cuda::Driver::name), decltype(&::name)>::value, #name " is declared otherwise in cuda.h");
+VT_CUDA_FUNCTIONS(VT_SAME_FUNCTION)
+#undef VT_SAME_FUNCTION
+#define VT_SAME_FUNCTION(name, parameters) \
+  static_assert(Alike<decltype(cuda::Nvrtc::name), decltype(&::name)>::value, #name " is declared otherwise in nvrtc.h");
+VT_NVRTC_FUNCTIONS(VT_SAME_FUNCTION)
+static_assert(Alike<decltype(cuda::Nvrtc::nvrtcGetErrorString), decltype(&::nvrtcGetErrorString)>::value);
+#define VT_SAME_CONSTANT(name, number) static_assert(static_cast<int>(::name) == Constant::name, #name " has another value in NVIDIA's header");
+VT_CUDA_CONSTANTS(VT_SAME_CONSTANT)
+VT_NVRTC_CONSTANTS(VT_SAME_CONSTANT)
+static_assert(sizeof(cuda::GraphExecUpdateInfo) == sizeof(CUgraphExecUpdateResultInfo) &&
+              offsetof(cuda::GraphExecUpdateInfo, error_from_node) == offsetof(CUgraphExecUpdateResultInfo, errorFromNode));
+static_assert(sizeof(cuda::DevicePtr) == sizeof(CUdeviceptr) && std::is_same_v<cuda::Device_, CUdevice>);
+
+#endif
+
+TEST(CudaLibrary, RefusesWhatIsNotThere) {
+  EXPECT_NE(cuda::driver_try_library("/nowhere/libcuda.so.1").find("cannot open shared object"), std::string::npos);
+  EXPECT_NE(cuda::nvrtc_try_library("/nowhere/libnvrtc.so").find("cannot open shared object"), std::string::npos);
+}
+
+TEST(CudaLibrary, NamesTheFunctionThatALibraryLacks) {
+  EXPECT_EQ(cuda::driver_try_library("libm.so.6"), "libm.so.6 lacks the function cuDriverGetVersion");
+  EXPECT_EQ(cuda::nvrtc_try_library("libm.so.6"), "libm.so.6 lacks the function nvrtcVersion");
+}
+
+TEST(CudaLibrary, AnswersTheSameOnEveryThread) {
+  const cuda::Driver* drivers[4] = {};
+  const cuda::Nvrtc* compilers[4] = {};
+  std::string reasons[4];
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([&, i] {
+      drivers[i] = cuda::driver(&reasons[i]);
+      compilers[i] = cuda::nvrtc(nullptr);
+    });
+  for (std::thread& thread : threads) thread.join();
+  for (int i = 1; i < 4; ++i) {
+    EXPECT_EQ(drivers[i], drivers[0]);
+    EXPECT_EQ(compilers[i], compilers[0]);
+    EXPECT_EQ(reasons[i], reasons[0]);
+  }
+  EXPECT_EQ(drivers[0] == nullptr, !reasons[0].empty()) << reasons[0];
+}
+
+TEST(CudaLibrary, ThePathOfAVariableIsUsedAlone) {
+  ::setenv("VT_TEST_LIBRARY", "/some/where/libx.so", 1);
+  const vt::Vec<std::string> chosen = cuda::toolkit_libraries("cublas", {"12"}, "VT_TEST_LIBRARY");
+  ASSERT_EQ(chosen.size(), 1u);
+  EXPECT_EQ(chosen[0], "/some/where/libx.so");
+  ::unsetenv("VT_TEST_LIBRARY");
+  const vt::Vec<std::string> usual = cuda::toolkit_libraries("cublas", {"13", "12"}, "VT_TEST_LIBRARY");
+  ASSERT_GE(usual.size(), 2u);
+  EXPECT_EQ(usual[0], "libcublas.so.13");
+  EXPECT_EQ(usual[1], "libcublas.so.12");
+}
+
+TEST(CudaLibrary, OneErrorOfManyEndsAllWorkOnADevice) {
+  cuda::forget_lost_devices();
+  EXPECT_NO_THROW(cuda::check(Constant::CUDA_SUCCESS, "cuInit"));
+  const std::string memory = message([] { cuda::check(Constant::CUDA_ERROR_OUT_OF_MEMORY, "cuMemAllocAsync", vt::Where{"user.cpp", 7}); });
+  EXPECT_NE(memory.find("vt: cuMemAllocAsync: "), std::string::npos) << memory;
+  EXPECT_NE(memory.find("use smaller batches"), std::string::npos) << memory;
+  EXPECT_NE(memory.find("; at user.cpp:7"), std::string::npos) << memory;
+  EXPECT_NO_THROW(cuda::require_device(0));
+
+  const std::string first = message([] { cuda::check(Constant::CUDA_ERROR_ILLEGAL_ADDRESS, "cuStreamSynchronize"); });
+  EXPECT_NE(first.find("cuda(0) is lost"), std::string::npos) << first;
+  const std::string second = message([] { cuda::check(Constant::CUDA_ERROR_LAUNCH_FAILED, "cuEventSynchronize"); });
+  const std::string later = message([] { cuda::require_device(0); });
+  EXPECT_NE(later.find("lost since cuStreamSynchronize"), std::string::npos) << later;
+  EXPECT_NE(later.find("the CPU stays usable"), std::string::npos) << later;
+  EXPECT_NO_THROW(cuda::require_device(1));
+  cuda::forget_lost_devices();
+  EXPECT_NO_THROW(cuda::require_device(0));
+}
+
+TEST(CudaLibrary, LackOfMemoryIsAnErrorOfItsOwnKind) {
+  const auto kind = [](cuda::Result result) {
+    try {
+      cuda::check(result, "call");
+    } catch (const vt::Error& e) {
+      return e.kind();
+    }
+    return vt::ErrorKind::check;
+  };
+  EXPECT_EQ(kind(Constant::CUDA_ERROR_OUT_OF_MEMORY), vt::ErrorKind::memory);
+  EXPECT_EQ(kind(Constant::CUDA_ERROR_INVALID_VALUE), vt::ErrorKind::backend);
+}
+
+TEST(CudaLibrary, CompilesWithNvrtcWhereThereIsOne) {
+  std::string reason;
+  const cuda::Nvrtc* nvrtc = cuda::nvrtc(&reason);
+  if (!nvrtc) GTEST_SKIP() << reason;
+  const auto compile = [&](const char* source) {
+    cuda::RtcProgram program = nullptr;
+    cuda::check_nvrtc(nvrtc->nvrtcCreateProgram(&program, source, "kernel.cu", 0, nullptr, nullptr), "nvrtcCreateProgram");
+    const char* options[] = {"--gpu-architecture=sm_90"};
+    const cuda::Result result = nvrtc->nvrtcCompileProgram(program, 1, options);
+    std::size_t size = 0;
+    std::string log;
+    cuda::check_nvrtc(nvrtc->nvrtcGetProgramLogSize(program, &size), "nvrtcGetProgramLogSize");
+    log.resize(size);
+    cuda::check_nvrtc(nvrtc->nvrtcGetProgramLog(program, log.data()), "nvrtcGetProgramLog");
+    if (result == Constant::NVRTC_SUCCESS) {
+      cuda::check_nvrtc(nvrtc->nvrtcGetCUBINSize(program, &size), "nvrtcGetCUBINSize");
+      EXPECT_GT(size, 100u);
+    }
+    nvrtc->nvrtcDestroyProgram(&program);
+    if (result != Constant::NVRTC_SUCCESS) log += message([&] { cuda::check_nvrtc(result, "nvrtcCompileProgram"); });
+    return log;
+  };
+  EXPECT_EQ(compile("extern \"C\" __global__ void f(float* x) { x[threadIdx.x] *= 2; }").find("error"), std::string::npos);
+  const std::string wrong = compile("extern \"C\" __global__ void f(float* x) { y[0] = 1; }");
+  EXPECT_NE(wrong.find("\"y\" is undefined"), std::string::npos) << wrong;
+  EXPECT_NE(wrong.find("vt: nvrtcCompileProgram: NVRTC_ERROR_COMPILATION"), std::string::npos) << wrong;
+}
+
+}  // namespace

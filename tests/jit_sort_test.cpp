@@ -74,6 +74,49 @@ TEST(JitSort, RowsAcrossMemory) {
       }
 }
 
+// Rows of up to 48, which get a lane each: all lengths, rows and columns, last strips of few rows, with and without places.
+TEST(JitSort, ShortRows) {
+  for (std::int64_t n = 2; n <= 49; ++n)
+    for (bool descending : {false, true}) {
+      const auto length = static_cast<std::size_t>(n);
+      const DType d = static_cast<DType>(length % real_dtype_count);
+      sort_all({d}, {67, n}, 1, 1, descending);
+      sort_all({f32}, {131, n}, 1, 1, descending);
+      sort_all({f64, u8}, {70, n}, 1, 1, descending);
+      sort_all({i32, f64, f16}, {3, n, 31}, 1, 1, descending);
+      sort_all({f16, i32, u64}, {65, n}, 1, 2, descending);
+      Builder b;
+      const Var bits = b.input(i32, {9, n, 20}), x = b.convert(bits, f64), place = b.iota(i64, {9, n, 20}, 1);
+      const ParamsRef some = make_params(SortParams{1, 1, descending, n / 3, n / 2 + 1});
+      b.returns({b.add(Op::sort, some, {x}), b.add(Op::sort, some, {b.convert(bits, f32)}), b.all(Op::sort, some, {bits, place, x})[1],
+                 b.all(Op::sort, whole({9, n, 20}, 1, 2, descending), {b.convert(bits, i8), place})[1]});
+      expect_same_bits(b.graph, "numbers of rows of " + std::to_string(n));
+    }
+  if (forced_backend() == "interpreter") return;
+  Builder b;
+  b.returns({b.add(Op::sort, whole({100, 10}, 1), {b.input(f32, {100, 10})})});
+  const std::string text = compile_graph(b.graph)->explain();
+  EXPECT_NE(text.find("sort of 100 rows of 10, by networks, a lane for each row"), std::string::npos) << text;
+}
+
+// The best of a long row that threads share, NaN and zeros of both signs among them.
+TEST(JitSort, BestOfLongRows) {
+  const int before = num_threads();
+  for (int threads : {1, 2, 5}) {
+    set_num_threads(threads);
+    for (DType d : {f32, f64, i32, u64, bf16})
+      for (bool descending : {false, true})
+        for (std::int64_t limit : {1, 100, 3000}) {
+          Builder b;
+          const Var x = b.input(d, {140001});
+          const ParamsRef p = make_params(SortParams{0, 1, descending, 0, limit});
+          b.returns({b.add(Op::sort, p, {x}), b.all(Op::sort, p, {x, b.iota(i32, {140001}, 0)})[1]});
+          expect_same_bits(b.graph, std::string(name_of(d)) + ", best " + std::to_string(limit), static_cast<std::uint64_t>(limit));
+        }
+  }
+  set_num_threads(before);
+}
+
 TEST(JitSort, SeveralKeys) {
   for (std::int64_t n : {3, 40, 1000, 3001})
     for (bool descending : {false, true}) {

@@ -1,5 +1,5 @@
 // sort_rows: rows as records of keys (unsigned integers in the wanted order) and places, and back; neighbouring columns together.
-// Where only the first few places of a long row are wanted, only candidates for them are kept.
+// Where only the first few places of a long row are wanted, only candidates for them are kept; short rows get a lane each.
 #include "sort_kernel.hpp"
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 #pragma GCC optimize("O3")
 #endif
 
-#include "sort_records.hpp"
+#include "sort_strips.hpp"
 
 namespace vt::detail {
 
@@ -21,13 +21,11 @@ namespace sorting {
 
 constexpr std::int64_t most_columns = 16;        // sorted beside each other where rows are no rows of memory: a cache line's worth
 constexpr std::int64_t block = 64;               // elements whose keys are made at a time
+constexpr std::int64_t stretch = 512;            // elements that are passed by at once if none is a candidate
 constexpr std::int64_t worth_a_range = 1 << 13;  // elements
 constexpr std::int64_t worth_threads_inside = 1 << 16;
 
 // --- rows beside each other ------------------------------------------------------------------------------------------
-
-/// Is it cheaper to keep the best of a row than to sort it?
-bool keeps_candidates(const SortSpec& s) { return s.length >= 512 && s.limit * 8 <= s.length; }
 
 /// Keys from the first one on that are sorted by at once, and their bits: as many as fit into `most_bits`, from the last one back.
 struct KeyGroup {
@@ -46,11 +44,18 @@ SmallVec<KeyGroup, 2> key_groups(const SortSpec& s, int most_bits) {
   return groups;
 }
 
+/// Is only the one key wanted, in order?
+bool wants_values_alone(const SortSpec& s, void* const* results) {
+  bool alone = results[0] && s.keys == 1 && !s.is_place[0] && !keeps_candidates(s);
+  for (std::size_t k = 1; k < s.dtypes.size(); ++k) alone = alone && !results[k];
+  return alone;
+}
+
 class Sorter {
  public:
   Sorter(const SortSpec& spec, const void* const* operands, void* const* results) : s_(spec), operands_(operands), results_(results) {
-    values_alone_ = results[0] && s_.keys == 1 && !s_.is_place[0] && !keeps_candidates(s_);
-    for (std::size_t k = 1; k < s_.dtypes.size(); ++k) values_alone_ = values_alone_ && !results[k];
+    values_alone_ = wants_values_alone(s_, results);
+    strips_ = in_strips(s_, values_alone_);
   }
 
   void run() {
@@ -58,8 +63,8 @@ class Sorter {
     const std::int64_t threads = thread_count();
     columns_ = std::min(s_.inner, most_columns);
     while (columns_ > 1 && tiles() < 4 * threads) columns_ /= 2;
-    const std::int64_t n = tiles();
-    if (n < threads && s_.length >= worth_threads_inside && threads > 1) {
+    const std::int64_t n = strips_ ? (s_.outer * s_.inner + strip - 1) / strip : tiles();
+    if (!strips_ && n < threads && s_.length >= worth_threads_inside && threads > 1) {
       blocks_ = threads;
       sort_tiles(0, n);
       return;
@@ -67,14 +72,16 @@ class Sorter {
     // What is thrown on other threads is thrown here once all are done.
     std::mutex mutex;
     std::exception_ptr error;
-    parallel_ranges(n, std::max<std::int64_t>(worth_a_range / (s_.length * columns_), 1), [&](std::int64_t begin, std::int64_t end) {
-      try {
-        sort_tiles(begin, end);
-      } catch (...) {
-        std::lock_guard lock(mutex);
-        error = std::current_exception();
-      }
-    });
+    parallel_ranges(n, std::max<std::int64_t>(worth_a_range / (s_.length * (strips_ ? strip : columns_)), 1),
+                    [&](std::int64_t begin, std::int64_t end) {
+                      try {
+                        if (strips_) sort_strips(begin, end);
+                        else sort_tiles(begin, end);
+                      } catch (...) {
+                        std::lock_guard lock(mutex);
+                        error = std::current_exception();
+                      }
+                    });
     if (error) std::rethrow_exception(error);
   }
 
@@ -105,6 +112,20 @@ class Sorter {
       if (values_alone_ && (size_of(s_.dtypes[0]) <= 4 ? sort_values<std::uint32_t>(tile) : sort_values<Word>(tile))) continue;
       if (one_word) sort_places<NarrowPlaced>(tile, narrow);
       else sort_places<WidePlaced>(tile, key_groups(s_, WidePlaced::most_bits));
+    }
+  }
+
+  void sort_strips(std::int64_t begin, std::int64_t end) const {
+    const StripSorter sorter(s_, operands_, results_, values_alone_);
+    Strip rows;
+    for (std::int64_t t = begin; t < end; ++t) {
+      if (sorter.sort(t, rows)) continue;
+      for (std::int64_t c = 0; c < rows.lanes; ++c) {  // minus zeros and NaN among numbers as wide as a word
+        Tile tile;
+        tile.from = rows.from[c];
+        tile.to = rows.to[c];
+        sort_places<WidePlaced>(tile, key_groups(s_, WidePlaced::most_bits));
+      }
     }
   }
 
@@ -161,7 +182,7 @@ class Sorter {
   void sort_places(Tile& tile, const SmallVec<KeyGroup, 2>& groups) const {
     if (s_.keys == 1 && keeps_candidates(s_) && !s_.is_place[0]) {
       const std::size_t most = static_cast<std::size_t>(std::max<std::int64_t>(2 * s_.limit, 256));
-      Bench<typename P::Record> bench(tile, most);
+      Bench<typename P::Record> bench(tile, most * static_cast<std::size_t>(blocks_));
       keep_candidates<P>(tile, bench, most);
       return write<P>(tile, bench);
     }
@@ -200,37 +221,79 @@ class Sorter {
     });
   }
 
-  /// Walks the row with the best `limit` elements so far and some more at hand: what is not before all of these is passed by.
+  /// Threads that share a row find candidates in a part of it each; the best of these are those of the row, as places decide between equals.
   template <class P>
   void keep_candidates(const Tile& tile, Bench<typename P::Record>& bench, std::size_t most) const {
     const auto kept = static_cast<std::size_t>(s_.limit);
-    const Keys<typename P::Key> reader(s_.dtypes[0], s_.descending);
-    const int bits = key_bits(s_.dtypes[0]);
+    Vec<std::size_t> counts(static_cast<std::size_t>(blocks_));
     for (std::int64_t c = 0; c < tile.columns; ++c) {
       auto*& best = bench.rows[c];
+      const auto part = [&](std::int64_t p) {
+        typename P::Record *own = best + static_cast<std::size_t>(p) * most, *spare = bench.spare + static_cast<std::size_t>(p) * most;
+        auto* const place = own;
+        counts[static_cast<std::size_t>(p)] = find_candidates<P>(tile, c, p * s_.length / blocks_, (p + 1) * s_.length / blocks_, own, spare, most);
+        if (own != place) std::memcpy(place, own, std::min(counts[static_cast<std::size_t>(p)], kept) * sizeof *own);
+      };
+      parallel_ranges(blocks_, 1, [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t p = begin; p < end; ++p) part(p);
+      });
       std::size_t count = 0;
-      typename P::Key bar = 0;
-      bool full = false;
-      for (std::int64_t i = 0; i < s_.length; i += block) {
-        const std::int64_t size = std::min(block, s_.length - i);
+      for (std::int64_t p = 0; p < blocks_; ++p) {
+        const std::size_t more = std::min(counts[static_cast<std::size_t>(p)], kept);
+        if (p > 0) std::memmove(best + count, best + static_cast<std::size_t>(p) * most, more * sizeof *best);
+        count += more;
+      }
+      if (blocks_ > 1) sort_row(best, bench.spare, count, key_bits(s_.dtypes[0]));
+    }
+  }
+
+  /// Walks a part of a row with the best `limit` elements so far and some more at hand: what is not before all of these is passed by. Gives how
+  /// many there are, sorted.
+  template <class P>
+  std::size_t find_candidates(const Tile& tile, std::int64_t c, std::int64_t begin, std::int64_t end, typename P::Record*& best,
+                              typename P::Record*& spare, std::size_t most) const {
+    const auto kept = static_cast<std::size_t>(s_.limit);
+    const Keys<typename P::Key> reader(s_.dtypes[0], s_.descending);
+    const int bits = key_bits(s_.dtypes[0]);
+    const bool skips = s_.inner == 1 && bits == 8 * static_cast<int>(sizeof(typename P::Key));
+    const KeyForm<typename P::Key> form(s_.dtypes[0], s_.descending);
+    std::size_t count = 0;
+    typename P::Key bar = 0;
+    bool full = false;
+    const auto passes_by = [&](std::int64_t i, std::int64_t n) {
+      if (!full || !skips || end - i < n) return false;
+      const auto* in = reinterpret_cast<const typename P::Key*>(operand(tile, 0, c)) + i;
+      if constexpr (sizeof *in == 4) return !machine().before32(in, n, form, bar);
+      else return !machine().before64(in, n, form, bar);
+    };
+    for (std::int64_t i = begin; i < end;) {
+      if (passes_by(i, stretch)) {
+        i += stretch;
+        continue;
+      }
+      for (const std::int64_t stop = std::min(i + stretch, end); i < stop; i += block) {
+        const std::int64_t size = std::min(block, stop - i);
+        if (passes_by(i, block)) continue;
         typename P::Key keys[block];
         reader.read(operand(tile, 0, c), s_.inner, i, i + size, keys);
-        unsigned hit = !full || size < block;
-        if (size == block)
+        unsigned hit = !full || skips || size < block;
+        if (!hit)
           for (std::int64_t j = 0; j < block; ++j) hit |= static_cast<unsigned>(keys[j] < bar);
         if (!hit) continue;
         for (std::int64_t j = 0; j < size; ++j) {
           if (full && keys[j] >= bar) continue;  // equals of the last one come after it
           best[count++] = P::make(keys[j], static_cast<Word>(i + j));
           if (count < most) continue;
-          sort_row(best, bench.spare, most, bits);
+          sort_row(best, spare, most, bits);
           bar = static_cast<typename P::Key>(P::key(best[kept - 1]));
           full = true;
           count = kept;
         }
       }
-      sort_row(best, bench.spare, count, bits);
+      i = std::min(i, end);
     }
+    sort_row(best, spare, count, bits);
+    return count;
   }
 
   template <class P>
@@ -248,19 +311,14 @@ class Sorter {
           }
         });
       };
-      switch (size_of(s_.dtypes[k])) {
-        case 1: copy(std::uint8_t{}); break;
-        case 2: copy(std::uint16_t{}); break;
-        case 4: copy(std::uint32_t{}); break;
-        default: copy(std::uint64_t{});
-      }
+      with_word(size_of(s_.dtypes[k]), copy);
     }
   }
 
   const SortSpec& s_;
   const void* const* operands_;
   void* const* results_;
-  bool values_alone_ = false;
+  bool values_alone_ = false, strips_ = false;
   std::int64_t columns_ = 1;
   std::int64_t blocks_ = 1;  // > 1: rows are so few that threads share each
 };
@@ -290,6 +348,7 @@ std::string describe(const SortSpec& s) {
   if (s.inner > 1) text += ", " + std::to_string(s.inner) + " beside each other";
   if (s.limit - s.start < s.length) text += ", places " + std::to_string(s.start) + " to " + std::to_string(s.limit);
   const bool one_group = sorting::key_groups(s, 64).size() == 1;
+  if (sorting::in_strips(s, s.keys == 1 && s.dtypes.size() == 1)) return text + ", by networks, a lane for each row";
   if (s.length <= static_cast<std::int64_t>(sorting::short_row)) return text + ", by insertion";
   return text + (one_group && s.keys == 1 && sorting::keeps_candidates(s) ? ", by keeping the best" : ", digit by digit");
 }

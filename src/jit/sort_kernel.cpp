@@ -7,6 +7,8 @@
 #include <exception>
 #include <mutex>
 
+#include <vt/detail/function.hpp>
+
 // The one loop of vt that is neither emitted nor rare: also a prototype built without optimisation should not wait for it.
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC push_options
@@ -139,8 +141,7 @@ class Sorter {
   };
 
   /// f(column, begin, end) over the places 0 … n − 1 of every column of a tile, `block` at a time, on all threads if they are at hand.
-  template <class F>
-  void each_block(const Tile& tile, std::int64_t n, std::int64_t block, const F& f) const {
+  void each_block(const Tile& tile, std::int64_t n, std::int64_t block, FunctionRef<void(std::int64_t, std::int64_t, std::int64_t)> f) const {
     const auto run = [&](std::int64_t first, std::int64_t last) {
       for (std::int64_t i = first; i < last; i += block)
         for (std::int64_t c = 0; c < tile.columns; ++c) f(c, i, std::min(i + block, last));

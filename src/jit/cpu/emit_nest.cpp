@@ -150,7 +150,7 @@ Values KernelEmitter::vector_loop(Value lo, Value hi, Values carried, int copies
   const NestLoop& l = loop_of(loop);
   const bool whole = loop != schedule_.parallel_loop && !l.runtime && l.block_of < 0 && stage_->mode != Mode::vertical;
   if (whole && l.extent <= lanes) {
-    return one(lo, carried, 0, l.extent == lanes ? Value{} : b_.tail_mask(lanes, b_.index(l.extent)));
+    return one(lo, carried, 0, l.extent == lanes ? Value{} : b_.tail_mask(lanes, at_run_time(b_.index(l.extent))));
   }
   if (masked) {
     return b_.loop(
@@ -172,8 +172,13 @@ Values KernelEmitter::vector_loop(Value lo, Value hi, Values carried, int copies
   carried = b_.loop(from, to, lanes, carried, [&](Value i, const Values& inner) { return one(i, inner, 0, {}); });
   if (whole && l.extent % lanes == 0) return carried;
   return b_.if_else(
-      b_.compare(Compare::lt, to, hi), [&] { return one(to, carried, 0, b_.tail_mask(lanes, b_.sub(hi, to))); }, [&] { return carried; });
+      b_.compare(Compare::lt, to, hi), [&] { return one(to, carried, 0, b_.tail_mask(lanes, at_run_time(b_.sub(hi, to)))); },
+      [&] { return carried; });
 }
+
+// Of a constant mask LLVM makes a shuffle with zeros, and of that vexpand, which waits for what its destination held before: rows one after the
+// other instead of side by side. So that the mask is none, the count takes a detour by the kernel's range, which does not begin below 0.
+Value KernelEmitter::at_run_time(Value count) { return b_.add(count, b_.min(b_.arg(2), b_.index(0))); }
 
 void KernelEmitter::elementwise() {
   if (stage_->vector_loop < 0) return store_all(body_);

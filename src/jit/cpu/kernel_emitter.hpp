@@ -52,6 +52,7 @@ class KernelEmitter {
   // number in `copy`); what is left over goes to copy 0, the last, shorter vector under a mask.
   using VectorBody = FunctionRef<Values(const Values&, int copy)>;
   Values vector_loop(Value lo, Value hi, Values carried, int copies, bool masked, bool known_nonempty, const VectorBody& body);
+  Value at_run_time(Value count);
   void elementwise();
 
   // ---- turned tiles (emit_tiles.cpp) -----------------------------------------------------------------------------------

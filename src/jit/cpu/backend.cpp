@@ -36,7 +36,6 @@ class CpuBackend : public Backend {
 
   Kernel compile(const Nest& nest, const Schedule& schedule, bool hurry) const override {
     const std::string key = nest.str() + schedule.str(nest);
-    if (!dump_folder().empty()) dump(key, nest, schedule);
     const auto code = cached_code(key, "kernel", [=](IrBuilder& b) { emit_nest(b, "kernel", nest, schedule); }, hurry);
     const AccessCounts accesses = count_accesses(nest, schedule);
     Counters& c = counters();
@@ -53,14 +52,6 @@ class CpuBackend : public Backend {
     if (form) key += "lanes " + std::to_string(form.count);
     for (int axis : form.axes) key += " " + std::to_string(axis);
     const auto emit = [=](IrBuilder& b) { emit_register_loop(b, "loop", form); };
-    if (!dump_folder().empty()) {
-      IrBuilder b;
-      emit(b);
-      const std::string name = short_name(key);
-      dump_text(name + ".loop.txt", key);
-      dump_text(name + ".ll", b.text());
-      dump_text(name + ".s", compile_assembly(b));
-    }
     return Code::as_kernel(cached_code(key, "loop", emit, hurry));
   }
 
@@ -69,12 +60,6 @@ class CpuBackend : public Backend {
     if (lanes == 0) return {};
     const std::string key = matrices_key(spec);
     const auto emit = [=](IrBuilder& b) { emit_matrices(b, "matrices", spec); };
-    if (!dump_folder().empty()) {
-      IrBuilder b;
-      emit(b);
-      dump_text(short_name(key) + ".ll", b.text());
-      dump_text(short_name(key) + ".s", compile_assembly(b));
-    }
     return Code::as_kernel(cached_code(key, "matrices", emit, hurry));
   }
 
@@ -85,16 +70,6 @@ class CpuBackend : public Backend {
   std::shared_ptr<const ProductKernel> convolution(const ConvSpec& spec) const override {
     std::shared_ptr<const Matmul> conv = make_convolution(spec);
     return conv ? new_shared<CpuProduct>(std::move(conv)) : nullptr;
-  }
-
- private:
-  static void dump(const std::string& key, const Nest& nest, const Schedule& schedule) {
-    IrBuilder b;
-    emit_nest(b, "kernel", nest, schedule);
-    const std::string name = short_name(key);
-    dump_text(name + ".nest.txt", key);
-    dump_text(name + ".ll", b.text());
-    dump_text(name + ".s", compile_assembly(b));
   }
 };
 

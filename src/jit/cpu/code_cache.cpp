@@ -51,6 +51,16 @@ std::shared_ptr<const Code> from_disk(CacheKey key, std::span<const std::string>
   }
 }
 
+// VT_DUMP: what the key says, and the code, under the name that explain uses.
+void dump(const std::string& key, FunctionRef<void(IrBuilder&)> emit) {
+  IrBuilder builder;
+  emit(builder);
+  const std::string name = short_name(key);
+  dump_text(name + ".txt", key);
+  dump_text(name + ".ll", builder.text());
+  dump_text(name + ".s", compile_assembly(builder));
+}
+
 std::shared_ptr<const Code> compiled(CacheKey on_disk, std::span<const std::string> names, FunctionRef<void(IrBuilder&)> emit, int level) {
   IrBuilder builder;
   emit(builder);
@@ -93,6 +103,7 @@ std::shared_ptr<const Code> cached(const std::string& key, std::span<const std::
     return there.get();
   }
   try {
+    if (!dump_folder().empty()) dump(key, emit);
     const std::string name = timeline_wanted() ? "code " + short_name(key) : "";  // the name that explain and VT_DUMP give it
     const Span span("compile", name);
     const int level = host_target().level;

@@ -12,7 +12,7 @@
 #include "../../trace/convert.hpp"
 #include "../threads.hpp"
 #include "code_cache.hpp"
-#include "conv_emit.hpp"
+#include "conv_kernel.hpp"
 #include "matmul_pack.hpp"
 
 namespace vt::detail::cpu {
@@ -42,8 +42,7 @@ std::int64_t place(const ConvAxes& axes, std::int64_t i, std::int64_t ConvAxis::
 class Convolution : public Matmul {
  public:
   explicit Convolution(const ConvSpec& s) : s_(s), loops_(best_loops(s, host_target())), kernel_(conv_kernel(s, loops_, host_target())) {
-    const std::string name = "vt_conv";
-    code_ = cached_code(kernel_.key(), {&name, 1}, [&](IrBuilder& b) { emit_conv(b, name, kernel_); });
+    kernel_.make_code();
     // b's elements in the order of the kernel's depth: what steps evenly is packed at once.
     const auto add = [&](std::int64_t extent, std::int64_t step) {
       if (extent == 1) return;
@@ -206,8 +205,10 @@ class Convolution : public Matmul {
     return few_images(a, b, c, done);
   }
 
+  // Of images side by side.
+  std::int64_t first_of_tile(std::int64_t tile) const { return std::min(tile * kernel_.heights[0], images_ - kernel_.heights[0]); }
+
   void panel_by_panel(const void* a, const void* b, void* c, const RowsDone& done) const {
-    auto* function = code_->function<ConvFunction>();
     const std::int64_t units = kernel_.units(), calls = loops_.side_by_side ? units : images_, panel = block_ / panels_;
     BufferRef images, sums;
     if (loops_.padded) images = loops_.side_by_side ? copy_all(a) : edge_all(a, 0, 1);
@@ -218,11 +219,11 @@ class Convolution : public Matmul {
         const std::int64_t batch = i / (parts_ * panels_), part = i / panels_ % parts_, p = i % panels_;
         pack(filter_of(b, batch, 0, part), static_cast<char*>(filter->data), p, p + 1);
         for (std::int64_t call = 0; call < calls; ++call) {
-          const std::int64_t first = loops_.side_by_side ? call * kernel_.heights[0] : call, item = batch * images_ + first;
+          const std::int64_t first = loops_.side_by_side ? first_of_tile(call) : call, item = batch * images_ + first;
           const std::int64_t distance = loops_.side_by_side ? loops_.rows[0].a : loops_.elements;
           const char* const image = images ? static_cast<const char*>(images->data) + item * distance * size() : image_of(a, item, 0);
-          const std::int64_t end = loops_.side_by_side ? std::min<std::int64_t>(kernel_.heights[0], images_ - first) : units;
-          function(image + part_start(part) * size(), filter->data, result_of(sums ? sums->data : c, item, part), 0, end, 0, p, p + 1);
+          const std::int64_t begin = loops_.side_by_side ? call * kernel_.heights[0] - first : 0;
+          kernel_.run(image + part_start(part) * size(), filter->data, result_of(sums ? sums->data : c, item, part), begin, units, false, p, p + 1);
         }
       }
     });
@@ -246,7 +247,6 @@ class Convolution : public Matmul {
 
   // Many images, shared among threads.
   void each_image(const void* a, const void* b, void* c, const RowsDone& done) const {
-    auto* function = code_->function<ConvFunction>();
     const std::int64_t units = kernel_.units(), group = units_of_group(done.group()), rows = kernel_.rows_before(units);
     const std::int64_t work = std::max<std::int64_t>(s_.multiply_adds() / items_, 1), grain = std::max<std::int64_t>(least_work / work, 1);
     const BufferRef packed = batches_ == 1 ? pack_all(b, 0, rounds_) : BufferRef();
@@ -268,8 +268,8 @@ class Convolution : public Matmul {
             const char* const panels = filter ? static_cast<const char*>(filter->data) : panels_of(packed, batch_of(item), round, part, rounds_);
             for (std::int64_t t = 0; t < turns; ++t) {
               const std::int64_t begin = cut(units, group, t, turns), end = cut(units, group, t + 1, turns);
-              function(image + part_start(part) * size(), panels, sums ? static_cast<char*>(sums->data) : result_of(c, item, part), begin, end, round,
-                       0, panels_);
+              kernel_.run(image + part_start(part) * size(), panels, sums ? static_cast<char*>(sums->data) : result_of(c, item, part), begin, end,
+                          round > 0, 0, panels_);
               if (turns > 1) report(done, item * rows, kernel_.rows_before(begin), kernel_.rows_before(end), sums);
             }
           }
@@ -282,7 +282,6 @@ class Convolution : public Matmul {
   // Few images: their rows are cut into blocks for threads to share. Images that are added up come in groups that stay in the last cache,
   // as every block reads all of them.
   void few_images(const void* a, const void* b, void* c, const RowsDone& done) const {
-    auto* function = code_->function<ConvFunction>();
     const std::int64_t units = kernel_.units(), rows = kernel_.rows_before(units);
     const std::int64_t of_round = (batches_ * parts_ * block_ + (loops_.padded ? items_ * loops_.elements : 0)) * size();
     const std::int64_t at_once = done.alone() ? rounds_ : std::clamp<std::int64_t>(rounds_bytes / of_round, 1, rounds_);
@@ -301,8 +300,8 @@ class Convolution : public Matmul {
             const char* const image =
                 images ? static_cast<const char*>(images->data) + (item * (last - first) + round - first) * loops_.elements * size()
                        : image_of(a, item, round);
-            function(image + part_start(part) * size(), panels_of(packed, batch_of(item), round - first, part, last - first),
-                     sums ? static_cast<char*>(sums->data) : result_of(c, item, part), begin, end, round, 0, panels_);
+            kernel_.run(image + part_start(part) * size(), panels_of(packed, batch_of(item), round - first, part, last - first),
+                        sums ? static_cast<char*>(sums->data) : result_of(c, item, part), begin, end, round > 0, 0, panels_);
           }
           if (last == rounds_) report(done, item * rows, kernel_.rows_before(begin), kernel_.rows_before(end), sums);
         }
@@ -328,7 +327,6 @@ class Convolution : public Matmul {
 
   // Blocks of images side by side are shared among threads; the filters are packed before.
   void side_by_side(const void* a, const void* b, void* c, const RowsDone& done) const {
-    auto* function = code_->function<ConvFunction>();
     const std::int64_t units = kernel_.units(), height = kernel_.heights[0], distance = loops_.rows[0].a, rows = kernel_.rows_before(units);
     const std::int64_t image = s_.inner * windows_;
     const BufferRef packed = pack_all(b, 0, rounds_);
@@ -337,20 +335,22 @@ class Convolution : public Matmul {
       BufferRef own;
       if (loops_.padded) own = allocate(static_cast<std::size_t>(height * distance * size()), "vt::conv: images side by side");
       for (std::int64_t i = from; i < to; ++i) {
-        const std::int64_t batch = i / units, first = i % units * height, count = std::min(height, images_ - first), item = batch * images_ + first;
+        // A tile is always full: the last one begins among the images of the one before.
+        const std::int64_t batch = i / units, first = first_of_tile(i % units), skipped = i % units * height - first, item = batch * images_ + first;
         for (std::int64_t round = 0; round < rounds_; ++round) {
           const char* block = image_of(a, item, round);
           if (own) {
-            for (std::int64_t k = 0; k < count; ++k)
+            for (std::int64_t k = 0; k < height; ++k)
               convert_elements(image_of(a, item + k, round), s_.a_dtype, static_cast<char*>(own->data) + k * distance * size(), s_.accumulate,
                                static_cast<std::size_t>(image));
             block = static_cast<const char*>(own->data);
           }
           for (std::int64_t part = 0; part < parts_; ++part)
-            function(block + part_start(part) * size(), panels_of(packed, batch, round, part, rounds_),
-                     sums ? static_cast<char*>(sums->data) : result_of(c, item, part), 0, count, round, 0, panels_);
+            kernel_.run(block + part_start(part) * size(), panels_of(packed, batch, round, part, rounds_),
+                        sums ? static_cast<char*>(sums->data) : result_of(c, item, part), skipped, height, round > 0, 0, panels_);
         }
-        report(done, batch * rows + kernel_.rows_before(i % units), 0, kernel_.rows_before(i % units + 1) - kernel_.rows_before(i % units), sums);
+        const std::int64_t of_image = loops_.row_count() / images_;
+        report(done, batch * rows + first * of_image, skipped * of_image, height * of_image, sums);
       }
     });
   }
@@ -362,7 +362,7 @@ class Convolution : public Matmul {
   ConvAxis along_;  ///< the last
   std::int64_t panels_ = 1, block_ = 0, images_ = 1, windows_ = 1, items_ = 1, batches_ = 1, rounds_ = 1, parts_ = 1, c_elements_ = 0;
   bool by_panels_ = false;
-  std::shared_ptr<const Code> code_, pack_;
+  std::shared_ptr<const Code> pack_;
 };
 
 }  // namespace conv_run

@@ -95,14 +95,33 @@ class Former {
     lanes_ = LaneAxes(graph_);
   }
 
-  bool region(const Vec<int>& members, RecycledVec<Equation>& out) {
-    // Worth it where several steps become one: products, or a branch or loop and what is around it.
-    int products = 0, branches = 0, others = 0;
-    for (int i : members) {
-      const Equation& e = graph_.equations[static_cast<std::size_t>(i)];
-      ++(has_own_lanes(e) ? branches : e.op == Op::dot_general ? products : others);
+  // Products that others share nothing with but operands gain nothing from a common loop, as those of a dense layer's derivatives.
+  int most_products_together(const Vec<int>& members) const {
+    Vec<int> part(graph_.equations.size(), -1), products(members.size(), 0);  // by equation: its part's first member
+    int most = 0;
+    for (std::size_t m = 0; m < members.size() && most < 2; ++m) {
+      const Equation& e = graph_.equations[at(members[m])];
+      int mine = static_cast<int>(m);
+      part[at(members[m])] = mine;
+      products[m] = e.op == Op::dot_general;
+      for (Var v : e.inputs) {
+        const int from = maker_[at(v)] < 0 ? -1 : part[at(maker_[at(v)])];
+        if (from < 0 || from == mine) continue;
+        products[at(from)] += products[at(mine)];
+        for (std::size_t k = 0; k <= m; ++k)
+          if (part[at(members[k])] == mine) part[at(members[k])] = from;
+        mine = from;
+      }
+      most = std::max(most, products[at(mine)]);
     }
-    if (products < 2 && (branches == 0 || branches + products + others < 2)) return false;
+    return most;
+  }
+
+  bool region(const Vec<int>& members, RecycledVec<Equation>& out) {
+    // Worth it where several steps become one: products that hang together, or a branch or loop and what is around it.
+    int branches = 0;
+    for (int i : members) branches += has_own_lanes(graph_.equations[static_cast<std::size_t>(i)]);
+    if (most_products_together(members) < 2 && (branches == 0 || members.size() < 2)) return false;
     Vec<bool> made(graph_.avals.size()), read_outside(graph_.avals.size());
     for (int i : members)
       for (Var v : graph_.equations[static_cast<std::size_t>(i)].outputs) made[at(v)] = true;

@@ -47,24 +47,55 @@ class Packer {
     from_ = b_.arg(0), to_ = b_.arg(1), to_row_ = b_.arg(4), lines_ = b_.arg(5), depth_ = b_.arg(6);
     line_step_ = s_.lines_adjacent ? b_.index(1) : b_.arg(2);
     k_step_ = s_.k_adjacent ? b_.index(1) : b_.arg(3);
-    b_.if_else(b_.compare(Compare::ge, lines_, b_.index(s_.lines)), [&] { return all(true); }, [&] { return all(false); });
+    if (s_.k_adjacent && !s_.lines_adjacent && lanes_ > 1) turned();
+    else b_.if_else(b_.compare(Compare::ge, lines_, b_.index(s_.lines)), [&] { return all(true); }, [&] { return all(false); });
     b_.end_function();
   }
 
  private:
   Vec<Value> all(bool full) {
-    Value whole = b_.index(0);
-    if (s_.k_adjacent && !s_.lines_adjacent && lanes_ > 1) {
-      whole = b_.bit_and(depth_, b_.index(-static_cast<std::int64_t>(lanes_)));
-      b_.for_range(b_.index(0), whole, lanes_, [&](Value k) {
-        for (int line = 0; line < s_.lines; line += lanes_) square(line, k, full);
-      });
-    }
-    b_.for_range(whole, depth_, 1, [&](Value k) {
+    b_.for_range(b_.index(0), depth_, 1, [&](Value k) {
       for (int line = 0; line < s_.lines; line += lanes_) one_k(line, k, full);
     });
     return {};
   }
+
+  // Lines along k: squares of them are turned in registers. The last square begins inside of the one before; where lines are missing, the last
+  // one stands for them.
+  void turned() {
+    b_.if_else(b_.compare(Compare::ge, depth_, b_.index(lanes_)), [&] { return squares(); }, [&] { return single(); });
+  }
+  Vec<Value> squares() {
+    const Value last = b_.sub(depth_, b_.index(lanes_));
+    b_.for_range(b_.index(0), lines_, lanes_, [&](Value line) {
+      const Value mask = s_.whole_vectors ? Value{} : b_.tail_mask(lanes_, b_.sub(lines_, line));
+      Vec<Value> starts;
+      for (int i = 0; i < lanes_; ++i)
+        starts.push_back(b_.offset(from_, s_.from, b_.mul(line_step_, b_.min(b_.add(line, b_.index(i)), b_.sub(lines_, b_.index(1))))));
+      b_.for_range(b_.index(0), depth_, lanes_, [&](Value round) {
+        const Value k = b_.min(round, last);
+        Vec<Value> rows;
+        for (Value start : starts) rows.push_back(b_.convert(b_.load(b_.offset(start, s_.from, k), s_.from, lanes_), s_.to));
+        rows = transposed(b_, std::move(rows));
+        for (int i = 0; i < lanes_; ++i) {
+          const Value at = place(line, b_.add(k, b_.index(i)));
+          if (mask) b_.store_masked(at, rows[static_cast<std::size_t>(i)], mask);
+          else b_.store(at, rows[static_cast<std::size_t>(i)]);
+        }
+      });
+    });
+    return {};
+  }
+  Vec<Value> single() {
+    b_.for_range(b_.index(0), lines_, 1, [&](Value line) {
+      b_.for_range(b_.index(0), depth_, 1, [&](Value k) {
+        const Value from = b_.offset(b_.offset(from_, s_.from, k), s_.from, b_.mul(line_step_, line));
+        b_.store(place(line, k), b_.convert(b_.load(from, s_.from), s_.to));
+      });
+    });
+    return {};
+  }
+  Value place(Value line, Value k) { return b_.offset(b_.offset(to_, s_.to, b_.mul(k, to_row_)), s_.to, line); }
 
   int count_from(int line) const { return std::min(lanes_, s_.lines - line); }
   Value mask_of(int line, bool full) {
@@ -73,8 +104,7 @@ class Packer {
   }
   Value source(int line, Value k) { return b_.offset(b_.offset(from_, s_.from, b_.mul(k, k_step_)), s_.from, b_.mul(line_step_, b_.index(line))); }
   void put(int line, Value k, Value x, bool full) {
-    const Value at = b_.offset(b_.offset(to_, s_.to, b_.mul(k, to_row_)), s_.to, b_.index(line));
-    const Value mask = s_.whole_vectors ? Value{} : mask_of(line, full);
+    const Value at = place(b_.index(line), k), mask = s_.whole_vectors ? Value{} : mask_of(line, full);
     if (mask) b_.store_masked(at, x, mask);
     else b_.store(at, x);
   }
@@ -84,20 +114,6 @@ class Packer {
     if (s_.lines_adjacent && !s_.k_adjacent) b_.fetch_ahead(source(line, b_.add(k, b_.index(rows_ahead))), false, true);
     const Value x = s_.lines_adjacent ? b_.load_strided(at, s_.from, lanes_, 1, mask) : b_.load_strided(at, s_.from, lanes_, line_step_, mask);
     put(line, k, b_.convert(x, s_.to), full);
-  }
-
-  // lanes_ lines along k, turned in registers.
-  void square(int line, Value k, bool full) {
-    Vec<Value> rows;
-    for (int i = 0; i < lanes_; ++i) {
-      if (i >= count_from(line)) rows.push_back(b_.integer(s_.to, 0, lanes_));
-      else if (full) rows.push_back(b_.convert(b_.load(source(line + i, k), s_.from, lanes_), s_.to));
-      else
-        rows.push_back(
-            b_.convert(b_.load_masked(source(line + i, k), s_.from, b_.splat(b_.compare(Compare::gt, lines_, b_.index(line + i)), lanes_)), s_.to));
-    }
-    rows = transposed(b_, std::move(rows));
-    for (int i = 0; i < lanes_; ++i) put(line, b_.add(k, b_.index(i)), rows[static_cast<std::size_t>(i)], full);
   }
 
   IrBuilder& b_;

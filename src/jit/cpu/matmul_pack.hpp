@@ -14,7 +14,7 @@ struct PackSpec {
   DType from = DType::f32, to = DType::f32;
   int lines = 1;                                    ///< most per call
   bool lines_adjacent = false, k_adjacent = false;  ///< the step is 1; steps are arguments, so that the code serves every size
-  bool whole_vectors = true;                        ///< the place has room for whole vectors of lines: what is missing is filled with zeros
+  bool whole_vectors = true;                        ///< the place has room for whole vectors of lines: what is missing is filled with anything
   std::string key() const;
 };
 

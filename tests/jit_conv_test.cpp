@@ -159,6 +159,28 @@ TEST(JitConv, TurnedFiltersAreReadInPlace) {
   }
 }
 
+// Extents and distances are arguments of a tile's code: a layer of another size compiles nothing, forward or backward.
+TEST(JitConv, LayersShareTheirCode) {
+  if (vt_test::forced_backend() == "interpreter") GTEST_SKIP();
+  const auto layer = [](std::int64_t size, std::int64_t channels, std::int64_t features) {
+    const auto f = [](const Tensor& x, const Tensor& w) { return conv2d(x, w, {.padding = "SAME"}); };
+    const Tensor x = random_quarters(f32, {1, size, size, channels}, 1), w = random_quarters(f32, {3, 3, channels, features}, 2),
+                 ct = random_quarters(f32, {1, size, size, features}, 3);
+    const auto value = jit(f);
+    const auto slopes = jit([&](const Tensor& a, const Tensor& b, const Tensor& c) { return vjp(f, a, b).second(c); });
+    for (int run = 0; run < 2; ++run) {
+      value(x, w).eval();
+      for (const Tensor& t : tree_leaves(slopes(x, w, ct))) t.eval();
+    }
+  };
+  layer(24, 64, 128);
+  reset_stats();
+  layer(48, 96, 64);
+  layer(12, 128, 192);
+  EXPECT_EQ(stats().kernels_compiled + stats().kernel_disk_hits, 0u) << stats().str();
+  EXPECT_GT(stats().kernel_memory_hits, 0u);
+}
+
 TEST(JitConv, WhatFollowsRunsOnItsRows) {
   const auto f = jit([](const Tensor& x, const Tensor& w, const Tensor& bias) { return relu(conv2d(x, w, {.padding = "SAME"}) + bias); });
   for (std::int64_t images : {1, 3, 40, 90}) {

@@ -263,6 +263,13 @@ TEST(FftDerivatives, MappedAndCompiled) {
   }
 }
 
+TEST(Fft, EmptyBracesAreTheDefaultAxes) {
+  const Tensor x = random_complex({3, 4, 6}, 8), half = fft::rfft2(vt::real(x));
+  expect_close({fft::fft2(x, {}, {}, fft::Norm::ortho), fft::ifft2(x, {4, 5}, {}), fft::rfft2(vt::real(x), {}, {}), fft::irfft2(half, {}, {})},
+               {fft::fft2(x, {}, {1, 2}, fft::Norm::ortho), fft::ifft2(x, {4, 5}, {1, 2}), half, fft::irfft2(half, {}, {1, 2})});
+  expect_close({fft::fftn(x, {}, {}, fft::Norm::forward)}, {fft::fftn(x, {}, {0, 1, 2}, fft::Norm::forward)});
+}
+
 TEST(Fft, ThreadsChangeNothing) {
   const Tensor x = random_complex({37, 1024}, 3), row = random_complex({1 << 16}, 4), prime = random_complex({5, 1009}, 5);
   const auto all = [&] { return std::vector<Tensor>{fft::fft(x).eval(), fft::ifft(row).eval(), fft::fft(prime).eval(), fft::fft2(x).eval()}; };

@@ -252,4 +252,31 @@ TEST(Generator, ThreadsTakeDifferentKeys) {
   EXPECT_EQ(made[0], made[1]);
 }
 
+TEST(Generator, ThreadsTakeDifferentKeysInCompiledFunctions) {
+  const Generator g(7);
+  const auto program = vt::jit([&](Tensor) { return vt::stack({draw(g), draw(g)}); });
+  program(vt::tensor(0.0f)).eval();
+  vt::Variable sum(vt::tensor(0.0), "sum");
+  const auto add = vt::jit([&](Tensor x) { return sum.assign_add(x), x; });
+  constexpr int draws = 100, threads = 4;
+  std::vector<Words> taken(threads);
+  std::vector<std::thread> pool;
+  for (int t = 0; t < threads; ++t)
+    pool.emplace_back([&, t] {
+      Words& mine = taken[static_cast<std::size_t>(t)];
+      for (int i = 0; i < draws; ++i) {
+        for (const std::uint64_t w : words(program(vt::tensor(0.0f)))) mine.push_back(w);
+        mine.push_back(draw(g).item<std::uint64_t>());  // beside those that run compiled
+        add(vt::tensor(1.0)).eval();
+        sum.assign_add(1.0);
+      }
+    });
+  for (std::thread& t : pool) t.join();
+  std::set<std::uint64_t> all;
+  for (const Words& w : taken) all.insert(w.begin(), w.end());
+  EXPECT_EQ(all.size(), static_cast<std::size_t>(3 * draws * threads));
+  EXPECT_EQ(words(g.state()), (Words{7, 2 + 3 * draws * threads}));
+  EXPECT_EQ(sum.read().item<double>(), 2 * draws * threads);
+}
+
 }  // namespace

@@ -32,7 +32,9 @@ void expect_same_function(const Function& f, const Function& plain, const Tensor
   const auto of = [](Function g, bool forward) { return forward ? Function(vt::jacfwd(g)) : Function(vt::jacrev(g)); };
   const Tensor second = vt_test::numeric_jacobian(of(plain, true), x);
   for (bool inner : {false, true})
-    for (bool outer : {false, true}) expect_close(of(of(f, inner), outer)(x), second, near, std::string("second derivative ") + (outer ? "forward" : "reverse") + (inner ? " of forward" : " of reverse"));
+    for (bool outer : {false, true})
+      expect_close(of(of(f, inner), outer)(x), second, near,
+                   std::string("second derivative ") + (outer ? "forward" : "reverse") + (inner ? " of forward" : " of reverse"));
   const Tensor lanes = vt::stack({x, x * 0.9, x + 0.1});
   expect_close(vt::vmap(f)(lanes), loop(f, lanes), same, "lanes");
   expect_close(vt::vmap(vt::jacrev(f))(lanes), loop(vt::jacrev(plain), lanes), near, "reverse in lanes");
@@ -174,6 +176,24 @@ TEST(Solvers, RootsOfTreesAndNumbers) {
   expect_close(vt::fixed_point([](Tensor v) { return vt::cos(v); }, vt::tensor(1.0)), vt::tensor(0.7390851332151607), same);
 }
 
+TEST(Solvers, WhatIsLinearIsTakenForIt) {
+  const Tensor b = vt::tensor({1.0, 2.0, 3.0}), d = vt::tensor({2.0, 4.0, 8.0});
+  const auto energy = [&](Tensor x) { return vt::sum(d * x * x) / 2.0; };
+  const auto loop = [&](Tensor v) { return vt::fori_loop(0, 2, [&](Tensor, Tensor y) { return vt::sqrt(d) * y; }, v); };
+  const auto branch = [&](Tensor v) { return vt::cond(vt::sum(d) > 3.0, [&](Tensor y) { return d * y; }, [](Tensor y) { return y; }, v); };
+  const auto hessian = [&](Tensor v) { return std::get<1>(vt::jvp(vt::grad(energy), std::tuple(b), std::tuple(v))); };
+  const auto summed = [&](Tensor v) { return vt::zeros_like(v) + d * v + 0.0; };
+  const auto masked = [&](Tensor v) { return vt::where(d > 3.0, d * v, 2.0 * v); };
+  const auto check = [&](const auto& f) {
+    const std::vector<double> x = vt::cg(f, b).template to_vector<double>();
+    for (std::size_t i = 0; i < 3; ++i) EXPECT_NEAR(x[i], b.to_vector<double>()[i] / d.to_vector<double>()[i], 1e-8);
+  };
+  const auto nested = [&](Tensor v) { return vt::cg([&](Tensor u) { return u / d; }, v); };
+  const auto ruled =
+      vt::custom_vjp([&](Tensor v) { return d * v; }, [&](Tensor v) { return std::pair(d * v, v); }, [&](Tensor, Tensor bar) { return d * bar; });
+  check(loop), check(branch), check(hessian), check(summed), check(masked), check(nested), check(ruled);
+}
+
 TEST(Solvers, WrongUses) {
   const Tensor b = vt::ones({3}, vt::f64);
   const auto same_side = [](auto, Tensor v) { return v; };
@@ -182,7 +202,19 @@ TEST(Solvers, WrongUses) {
   expect_error([&] { vt::cg([](Tensor v) { return v.astype(vt::f32); }, b); }, ErrorKind::dtype, {"vt::cg: matvec gives f32[3]"});
   expect_error([&] { vt::linear_solve([](Tensor v) { return v; }, b, [](auto, Tensor v) { return v[0]; }); }, ErrorKind::shape,
                {"vt::linear_solve: the solution gives f64[]"});
-  expect_error([&] { vt::linear_solve([](Tensor v) { return v * v; }, b, same_side, same_side); }, ErrorKind::transform, {"not linear"});
+  expect_error([&] { vt::linear_solve([](Tensor v) { return v * v; }, b, same_side, same_side); }, ErrorKind::transform,
+               {"vt::linear_solve: matvec must be linear"});
+  for (const auto& [f, why] : std::initializer_list<std::pair<Tensor (*)(Tensor), const char*>>{
+           {[](Tensor v) { return v * v; }, "the derivative of this one depends on v"},
+           {[](Tensor v) { return vt::abs(v); }, "the derivative of this one depends on v"},
+           {[](Tensor v) { return vt::where(v > 0.0, v, 2.0 * v); }, "the derivative of this one depends on v"},
+           {[](Tensor v) { return 2.0 * v + 1.0; }, "this one adds a number"},
+           {[](Tensor v) { return 1.0 - v; }, "this one adds a number"}}) {
+    expect_error([&, f = f] { vt::cg(f, b); }, ErrorKind::transform,
+                 {"vt::cg: matvec must be linear, a product v ↦ A·v; ", why, "vmap_solvers_test.cpp"});
+    expect_error([&, f = f] { vt::jit([&](Tensor c) { return vt::cg(f, c); })(b); }, ErrorKind::transform, {"vt::cg: matvec must be linear"});
+  }
+  expect_error([&] { vt::bicgstab([](Tensor v) { return v + 1.0; }, b); }, ErrorKind::transform, {"vt::bicgstab: matvec must be linear"});
   expect_error([] { vt::cg([](Tensor v) { return v; }, vt::tensor({1, 2})); }, ErrorKind::dtype, {"vt::cg: needs floats, not i32[2]"});
   expect_error([&] { vt::grad([&](Tensor v) { return vt::sum(vt::linear_solve([](Tensor u) { return 2.0 * u; }, v, same_side)); })(b); },
                ErrorKind::transform,

@@ -39,10 +39,11 @@ Tensor fftn(Operand x, const Lengths& s = std::nullopt, const TransformAxes& axe
 Tensor ifftn(Operand x, const Lengths& s = std::nullopt, const TransformAxes& axes = std::nullopt, Norm norm = Norm::backward);
 Tensor rfftn(Operand x, const Lengths& s = std::nullopt, const TransformAxes& axes = std::nullopt, Norm norm = Norm::backward);
 Tensor irfftn(Operand x, const Lengths& s = std::nullopt, const TransformAxes& axes = std::nullopt, Norm norm = Norm::backward);
-Tensor fft2(Operand x, const Lengths& s = std::nullopt, const Axes& axes = {-2, -1}, Norm norm = Norm::backward);
-Tensor ifft2(Operand x, const Lengths& s = std::nullopt, const Axes& axes = {-2, -1}, Norm norm = Norm::backward);
-Tensor rfft2(Operand x, const Lengths& s = std::nullopt, const Axes& axes = {-2, -1}, Norm norm = Norm::backward);
-Tensor irfft2(Operand x, const Lengths& s = std::nullopt, const Axes& axes = {-2, -1}, Norm norm = Norm::backward);
+/// The same over two axes: the last two, unless `axes` says which.
+Tensor fft2(Operand x, const Lengths& s = std::nullopt, const TransformAxes& axes = std::nullopt, Norm norm = Norm::backward);
+Tensor ifft2(Operand x, const Lengths& s = std::nullopt, const TransformAxes& axes = std::nullopt, Norm norm = Norm::backward);
+Tensor rfft2(Operand x, const Lengths& s = std::nullopt, const TransformAxes& axes = std::nullopt, Norm norm = Norm::backward);
+Tensor irfft2(Operand x, const Lengths& s = std::nullopt, const TransformAxes& axes = std::nullopt, Norm norm = Norm::backward);
 
 /// The frequencies of the results of fft (0, 1, …, −1) and rfft (0, 1, …, n/2), over n·d.
 Tensor fftfreq(std::int64_t n, double d = 1.0, DType = f32, Where = Where::here());

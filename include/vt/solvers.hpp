@@ -53,8 +53,8 @@ auto solver_on_leaves(const Solve& solve, const T& like, const ControlCall& call
 /// x with matvec(x) = b, found by `solve(matvec, b)`, however it does that: derivatives, of any order and in both modes, come from the
 /// equation. Reverse mode solves with the transposed matrix, by transpose_solve(vecmat, b).
 /// b: a tree; matvec, a linear function of such trees, may capture Tensors, and the solution is differentiable by them.
-/// Throws: Error if the trees or shapes differ, or if matvec is found not to be linear, for which it has to be transposed: nobody looks
-/// without a transpose_solve.
+/// Throws: Error if the trees or shapes differ, or if matvec is found not to be linear: its derivative depends on its argument, or a number
+/// is added. A captured Tensor that is added is not found: it may be zero.
 /// Source: JAX `lax.custom_linear_solve`.
 template <class MatVec, class T, class Solve, class TransposeSolve>
 auto linear_solve(MatVec matvec, const T& b, Solve solve, TransposeSolve transpose_solve, Where where = Where::here()) {
@@ -78,7 +78,7 @@ auto linear_solve(MatVec matvec, const T& b, Solve solve, LinearSolveOptions opt
 
 /// x with matvec(x) = b by conjugate gradients, from x = 0, for a symmetric (Hermitian) positive definite matrix. Ends when the
 /// residual is at most `tolerance` times as long as b, or after max_iterations (10 times the number of unknowns).
-/// b: a tree of floats; the derivatives are linear_solve's. Under vmap each lane ends on its own.
+/// b: a tree of floats; the derivatives and refusals are linear_solve's. Under vmap each lane ends on its own.
 /// Source: Hestenes and Stiefel 1952; JAX `scipy.sparse.linalg.cg`.
 template <class MatVec, class T>
 auto cg(MatVec matvec, const T& b, IterationOptions options = {}, Where where = Where::here()) {

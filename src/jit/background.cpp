@@ -2,14 +2,15 @@
 #include "background.hpp"
 
 #include <pthread.h>
+#include <signal.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <condition_variable>
 #include <cstdlib>
 #include <mutex>
+#include <new>
 #include <string_view>
 
 #include <vt/execution.hpp>
@@ -26,10 +27,15 @@ struct State {
   std::condition_variable idle;
   Vec<Function<void()>> jobs;
   std::size_t next = 0;
+  Function<void()> current;
+  bool busy = false;    // with `current`
+  bool parked = false;  // between two parts of it
   int pauses = 0;
   pthread_t thread{};
   bool made = false;     // `thread` is to be joined
   bool running = false;  // it will look for jobs again
+  bool watched = false;  // by the first thread, see EndOfFirstThread
+  bool begun = false;    // there has been a job
   bool ended = false;
 };
 State& state() {
@@ -37,25 +43,36 @@ State& state() {
   return *s;
 }
 
+thread_local bool here = false;  // on the background thread
+
+// Leaves a job that nobody will see the end of.
+struct Dropped {};
+
 void* serve(void*) {
   State& s = state();
+  here = true;
 #if defined(__linux__)
   // There this is the thread's own: the program's threads have the processors first.
   setpriority(PRIO_PROCESS, 0, 10);
 #endif
   for (;;) {
-    Function<void()> job;
     {
       const std::lock_guard hold(s.lock);
+      s.current = {};
+      s.busy = false;
       if (s.pauses > 0 || s.next == s.jobs.size()) {
         if (s.next == s.jobs.size()) s.jobs.clear(), s.next = 0;
         s.running = false;
         s.idle.notify_all();
         return nullptr;
       }
-      job = std::move(s.jobs[s.next++]);
+      s.current = std::move(s.jobs[s.next++]);
+      s.busy = true;
     }
-    job();
+    try {
+      s.current();
+    } catch (const Dropped&) {
+    }
   }
 }
 
@@ -68,6 +85,7 @@ void join(State& s) {
 void start(State& s) {
   if (s.running || s.ended || s.pauses > 0 || s.next == s.jobs.size()) return;
   join(s);
+  const SignalsBlocked quiet;
   s.made = s.running = pthread_create(&s.thread, nullptr, serve, nullptr) == 0;
   if (!s.made) s.next = s.jobs.size();  // no thread to be had: what runs goes on as it is
 }
@@ -77,44 +95,57 @@ void end() {
   std::unique_lock hold(s.lock);
   s.ended = true;
   s.next = s.jobs.size();
+  s.idle.notify_all();
   while (s.running) s.idle.wait(hold);
   join(s);  // what its thread-local objects do as it leaves must be over too
 }
 
 // LLVM makes objects when it first needs them, whose destructors run before those handlers of exit that were there already, while a job may
 // still need them. What the first thread keeps for itself goes before all handlers.
+bool first_thread() {
+#if defined(__linux__)
+  return ::syscall(SYS_gettid) == ::getpid();
+#else
+  return false;
+#endif
+}
 struct EndOfFirstThread {
   ~EndOfFirstThread() {
-#if defined(__linux__)
-    if (::syscall(SYS_gettid) == ::getpid()) end();
-#endif
+    if (first_thread()) end();
   }
 };
-void watch_exit() {
+bool watch_exit() {
   static thread_local EndOfFirstThread watch;
   static_cast<void>(watch);
+  return first_thread();
 }
 
-// The thread is gone whenever a process forks: a child would have its memory, but not the thread.
+// The thread is between two parts of a job, or gone, whenever a process forks: a child has its memory, but not the thread, and would wait forever
+// for what that held.
 void leave() {
   State& s = state();
   std::unique_lock hold(s.lock);
   ++s.pauses;
-  while (s.running) s.idle.wait(hold);
-  join(s);
+  while (s.running && !s.parked) s.idle.wait(hold);
+  if (!s.running) join(s);
   hold.release();  // until come_back
 }
 void come_back() {
   State& s = state();
   --s.pauses;
   start(s);
+  s.idle.notify_all();
   s.lock.unlock();
 }
-// The child has none of the other threads, which may have been compiling. It begins with what is left of the jobs when it gives one itself, or
-// waits for them.
+// The child has none of the other threads, which may have been compiling or waiting here. It begins with what is left of the jobs, and anew with
+// the one that was parked, when it gives one itself, or waits for them.
 void come_back_later() {
-  state().pauses = 0;
-  state().lock.unlock();
+  State& s = state();
+  if (s.busy) s.jobs[--s.next] = std::move(s.current);
+  s.made = s.running = s.busy = s.parked = false;
+  s.pauses = 0;
+  new (&s.idle) std::condition_variable;
+  s.lock.unlock();
 }
 
 }  // namespace background_jobs
@@ -135,18 +166,25 @@ void in_background(Function<void()> job) {
   using namespace background_jobs;
   static const int prepared = std::atexit(end) + pthread_atfork(leave, come_back, come_back_later);
   static_cast<void>(prepared);
-  watch_exit();
+  const bool first = watch_exit();
   State& s = state();
-  const std::lock_guard hold(s.lock);
+  std::unique_lock hold(s.lock);
   if (s.ended) return;
+  if (s.watched |= first; !std::exchange(s.begun, true) && !s.watched) {
+    // The first thread has not come by, so the end is known from the handlers alone: what LLVM makes when it first optimises must be there before
+    // another thread does.
+    hold.unlock();
+    return job();
+  }
   s.jobs.push_back(std::move(job));
   start(s);
 }
 
 BackgroundPause::BackgroundPause() {
-  background_jobs::watch_exit();
+  const bool first = background_jobs::watch_exit();
   background_jobs::State& s = background_jobs::state();
   const std::lock_guard hold(s.lock);
+  s.watched |= first;
   ++s.pauses;
 }
 BackgroundPause::~BackgroundPause() {
@@ -157,10 +195,29 @@ BackgroundPause::~BackgroundPause() {
   s.idle.notify_all();
 }
 
-void background_ends_first() {
-  static std::atomic<int> times = 0;
-  if (times.fetch_add(1) < 16) std::atexit(background_jobs::end);
+void background_ends_first() { std::atexit(background_jobs::end); }
+
+void background_rest() {
+  using namespace background_jobs;
+  if (!here) return;
+  State& s = state();
+  std::unique_lock hold(s.lock);
+  while (s.pauses > 0 && !s.ended) {
+    s.parked = true;
+    s.idle.notify_all();
+    s.idle.wait(hold);
+  }
+  s.parked = false;
+  if (s.ended) throw Dropped();
 }
+
+SignalsBlocked::SignalsBlocked() {
+  sigset_t all;
+  sigfillset(&all);
+  for (int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS}) sigdelset(&all, own);  // of the thread's own doing
+  pthread_sigmask(SIG_SETMASK, &all, &before_);
+}
+SignalsBlocked::~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
 
 }  // namespace vt::detail
 

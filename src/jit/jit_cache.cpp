@@ -97,6 +97,10 @@ std::vector<Tensor> JitCache::call(std::span<const Tensor> arguments, const Stat
     operands.insert(operands.end(), program->captured.begin(), program->captured.end());
     return replay(*program->graph, operands);
   }
+  Vec<VariableState*> updated_here;
+  for (const OwnState& s : program->states)
+    if (s.updated) updated_here.push_back(s.variable.get());
+  const Turns turns(std::move(updated_here));
   SmallVec<BufferRef, 8> inputs;
   inputs.reserve(arguments.size() + program->captured_values.size());
   for (const Tensor& t : arguments) inputs.push_back(value_of(t, where));

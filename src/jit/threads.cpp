@@ -22,6 +22,7 @@
 
 #include "../trace/graph.hpp"
 #include "../trace/timeline.hpp"
+#include "background.hpp"
 
 namespace vt::detail {
 
@@ -144,6 +145,7 @@ Team team_of(int count) {
   State& s = state();
   std::lock_guard lock(s.mutex);
   if (!s.pool || s.pool_count != count) {
+    const SignalsBlocked quiet;
     s.pool = new_shared<Eigen::ThreadPool>(count - 1);
     s.board = new_shared<Board>();
     s.pool_count = count;

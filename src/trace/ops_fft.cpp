@@ -135,17 +135,17 @@ Tensor rfftn(Operand x, const Lengths& s, const TransformAxes& axes, Norm norm) 
 Tensor irfftn(Operand x, const Lengths& s, const TransformAxes& axes, Norm norm) {
   return fr::transform("fft::irfftn", FftKind::irfft, std::move(x), s, axes, norm);
 }
-Tensor fft2(Operand x, const Lengths& s, const Axes& axes, Norm norm) {
-  return fr::transform("fft::fft2", FftKind::fft, std::move(x), s, axes, norm);
+Tensor fft2(Operand x, const Lengths& s, const TransformAxes& axes, Norm norm) {
+  return fr::transform("fft::fft2", FftKind::fft, std::move(x), s, axes ? *axes : Axes{-2, -1}, norm);
 }
-Tensor ifft2(Operand x, const Lengths& s, const Axes& axes, Norm norm) {
-  return fr::transform("fft::ifft2", FftKind::ifft, std::move(x), s, axes, norm);
+Tensor ifft2(Operand x, const Lengths& s, const TransformAxes& axes, Norm norm) {
+  return fr::transform("fft::ifft2", FftKind::ifft, std::move(x), s, axes ? *axes : Axes{-2, -1}, norm);
 }
-Tensor rfft2(Operand x, const Lengths& s, const Axes& axes, Norm norm) {
-  return fr::transform("fft::rfft2", FftKind::rfft, std::move(x), s, axes, norm);
+Tensor rfft2(Operand x, const Lengths& s, const TransformAxes& axes, Norm norm) {
+  return fr::transform("fft::rfft2", FftKind::rfft, std::move(x), s, axes ? *axes : Axes{-2, -1}, norm);
 }
-Tensor irfft2(Operand x, const Lengths& s, const Axes& axes, Norm norm) {
-  return fr::transform("fft::irfft2", FftKind::irfft, std::move(x), s, axes, norm);
+Tensor irfft2(Operand x, const Lengths& s, const TransformAxes& axes, Norm norm) {
+  return fr::transform("fft::irfft2", FftKind::irfft, std::move(x), s, axes ? *axes : Axes{-2, -1}, norm);
 }
 
 Tensor fftfreq(std::int64_t n, double d, DType dtype, Where where) {

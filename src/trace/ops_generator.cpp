@@ -19,7 +19,8 @@ Tensor next_key(const VariableRef& stream, Where where) {
   using namespace generators;
   const UserLine line(where);
   if (current_level() == 0) {
-    std::lock_guard lock(stream->mutex);  // two threads get two keys
+    const Turns turn({stream.get()});  // two threads get two keys
+    std::lock_guard lock(stream->mutex);
     const std::span<const std::uint64_t> old = stream->value.data<std::uint64_t>();
     const std::uint64_t key = old[0], count = old[1];
     stream->value = fresh(key, count + 1, where);

@@ -103,6 +103,14 @@ Tensor read_from(int k, const VariableRef& variable, Where where) {
 
 }  // namespace state_logs
 
+Turns::Turns(Vec<VariableState*> variables) : held_(std::move(variables)) {
+  insertion_sort(held_);  // one order for all threads, so that none waits for another in a circle
+  for (VariableState* v : held_) v->turn.lock();
+}
+Turns::~Turns() {
+  for (VariableState* v : held_) v->turn.unlock();
+}
+
 Tensor read_state(const VariableRef& variable, Where where) {
   return state_logs::read_from(static_cast<int>(thread_state().scopes.size()) - 1, variable, where);
 }
@@ -111,6 +119,7 @@ void update_state(const StateUpdate& u) {
   using namespace state_logs;
   const int k = own_scope(thread_state());
   if (k < 0) {
+    const Turns turn({u.variable.get()});
     Tensor old;
     {
       std::lock_guard lock(u.variable->mutex);

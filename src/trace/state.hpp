@@ -19,7 +19,21 @@ struct VariableState {
   Aval aval;
   bool stream = false;  ///< of a generator: vmap gives each lane one of its own, which ends with the lane
   std::mutex mutex;
-  Tensor value;  ///< guarded by the mutex; always computed
+  Tensor value;               ///< guarded by the mutex; always computed
+  std::recursive_mutex turn;  ///< held from reading the value until what was made of it is written, the mutex inside
+};
+
+/// The turns of variables, from construction on: threads that update one go one after the other, and no update is lost. A callback may take
+/// turns that its thread has.
+class Turns {
+ public:
+  explicit Turns(Vec<VariableState*> variables);
+  ~Turns();
+  Turns(const Turns&) = delete;
+  Turns& operator=(const Turns&) = delete;
+
+ private:
+  Vec<VariableState*> held_;
 };
 
 enum class Update : std::uint8_t { assign, add, mul, max, min };

@@ -7,6 +7,7 @@
 #include <vt/small_vec.hpp>
 #include <vt/solvers.hpp>
 
+#include "../trace/dependence.hpp"
 #include "../trace/promote.hpp"
 #include "../trace/scope.hpp"
 #include "grad/build.hpp"
@@ -80,6 +81,46 @@ std::vector<Tensor> emitted(GraphRef body, std::shared_ptr<CustomRule> rule, std
   return {out.begin(), out.end()};
 }
 
+/// Throws unless the derivative is the same everywhere. Of what does not depend on the argument only numbers are seen to be added: a captured
+/// Tensor may be zero.
+void need_linear(const Recorded& f, std::span<const Aval> avals, const char* name, Where where) {
+  const std::size_t n = avals.size();
+  const auto refuse = [&](const char* why, Where line) {
+    fail(ErrorKind::transform, worded("{}: matvec must be linear, a product v ↦ A·v; {}", name, why), line);
+  };
+  Dependence dependence;
+  Dependence::Flags depends(f.graph.avals.size(), false), numbers = depends, operands;
+  for (std::size_t i = 0; i < n; ++i) depends[static_cast<std::size_t>(f.graph.inputs[i])] = true;
+  for (const Equation& e : f.graph.equations) {
+    operands.clear();
+    for (Var v : e.inputs) operands.push_back(depends[static_cast<std::size_t>(v)]);
+    const auto number_beside = [&](std::size_t i) { return operands[i] && numbers[static_cast<std::size_t>(e.inputs[1 - i])]; };
+    if ((e.op == Op::add || e.op == Op::sub) && (number_beside(0) || number_beside(1))) refuse("this one adds a number", e.where);
+    if (e.op == Op::full) numbers[static_cast<std::size_t>(e.outputs[0])] = !e.as<FullParams>().value.is_value(0);
+    if (e.op == Op::custom_vjp) return;  // what its rule keeps for the way back may be the argument itself
+    if (!any_of(operands, [](bool d) { return d; })) continue;
+    const Dependence::Flags results = dependence.results(f.graph, e, operands);
+    for (std::size_t i = 0; i < e.outputs.size(); ++i) depends[static_cast<std::size_t>(e.outputs[i])] = results[i];
+  }
+  const Vec<Aval> once(avals.begin(), avals.end());
+  Vec<Aval> both = once;
+  both.append(once.begin(), once.end());
+  const Recorded slope = record(
+      [&](std::span<const Tensor> in) {
+        std::vector<Tensor> directions(in.begin() + static_cast<std::ptrdiff_t>(n), in.end());
+        directions.resize(n + f.captured.size());
+        std::vector<Tensor> out = jvp_graph(f.graph, joined(in.first(n), f.captured), directions).tangents;
+        for (std::size_t i = 0; i < out.size(); ++i)
+          if (!out[i].defined()) out[i] = zeros(avals[i]);
+        return out;
+      },
+      both, {.kind = ScopeKind::branch, .transform = name, .where = where});
+  Dependence::Flags by(slope.graph.inputs.size(), false);
+  for (std::size_t i = 0; i < n; ++i) by[i] = true;
+  for (const bool depends_on_place : dependence.outputs(slope.graph, by))
+    if (depends_on_place) refuse("the derivative of this one depends on v", where);
+}
+
 // --- linear systems --------------------------------------------------------------------------------------------------
 
 /// Everything as Graphs of (leaves…, captured…); the second of each is of the transposed system, and may be missing.
@@ -126,6 +167,7 @@ std::vector<Tensor> linear_solve_flat(const FlatFunction& matvec, std::span<cons
   const UserLine line(where);
   const Vec<Aval> avals = strong_avals(b, name, where);
   Recorded product = recorded(matvec, avals, name, "matvec", where);
+  need_linear(product, avals, name, where);
   const FlatFunction apply = replayed(product);
   const auto solved = [&](const FlatSolve& how, const FlatFunction& by) {
     return recorded([&](std::span<const Tensor> right) { return how(by, right); }, avals, name, "the solution", where);

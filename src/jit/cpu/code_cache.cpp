@@ -64,6 +64,7 @@ void dump(const std::string& key, FunctionRef<void(IrBuilder&)> emit) {
 std::shared_ptr<const Code> compiled(CacheKey on_disk, std::span<const std::string> names, FunctionRef<void(IrBuilder&)> emit, int level) {
   IrBuilder builder;
   emit(builder);
+  background_rest();
   const Vec<char> object = compile_object(builder, {.level = level});
   auto code = new_shared<const Code>(object, names);
   DiskCache::process().store(on_disk, object);

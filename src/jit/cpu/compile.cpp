@@ -14,6 +14,8 @@
 #include <vt/detail/shared.hpp>
 #include <vt/error.hpp>
 
+#include "../background.hpp"
+
 namespace vt::detail::cpu {
 
 namespace cpu_compile {
@@ -84,6 +86,7 @@ LLVMMemoryBufferRef emit(LLVMModuleRef module, const LlvmTarget& target, const C
   const Llvm& L = llvm();
   LLVMTargetMachineRef machine = machine_for(target, options.level);
   run_passes(module, machine, options);
+  background_rest();
   LLVMMemoryBufferRef buffer = nullptr;
   char* message = nullptr;
   if (L.TargetMachineEmitToMemoryBuffer(machine, module, type, &message, &buffer)) {

@@ -38,6 +38,7 @@
 #endif
 #endif
 #include "../../src/jit/background.cpp"
+#include "../../src/jit/code_label.cpp"
 #include "../../src/jit/complex_formulas.cpp"
 #include "../../src/jit/cpu/backend.cpp"
 #include "../../src/jit/cpu/code_cache.cpp"
@@ -59,6 +60,7 @@
 #include "../../src/jit/cpu/ir_convert.cpp"
 #include "../../src/jit/cpu/ir_memory.cpp"
 #include "../../src/jit/cpu/lane_matrices.cpp"
+#include "../../src/jit/cpu/line_table.cpp"
 #include "../../src/jit/cpu/llvm_library.cpp"
 #include "../../src/jit/cpu/math_exp.cpp"
 #include "../../src/jit/cpu/math_families.cpp"
@@ -75,7 +77,11 @@
 #include "../../src/jit/cpu/object_loader.cpp"
 #include "../../src/jit/cpu/runtime_symbols.cpp"
 #include "../../src/jit/cpu/target.cpp"
+<<<<<<< HEAD
 #include "../../src/jit/cuda/cuda_library.cpp"
+=======
+#include "../../src/jit/cpu/visible_code.cpp"
+>>>>>>> 857507f (VT_PERF and VT_GDB: perf and gdb see kernels by their ops and the user's lines, also those from disk)
 #include "../../src/jit/disk_cache.cpp"
 #include "../../src/jit/dump.cpp"
 #include "../../src/jit/fuse.cpp"

@@ -149,6 +149,7 @@ class GroupBuilder {
       NestReduction r;
       r.op = reduce_op(e.op);
       r.stage = stage_;
+      r.where = e.where;
       if (partials) {
         IndexVector at{blocks_};
         at.append(kept.begin(), kept.end());

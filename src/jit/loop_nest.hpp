@@ -51,6 +51,7 @@ struct NestValue {
   IndexId index = -1;
   int mask = -1;  ///< load: a bool value, or −1
   std::int64_t low = 0, high = 0;
+  Where where;  ///< the user's line; neither printed nor compared
 };
 
 /// fold: any function of what was there and what comes, in the loops' order, one after the other.
@@ -66,6 +67,7 @@ struct NestReduction {
   int init = -1;             ///< fold: the state before the first round, the same for all
   int state = -1;            ///< fold or running: the value that stands for it inside the loops
   bool running = false;      ///< its result so far is used in every round, which therefore keep their order
+  Where where;               ///< the user's line
 };
 
 struct NestStore {

@@ -89,6 +89,7 @@ int NestBuilder::add_value(NestValue v) {
         (v.kind != NestValue::Kind::literal || k.literal == v.literal) && equal(k.params, v.params))
       return candidate;
   }
+  v.where = line_;
   nest_.values.push_back(std::move(v));
   const int id = static_cast<int>(nest_.values.size() - 1);
   candidates.push_back(id);
@@ -179,7 +180,9 @@ int NestBuilder::value_at(Var v, const IndexVector& index, int mask) {
     } else if (source_.stored[k] && !here_[static_cast<std::size_t>(source_.storage[k])]) {
       result = load(v, index, mask);
     } else {
+      const Where outer = std::exchange(line_, e.where.file ? e.where : line_);
       result = compute(e, v, index, mask);
+      line_ = outer;
     }
   } else {
     result = load(v, index, mask);

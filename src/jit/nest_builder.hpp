@@ -93,6 +93,7 @@ class NestBuilder {
   HashMap<Key, int> memo_;
   HashMap<std::size_t, SmallVec<int, 1>> known_;
   Vec<bool> counted_;
+  Where line_;  // of the equation that is being written
 };
 
 }  // namespace vt::detail

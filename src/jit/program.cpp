@@ -95,7 +95,10 @@ void Program::compile_steps(const Backend& backend) {
   const auto lanes_of = [&](DType d) { return static_cast<std::uint64_t>(backend.vector_bytes()) / size_of(d); };
   const auto make_kernel = [&](std::size_t k) {
     work += steps_[k].work / static_cast<std::uint64_t>(schedules[k].lanes);
-    kernels.push_back([this, k, &backend, &schedules, &hurry] { steps_[k].kernel = backend.compile(fusion_.steps[k].nest, schedules[k], hurry); });
+    kernels.push_back([this, k, &backend, &schedules, &hurry] {
+      const CodeLabelScope label(label_of(steps_[k], true));
+      steps_[k].kernel = backend.compile(fusion_.steps[k].nest, schedules[k], hurry);
+    });
   };
   for (std::size_t k = 0; k < count_of_steps; ++k) {
     const FusedStep& fused = fusion_.steps[k];
@@ -120,6 +123,7 @@ void Program::compile_steps(const Backend& backend) {
     for (Var v : e.inputs) step.bytes += g.aval(v).bytes();
     if (is_control(e.op) || e.op == Op::recursive_call) {
       step.kind = Step::Kind::control;
+      const CodeLabelScope label(label_of(step, false));
       step.control = new_shared<const ControlRunner>(g, e, backend);
       continue;
     }
@@ -148,6 +152,7 @@ void Program::compile_steps(const Backend& backend) {
       makes.push_back([this, &step, &e, &backend] {
         const std::optional<ConvPlan> conv = plan_conv(e.as<ConvParams>(), fusion_.graph.aval(e.inputs[0]).shape,
                                                        fusion_.graph.aval(e.inputs[1]).shape, fusion_.graph.aval(e.inputs[0]).dtype);
+        const CodeLabelScope label(label_of(step, false));
         if (!conv || conv->lhs_permutation || conv->spec.multiply_adds() == 0) return;
         step.product = backend.convolution(conv->spec);
         if (!step.product) return;
@@ -163,7 +168,8 @@ void Program::compile_steps(const Backend& backend) {
     if (!empty && fused.row_loop >= 0) spec.work_after = static_cast<std::int64_t>(step.work) / (spec.batch * spec.m * spec.n);
     if (empty || plan.lhs_permutation || plan.rhs_permutation) continue;
     work += static_cast<std::uint64_t>(spec.batch * spec.m * spec.n * spec.k) / lanes_of(spec.accumulate);
-    makes.push_back([&step, spec, &backend, &hurry] {
+    makes.push_back([this, &step, spec, &backend, &hurry] {
+      const CodeLabelScope label(label_of(step, false));
       step.product = backend.product(spec, hurry);
       if (step.product) step.work = static_cast<std::uint64_t>(2 * spec.batch * spec.m * spec.n * spec.k);
     });
@@ -227,6 +233,7 @@ void Program::prepare_linalg(Step& step, const Equation& e, const Backend& backe
     const std::int64_t batch = std::max<std::int64_t>(step.linalg.batch, 1);
     step.arguments.push_back(static_cast<std::int64_t>(g.aval(v).bytes()) / batch);
   }
+  const CodeLabelScope label(label_of(step, false));
   step.kernel = backend.compile_matrices(step.linalg, step.lanes, hurry);
   const std::int64_t block = std::max(step.lanes, 1), each = std::max<std::int64_t>(step.linalg.operations() / block, 1);
   step.work = static_cast<std::uint64_t>(each * step.linalg.batch);

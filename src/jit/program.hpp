@@ -11,6 +11,7 @@
 #include "../trace/fft_kernels.hpp"
 #include "../trace/linalg_kernels.hpp"
 #include "backend.hpp"
+#include "code_label.hpp"
 #include "control.hpp"
 #include "fuse.hpp"
 #include "plan.hpp"
@@ -110,7 +111,13 @@ class Program : public Executable {
   static void run_kernel(const Step& step, void* const* pointers, std::int64_t begin, std::int64_t end, const void* rows = nullptr);
   std::string kernel_text(const Step& step) const;
   std::string operations_of(const Step& step) const;
+  /// Of one line: without what only gives shapes.
+  std::string short_operations_of(const Step& step) const;
+  /// Whose line is shown, of the kernel or of the step's equation: what a kernel stores comes from its last equation. Null: of nothing.
+  const Equation* shown_equation(const Step& step, bool kernel) const;
   void name_steps();
+  /// Of the kernel, or of the equation.
+  CodeLabel label_of(const Step& step, bool kernel) const;
   void run_equation(const Step& step, void** pointers, Vec<BufferRef>& produced, std::span<const BufferRef> inputs, std::span<BufferRef> own) const;
 
   Fusion fusion_;

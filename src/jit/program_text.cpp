@@ -6,12 +6,28 @@
 
 namespace vt::detail {
 
-std::string Program::operations_of(const Step& s) const {
-  Vec<int> sorted = s.fused;
+namespace program_texts {
+
+std::string names_of(const GraphBody& g, const Vec<int>& equations, bool only_work) {
+  Vec<int> sorted = equations;
   std::sort(sorted.begin(), sorted.end());
   std::string names;
-  for (int e : sorted) names += (names.empty() ? "" : " ") + std::string(name_of(fusion_.graph.equations[static_cast<std::size_t>(e)].op));
+  for (int e : sorted) {
+    const Op op = g.equations[static_cast<std::size_t>(e)].op;
+    if (only_work && (op == Op::broadcast_in_dim || op == Op::reshape || op == Op::full)) continue;
+    names += (names.empty() ? "" : " ") + std::string(name_of(op));
+  }
   return names;
+}
+
+}  // namespace program_texts
+
+std::string Program::operations_of(const Step& s) const { return program_texts::names_of(fusion_.graph, s.fused, false); }
+
+std::string Program::short_operations_of(const Step& s) const {
+  constexpr std::size_t longest = 60;
+  const std::string names = program_texts::names_of(fusion_.graph, s.fused, true);
+  return names.empty() ? "copy" : names.size() > longest ? names.substr(0, names.rfind(' ', longest)) + " …" : names;
 }
 
 std::string Program::kernel_text(const Step& s) const {
@@ -48,16 +64,23 @@ std::string Program::explain() const {
   return text;
 }
 
+const Equation* Program::shown_equation(const Step& s, bool kernel) const {
+  if (kernel && s.fused.empty()) return nullptr;
+  const int last = kernel ? *std::max_element(s.fused.begin(), s.fused.end()) : s.equation;
+  return &fusion_.graph.equations[static_cast<std::size_t>(last)];
+}
+
+CodeLabel Program::label_of(const Step& s, bool kernel) const {
+  if (!perf_wanted() && !gdb_wanted()) return {};
+  const Equation* last = shown_equation(s, kernel);
+  return {kernel ? short_operations_of(s) : std::string(name_of(last->op)), kernel ? short_name(s.nest_text) : "", last ? last->where : Where()};
+}
+
 void Program::name_steps() {
-  constexpr std::size_t longest = 60;
   for (Step& s : steps_) {
-    const Equation* last = nullptr;  // whose line is shown: what a kernel stores comes from its last equation
-    if (s.equation >= 0) last = &fusion_.graph.equations[static_cast<std::size_t>(s.equation)];
-    else if (!s.fused.empty()) last = &fusion_.graph.equations[static_cast<std::size_t>(*std::max_element(s.fused.begin(), s.fused.end()))];
     const bool kernel = s.kind == Step::Kind::kernel;
-    s.name = kernel ? operations_of(s) : std::string(name_of(last->op)) + (s.has_epilogue() ? ", then " + operations_of(s) : "");
-    if (s.name.empty()) s.name = "copy";
-    if (s.name.size() > longest) s.name = s.name.substr(0, longest) + " …";
+    const Equation* last = shown_equation(s, kernel);
+    s.name = kernel ? short_operations_of(s) : std::string(name_of(last->op)) + (s.has_epilogue() ? ", then " + short_operations_of(s) : "");
     const auto member = [&](const std::string& text) { s.details += (s.details.empty() || text.empty() ? "" : ",") + text; };
     if (last) member(json_line(last->where));
     if (!s.nest_text.empty()) member(json_member("kernel", short_name(s.nest_text)));

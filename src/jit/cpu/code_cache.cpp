@@ -15,6 +15,7 @@
 #include "../../trace/warnings.hpp"
 #include "../backend.hpp"
 #include "../background.hpp"
+#include "../code_label.hpp"
 #include "../counters.hpp"
 #include "../disk_cache.hpp"
 
@@ -72,8 +73,9 @@ std::shared_ptr<const Code> compiled(CacheKey on_disk, std::span<const std::stri
 }
 
 // On the background thread.
-void optimise(const std::string& key, const std::string& name, const Function<void(IrBuilder&)>& emit, const Code& quick) {
+void optimise(const std::string& key, const std::string& name, const CodeLabel& label, const Function<void(IrBuilder&)>& emit, const Code& quick) {
   try {
+    const CodeLabelScope seen(label);
     static_cast<void>(llvm());
     background_ends_first();
     const std::string shown = timeline_wanted() ? "code " + short_name(key) + ", optimised" : "";
@@ -90,12 +92,19 @@ void optimise(const std::string& key, const std::string& name, const Function<vo
 // `later`: where one is in a hurry.
 std::shared_ptr<const Code> cached(const std::string& key, std::span<const std::string> names, FunctionRef<void(IrBuilder&)> emit,
                                    const Function<void(IrBuilder&)>* later) {
+  // What a label is for has a name of its own, and where lines are kept, code of its own.
+  const CodeLabel* label = CodeLabelScope::innermost();
+  std::string own = key, stored = key;
+  Vec<std::string> symbols;
+  for (const std::string& name : names) symbols.push_back(code_symbol(name));
+  if (label) own += "\n" + label->text();
+  if (gdb_wanted()) stored = own;
   Store& s = store();
   std::promise<std::shared_ptr<const Code>> promise;
   std::shared_future<std::shared_ptr<const Code>> there;
   {
     std::lock_guard lock(s.mutex);
-    const auto [at, fresh] = s.made.emplace(key, {});
+    const auto [at, fresh] = s.made.emplace(own, {});
     if (fresh) at->second = promise.get_future().share();
     else there = at->second;
   }
@@ -108,26 +117,27 @@ std::shared_ptr<const Code> cached(const std::string& key, std::span<const std::
     const std::string name = timeline_wanted() ? "code " + short_name(key) : "";  // the name that explain and VT_DUMP give it
     const Span span("compile", name);
     const int level = host_target().level;
-    CacheKey on_disk = disk_key(key, level);
-    std::shared_ptr<const Code> code = from_disk(on_disk, names);
+    CacheKey on_disk = disk_key(stored, level);
+    std::shared_ptr<const Code> code = from_disk(on_disk, symbols);
     const bool quick = !code && later && level > 0 && background_open();
     if (quick) {
-      on_disk = disk_key(key, 0);
-      code = from_disk(on_disk, names);
+      on_disk = disk_key(stored, 0);
+      code = from_disk(on_disk, symbols);
     }
     count(code ? counters().kernel_disk_hits : counters().kernels_compiled);
-    if (!code) code = compiled(on_disk, names, emit, quick ? 0 : level);
+    if (!code) code = compiled(on_disk, symbols, emit, quick ? 0 : level);
     if (quick) {
       count(counters().kernels_unoptimised);
       code->set_hasty(true);
-      in_background([key, function = std::string(names[0]), emit = *later, code] { optimise(key, function, emit, *code); });
+      in_background(
+          [stored, symbol = symbols[0], label = label ? *label : CodeLabel(), emit = *later, code] { optimise(stored, symbol, label, emit, *code); });
     }
     promise.set_value(code);
     return code;
   } catch (...) {
     promise.set_exception(std::current_exception());
     std::lock_guard lock(s.mutex);
-    s.made.erase(key);
+    s.made.erase(own);
     throw;
   }
 }

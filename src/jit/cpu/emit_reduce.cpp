@@ -121,6 +121,7 @@ void KernelEmitter::accumulate(Values& carried, std::size_t first, Value mask) {
       next[first] = values_.get_lanes(reduction.value);
     } else {
       Value x = values_.get_lanes(reduction.value);
+      b_.at(reduction.where);
       if (mask) x = b_.select(mask, x, b_.identity(op, reduction.dtype, lanes));
       if (reduction.running && stage_->mode == Mode::horizontal) values_.bind(reduction.state, running(op, x, next[first]));
       else next[first] = b_.combine(op, carried[first], x);

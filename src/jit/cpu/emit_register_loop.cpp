@@ -78,6 +78,7 @@ Vec<Val> Emitter::run(const GraphBody& g, const Vec<Val>& inputs) {
   for (const Equation& e : g.equations) {
     Vec<Val> operands;
     for (Var v : e.inputs) operands.push_back(env[at(v)]);
+    b_.at(e.where);
     if (is_control(e.op)) {
       Vec<Val> results = control(g, e, operands, false);
       for (std::size_t k = 0; k < results.size(); ++k) env[at(e.outputs[k])] = std::move(results[k]);

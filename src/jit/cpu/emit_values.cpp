@@ -114,6 +114,7 @@ Value ValueEmitter::get_lanes(int value) { return widen(get(value)); }
 
 Value ValueEmitter::emit(int id) {
   const NestValue& v = nest_.values[static_cast<std::size_t>(id)];
+  b_.at(v.where);
   switch (v.kind) {
     case NestValue::Kind::literal: return nest_values::literal(b_, v.literal);
     case NestValue::Kind::argument: return scalars_[static_cast<std::size_t>(v.argument)];
@@ -126,6 +127,7 @@ Value ValueEmitter::emit(int id) {
   }
   Vec<Value> operands;
   for (int o : v.operands) operands.push_back(varies(id) ? get_lanes(o) : get(o));
+  b_.at(v.where);
   if (!nest_values::is_long(v.op, v.dtype) || uses_of(v.op, v.dtype) <= nest_values::most_inlined)
     return emit_op(b_, v.op, v.dtype, v.params, operands);
   const int lanes = operands[0].lanes;

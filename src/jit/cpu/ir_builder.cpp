@@ -9,6 +9,8 @@
 
 #include <vt/error.hpp>
 
+#include "../code_label.hpp"
+
 namespace vt::detail::cpu {
 
 namespace ir_frame {
@@ -133,7 +135,8 @@ LLVMValueRef IrBuilder::open_function(const std::string& name, const Vec<Param>&
 
 void IrBuilder::begin_function(const std::string& name, const Vec<Param>& params) {
   LLVMTypeRef type = nullptr;
-  function_ = open_function(name, params, llvm_.VoidTypeInContext(context_), true, &type);
+  const std::string symbol = code_symbol(name);
+  function_ = open_function(symbol, params, llvm_.VoidTypeInContext(context_), true, &type);
   args_.clear();
   alias_scopes_.clear();
   noalias_scopes_.clear();
@@ -143,10 +146,13 @@ void IrBuilder::begin_function(const std::string& name, const Vec<Param>& params
                      .lanes = params[i].lanes,
                      .pointer = params[i].pointer});
   llvm_.PositionBuilderAtEnd(builder_, llvm_.AppendBasicBlockInContext(context_, function_, "entry"));
+  if (const CodeLabel* label = gdb_wanted() ? CodeLabelScope::innermost() : nullptr)
+    lines_ = new_box<LineTable>(module_, builder_, function_, symbol, label->where);
 }
 
 void IrBuilder::end_function() {
   llvm_.BuildRetVoid(builder_);
+  lines_ = {};
   function_ = nullptr;
 }
 
@@ -164,6 +170,7 @@ Value IrBuilder::call_helper(const std::string& name, DType result, int lanes, c
   if (!f) {
     LLVMBasicBlockRef resume = llvm_.GetInsertBlock(builder_);
     LLVMValueRef outer = function_;
+    LLVMMetadataRef place = lines_ ? lines_->suspend() : nullptr;
     function_ = f = open_function(name, params, register_type(result, lanes), false, &type);
     llvm_.PositionBuilderAtEnd(builder_, llvm_.AppendBasicBlockInContext(context_, f, "entry"));
     Vec<Value> inner;
@@ -178,6 +185,7 @@ Value IrBuilder::call_helper(const std::string& name, DType result, int lanes, c
     llvm_.BuildRet(builder_, made.ref);
     function_ = outer;
     llvm_.PositionBuilderAtEnd(builder_, resume);
+    if (lines_) lines_->resume(place);
   }
   return wrap(llvm_.BuildCall2(builder_, type, f, refs.data(), static_cast<unsigned>(refs.size()), ""), result, lanes);
 }

@@ -22,6 +22,9 @@
 #include <vt/small_vec.hpp>
 
 #include <vt/detail/function.hpp>
+#include <vt/detail/shared.hpp>
+#include <vt/error.hpp>
+#include "line_table.hpp"
 #include "llvm_library.hpp"
 #include "target.hpp"
 
@@ -79,6 +82,10 @@ class IrBuilder {
   void begin_function(const std::string& name, const Vec<Param>& params);
   Value arg(int i) const { return args_[static_cast<std::size_t>(i)]; }
   void end_function();  ///< emits `return`
+  /// What follows belongs to that line of the user's; for debuggers, if there is one to see it.
+  void at(Where where) {
+    if (lines_) lines_->at(where);
+  }
   /// Calls a private function of this module, made by `body(args)` on first use of `name`. Keeps rare or long code
   /// (slow paths) out of line. The name must determine the body: put dtype and lanes in it.
   Value call_helper(const std::string& name, DType result, int lanes, const Vec<Value>& args, FunctionRef<Value(const Vec<Value>&)> body);
@@ -253,6 +260,7 @@ class IrBuilder {
   Vec<LLVMValueRef> alias_scopes_;    // per buffer: list with its own scope
   Vec<LLVMValueRef> noalias_scopes_;  // per buffer: list with every other scope
   int alias_domains_ = 0;
+  Box<LineTable> lines_;     // of the function that is open; none if nobody wants them
   std::string diagnostics_;  // what LLVM reported through the context
 };
 

@@ -16,6 +16,7 @@
 #if VT_HAS_LLVM_HEADERS
 #include <llvm-c/Analysis.h>
 #include <llvm-c/Core.h>
+#include <llvm-c/DebugInfo.h>
 #include <llvm-c/Error.h>
 #include <llvm-c/LLJIT.h>
 #include <llvm-c/Orc.h>
@@ -68,6 +69,11 @@ namespace vt::detail::cpu {
   X(BuildInBoundsGEP2) X(BuildAlloca) X(BuildCall2) X(BuildMemCpy) X(BuildMemSet)                                       \
   X(MDStringInContext2) X(MDNodeInContext2) X(MetadataAsValue) X(SetMetadata) X(GetMDKindIDInContext)                   \
   X(ValueAsMetadata) X(BuildFence)                                                                                      \
+  /* lines */                                                                                                           \
+  X(GetModuleContext) X(AddModuleFlag) X(CreateDIBuilder) X(DisposeDIBuilder) X(DIBuilderFinalize)                      \
+  X(DIBuilderCreateFile) X(DIBuilderCreateCompileUnit) X(DIBuilderCreateSubroutineType) X(DIBuilderCreateFunction)      \
+  X(DIBuilderCreateLexicalBlockFile) X(DIBuilderCreateDebugLocation) X(SetSubprogram) X(SetCurrentDebugLocation2)       \
+  X(GetCurrentDebugLocation2)                                                                                           \
   /* target and object code */                                                                                          \
   X(GetDefaultTargetTriple) X(GetTargetFromTriple) X(GetHostCPUName) X(GetHostCPUFeatures) X(CreateTargetMachine)       \
   X(DisposeTargetMachine) X(CreateTargetDataLayout) X(DisposeTargetData) X(TargetMachineEmitToMemoryBuffer)             \

@@ -12,6 +12,9 @@
 
 #include <vt/small_vec.hpp>
 
+#include "../code_label.hpp"
+#include "visible_code.hpp"
+
 namespace vt::detail::cpu {
 
 #if defined(__x86_64__) && defined(__ELF__)
@@ -61,6 +64,7 @@ constexpr std::uint64_t most_bytes = std::uint64_t{1} << 30;
 bool can_load_objects() { return true; }
 
 LoadedObject::~LoadedObject() {
+  shown_ = {};
   if (memory_) ::munmap(memory_, size_);
 }
 
@@ -181,6 +185,19 @@ std::string LoadedObject::load(std::span<const char> object, const Resolver& res
     }
   }
 
+  if (CodeLabelScope::innermost()) {
+    Vec<std::uint64_t> addresses(sections.size(), 0);
+    for (std::size_t i = 0; i < sections.size(); ++i)
+      if (placed[i]) addresses[i] = reinterpret_cast<std::uint64_t>(address_of(i));
+    Vec<VisibleFunction> functions;
+    for (std::size_t i = 1; i < symbol_count; ++i) {
+      VisibleFunction f{{}, target[i], symbols[i].st_size};
+      if (ELF64_ST_TYPE(symbols[i].st_info) != STT_FUNC || symbols[i].st_shndx == SHN_UNDEF) continue;
+      file.text(strings.sh_offset, strings.sh_size, symbols[i].st_name, f.name);
+      functions.push_back(f);
+    }
+    shown_ = show_code(object, addresses, functions);
+  }
   for (const Region& r : regions)
     if (r.size > 0 && ::mprotect(memory_ + r.start, aligned(r.size, page), r.protection) != 0) return "its memory cannot be made executable";
   return {};

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -33,6 +34,7 @@ class LoadedObject {
     void* address;
   };
   Vec<Export> exports_;
+  std::shared_ptr<const void> shown_;  ///< to perf and gdb
   char* memory_ = nullptr;
   std::size_t size_ = 0;
 };

@@ -1,0 +1,43 @@
+// Owns the user's lines in generated code: DWARF line tables, for debuggers.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include <vt/error.hpp>
+#include <vt/small_vec.hpp>
+
+#include "llvm_library.hpp"
+
+#if VT_HAS_LLVM_HEADERS
+
+namespace vt::detail::cpu {
+
+/// Of one function, from its first instruction to its last.
+class LineTable {
+ public:
+  LineTable(LLVMModuleRef module, LLVMBuilderRef builder, LLVMValueRef function, const std::string& name, Where where);
+  ~LineTable();
+  LineTable(const LineTable&) = delete;
+  LineTable& operator=(const LineTable&) = delete;
+
+  /// What is built from now on belongs to that line; where it is not known, to the last one.
+  void at(Where where);
+  /// What is built from now on belongs to no line, as that of another function; the result is what to give to `resume`.
+  LLVMMetadataRef suspend();
+  void resume(LLVMMetadataRef place) { llvm().SetCurrentDebugLocation2(builder_, place); }
+
+ private:
+  LLVMMetadataRef file(const char* path);
+
+  LLVMContextRef context_;
+  LLVMBuilderRef builder_;
+  LLVMDIBuilderRef lines_;
+  Where start_;
+  LLVMMetadataRef function_;
+  SmallVec<std::pair<const char*, LLVMMetadataRef>, 4> scopes_;  ///< of other files than the function's
+};
+
+}  // namespace vt::detail::cpu
+
+#endif

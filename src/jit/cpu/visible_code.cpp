@@ -1,0 +1,146 @@
+// perf reads /tmp/perf-PID.map ("perf map": a line of start, size and name for each function); gdb stops in __jit_debug_register_code and reads
+// the list behind __jit_debug_descriptor (GDB manual, "JIT Compilation Interface").
+#include "visible_code.hpp"
+
+#if defined(__x86_64__) && defined(__ELF__)
+
+#include <elf.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+#include <mutex>
+#include <string>
+
+#include <vt/detail/shared.hpp>
+#include <vt/small_vec.hpp>
+
+#include "../../trace/warnings.hpp"
+#include "../code_label.hpp"
+
+namespace vt::detail::cpu {
+
+extern "C" {
+struct jit_code_entry {
+  jit_code_entry *next_entry, *prev_entry;
+  const char* symfile_addr;
+  std::uint64_t symfile_size;
+};
+struct jit_descriptor {
+  std::uint32_t version, action_flag;
+  jit_code_entry *relevant_entry, *first_entry;
+};
+// Weak: LLVM has both as well, and one of each does.
+[[gnu::weak, gnu::used]] jit_descriptor __jit_debug_descriptor = {1, 0, nullptr, nullptr};
+[[gnu::weak, gnu::used, gnu::noinline]] void __jit_debug_register_code() { __asm__ volatile("" ::: "memory"); }
+}
+
+namespace visible {
+
+struct PerfMap {
+  std::mutex mutex;
+  std::string lines;        // all, for children
+  std::size_t written = 0;  // of them
+  int file = -1;
+
+  // With `mutex` held. A child writes the lines of its parent to a file of its own.
+  void write() {
+    if (file < 0) {
+      char path[40];
+      std::snprintf(path, sizeof path, "/tmp/perf-%d.map", static_cast<int>(::getpid()));
+      file = ::open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+      if (file < 0) return warn_once("VT_PERF: " + std::string(path) + " cannot be written");
+    }
+    while (written < lines.size()) {
+      const ::ssize_t n = ::write(file, lines.data() + written, lines.size() - written);
+      if (n <= 0) return;
+      written += static_cast<std::size_t>(n);
+    }
+  }
+};
+
+PerfMap& perf_map() {
+  static PerfMap* const map = [] {
+    pthread_atfork([] { perf_map().mutex.lock(); }, [] { perf_map().mutex.unlock(); },
+                   [] {
+                     PerfMap& m = perf_map();
+                     if (m.file >= 0) ::close(m.file);
+                     m.file = -1;
+                     m.written = 0;
+                     m.write();
+                     m.mutex.unlock();
+                   });
+    return new PerfMap;  // never destroyed: code may be made while the process ends
+  }();
+  return *map;
+}
+
+std::mutex& debugger_lock() {
+  static std::mutex* const lock = new std::mutex;
+  return *lock;
+}
+
+// An object in gdb's list.
+class Listed {
+ public:
+  explicit Listed(Vec<char> file) : file_(std::move(file)), entry_{nullptr, nullptr, file_.begin(), file_.size()} {
+    const std::lock_guard hold(debugger_lock());
+    entry_.next_entry = __jit_debug_descriptor.first_entry;
+    if (entry_.next_entry) entry_.next_entry->prev_entry = &entry_;
+    __jit_debug_descriptor.first_entry = &entry_;
+    tell(1);
+  }
+  ~Listed() {
+    const std::lock_guard hold(debugger_lock());
+    (entry_.prev_entry ? entry_.prev_entry->next_entry : __jit_debug_descriptor.first_entry) = entry_.next_entry;
+    if (entry_.next_entry) entry_.next_entry->prev_entry = entry_.prev_entry;
+    tell(2);
+  }
+  Listed(const Listed&) = delete;
+  Listed& operator=(const Listed&) = delete;
+
+ private:
+  void tell(std::uint32_t action) {
+    __jit_debug_descriptor.action_flag = action;
+    __jit_debug_descriptor.relevant_entry = &entry_;
+    __jit_debug_register_code();
+  }
+
+  Vec<char> file_;
+  jit_code_entry entry_;
+};
+
+}  // namespace visible
+
+std::shared_ptr<const void> show_code(std::span<const char> object, std::span<const std::uint64_t> addresses,
+                                      std::span<const VisibleFunction> functions) {
+  if (perf_wanted()) {
+    const CodeLabel* label = CodeLabelScope::innermost();
+    visible::PerfMap& map = visible::perf_map();
+    const std::lock_guard hold(map.mutex);
+    for (const VisibleFunction& f : functions) {
+      char numbers[48];
+      std::snprintf(numbers, sizeof numbers, "%llx %llx ", static_cast<unsigned long long>(f.start), static_cast<unsigned long long>(f.size));
+      map.lines.append(numbers).append("vt: ").append(label ? label->text() : "code");
+      // The function of a kernel is its label; of others, and for what they call, both are told.
+      if (f.name != "kernel" && (!label || f.name != label->symbol())) map.lines.append(" ").append(f.name);
+      map.lines += '\n';
+    }
+    map.write();
+  }
+  if (!gdb_wanted()) return nullptr;
+  Vec<char> file(object.begin(), object.end());
+  Elf64_Ehdr header;
+  std::memcpy(&header, file.begin(), sizeof header);
+  for (std::size_t i = 0; i < addresses.size(); ++i) {
+    char* const at = file.begin() + header.e_shoff + i * sizeof(Elf64_Shdr) + offsetof(Elf64_Shdr, sh_addr);
+    std::memcpy(at, &addresses[i], sizeof addresses[i]);
+  }
+  return new_shared<visible::Listed>(std::move(file));
+}
+
+}  // namespace vt::detail::cpu
+
+#endif

@@ -97,7 +97,7 @@ std::vector<Tensor> JitCache::call(std::span<const Tensor> arguments, const Stat
     operands.insert(operands.end(), program->captured.begin(), program->captured.end());
     return replay(*program->graph, operands);
   }
-  Vec<VariableState*> updated_here;
+  Turns::Variables updated_here;
   for (const OwnState& s : program->states)
     if (s.updated) updated_here.push_back(s.variable.get());
   const Turns turns(std::move(updated_here));

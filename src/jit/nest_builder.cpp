@@ -180,7 +180,8 @@ int NestBuilder::value_at(Var v, const IndexVector& index, int mask) {
     } else if (source_.stored[k] && !here_[static_cast<std::size_t>(source_.storage[k])]) {
       result = load(v, index, mask);
     } else {
-      const Where outer = std::exchange(line_, e.where.file ? e.where : line_);
+      const Where outer = line_;
+      if (e.where.file) line_ = e.where;
       result = compute(e, v, index, mask);
       line_ = outer;
     }

@@ -103,12 +103,12 @@ Tensor read_from(int k, const VariableRef& variable, Where where) {
 
 }  // namespace state_logs
 
-Turns::Turns(Vec<VariableState*> variables) : held_(std::move(variables)) {
+Turns::Turns(Variables variables) : held_(std::move(variables)) {
   insertion_sort(held_);  // one order for all threads, so that none waits for another in a circle
-  for (VariableState* v : held_) v->turn.lock();
+  for (void* v : held_) static_cast<VariableState*>(v)->turn.lock();
 }
 Turns::~Turns() {
-  for (VariableState* v : held_) v->turn.unlock();
+  for (void* v : held_) static_cast<VariableState*>(v)->turn.unlock();
 }
 
 Tensor read_state(const VariableRef& variable, Where where) {

@@ -27,13 +27,14 @@ struct VariableState {
 /// turns that its thread has.
 class Turns {
  public:
-  explicit Turns(Vec<VariableState*> variables);
+  using Variables = SmallVec<void*, 8>;  ///< VariableState*
+  explicit Turns(Variables variables);
   ~Turns();
   Turns(const Turns&) = delete;
   Turns& operator=(const Turns&) = delete;
 
  private:
-  Vec<VariableState*> held_;
+  Variables held_;
 };
 
 enum class Update : std::uint8_t { assign, add, mul, max, min };

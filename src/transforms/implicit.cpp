@@ -1,4 +1,5 @@
 // linear_solve and root: solutions as equations whose derivative comes from what they solve.
+#include <algorithm>
 #include <memory>
 #include <string>
 
@@ -98,13 +99,12 @@ void need_linear(const Recorded& f, std::span<const Aval> avals, const char* nam
     if ((e.op == Op::add || e.op == Op::sub) && (number_beside(0) || number_beside(1))) refuse("this one adds a number", e.where);
     if (e.op == Op::full) numbers[static_cast<std::size_t>(e.outputs[0])] = !e.as<FullParams>().value.is_value(0);
     if (e.op == Op::custom_vjp) return;  // what its rule keeps for the way back may be the argument itself
-    if (!any_of(operands, [](bool d) { return d; })) continue;
+    if (std::find(operands.begin(), operands.end(), true) == operands.end()) continue;
     const Dependence::Flags results = dependence.results(f.graph, e, operands);
     for (std::size_t i = 0; i < e.outputs.size(); ++i) depends[static_cast<std::size_t>(e.outputs[i])] = results[i];
   }
-  const Vec<Aval> once(avals.begin(), avals.end());
-  Vec<Aval> both = once;
-  both.append(once.begin(), once.end());
+  Vec<Aval> both;
+  for (std::size_t i = 0; i < 2 * n; ++i) both.push_back(avals[i % n]);
   const Recorded slope = record(
       [&](std::span<const Tensor> in) {
         std::vector<Tensor> directions(in.begin() + static_cast<std::ptrdiff_t>(n), in.end());

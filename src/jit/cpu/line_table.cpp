@@ -39,13 +39,13 @@ LLVMMetadataRef LineTable::file(const char* path) { return llvm().DIBuilderCreat
 
 void LineTable::at(Where where) {
   if (!where.file) return;
-  LLVMMetadataRef scope = nullptr;
-  if (start_.file && std::strcmp(where.file, start_.file) == 0) scope = function_;
-  for (const auto& [path, other] : scopes_)
-    if (!scope && std::strcmp(path, where.file) == 0) scope = other;
-  if (!scope) {
-    scope = llvm().DIBuilderCreateLexicalBlockFile(lines_, function_, file(where.file), 0);
-    scopes_.push_back({where.file, scope});
+  LLVMMetadataRef scope = function_;
+  if (!start_.file || std::strcmp(where.file, start_.file) != 0) {
+    if (!other_file_ || std::strcmp(where.file, other_file_) != 0) {
+      other_file_ = where.file;
+      other_scope_ = llvm().DIBuilderCreateLexicalBlockFile(lines_, function_, file(where.file), 0);
+    }
+    scope = other_scope_;
   }
   resume(llvm().DIBuilderCreateDebugLocation(context_, static_cast<unsigned>(where.line), 0, scope, nullptr));
 }

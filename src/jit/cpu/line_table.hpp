@@ -2,10 +2,8 @@
 #pragma once
 
 #include <string>
-#include <utility>
 
 #include <vt/error.hpp>
-#include <vt/small_vec.hpp>
 
 #include "llvm_library.hpp"
 
@@ -35,7 +33,8 @@ class LineTable {
   LLVMDIBuilderRef lines_;
   Where start_;
   LLVMMetadataRef function_;
-  SmallVec<std::pair<const char*, LLVMMetadataRef>, 4> scopes_;  ///< of other files than the function's
+  const char* other_file_ = nullptr;  ///< than the function's, last asked for
+  LLVMMetadataRef other_scope_ = nullptr;
 };
 
 }  // namespace vt::detail::cpu

@@ -189,14 +189,7 @@ std::string LoadedObject::load(std::span<const char> object, const Resolver& res
     Vec<std::uint64_t> addresses(sections.size(), 0);
     for (std::size_t i = 0; i < sections.size(); ++i)
       if (placed[i]) addresses[i] = reinterpret_cast<std::uint64_t>(address_of(i));
-    Vec<VisibleFunction> functions;
-    for (std::size_t i = 1; i < symbol_count; ++i) {
-      VisibleFunction f{{}, target[i], symbols[i].st_size};
-      if (ELF64_ST_TYPE(symbols[i].st_info) != STT_FUNC || symbols[i].st_shndx == SHN_UNDEF) continue;
-      file.text(strings.sh_offset, strings.sh_size, symbols[i].st_name, f.name);
-      functions.push_back(f);
-    }
-    shown_ = show_code(object, addresses, functions);
+    shown_ = show_code(object, addresses);
   }
   for (const Region& r : regions)
     if (r.size > 0 && ::mprotect(memory_ + r.start, aligned(r.size, page), r.protection) != 0) return "its memory cannot be made executable";

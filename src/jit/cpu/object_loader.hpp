@@ -34,7 +34,7 @@ class LoadedObject {
     void* address;
   };
   Vec<Export> exports_;
-  std::shared_ptr<const void> shown_;  ///< to perf and gdb
+  std::shared_ptr<void> shown_;  ///< to perf and gdb
   char* memory_ = nullptr;
   std::size_t size_ = 0;
 };

@@ -62,19 +62,45 @@ struct PerfMap {
 };
 
 PerfMap& perf_map() {
-  static PerfMap* const map = [] {
-    pthread_atfork([] { perf_map().mutex.lock(); }, [] { perf_map().mutex.unlock(); },
-                   [] {
-                     PerfMap& m = perf_map();
-                     if (m.file >= 0) ::close(m.file);
-                     m.file = -1;
-                     m.written = 0;
-                     m.write();
-                     m.mutex.unlock();
-                   });
-    return new PerfMap;  // never destroyed: code may be made while the process ends
-  }();
+  static PerfMap* const map = new PerfMap;  // never destroyed: code may be made while the process ends
   return *map;
+}
+
+void before_fork() { perf_map().mutex.lock(); }
+void after_fork() { perf_map().mutex.unlock(); }
+void in_child() {
+  PerfMap& m = perf_map();
+  if (m.file >= 0) ::close(m.file);
+  m.file = -1;
+  m.written = 0;
+  m.write();
+  m.mutex.unlock();
+}
+
+void add_to_map(std::span<const char> object, const Vec<std::uint64_t>& addresses, const Vec<Elf64_Shdr>& sections) {
+  static const int prepared = pthread_atfork(before_fork, after_fork, in_child);
+  static_cast<void>(prepared);
+  const CodeLabel* label = CodeLabelScope::innermost();
+  PerfMap& map = perf_map();
+  const std::lock_guard hold(map.mutex);
+  for (const Elf64_Shdr& table : sections) {
+    if (table.sh_type != SHT_SYMTAB) continue;
+    const char* const names = object.data() + sections[table.sh_link].sh_offset;
+    for (std::uint64_t at = 0; at + sizeof(Elf64_Sym) <= table.sh_size; at += sizeof(Elf64_Sym)) {
+      Elf64_Sym f;
+      std::memcpy(&f, object.data() + table.sh_offset + at, sizeof f);
+      if (ELF64_ST_TYPE(f.st_info) != STT_FUNC || f.st_shndx >= addresses.size() || addresses[f.st_shndx] == 0) continue;
+      const std::string name = names + f.st_name;
+      char numbers[48];
+      std::snprintf(numbers, sizeof numbers, "%llx %llx vt: ", static_cast<unsigned long long>(addresses[f.st_shndx] + f.st_value),
+                    static_cast<unsigned long long>(f.st_size));
+      map.lines.append(numbers).append(label->text());
+      // A kernel is its label; of other functions, and of those that it calls, both are told.
+      if (name != "kernel" && name != label->symbol()) map.lines.append(" ").append(name);
+      map.lines += '\n';
+    }
+  }
+  map.write();
 }
 
 std::mutex& debugger_lock() {
@@ -114,31 +140,17 @@ class Listed {
 
 }  // namespace visible
 
-std::shared_ptr<const void> show_code(std::span<const char> object, std::span<const std::uint64_t> addresses,
-                                      std::span<const VisibleFunction> functions) {
-  if (perf_wanted()) {
-    const CodeLabel* label = CodeLabelScope::innermost();
-    visible::PerfMap& map = visible::perf_map();
-    const std::lock_guard hold(map.mutex);
-    for (const VisibleFunction& f : functions) {
-      char numbers[48];
-      std::snprintf(numbers, sizeof numbers, "%llx %llx ", static_cast<unsigned long long>(f.start), static_cast<unsigned long long>(f.size));
-      map.lines.append(numbers).append("vt: ").append(label ? label->text() : "code");
-      // The function of a kernel is its label; of others, and for what they call, both are told.
-      if (f.name != "kernel" && (!label || f.name != label->symbol())) map.lines.append(" ").append(f.name);
-      map.lines += '\n';
-    }
-    map.write();
-  }
-  if (!gdb_wanted()) return nullptr;
-  Vec<char> file(object.begin(), object.end());
+std::shared_ptr<void> show_code(std::span<const char> object, const Vec<std::uint64_t>& addresses) {
   Elf64_Ehdr header;
-  std::memcpy(&header, file.begin(), sizeof header);
-  for (std::size_t i = 0; i < addresses.size(); ++i) {
-    char* const at = file.begin() + header.e_shoff + i * sizeof(Elf64_Shdr) + offsetof(Elf64_Shdr, sh_addr);
-    std::memcpy(at, &addresses[i], sizeof addresses[i]);
-  }
-  return new_shared<visible::Listed>(std::move(file));
+  std::memcpy(&header, object.data(), sizeof header);
+  Vec<Elf64_Shdr> sections(addresses.size());
+  std::memcpy(sections.begin(), object.data() + header.e_shoff, sections.size() * sizeof(Elf64_Shdr));
+  if (perf_wanted()) visible::add_to_map(object, addresses, sections);
+  if (!gdb_wanted()) return nullptr;
+  for (std::size_t i = 0; i < sections.size(); ++i) sections[i].sh_addr = addresses[i];
+  Vec<char> file(object.data(), object.data() + object.size());
+  std::memcpy(file.begin() + header.e_shoff, sections.begin(), sections.size() * sizeof(Elf64_Shdr));
+  return shared_of(new visible::Listed(std::move(file)), [](void* p) { delete static_cast<visible::Listed*>(p); });
 }
 
 }  // namespace vt::detail::cpu

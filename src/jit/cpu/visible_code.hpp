@@ -5,19 +5,13 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string_view>
+
+#include <vt/small_vec.hpp>
 
 namespace vt::detail::cpu {
 
-/// A function of an object file, in memory.
-struct VisibleFunction {
-  std::string_view name;
-  std::uint64_t start, size;
-};
-
-/// Tells those that VT_PERF and VT_GDB ask for, under the innermost label. `addresses`: where each section of the ELF file lies, 0 for those that
-/// do not. The code must stay until the result has gone. Any thread.
-std::shared_ptr<const void> show_code(std::span<const char> object, std::span<const std::uint64_t> addresses,
-                                      std::span<const VisibleFunction> functions);
+/// Tells those that VT_PERF and VT_GDB ask for, under the innermost label. `object`: an ELF file that was checked and loaded, `addresses`: where
+/// each section of it lies, 0 for those that do not. The code must stay until the result has gone. Any thread.
+std::shared_ptr<void> show_code(std::span<const char> object, const Vec<std::uint64_t>& addresses);
 
 }  // namespace vt::detail::cpu

@@ -128,68 +128,112 @@ inline Tensor sign(const JvpCall& c) {
 
 inline constexpr double ln2 = std::numbers::ln2, inv_sqrtpi = std::numbers::inv_sqrtpi;
 
+inline Tensor neg(const JvpCall& c) { return -tangent(c); }
+inline Tensor exp(const JvpCall& c) { return tangent(c) * result(c); }
+inline Tensor exp2(const JvpCall& c) { return tangent(c) * (ln2 * result(c)); }
+inline Tensor expm1(const JvpCall& c) { return tangent(c) * (result(c) + 1.0); }
+inline Tensor log(const JvpCall& c) { return tangent(c) / primal(c); }
+inline Tensor log1p(const JvpCall& c) { return tangent(c) / (1.0 + primal(c)); }
+inline Tensor log2(const JvpCall& c) { return tangent(c) / (ln2 * primal(c)); }
+inline Tensor sqrt(const JvpCall& c) { return tangent(c) / (2.0 * result(c)); }
+inline Tensor rsqrt(const JvpCall& c) { return tangent(c) * (-0.5 * (result(c) / primal(c))); }
+inline Tensor cbrt(const JvpCall& c) { return tangent(c) / (3.0 * (result(c) * result(c))); }
+inline Tensor sin(const JvpCall& c) { return tangent(c) * cos_of(primal(c)); }
+inline Tensor cos(const JvpCall& c) { return tangent(c) * -sin_of(primal(c)); }
+inline Tensor tan(const JvpCall& c) { return tangent(c) * (1.0 + result(c) * result(c)); }
+inline Tensor asin(const JvpCall& c) { return tangent(c) * rsqrt_of((1.0 - primal(c)) * (1.0 + primal(c))); }
+inline Tensor acos(const JvpCall& c) { return tangent(c) * -rsqrt_of((1.0 - primal(c)) * (1.0 + primal(c))); }
+inline Tensor atan(const JvpCall& c) { return tangent(c) / (1.0 + primal(c) * primal(c)); }
+inline Tensor sinh(const JvpCall& c) { return tangent(c) * Val(unary(Op::cosh, c.x[0])); }
+inline Tensor cosh(const JvpCall& c) { return tangent(c) * Val(unary(Op::sinh, c.x[0])); }
+inline Tensor tanh(const JvpCall& c) { return tangent(c) * (1.0 - result(c) * result(c)); }
+inline Tensor asinh(const JvpCall& c) { return tangent(c) * rsqrt_of(primal(c) * primal(c) + 1.0); }
+inline Tensor acosh(const JvpCall& c) { return tangent(c) * rsqrt_of((primal(c) - 1.0) * (primal(c) + 1.0)); }
+inline Tensor atanh(const JvpCall& c) { return tangent(c) / ((1.0 - primal(c)) * (1.0 + primal(c))); }
+inline Tensor sigmoid(const JvpCall& c) { return tangent(c) * (result(c) * (1.0 - result(c))); }
+inline Tensor erf(const JvpCall& c) { return tangent(c) * (2 * inv_sqrtpi * exp_of(-(primal(c) * primal(c)))); }
+inline Tensor erfc(const JvpCall& c) { return tangent(c) * (-2 * inv_sqrtpi * exp_of(-(primal(c) * primal(c)))); }
+inline Tensor erf_inv(const JvpCall& c) { return tangent(c) * (0.5 / inv_sqrtpi * exp_of(result(c) * result(c))); }
+inline Tensor lgamma(const JvpCall& c) { return tangent(c) * Val(unary(Op::digamma, c.x[0])); }
+inline Tensor digamma(const JvpCall& c) { return tangent(c) * Val(trigamma(c.x[0])); }
+inline Tensor gamma(const JvpCall& c) { return tangent(c) * (result(c) * Val(unary(Op::digamma, c.x[0]))); }
+inline Tensor erfcx(const JvpCall& c) { return tangent(c) * (2.0 * (primal(c) * result(c)) - 2 * inv_sqrtpi); }
+inline Tensor erfc_inv(const JvpCall& c) { return tangent(c) * (-0.5 / inv_sqrtpi * exp_of(result(c) * result(c))); }
+inline Tensor ndtr(const JvpCall& c) { return tangent(c) * (inv_sqrtpi / std::numbers::sqrt2 * exp_of(-0.5 * (primal(c) * primal(c)))); }
+inline Tensor log_ndtr(const JvpCall& c) {
+  return tangent(c) * (std::numbers::sqrt2 * inv_sqrtpi / Val(unary(Op::erfcx, (-1 / std::numbers::sqrt2) * primal(c))));
+}
+inline Tensor dawsn(const JvpCall& c) { return tangent(c) * (1.0 - 2.0 * (primal(c) * result(c))); }
+inline Tensor expi(const JvpCall& c) { return tangent(c) * (exp_of(primal(c)) / primal(c)); }
+inline Tensor fresnel_sin(const JvpCall& c) { return tangent(c) * sin_of(std::numbers::pi / 2 * (primal(c) * primal(c))); }
+inline Tensor fresnel_cos(const JvpCall& c) { return tangent(c) * cos_of(std::numbers::pi / 2 * (primal(c) * primal(c))); }
+inline Tensor bessel_k0e(const JvpCall& c) { return tangent(c) * (result(c) - Val(unary(Op::bessel_k1e, c.x[0]))); }
+inline Tensor bessel_k1e(const JvpCall& c) { return tangent(c) * (result(c) - Val(unary(Op::bessel_k0e, c.x[0])) - result(c) / primal(c)); }
+inline Tensor bessel_j0(const JvpCall& c) { return tangent(c) * -Val(unary(Op::bessel_j1, c.x[0])); }
+inline Tensor bessel_y0(const JvpCall& c) { return tangent(c) * -Val(unary(Op::bessel_y1, c.x[0])); }
+inline Tensor bessel_y1(const JvpCall& c) { return tangent(c) * (Val(unary(Op::bessel_y0, c.x[0])) - result(c) / primal(c)); }
+inline Tensor convert(const JvpCall& c) { return convert_to(c.t[0], c.y.dtype()); }
+inline Tensor max(const JvpCall& c) { return greater(c, Op::gt); }
+inline Tensor min(const JvpCall& c) { return greater(c, Op::lt); }
+
 inline constexpr auto table = rule_table<JvpRule>({
     {Op::input, zero_tangent},
     {Op::constant, zero_tangent},
     {Op::full, zero_tangent},
     {Op::iota, zero_tangent},
 
-    {Op::neg, [](const JvpCall& c) -> Tensor { return -tangent(c); }},
+    {Op::neg, neg},
     {Op::abs, abs},
     {Op::sign, sign},
     {Op::floor, zero_tangent},
     {Op::ceil, zero_tangent},
     {Op::round, zero_tangent},
     {Op::trunc, zero_tangent},
-    {Op::exp, [](const JvpCall& c) -> Tensor { return tangent(c) * result(c); }},
-    {Op::exp2, [](const JvpCall& c) -> Tensor { return tangent(c) * (ln2 * result(c)); }},
-    {Op::expm1, [](const JvpCall& c) -> Tensor { return tangent(c) * (result(c) + 1.0); }},
-    {Op::log, [](const JvpCall& c) -> Tensor { return tangent(c) / primal(c); }},
-    {Op::log1p, [](const JvpCall& c) -> Tensor { return tangent(c) / (1.0 + primal(c)); }},
-    {Op::log2, [](const JvpCall& c) -> Tensor { return tangent(c) / (ln2 * primal(c)); }},
-    {Op::sqrt, [](const JvpCall& c) -> Tensor { return tangent(c) / (2.0 * result(c)); }},
-    {Op::rsqrt, [](const JvpCall& c) -> Tensor { return tangent(c) * (-0.5 * (result(c) / primal(c))); }},
-    {Op::cbrt, [](const JvpCall& c) -> Tensor { return tangent(c) / (3.0 * (result(c) * result(c))); }},
-    {Op::sin, [](const JvpCall& c) -> Tensor { return tangent(c) * cos_of(primal(c)); }},
-    {Op::cos, [](const JvpCall& c) -> Tensor { return tangent(c) * -sin_of(primal(c)); }},
-    {Op::tan, [](const JvpCall& c) -> Tensor { return tangent(c) * (1.0 + result(c) * result(c)); }},
-    {Op::asin, [](const JvpCall& c) -> Tensor { return tangent(c) * rsqrt_of((1.0 - primal(c)) * (1.0 + primal(c))); }},
-    {Op::acos, [](const JvpCall& c) -> Tensor { return tangent(c) * -rsqrt_of((1.0 - primal(c)) * (1.0 + primal(c))); }},
-    {Op::atan, [](const JvpCall& c) -> Tensor { return tangent(c) / (1.0 + primal(c) * primal(c)); }},
-    {Op::sinh, [](const JvpCall& c) -> Tensor { return tangent(c) * Val(unary(Op::cosh, c.x[0])); }},
-    {Op::cosh, [](const JvpCall& c) -> Tensor { return tangent(c) * Val(unary(Op::sinh, c.x[0])); }},
-    {Op::tanh, [](const JvpCall& c) -> Tensor { return tangent(c) * (1.0 - result(c) * result(c)); }},
-    {Op::asinh, [](const JvpCall& c) -> Tensor { return tangent(c) * rsqrt_of(primal(c) * primal(c) + 1.0); }},
-    {Op::acosh, [](const JvpCall& c) -> Tensor { return tangent(c) * rsqrt_of((primal(c) - 1.0) * (primal(c) + 1.0)); }},
-    {Op::atanh, [](const JvpCall& c) -> Tensor { return tangent(c) / ((1.0 - primal(c)) * (1.0 + primal(c))); }},
-    {Op::sigmoid, [](const JvpCall& c) -> Tensor { return tangent(c) * (result(c) * (1.0 - result(c))); }},
-    {Op::erf, [](const JvpCall& c) -> Tensor { return tangent(c) * (2 * inv_sqrtpi * exp_of(-(primal(c) * primal(c)))); }},
-    {Op::erfc, [](const JvpCall& c) -> Tensor { return tangent(c) * (-2 * inv_sqrtpi * exp_of(-(primal(c) * primal(c)))); }},
-    {Op::erf_inv, [](const JvpCall& c) -> Tensor { return tangent(c) * (0.5 / inv_sqrtpi * exp_of(result(c) * result(c))); }},
-    {Op::lgamma, [](const JvpCall& c) -> Tensor { return tangent(c) * Val(unary(Op::digamma, c.x[0])); }},
-    {Op::digamma, [](const JvpCall& c) -> Tensor { return tangent(c) * Val(trigamma(c.x[0])); }},
-    {Op::gamma, [](const JvpCall& c) -> Tensor { return tangent(c) * (result(c) * Val(unary(Op::digamma, c.x[0]))); }},
-    {Op::erfcx, [](const JvpCall& c) -> Tensor { return tangent(c) * (2.0 * (primal(c) * result(c)) - 2 * inv_sqrtpi); }},
-    {Op::erfc_inv, [](const JvpCall& c) -> Tensor { return tangent(c) * (-0.5 / inv_sqrtpi * exp_of(result(c) * result(c))); }},
-    {Op::ndtr, [](const JvpCall& c) -> Tensor { return tangent(c) * (inv_sqrtpi / std::numbers::sqrt2 * exp_of(-0.5 * (primal(c) * primal(c)))); }},
-    {Op::log_ndtr,
-     [](const JvpCall& c) -> Tensor {
-       return tangent(c) * (std::numbers::sqrt2 * inv_sqrtpi / Val(unary(Op::erfcx, (-1 / std::numbers::sqrt2) * primal(c))));
-     }},
-    {Op::dawsn, [](const JvpCall& c) -> Tensor { return tangent(c) * (1.0 - 2.0 * (primal(c) * result(c))); }},
-    {Op::expi, [](const JvpCall& c) -> Tensor { return tangent(c) * (exp_of(primal(c)) / primal(c)); }},
+    {Op::exp, exp},
+    {Op::exp2, exp2},
+    {Op::expm1, expm1},
+    {Op::log, log},
+    {Op::log1p, log1p},
+    {Op::log2, log2},
+    {Op::sqrt, sqrt},
+    {Op::rsqrt, rsqrt},
+    {Op::cbrt, cbrt},
+    {Op::sin, sin},
+    {Op::cos, cos},
+    {Op::tan, tan},
+    {Op::asin, asin},
+    {Op::acos, acos},
+    {Op::atan, atan},
+    {Op::sinh, sinh},
+    {Op::cosh, cosh},
+    {Op::tanh, tanh},
+    {Op::asinh, asinh},
+    {Op::acosh, acosh},
+    {Op::atanh, atanh},
+    {Op::sigmoid, sigmoid},
+    {Op::erf, erf},
+    {Op::erfc, erfc},
+    {Op::erf_inv, erf_inv},
+    {Op::lgamma, lgamma},
+    {Op::digamma, digamma},
+    {Op::gamma, gamma},
+    {Op::erfcx, erfcx},
+    {Op::erfc_inv, erfc_inv},
+    {Op::ndtr, ndtr},
+    {Op::log_ndtr, log_ndtr},
+    {Op::dawsn, dawsn},
+    {Op::expi, expi},
     {Op::spence, spence},
-    {Op::fresnel_sin, [](const JvpCall& c) -> Tensor { return tangent(c) * sin_of(std::numbers::pi / 2 * (primal(c) * primal(c))); }},
-    {Op::fresnel_cos, [](const JvpCall& c) -> Tensor { return tangent(c) * cos_of(std::numbers::pi / 2 * (primal(c) * primal(c))); }},
+    {Op::fresnel_sin, fresnel_sin},
+    {Op::fresnel_cos, fresnel_cos},
     {Op::bessel_i0e, bessel_i0e},
     {Op::bessel_i1e, bessel_i1e},
-    {Op::bessel_k0e, [](const JvpCall& c) -> Tensor { return tangent(c) * (result(c) - Val(unary(Op::bessel_k1e, c.x[0]))); }},
-    {Op::bessel_k1e,
-     [](const JvpCall& c) -> Tensor { return tangent(c) * (result(c) - Val(unary(Op::bessel_k0e, c.x[0])) - result(c) / primal(c)); }},
-    {Op::bessel_j0, [](const JvpCall& c) -> Tensor { return tangent(c) * -Val(unary(Op::bessel_j1, c.x[0])); }},
+    {Op::bessel_k0e, bessel_k0e},
+    {Op::bessel_k1e, bessel_k1e},
+    {Op::bessel_j0, bessel_j0},
     {Op::bessel_j1, bessel_j1},
-    {Op::bessel_y0, [](const JvpCall& c) -> Tensor { return tangent(c) * -Val(unary(Op::bessel_y1, c.x[0])); }},
-    {Op::bessel_y1, [](const JvpCall& c) -> Tensor { return tangent(c) * (Val(unary(Op::bessel_y0, c.x[0])) - result(c) / primal(c)); }},
+    {Op::bessel_y0, bessel_y0},
+    {Op::bessel_y1, bessel_y1},
     {Op::real, same_op},
     {Op::imag, same_op},
     {Op::conj, same_op},
@@ -200,7 +244,7 @@ inline constexpr auto table = rule_table<JvpRule>({
     {Op::not_, zero_tangent},
     {Op::popcount, zero_tangent},
     {Op::clz, zero_tangent},
-    {Op::convert, [](const JvpCall& c) -> Tensor { return convert_to(c.t[0], c.y.dtype()); }},
+    {Op::convert, convert},
     {Op::bitcast, zero_tangent},
     {Op::reduce_precision, same_op},
     {Op::stop_gradient, zero_tangent},
@@ -211,8 +255,8 @@ inline constexpr auto table = rule_table<JvpRule>({
     {Op::div, div},
     {Op::rem, rem},
     {Op::pow, pow},
-    {Op::max, [](const JvpCall& c) -> Tensor { return greater(c, Op::gt); }},
-    {Op::min, [](const JvpCall& c) -> Tensor { return greater(c, Op::lt); }},
+    {Op::max, max},
+    {Op::min, min},
     {Op::atan2, atan2},
     {Op::nextafter, zero_tangent},
     {Op::zeta, zeta},

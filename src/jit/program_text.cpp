@@ -73,7 +73,11 @@ const Equation* Program::shown_equation(const Step& s, bool kernel) const {
 CodeLabel Program::label_of(const Step& s, bool kernel) const {
   if (!perf_wanted() && !gdb_wanted()) return {};
   const Equation* last = shown_equation(s, kernel);
-  return {kernel ? short_operations_of(s) : std::string(name_of(last->op)), kernel ? short_name(s.nest_text) : "", last ? last->where : Where()};
+  std::string lines;
+  if (kernel && gdb_wanted())
+    for (const NestValue& v : fusion_.steps[static_cast<std::size_t>(&s - steps_.begin())].nest.values) lines += at(v.where);
+  return {kernel ? short_operations_of(s) : std::string(name_of(last->op)), kernel ? short_name(s.nest_text) : "", last ? last->where : Where(),
+          std::move(lines)};
 }
 
 void Program::name_steps() {

@@ -98,7 +98,7 @@ std::shared_ptr<const Code> cached(const std::string& key, std::span<const std::
   Vec<std::string> symbols;
   for (const std::string& name : names) symbols.push_back(code_symbol(name));
   if (label) own += "\n" + label->text();
-  if (gdb_wanted()) stored = own;
+  if (label && gdb_wanted()) stored = own += label->lines;
   Store& s = store();
   std::promise<std::shared_ptr<const Code>> promise;
   std::shared_future<std::shared_ptr<const Code>> there;

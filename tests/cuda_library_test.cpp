@@ -84,6 +84,29 @@ TEST(CudaLibrary, NamesTheFunctionThatALibraryLacks) {
   EXPECT_EQ(cuda::nvrtc_try_library("libm.so.6"), "libm.so.6 lacks the function nvrtcVersion");
 }
 
+TEST(CudaLibrary, RefusesADriverThatIsTooOld) {
+  EXPECT_EQ(cuda::driver_try_library(VT_OLD_DRIVER_LIBRARY),
+            "the driver is for CUDA 11.4, vt needs one for 12.0 or newer: it lacks cuDeviceGet: update the NVIDIA driver");
+  ::setenv("VT_EMULATOR_VERSION", "11080", 1);  // one that has all functions
+  EXPECT_EQ(cuda::driver_try_library(VT_EMULATOR_LIBRARY), "the driver is for CUDA 11.8, vt needs one for 12.0 or newer: update the NVIDIA driver");
+  ::unsetenv("VT_EMULATOR_VERSION");
+  EXPECT_EQ(cuda::driver_try_library(VT_EMULATOR_LIBRARY), "");
+}
+
+TEST(CudaLibrary, SaysWhyADriverDoesNotStart) {
+  ::setenv("VT_EMULATOR_INIT_ERROR", "803", 1);
+  EXPECT_EQ(
+      cuda::driver_try_library(VT_EMULATOR_LIBRARY),
+      "cuInit: CUDA_ERROR_SYSTEM_DRIVER_MISMATCH (system has unsupported display driver / cuda driver combination): the driver was updated while "
+      "loaded: restart the machine");
+  ::unsetenv("VT_EMULATOR_INIT_ERROR");
+  ::setenv("VT_EMULATOR_DEVICES", "0", 1);
+  const std::string none = cuda::driver_try_library(VT_EMULATOR_LIBRARY);
+  EXPECT_EQ(none.find("cuInit: CUDA_ERROR_NO_DEVICE (no CUDA-capable device is detected): see whether nvidia-smi lists a device"), 0u) << none;
+  ::unsetenv("VT_EMULATOR_DEVICES");
+  EXPECT_EQ(cuda::nvrtc_try_library(VT_EMULATOR_LIBRARY), "");
+}
+
 TEST(CudaLibrary, AnswersTheSameOnEveryThread) {
   const cuda::Driver* drivers[4] = {};
   const cuda::Nvrtc* compilers[4] = {};

@@ -1,0 +1,198 @@
+// Switching of stacks: a few instructions on x86-64 and AArch64, ucontext elsewhere; told to the sanitizers.
+#include "fiber.hpp"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdlib>
+
+#if !defined(__x86_64__) && !defined(__aarch64__)
+#include <ucontext.h>
+#define VT_FIBER_UCONTEXT 1
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+#endif
+#if defined(__SANITIZE_THREAD__)
+#include <sanitizer/tsan_interface.h>
+#endif
+
+namespace emulator {
+
+struct Fiber {
+  void* stack_pointer = nullptr;
+  char* stack = nullptr;
+  std::size_t bytes = 0;
+  void (*body)(void*) = nullptr;
+  void* argument = nullptr;
+#ifdef VT_FIBER_UCONTEXT
+  ucontext_t context;
+#endif
+  void* fake_stack = nullptr;  // AddressSanitizer's
+  void* tsan = nullptr;
+};
+
+namespace {
+Fiber* came_from = nullptr;  // one launch runs at a time
+
+// The first thing that a fiber does after somebody switched to it.
+void arrive([[maybe_unused]] Fiber* self) {
+#if defined(__SANITIZE_ADDRESS__)
+  const void* bottom = nullptr;
+  std::size_t size = 0;
+  __sanitizer_finish_switch_fiber(self->fake_stack, &bottom, &size);
+  if (!came_from->body) {  // an adopted stack: known from now on
+    came_from->stack = static_cast<char*>(const_cast<void*>(bottom));
+    came_from->bytes = size;
+  }
+#endif
+}
+
+Fiber* starting = nullptr;
+[[noreturn]] void begin() {
+  Fiber* self = starting;
+  arrive(self);
+  self->body(self->argument);
+  std::abort();
+}
+}  // namespace
+
+#ifndef VT_FIBER_UCONTEXT
+extern "C" void vt_emulator_switch(void** save, void* load);
+#if defined(__x86_64__)
+asm(R"(
+.text
+.type vt_emulator_switch,@function
+vt_emulator_switch:
+  pushq %rbp
+  pushq %rbx
+  pushq %r12
+  pushq %r13
+  pushq %r14
+  pushq %r15
+  movq %rsp, (%rdi)
+  movq %rsi, %rsp
+  popq %r15
+  popq %r14
+  popq %r13
+  popq %r12
+  popq %rbx
+  popq %rbp
+  ret
+.size vt_emulator_switch,.-vt_emulator_switch
+)");
+#else
+asm(R"(
+.text
+.type vt_emulator_switch,%function
+vt_emulator_switch:
+  sub sp, sp, #176
+  stp x19, x20, [sp, #0]
+  stp x21, x22, [sp, #16]
+  stp x23, x24, [sp, #32]
+  stp x25, x26, [sp, #48]
+  stp x27, x28, [sp, #64]
+  stp x29, x30, [sp, #80]
+  stp d8, d9, [sp, #96]
+  stp d10, d11, [sp, #112]
+  stp d12, d13, [sp, #128]
+  stp d14, d15, [sp, #144]
+  mov x9, sp
+  str x9, [x0]
+  mov sp, x1
+  ldp x19, x20, [sp, #0]
+  ldp x21, x22, [sp, #16]
+  ldp x23, x24, [sp, #32]
+  ldp x25, x26, [sp, #48]
+  ldp x27, x28, [sp, #64]
+  ldp x29, x30, [sp, #80]
+  ldp d8, d9, [sp, #96]
+  ldp d10, d11, [sp, #112]
+  ldp d12, d13, [sp, #128]
+  ldp d14, d15, [sp, #144]
+  add sp, sp, #176
+  ret
+.size vt_emulator_switch,.-vt_emulator_switch
+)");
+#endif
+#endif
+
+void restart_fiber(Fiber* fiber) {
+#if defined(__SANITIZE_ADDRESS__)
+  __asan_unpoison_memory_region(fiber->stack, fiber->bytes);  // what an abandoned body had marked
+#endif
+#ifdef VT_FIBER_UCONTEXT
+  getcontext(&fiber->context);
+  fiber->context.uc_stack.ss_sp = fiber->stack;
+  fiber->context.uc_stack.ss_size = fiber->bytes;
+  fiber->context.uc_link = nullptr;
+  makecontext(&fiber->context, begin, 0);
+#elif defined(__x86_64__)
+  // Six registers and the address to return to; at a function's first instruction the stack is 8 bytes off a multiple of 16.
+  auto* top = reinterpret_cast<std::uint64_t*>(fiber->stack + fiber->bytes) - 2;
+  top[1] = 0;
+  top[0] = reinterpret_cast<std::uint64_t>(&begin);
+  for (int i = 1; i <= 6; ++i) top[-i] = 0;
+  fiber->stack_pointer = top - 6;
+#else
+  auto* top = reinterpret_cast<std::uint64_t*>(fiber->stack + fiber->bytes) - 22;
+  for (int i = 0; i < 22; ++i) top[i] = 0;
+  top[11] = reinterpret_cast<std::uint64_t>(&begin);  // x30
+  fiber->stack_pointer = top;
+#endif
+  fiber->fake_stack = nullptr;
+}
+
+Fiber* make_fiber(std::size_t stack_bytes, void (*body)(void*), void* argument) {
+  auto* fiber = new Fiber;
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  stack_bytes = (stack_bytes + page - 1) / page * page;
+  void* memory = ::mmap(nullptr, stack_bytes + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) std::abort();
+  ::mprotect(memory, page, PROT_NONE);  // a stack that overflows ends the process, not its neighbour
+  fiber->stack = static_cast<char*>(memory) + page;
+  fiber->bytes = stack_bytes;
+  fiber->body = body;
+  fiber->argument = argument;
+#if defined(__SANITIZE_THREAD__)
+  fiber->tsan = __tsan_create_fiber(0);
+#endif
+  restart_fiber(fiber);
+  return fiber;
+}
+
+Fiber* adopt_thread() {
+  auto* fiber = new Fiber;
+#if defined(__SANITIZE_THREAD__)
+  fiber->tsan = __tsan_get_current_fiber();
+#endif
+  return fiber;
+}
+
+void drop_adopted(Fiber* fiber) { delete fiber; }
+
+void switch_fiber(Fiber* from, Fiber* to) {
+  came_from = from;
+  starting = to;
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_start_switch_fiber(&from->fake_stack, to->stack, to->bytes);
+#endif
+#if defined(__SANITIZE_THREAD__)
+  __tsan_switch_to_fiber(to->tsan, 0);
+#endif
+#ifdef VT_FIBER_UCONTEXT
+  swapcontext(&from->context, &to->context);
+#else
+  vt_emulator_switch(&from->stack_pointer, to->stack_pointer);
+#endif
+  arrive(from);
+}
+
+bool on_stack(const Fiber* fiber, const void* address) {
+  const auto* p = static_cast<const char*>(address);
+  return p >= fiber->stack && p < fiber->stack + fiber->bytes;
+}
+
+}  // namespace emulator

@@ -77,11 +77,8 @@
 #include "../../src/jit/cpu/object_loader.cpp"
 #include "../../src/jit/cpu/runtime_symbols.cpp"
 #include "../../src/jit/cpu/target.cpp"
-<<<<<<< HEAD
 #include "../../src/jit/cuda/cuda_library.cpp"
-=======
 #include "../../src/jit/cpu/visible_code.cpp"
->>>>>>> 857507f (VT_PERF and VT_GDB: perf and gdb see kernels by their ops and the user's lines, also those from disk)
 #include "../../src/jit/disk_cache.cpp"
 #include "../../src/jit/dump.cpp"
 #include "../../src/jit/fuse.cpp"

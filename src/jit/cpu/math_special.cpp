@@ -43,7 +43,7 @@ V erf(V x) {
   const V y = -(c * polynomial(c, math_tables::erf_tail_f32));
   const V t = y + 0x1.8p23, n = t - 0x1.8p23, r = y - n;
   const V tail = mad(r, polynomial(r, math_tables::exp2_f32), 1.0) * power_of_two(t.bits() - t.like(0x1.8p23).bits());
-  return select(a < 0.875, erf_parts::middle(x), copysign(1.0 - tail, x));
+  return select(a < 0.7, erf_parts::middle(x), copysign(1.0 - tail, x));
 }
 
 V erfc_f64(V x) {

@@ -95,33 +95,28 @@ class Former {
     lanes_ = LaneAxes(graph_);
   }
 
-  // Products that others share nothing with but operands gain nothing from a common loop, as those of a dense layer's derivatives.
-  int most_products_together(const Vec<int>& members) const {
-    Vec<int> part(graph_.equations.size(), -1), products(members.size(), 0);  // by equation: its part's first member
-    int most = 0;
-    for (std::size_t m = 0; m < members.size() && most < 2; ++m) {
-      const Equation& e = graph_.equations[at(members[m])];
-      int mine = static_cast<int>(m);
-      part[at(members[m])] = mine;
-      products[m] = e.op == Op::dot_general;
-      for (Var v : e.inputs) {
-        const int from = maker_[at(v)] < 0 ? -1 : part[at(maker_[at(v)])];
-        if (from < 0 || from == mine) continue;
-        products[at(from)] += products[at(mine)];
-        for (std::size_t k = 0; k <= m; ++k)
-          if (part[at(members[k])] == mine) part[at(members[k])] = from;
-        mine = from;
+  // Does anything depend on several products? Others gain nothing from a common loop, as those of a dense layer's derivatives.
+  bool products_meet(const Vec<int>& members) const {
+    constexpr int none = -1, several = -2;
+    Vec<int> product(graph_.equations.size(), none);  // that an equation depends on
+    for (int m : members) {
+      int mine = graph_.equations[at(m)].op == Op::dot_general ? m : none;
+      for (Var v : graph_.equations[at(m)].inputs) {
+        const int theirs = maker_[at(v)] < 0 ? none : product[at(maker_[at(v)])];
+        if (theirs == none || theirs == mine) continue;
+        mine = mine == none ? theirs : several;
       }
-      most = std::max(most, products[at(mine)]);
+      if (mine == several) return true;
+      product[at(m)] = mine;
     }
-    return most;
+    return false;
   }
 
   bool region(const Vec<int>& members, RecycledVec<Equation>& out) {
-    // Worth it where several steps become one: products that hang together, or a branch or loop and what is around it.
+    // Worth it where several steps become one: products that meet, or a branch or loop and what is around it.
     int branches = 0;
     for (int i : members) branches += has_own_lanes(graph_.equations[static_cast<std::size_t>(i)]);
-    if (most_products_together(members) < 2 && (branches == 0 || members.size() < 2)) return false;
+    if (!products_meet(members) && (branches == 0 || members.size() < 2)) return false;
     Vec<bool> made(graph_.avals.size()), read_outside(graph_.avals.size());
     for (int i : members)
       for (Var v : graph_.equations[static_cast<std::size_t>(i)].outputs) made[at(v)] = true;

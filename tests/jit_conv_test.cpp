@@ -74,6 +74,20 @@ std::vector<Case> cases() {
       {"groups behind the channels", {3, 7, 5, 4}, {3, 5, 8, 4}, params({2}, {1}, {3}, {3}, {1}, {0})},
       {"a channel each", {3, 7, 20}, {3, 20, 2}, edged(params({}, {}, {2}, {1}, {1}, {0}), {1}, {1})},
       {"a channel each with several filters", {3, 7, 9}, {3, 9, 6}, params({}, {}, {2}, {1}, {1}, {0})},
+      {"channels in lanes", {3, 7, 20}, {3, 20}, in_order(edged(params({}, {}, {2}, {1}, {1}, {0}), {1}, {1}), {1, 2, 0})},
+      {"channels in lanes of many images",
+       {40, 9, 8, 5},
+       {3, 2, 5},
+       in_order(edged(params({}, {}, {3}, {2}, {1, 2}, {0, 1}), {1, 0}, {1, 1}), {1, 2, 3, 0})},
+      {"channels in whole lanes, no edges", {2, 9, 16, 64}, {3, 3, 64}, in_order(params({}, {}, {3}, {2}, {1, 2}, {0, 1}), {1, 2, 3, 0})},
+      {"channels in lanes, strided",
+       {3, 12, 11, 97},
+       {3, 2, 97},
+       in_order(strided(edged(params({}, {}, {3}, {2}, {1, 2}, {0, 1}), {2, 1}, {0, 3}), {2, 3}, {1, 2}, {2, 1}), {1, 2, 3, 0})},
+      {"gradient by filters of channels in lanes",
+       {5, 9, 8, 48},
+       {5, 9, 8, 48},
+       in_order(edged(params({0}, {0}, {3}, {3}, {1, 2}, {1, 2}), {1, 1}, {1, 1}), {1, 2, 0})},
       {"several sets of filters", {3, 7, 5}, {4, 3, 5, 8}, params({2}, {2}, {}, {}, {1}, {1})},
       {"features in front", {3, 7, 5}, {8, 3, 5}, params({2}, {2}, {}, {}, {1}, {1})},
       {"channels in front", {3, 5, 7, 6}, {8, 5, 3, 2}, params({1}, {1}, {}, {}, {2, 3}, {2, 3})},
@@ -268,22 +282,23 @@ TEST(JitWindows, ReductionsReadWindowsInPlace) {
   EXPECT_EQ(slope.explain(x).find("r0 = sum"), std::string::npos) << slope.explain(x);
 }
 
-// Depthwise convolutions are sums whose results come in the order of the images at once, not channel by channel to be turned afterwards.
-TEST(JitWindows, DepthwiseConvolutionsAreOneKernel) {
+// Depthwise convolutions and their derivatives are convolutions whose tiles have channels as columns, and nothing else is run.
+TEST(JitConv, DepthwiseConvolutionsAreOneStep) {
   if (vt_test::forced_backend() == "interpreter") GTEST_SKIP();
   const Tensor x = random_quarters(f32, {2, 9, 7, 16}, 1), filter = random_quarters(f32, {3, 3, 1, 16}, 2);
   const auto f = [](const Tensor& t, const Tensor& w) { return conv2d(t, w, {.padding = "SAME", .feature_group_count = 16}); };
   const auto value = jit(f);
   const auto slope =
       jit([&](const Tensor& ct, const Tensor& w) { return vjp([&](const Tensor& t) { return f(t, w); }, zeros({2, 9, 7, 16})).second(ct); });
+  const auto slope_by_filter =
+      jit([&](const Tensor& ct, const Tensor& t) { return vjp([&](const Tensor& w) { return f(t, w); }, zeros({3, 3, 1, 16})).second(ct); });
   for (int run = 0; run < 2; ++run) {  // seen for the first time a Graph may be interpreted
     value(x, filter).eval();
     slope(x, filter).eval();
+    slope_by_filter(x, x).eval();
   }
-  for (const std::string& text : {value.explain(x, filter), slope.explain(x, filter)}) {
-    EXPECT_NE(text.find("program: 1 kernels, 0 matrix products, 0 interpreted equations, 0 bytes"), std::string::npos) << text;
-    EXPECT_NE(text.find("vector d3"), std::string::npos) << text;
-  }
+  for (const std::string& text : {value.explain(x, filter), slope.explain(x, filter), slope_by_filter.explain(x, x)})
+    EXPECT_NE(text.find("program: 0 kernels, 1 matrix products, 0 interpreted equations, 0 bytes"), std::string::npos) << text;
   const Tensor wide = pad(x, {{0, 0}, {1, 1}, {1, 1}, {0, 0}});
   Tensor expected = zeros_like(x);
   for (std::int64_t i = 0; i < 3; ++i)

@@ -153,6 +153,15 @@ std::optional<ConvPlan> plan_conv(const ConvParams& p, const Shape& lhs, const S
     if (rhs[axis_index(rhs_free[k])] != 1)
       s.b_free.push_back({rhs[axis_index(rhs_free[k])], 0, b_strides[axis_index(rhs_free[k])], c_strides[rhs_free_at + k]});
 
+  // Without any, channels that a, b and c have beside each other take their place.
+  if (s.columns.extent == 1)
+    for (std::size_t k = 0; k < s.inner_batch.size(); ++k)
+      if (s.inner_batch[k].extent > 1 && s.inner_batch[k].a == 1 && s.inner_batch[k].c == 1) {
+        s.columns = s.inner_batch[k];
+        s.inner_batch.erase(s.inner_batch.begin() + k);
+        break;
+      }
+
   s.a_dtype = s.b_dtype = operands;
   s.result = p.dot.dtype;
   s.accumulate = p.dot.dtype == f16 || p.dot.dtype == bf16 ? f32 : p.dot.dtype;
@@ -203,7 +212,9 @@ ConvLoops loops_of(const ConvSpec& s) {
   ConvLoops l;
   l.n = s.columns.extent;
   // What the windows reach, from the first element on.
-  bool inside = s.a_dtype == s.accumulate;
+  // Vectors of channels that are not whole read beyond them.
+  const std::int64_t longest = 64 / static_cast<std::int64_t>(size_of(s.accumulate));
+  bool inside = s.a_dtype == s.accumulate && (s.columns.a == 0 || s.columns.extent % longest == 0);
   for (const ConvWindow& w : s.windows) {
     l.extents.push_back((w.out - 1) * w.stride + (w.size - 1) * w.rhs_dilation + 1);
     inside = inside && w.low <= 0 && (w.lhs_dilation == 1 || w.extent == 1) && l.extents.back() - w.low <= w.extent;
@@ -223,6 +234,7 @@ ConvLoops loops_of(const ConvSpec& s) {
 
 std::optional<ConvLoops> loops_side_by_side(const ConvSpec& s, std::int64_t between) {
   ConvLoops l;
+  if (s.columns.a != 0) return std::nullopt;
   l.n = s.columns.extent;
   l.side_by_side = true;
   l.padded = between > 0;
@@ -285,23 +297,40 @@ class Preparation {
     graph_.equations.push_back(std::move(e));
     return graph_.equations.back().outputs[0];
   }
+  const Equation* maker_of(Var v, Op op) const {
+    for (const Equation& e : old_.equations)
+      if (e.op == op && e.outputs[0] == v) return &e;
+    return nullptr;
+  }
   // The filter itself in the place of one that is turned round, which the kernel reads from its end.
   Var filter_of(Var b, ConvParams& p) const {
-    for (const Equation& e : old_.equations) {
-      if (e.op != Op::rev || e.outputs[0] != b) continue;
-      const Axes& axes = e.as<AxesParams>().axes;
-      if (!all_of(axes, [&](int axis) { return p.rhs_window.contains(axis); })) return b;
-      for (int axis : axes) p.turned.push_back(static_cast<int>(position(p.rhs_window, axis)));
-      return e.inputs[0];
-    }
-    return b;
+    const Equation* e = maker_of(b, Op::rev);
+    if (!e) return b;
+    const Axes& axes = e->as<AxesParams>().axes;
+    if (!all_of(axes, [&](int axis) { return p.rhs_window.contains(axis); })) return b;
+    for (int axis : axes) p.turned.push_back(static_cast<int>(position(p.rhs_window, axis)));
+    return e->inputs[0];
+  }
+  // An operand's axis i is places[i] from now on; the result's axes stay where they are, though its free ones come in the operand's order.
+  static void relabel(ConvParams& p, bool left, const Axes& places, int result_rank) {
+    Axes &contract = left ? p.dot.lhs_contract : p.dot.rhs_contract, &batch = left ? p.dot.lhs_batch : p.dot.rhs_batch,
+         &window = left ? p.lhs_window : p.rhs_window;
+    Axes moved = free_axes(static_cast<int>(places.size()), joined(contract, window), batch);
+    for (Axes* axes : {&contract, &batch, &window, &moved})
+      for (int& axis : *axes) axis = places[axis_index(axis)];
+    const Axes sorted = sorting_permutation(moved);
+    const int first = left ? static_cast<int>(batch.size()) : result_rank - static_cast<int>(moved.size());
+    Axes back = Axes::first(result_rank);
+    for (std::size_t i = 0; i < sorted.size(); ++i) back[axis_index(first + sorted[i])] = first + static_cast<int>(i);
+    p.order = p.order.empty() ? back : composed(back, p.order);
   }
   void drop_unused() {
     Vec<char> used(graph_.avals.size(), 0);
     for (const Equation& e : graph_.equations)
       for (Var v : e.inputs) used[static_cast<std::size_t>(v)] = 1;
     for (Var v : graph_.outputs) used[static_cast<std::size_t>(v)] = 1;
-    erase_if(graph_.equations, [&](const Equation& e) { return e.op == Op::rev && !used[static_cast<std::size_t>(e.outputs[0])]; });
+    erase_if(graph_.equations,
+             [&](const Equation& e) { return (e.op == Op::rev || e.op == Op::transpose) && !used[static_cast<std::size_t>(e.outputs[0])]; });
   }
   Var transposed(Var x, const Axes& permutation) {
     return is_identity(permutation) ? x : add(Op::transpose, make_params(PermutationParams{permutation}), {x});
@@ -310,9 +339,21 @@ class Preparation {
   void prepare(const Equation& e) {
     where_ = e.where;
     ConvParams p = e.as<ConvParams>();
+    Var a = e.inputs[0], b = e.inputs[1];
+    for (Var* operand : {&a, &b}) {
+      const Equation* t = maker_of(*operand, Op::transpose);
+      if (!t) continue;
+      ConvParams read = p;  // in place, if it need not be copied in another order then
+      const Var given = *operand;
+      relabel(read, operand == &a, t->as<PermutationParams>().permutation, old_.aval(e.outputs[0]).shape.rank());
+      *operand = t->inputs[0];
+      const std::optional<ConvPlan> plan = plan_conv(read, old_.aval(a).shape, old_.aval(b).shape, old_.aval(a).dtype);
+      if (plan && !plan->lhs_permutation) p = read;
+      else *operand = given;
+    }
     const Axes order = p.order;
-    const Shape &lhs = old_.aval(e.inputs[0]).shape, &rhs = old_.aval(e.inputs[1]).shape;
-    const DType d = old_.aval(e.inputs[0]).dtype;
+    const Shape &lhs = old_.aval(a).shape, &rhs = old_.aval(b).shape;
+    const DType d = old_.aval(a).dtype;
     std::optional<ConvPlan> plan = plan_conv(p, lhs, rhs, d);
     const bool ordered_after = !plan;
     if (!plan) {
@@ -321,25 +362,13 @@ class Preparation {
     }
     Var result;
     if (plan->spec.columns.extent < least_columns) {
-      result = as_sum(e, p, order);
+      result = as_sum(a, b, p, order);
     } else {
-      Var a = e.inputs[0];
       if (plan->lhs_permutation) {
         a = transposed(a, *plan->lhs_permutation);
-        const Axes places = inverse(*plan->lhs_permutation);
-        // Free axes come out in the order of the operand: the new one's.
-        const Axes before = free_axes(lhs.rank(), joined(p.dot.lhs_contract, p.lhs_window), p.dot.lhs_batch);
-        for (Axes* axes : {&p.dot.lhs_contract, &p.dot.lhs_batch, &p.lhs_window})
-          for (int& axis : *axes) axis = places[axis_index(axis)];
-        Axes moved;
-        for (int axis : before) moved.push_back(places[axis_index(axis)]);
-        const Axes sorted = sorting_permutation(moved);
-        const int batches = static_cast<int>(p.dot.lhs_batch.size());
-        Axes back = Axes::first(old_.aval(e.outputs[0]).shape.rank());
-        for (std::size_t i = 0; i < sorted.size(); ++i) back[axis_index(batches + sorted[i])] = batches + static_cast<int>(i);
-        p.order = p.order.empty() ? back : composed(back, p.order);
+        relabel(p, true, inverse(*plan->lhs_permutation), old_.aval(e.outputs[0]).shape.rank());
       }
-      const Var b = filter_of(e.inputs[1], p);
+      b = filter_of(b, p);
       result = add(Op::conv_general, make_params(p), {a, b});
       if (ordered_after && !order.empty()) transposed(result, order);
     }
@@ -348,8 +377,7 @@ class Preparation {
   }
 
   // Σ over windows of a, their elements beside those of b; `order`: of the result's axes.
-  Var as_sum(const Equation& e, const ConvParams& p, const Axes& order) {
-    Var a = e.inputs[0], b = e.inputs[1];
+  Var as_sum(Var a, Var b, const ConvParams& p, const Axes& order) {
     const std::size_t n = p.lhs_window.size();
     const Shape lhs = graph_.aval(a).shape, rhs = graph_.aval(b).shape;
     const DType d = graph_.aval(a).dtype;

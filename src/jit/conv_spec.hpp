@@ -27,7 +27,7 @@ struct ConvSpec {
   DType a_dtype = DType::f32, b_dtype = DType::f32;  ///< of the operands in memory
   DType accumulate = DType::f32, result = DType::f32;
   ConvAxes outer_batch, outer_free, outer_contract, inner_batch, inner_free, inner_contract, b_free;
-  ConvAxis columns;  ///< neighbours in c
+  ConvAxis columns;  ///< neighbours in c; in a as well (each has an image of its own), or not in a at all
   SmallVec<ConvWindow, 3> windows;
   std::int64_t inner = 1;      ///< elements of a at one place of the windows' axes
   std::int64_t b_start = 0;    ///< where b's first window place lies: windows may be read from their end
@@ -45,7 +45,7 @@ struct ConvPlan {
 /// Nothing if the features do not lie side by side in the result.
 std::optional<ConvPlan> plan_conv(const ConvParams&, const Shape& lhs, const Shape& rhs, DType operands);
 
-/// Rewrites the convolutions of a Graph for compiled programs: those with few output features as sums over windows, which become loop
+/// Rewrites the convolutions of a Graph for compiled programs: those with few columns as sums over windows, which become loop
 /// nests; operands of the others in an order that plan_conv takes, filters that are turned round read from their ends.
 GraphBody prepare_convolutions(GraphBody);
 

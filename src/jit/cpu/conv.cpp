@@ -28,6 +28,9 @@ constexpr std::int64_t least_copied = 1 << 14;
 // Rows that something else works on are handed over while they are in the second-level cache.
 constexpr std::int64_t rows_bytes = 64 << 10;
 
+// Of the vector that begins with the last channels of an image.
+constexpr std::int64_t beyond = 64;
+
 std::int64_t pieces(std::int64_t n, std::int64_t size) { return (n + size - 1) / size; }
 const char* at(const void* p, std::int64_t i, DType d) { return static_cast<const char*>(p) + i * static_cast<std::int64_t>(size_of(d)); }
 char* at(void* p, std::int64_t i, DType d) { return static_cast<char*>(p) + i * static_cast<std::int64_t>(size_of(d)); }
@@ -170,7 +173,7 @@ class Convolution : public Matmul {
   std::int64_t part_start(std::int64_t part) const { return loops_.start + place(s_.inner_batch, part / count_of(s_.b_free), &ConvAxis::a); }
 
   BufferRef zeros(std::int64_t images) const {
-    const BufferRef memory = allocate(static_cast<std::size_t>(images * loops_.elements * size()), "vt::conv: edged images");
+    const BufferRef memory = allocate(static_cast<std::size_t>(images * loops_.elements * size() + beyond), "vt::conv: edged images");
     std::memset(memory->data, 0, memory->bytes);
     return memory;
   }
@@ -312,7 +315,7 @@ class Convolution : public Matmul {
   // The edged images of some rounds, whose outermost rows threads share.
   BufferRef edge_all(const void* a, std::int64_t first, std::int64_t last) const {
     const std::int64_t rounds = last - first, images = items_ * rounds;
-    const BufferRef all = allocate(static_cast<std::size_t>(images * loops_.elements * size()), "vt::conv: edged images");
+    const BufferRef all = allocate(static_cast<std::size_t>(images * loops_.elements * size() + beyond), "vt::conv: edged images");
     const std::int64_t slices = s_.windows.empty() ? 1 : loops_.extents[0], slice = loops_.elements / slices;
     parallel_ranges(images * slices, std::max<std::int64_t>(least_copied / slice, 1), [&](std::int64_t from, std::int64_t to) {
       std::memset(static_cast<char*>(all->data) + from * slice * size(), 0, static_cast<std::size_t>((to - from) * slice * size()));

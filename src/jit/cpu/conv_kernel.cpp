@@ -194,6 +194,7 @@ ConvKernel conv_kernel(const ConvSpec& s, const ConvLoops& l, const Target& targ
   ConvKernel k;
   k.accumulate = s.accumulate;
   k.rows = l.rows, k.ranges = l.ranges, k.n = l.n, k.side_by_side = l.side_by_side;
+  k.by_lanes = s.columns.a != 0;
   k.tile = best_tile(target, s.accumulate);
   // Few columns: one vector, no longer than it must be, and more rows.
   if (k.n <= k.tile.lanes) {

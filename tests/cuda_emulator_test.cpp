@@ -211,6 +211,7 @@ class CudaEmulator : public testing::Test {
     emulator->reset();
     emulator->set_seed(0);
     emulator->set_streams(0);
+    emulator->set_races(1);
     cuda::forget_lost_devices();
     cuda::Context context = nullptr;
     ASSERT_EQ(driver_->cuDevicePrimaryCtxRetain(&context, 0), 0);
@@ -477,6 +478,7 @@ TEST_F(CudaEmulator, FunctionsOfCudasLibrary) {
 }
 
 TEST_F(CudaEmulator, ResultsThatHangOnTheOrderOfThreadsDiffer) {
+  emulator->set_races(0);
   const cuda::Function f = load(missing_barrier);
   std::set<std::vector<int>> results;
   for (unsigned long seed = 0; seed < 4; ++seed) {
@@ -486,6 +488,77 @@ TEST_F(CudaEmulator, ResultsThatHangOnTheOrderOfThreadsDiffer) {
     results.insert(download<int>(dx, 64));
   }
   EXPECT_GE(results.size(), 3u);
+}
+
+TEST_F(CudaEmulator, RacesAreFoundInAnyOrder) {
+  struct Case {
+    const char *name, *body;
+    unsigned grid, block;
+    const char* report;  // null: no race
+  };
+  const Case cases[] = {
+      {"shared", "__shared__ int s[64]; VT_STORE(s, i, i); VT_STORE(x, i, VT_LOAD(s, i ^ 1));", 1, 64, "of shared memory"},
+      {"ordered", "__shared__ int s[64]; VT_STORE(s, i, i); __syncthreads(); VT_STORE(x, i, VT_LOAD(s, i ^ 1));", 1, 64, nullptr},
+      {"twice", "__shared__ int s[64]; VT_STORE(s, i, i); __syncthreads(); const int v = VT_LOAD(s, 63 - i); VT_STORE(s, i, v);", 1, 64, "of shared memory"},
+      {"warp", "__shared__ int s[32]; VT_STORE(s, i, i); __syncwarp(); VT_STORE(x, i, VT_LOAD(s, i ^ 1));", 1, 32, nullptr},
+      {"warps", "__shared__ int s[64]; VT_STORE(s, i, i); __syncwarp(); VT_STORE(x, i, VT_LOAD(s, 63 - i));", 1, 64, "of shared memory"},
+      {"read", "VT_STORE(x, i + 64 * b, VT_LOAD(x, 64 + i));", 2, 64, "a race: "},
+      {"same", "VT_STORE(x, 0, 7);", 2, 64, nullptr},
+      {"other", "VT_STORE(x, 0, b);", 2, 64, "writes 4 bytes at byte 0"},
+      {"bytes", "VT_STORE((char*)x, i, 1); VT_STORE((char*)x, 200 + i + b * 64, 2);", 1, 64, nullptr},
+      {"bytes2", "VT_STORE((char*)x, i, (char)(i + b));", 2, 64, "writes 1 bytes"},
+      {"atomic", "atomicAdd(x + i % 3, 1);", 2, 64, nullptr},
+      {"mixed", "atomicAdd(x, 1); if (b == 1) VT_STORE(x, 100, VT_LOAD(x, 0));", 2, 64, "a race: "},
+      {"inplace", "VT_STORE(x, i + 64 * b, VT_LOAD(x, i + 64 * b) + 1); VT_STORE(x, i + 64 * b, VT_LOAD(x, i + 64 * b) * 2);", 2, 64, nullptr},
+      {"readers", "const int v = VT_LOAD(x, 0); __syncthreads(); if (i == 3) VT_STORE(x, 0, v);", 1, 64, nullptr},
+      {"readers2", "const int v = VT_LOAD(x, 0); __syncthreads(); if (i == 3) VT_STORE(x, 0, v + 1);", 2, 64, "a race: "},
+  };
+  const DevicePtr dx = upload(std::vector<int>(256));
+  for (const Case& c : cases) {
+    const std::string text =
+        std::string("extern \"C\" __global__ void k(int* x) { const int i = threadIdx.x, b = blockIdx.x; (void)b; ") + c.body + " }";
+    const cuda::Function f = load({"k", text.c_str()});
+    for (unsigned long seed : seeds) {
+      emulator->set_seed(seed);
+      const cuda::Result result = run(f, {c.grid}, {c.block}, 0, dx);
+      if (!c.report) {
+        EXPECT_EQ(result, 0) << c.name << emulator->report();
+      } else {
+        EXPECT_EQ(result, Constant::CUDA_ERROR_LAUNCH_FAILED) << c.name << seed;
+        if (seed == 0) expect_report({c.report});
+      }
+      emulator->reset();
+    }
+  }
+}
+
+TEST_F(CudaEmulator, SharedVariablesOfTemplatesAreSharedVariables) {
+  const cuda::Function f = load({"templates", R"(
+template <int n, class T> static __device__ __forceinline__ T sum(T x) {
+  __shared__ T parts[n];
+  __syncthreads();
+  parts[threadIdx.x] = x;
+  __syncthreads();
+  T all = 0;
+  for (int i = 0; i < n; ++i) all += parts[i];
+  return all;
+}
+template <class T> static __device__ T first_garbage() { __shared__ T unset[2]; return VT_LOAD(unset, 1); }
+extern "C" __global__ void templates(float* x, double* y) {
+  const float a = sum<64>((float)threadIdx.x);
+  const double b = sum<64>((double)a);
+  VT_STORE(x, blockIdx.x * 64 + threadIdx.x, a);
+  VT_STORE(y, blockIdx.x * 64 + threadIdx.x, threadIdx.x == 0 ? (double)first_garbage<float>() : b);
+})"});
+  const DevicePtr dx = allocate(2 * 64 * 4), dy = allocate(2 * 64 * 8);
+  for (unsigned long seed : seeds) {
+    emulator->set_seed(seed);
+    ASSERT_EQ(run(f, {2}, {64}, 0, dx, dy), 0) << emulator->report();
+    const auto y = download<double>(dy, 128);
+    EXPECT_EQ(download<float>(dx, 128)[70], 2016.0f);
+    EXPECT_EQ(y[1], 64 * 2016.0);
+    EXPECT_TRUE(std::isnan(y[0]) && std::isnan(y[64]));
+  }
 }
 
 TEST_F(CudaEmulator, AnAccessOutOfBoundsEndsAllWork) {

@@ -205,7 +205,7 @@ bool run(const std::vector<std::string>& arguments, const std::string& log) {
 bool compile(Program& program, const Options& options, std::string* library) {
   const char* chosen = std::getenv("VT_EMULATOR_CXX");
   std::vector<std::string> command = {chosen && *chosen ? chosen : VT_EMULATOR_COMPILER,
-                                      "-std=c++20",
+                                      "-std=c++17",
                                       "-O1",
                                       "-fPIC",
                                       "-w",
@@ -230,8 +230,8 @@ bool compile(Program& program, const Options& options, std::string* library) {
   const std::vector<KernelName> kernels = kernels_of(program.source);
   text += "constexpr vt_kernel vt_kernels[] = {";
   for (const KernelName& k : kernels) text += "vt_describe<&" + k.name + ">(\"" + k.name + "\", " + k.bounds + ", &" + k.name + "), ";
-  text += "{}};\n}\nextern \"C\" const vt_module vt_module_description = {vt_kernels, " + std::to_string(kernels.size()) +
-          ", &vt_here, &vt_emulator, __start_vt_shared, __stop_vt_shared};\n";
+  text +=
+      "{}};\n}\nextern \"C\" const vt_module vt_module_description = {vt_kernels, " + std::to_string(kernels.size()) + ", &vt_here, &vt_emulator};\n";
   std::string key = text + prefix_text();
   for (const std::string& part : command) key += part + ' ';
   for (const auto& [name, header] : program.headers) key += name + header;

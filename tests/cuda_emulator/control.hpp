@@ -18,6 +18,9 @@ void vt_emulator_set_streams(int mode);
 long long vt_emulator_count(const char* what);
 /// What was wrong in the last launch that failed; "" without one.
 const char* vt_emulator_report(void);
+/// Whether two threads that touch the same element, one of them writing, without a barrier that orders them, end the launch (1, as at the begin) or
+/// not.
+void vt_emulator_set_races(int are_errors);
 /// The sources that were compiled since the last reset.
 int vt_emulator_sources(void);
 const char* vt_emulator_source(int index);

@@ -15,14 +15,12 @@ typedef unsigned long size_t;
 #define __launch_bounds__(...)
 #define __align__(n) __attribute__((aligned(n)))
 #define __grid_constant__
-// All shared variables lie in one section, whose bounds the linker knows.
-#define __shared__ static __attribute__((section("vt_shared")))
+// The emulator knows them by their symbols, as functions have no other static variables.
+#define __shared__ static
 
 extern "C" {
 vt_place vt_here;
 const vt_services* vt_emulator;
-extern char __start_vt_shared[] __attribute__((weak, visibility("hidden")));
-extern char __stop_vt_shared[] __attribute__((weak, visibility("hidden")));
 
 #define VT_DECLARE1(name) \
   double name(double);    \
@@ -31,13 +29,14 @@ extern char __stop_vt_shared[] __attribute__((weak, visibility("hidden")));
   double name(double, double); \
   float name##f(float, float);
 VT_DECLARE1(sin)
-VT_DECLARE1(cos) VT_DECLARE1(tan) VT_DECLARE1(asin) VT_DECLARE1(acos) VT_DECLARE1(atan) VT_DECLARE1(sinh) VT_DECLARE1(cosh) VT_DECLARE1(tanh)
-    VT_DECLARE1(asinh) VT_DECLARE1(acosh) VT_DECLARE1(atanh) VT_DECLARE1(exp) VT_DECLARE1(exp2) VT_DECLARE1(expm1) VT_DECLARE1(log) VT_DECLARE1(log2)
-        VT_DECLARE1(log10) VT_DECLARE1(log1p) VT_DECLARE1(logb) VT_DECLARE1(sqrt) VT_DECLARE1(cbrt) VT_DECLARE1(erf) VT_DECLARE1(erfc)
-            VT_DECLARE1(lgamma) VT_DECLARE1(tgamma) VT_DECLARE1(floor) VT_DECLARE1(ceil) VT_DECLARE1(trunc) VT_DECLARE1(round) VT_DECLARE1(rint)
-                VT_DECLARE1(nearbyint) VT_DECLARE1(fabs) VT_DECLARE1(j0) VT_DECLARE1(j1) VT_DECLARE1(y0) VT_DECLARE1(y1) VT_DECLARE2(pow)
-                    VT_DECLARE2(atan2) VT_DECLARE2(fmod) VT_DECLARE2(remainder) VT_DECLARE2(fmin) VT_DECLARE2(fmax) VT_DECLARE2(fdim)
-                        VT_DECLARE2(hypot) VT_DECLARE2(copysign) VT_DECLARE2(nextafter) double fma(double, double, double);
+VT_DECLARE1(cos)
+VT_DECLARE1(tan) VT_DECLARE1(asin) VT_DECLARE1(acos) VT_DECLARE1(atan) VT_DECLARE1(sinh) VT_DECLARE1(cosh) VT_DECLARE1(tanh) VT_DECLARE1(asinh)
+    VT_DECLARE1(acosh) VT_DECLARE1(atanh) VT_DECLARE1(exp) VT_DECLARE1(exp2) VT_DECLARE1(expm1) VT_DECLARE1(log) VT_DECLARE1(log2) VT_DECLARE1(log10)
+        VT_DECLARE1(log1p) VT_DECLARE1(logb) VT_DECLARE1(sqrt) VT_DECLARE1(cbrt) VT_DECLARE1(erf) VT_DECLARE1(erfc) VT_DECLARE1(lgamma)
+            VT_DECLARE1(tgamma) VT_DECLARE1(floor) VT_DECLARE1(ceil) VT_DECLARE1(trunc) VT_DECLARE1(round) VT_DECLARE1(rint) VT_DECLARE1(nearbyint)
+                VT_DECLARE1(fabs) VT_DECLARE1(j0) VT_DECLARE1(j1) VT_DECLARE1(y0) VT_DECLARE1(y1) VT_DECLARE2(pow) VT_DECLARE2(atan2)
+                    VT_DECLARE2(fmod) VT_DECLARE2(remainder) VT_DECLARE2(fmin) VT_DECLARE2(fmax) VT_DECLARE2(fdim) VT_DECLARE2(hypot)
+                        VT_DECLARE2(copysign) VT_DECLARE2(nextafter) double fma(double, double, double);
 float fmaf(float, float, float);
 double ldexp(double, int);
 float ldexpf(float, int);
@@ -260,7 +259,8 @@ inline unsigned __byte_perm(unsigned a, unsigned b, unsigned selector) {
   inline T min(T a, T b) { return b < a ? b : a; } \
   inline T max(T a, T b) { return a < b ? b : a; }
 VT_MIN_MAX(int)
-VT_MIN_MAX(unsigned) VT_MIN_MAX(long) VT_MIN_MAX(unsigned long) VT_MIN_MAX(long long) VT_MIN_MAX(unsigned long long)
+VT_MIN_MAX(unsigned)
+VT_MIN_MAX(long) VT_MIN_MAX(unsigned long) VT_MIN_MAX(long long) VT_MIN_MAX(unsigned long long)
 #undef VT_MIN_MAX
     inline float min(float a, float b) {
   return fminf(a, b);
@@ -418,8 +418,9 @@ inline bool signbit(float x) { return __builtin_signbit(x); }
   using ::name;            \
   inline float name(float x, float y) { return name##f(x, y); }
 VT_OVERLOAD1(sin)
-VT_OVERLOAD1(cos) VT_OVERLOAD1(tan) VT_OVERLOAD1(tanh) VT_OVERLOAD1(exp) VT_OVERLOAD1(log) VT_OVERLOAD1(sqrt) VT_OVERLOAD1(fabs) VT_OVERLOAD1(floor)
-    VT_OVERLOAD1(ceil) VT_OVERLOAD1(trunc) VT_OVERLOAD1(rint) VT_OVERLOAD2(pow) VT_OVERLOAD2(fmin) VT_OVERLOAD2(fmax)
+VT_OVERLOAD1(cos)
+VT_OVERLOAD1(tan) VT_OVERLOAD1(tanh) VT_OVERLOAD1(exp) VT_OVERLOAD1(log) VT_OVERLOAD1(sqrt) VT_OVERLOAD1(fabs) VT_OVERLOAD1(floor) VT_OVERLOAD1(ceil)
+    VT_OVERLOAD1(trunc) VT_OVERLOAD1(rint) VT_OVERLOAD2(pow) VT_OVERLOAD2(fmin) VT_OVERLOAD2(fmax)
 #undef VT_OVERLOAD1
 #undef VT_OVERLOAD2
 

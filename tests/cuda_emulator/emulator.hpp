@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "module_interface.h"
+#include "races.hpp"
 #include "src/jit/cuda/cuda_library.hpp"
 
 namespace emulator {
@@ -76,6 +77,7 @@ void count(const char* what, long long by = 1);
 void add_report(const std::string& text);
 std::uint64_t seed();
 int stream_mode();
+bool races_are_errors();
 const char* error_name(Result result);
 void note_source(const std::string& source);
 
@@ -85,6 +87,7 @@ struct Allocation {
   std::uint64_t begin = 0, size = 0;  // host address
   int device = 0, number = 0;
   enum { coming, live, freed } state = live;
+  Shadow shadow;
   std::uint64_t end() const { return begin + size; }
 };
 
@@ -138,6 +141,7 @@ struct ModuleObject {
   struct Shared {
     std::uint64_t begin, size;
     std::string name;
+    std::shared_ptr<Shadow> shadow;
   };
   std::vector<Shared> shared;
 };

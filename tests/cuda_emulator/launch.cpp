@@ -24,6 +24,8 @@ struct Thread {
 // What an access was allowed in before: the next one is mostly there as well.
 struct Window {
   std::uint64_t begin = 1, size = 0, tag = 0;
+  Shadow* shadow = nullptr;
+  bool shared = false;
   std::uint64_t bases = 0;  // where the pointer that is indexed may lie: shared variables have no edges between them
 };
 
@@ -51,6 +53,18 @@ struct Engine {
   std::vector<Fiber*> free_fibers, all_fibers;
   bool failed = false;
   Result error = 0;
+  // Races.
+  bool watched = false;
+  Who who;
+  std::vector<std::uint16_t> warp_phases;
+  Shadow dynamic_shadow;
+  // A store over what another thread stored: no race where both store the same. Looked at once it is done.
+  struct {
+    const unsigned char* at = nullptr;
+    unsigned size = 0;
+    unsigned char before[32];
+    std::string what;
+  } twice;
 };
 Engine& engine() {
   static Engine* const one = new Engine;
@@ -71,8 +85,11 @@ void fail_from_fiber(Result error, const std::string& what) {
   for (;;) switch_fiber(e.running, e.system);  // never comes back: the stack is begun anew
 }
 
+void look_at_second_store();
+
 void place_thread(unsigned t) {
   Engine& e = engine();
+  e.who.thread = static_cast<std::uint16_t>(t);
   e.current = t;
   e.place->thread = e.indices[t];
   e.place->lane = t & 31u;
@@ -138,6 +155,7 @@ void settle_warp(unsigned t) {
     }
     results[lane] = result;
   }
+  if (e.threads[t].operation == vt_warp_barrier) ++e.warp_phases[t / 32];
   unsigned lanes = 0;
   for (unsigned lane = 0; lane < 32; ++lane) lanes |= there(lane) ? 1u << lane : 0u;
   for (unsigned lane = 0; lane < 32; ++lane) {
@@ -164,12 +182,14 @@ void settle_block() {
     make_ready(t);
   }
   e.waiting = 0;
+  ++e.who.phase;
   count("barriers");
 }
 
 // Lets others go on until the thread that runs here may.
 std::uint64_t wait_here() {
   Engine& e = engine();
+  look_at_second_store();
   const unsigned me = e.current;
   switch_fiber(e.running, e.system);
   return e.threads[me].result;
@@ -214,6 +234,49 @@ const ModuleObject::Shared* shared_variable(std::uint64_t address) {
   return nullptr;
 }
 
+// Ends the launch where the second of two stores changed what the first had left.
+void look_at_second_store() {
+  Engine& e = engine();
+  if (!e.twice.at) return;
+  const unsigned char* at = e.twice.at;
+  e.twice.at = nullptr;
+  if (std::memcmp(at, e.twice.before, e.twice.size) != 0) fail_from_fiber(Constant::CUDA_ERROR_LAUNCH_FAILED, e.twice.what);
+}
+
+void collide(const Window& w, Shadow::Collision with, std::uint64_t address, unsigned size, int writes) {
+  Engine& e = engine();
+  const Who other = w.shadow->other();
+  const dim3 grid = e.launch->grid;
+  const std::string several = "several threads";
+  std::string whom = other.block == ~0u ? "threads of several blocks"
+                                        : "thread " + (other.thread < e.count ? text(e.indices[other.thread]) : several) + " of block " +
+                                              text(uint3{other.block % grid.x, other.block / grid.x % grid.y, other.block / grid.x / grid.y});
+  const std::string place =
+      "byte " + std::to_string(address - w.begin) + " of " + (w.shared ? "shared memory" : "an array of " + std::to_string(w.size) + " bytes");
+  const std::string what = std::string("a race: ") +
+                           (writes == 0   ? "reads "
+                            : writes == 1 ? "writes "
+                                          : "updates ") +
+                           std::to_string(size) + " bytes at " + place + ", which " + whom + (with == Shadow::with_read ? " reads" : " writes") +
+                           " with nothing that puts the one before the other";
+  if (writes == 1 && with == Shadow::with_write && size <= sizeof(e.twice.before)) {
+    e.twice.at = reinterpret_cast<const unsigned char*>(address - w.tag);
+    e.twice.size = size;
+    std::memcpy(e.twice.before, e.twice.at, size);
+    e.twice.what = what;
+    return;
+  }
+  fail_from_fiber(Constant::CUDA_ERROR_LAUNCH_FAILED, what);
+}
+
+void watch(const Window& w, std::uint64_t address, unsigned size, int writes) {
+  Engine& e = engine();
+  look_at_second_store();
+  e.who.warp_phase = e.warp_phases[e.current / 32];
+  if (const Shadow::Collision with = w.shadow->note(e.who, w.size, address - w.begin, size, writes, w.shared); with != Shadow::none)
+    collide(w, with, address, size, writes);
+}
+
 void* at_slowly(std::uint64_t base, std::uint64_t address, unsigned size, int writes) {
   Engine& e = engine();
   Window window;
@@ -229,20 +292,20 @@ void* at_slowly(std::uint64_t base, std::uint64_t address, unsigned size, int wr
     else if (!a || address - device_tag + size > a->end()) why = "out of bounds";
     else if (a->state != Allocation::live) why = a->state == Allocation::freed ? "freed memory" : "memory that is allocated later in its stream";
     else if (a->device != e.device) why = "memory of another device";
-    else window = {a->begin + device_tag, a->size, device_tag, a->size + 1};
+    else window = {a->begin + device_tag, a->size, device_tag, const_cast<Shadow*>(&a->shadow), false, a->size + 1};
     if (!why.empty()) why = what + describe_address(address - device_tag) + ": " + why;
   } else if (const ModuleObject::Shared* meant = shared_variable(base)) {
     if (address < meant->begin || address + size > meant->begin + meant->size)
       why = what + "byte " + std::to_string(static_cast<long long>(address - meant->begin)) + " of the shared variable " + meant->name + " (" +
             std::to_string(meant->size) + " bytes): out of bounds";
-    else window = {meant->begin, meant->size, 0, meant->size};
+    else window = {meant->begin, meant->size, 0, meant->shadow.get(), true, meant->size};
   } else if (const ModuleObject::Shared* a = shared_variable(address); a && address + size <= a->begin + a->size) {
     return reinterpret_cast<void*>(address);
   } else if (e.launch->dynamic_shared && address - dynamic < e.launch->dynamic_shared) {
     if (address - dynamic + size > e.launch->dynamic_shared)
       why = what + "byte " + std::to_string(address - dynamic) + " of " + std::to_string(e.launch->dynamic_shared) +
             " of dynamic shared memory: out of bounds";
-    else window = {dynamic, e.launch->dynamic_shared, 0, e.launch->dynamic_shared};
+    else window = {dynamic, e.launch->dynamic_shared, 0, &e.dynamic_shadow, true, e.launch->dynamic_shared};
   } else if (on_stack(e.running, reinterpret_cast<void*>(address)) || (address >= e.module->begin && address + size <= e.module->end)) {
     return reinterpret_cast<void*>(address);  // the thread's own variables; constants
   } else if (dynamic && base >= dynamic && base <= dynamic + e.launch->dynamic_shared) {
@@ -253,6 +316,7 @@ void* at_slowly(std::uint64_t base, std::uint64_t address, unsigned size, int wr
   }
   if (!why.empty()) fail_from_fiber(Constant::CUDA_ERROR_ILLEGAL_ADDRESS, why);
   e.windows[e.next_window++ & 3u] = window;
+  if (e.watched) watch(window, address, size, writes);
   return reinterpret_cast<void*>(address - window.tag);
 }
 
@@ -264,7 +328,10 @@ void* at(unsigned long base, long offset, unsigned size, unsigned alignment, int
                     "an access of " + std::to_string(size) + " bytes is not aligned to " + std::to_string(alignment));
   for (const Window& w : e.windows) {
     const std::uint64_t from = address - w.begin;
-    if (from < w.size && w.size - from >= size && base - w.begin < w.bases) return reinterpret_cast<void*>(address - w.tag);
+    if (from < w.size && w.size - from >= size && base - w.begin < w.bases) {
+      if (e.watched) watch(w, address, size, writes);
+      return reinterpret_cast<void*>(address - w.tag);
+    }
   }
   return at_slowly(base, address, size, writes);
 }
@@ -279,6 +346,7 @@ void take_threads(void*) {
       const auto t = static_cast<unsigned>(e.order[e.started++]);
       place_thread(t);
       e.launch->function.kernel->call(e.parameters.data());
+      look_at_second_store();
       Thread& self = e.threads[e.current];
       self.state = Thread::done;
       ++e.done;
@@ -332,8 +400,7 @@ void run_block(std::uint64_t number) {
   const dim3 grid = e.launch->grid;
   e.place->block = {static_cast<unsigned>(number % grid.x), static_cast<unsigned>(number / grid.x % grid.y),
                     static_cast<unsigned>(number / grid.x / grid.y)};
-  if (const vt_module* m = e.module->description; m->shared_begin)
-    std::memset(m->shared_begin, 0xff, static_cast<std::size_t>(m->shared_end - m->shared_begin));
+  for (const ModuleObject::Shared& v : e.module->shared) std::memset(reinterpret_cast<void*>(v.begin), 0xff, v.size);
   if (e.launch->dynamic_shared) std::memset(e.place->dynamic_shared, 0xff, e.launch->dynamic_shared);
   for (Thread& t : e.threads) t = Thread{};
   e.order = Order(e.count, e.seed, number);
@@ -341,6 +408,8 @@ void run_block(std::uint64_t number) {
   e.ready.clear();
   e.ready_from = 0;
   e.started = e.done = e.waiting = 0;
+  e.who.block = static_cast<std::uint32_t>(number);
+  e.who.phase = 0;
   while (e.done < e.count && !e.failed) {
     const bool others = e.ready_from < e.ready.size();
     if (e.started < e.count && (!others || (e.seed > 1 && e.random.below(2)))) {
@@ -431,6 +500,10 @@ Result run_launch(const Launch& launch) {
   for (Window& w : e.windows) w = Window{};
   e.failed = false;
   e.error = 0;
+  e.watched = races_are_errors();
+  ++e.who.launch;
+  e.warp_phases.assign(e.count / 32 + 1, 0);
+  e.twice.at = nullptr;
   e.system = adopt_thread();
   const std::uint64_t blocks = std::uint64_t{launch.grid.x} * launch.grid.y * launch.grid.z;
   const Order order(blocks, e.seed, 77);

@@ -47,6 +47,5 @@ struct vt_module {
   unsigned kernel_count;
   vt_place* place;
   const vt_services** services;
-  char *shared_begin, *shared_end;  // the variables declared __shared__
 };
 }

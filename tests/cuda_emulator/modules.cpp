@@ -27,11 +27,10 @@ Modules& modules() {
   return *all;
 }
 
-// The variables in the section of shared memory, from the symbol table: so that one is not left into the next.
+// The variables declared __shared__: those of functions that can be written, in the symbol table.
 void find_shared(const std::string& elf, ModuleObject* module, std::uint64_t bias) {
   const auto* header = reinterpret_cast<const Elf64_Ehdr*>(elf.data());
   const auto* sections = reinterpret_cast<const Elf64_Shdr*>(elf.data() + header->e_shoff);
-  const char* section_names = elf.data() + sections[header->e_shstrndx].sh_offset;
   for (unsigned s = 0; s < header->e_shnum; ++s) {
     if (sections[s].sh_type != SHT_SYMTAB) continue;
     const char* names = elf.data() + sections[sections[s].sh_link].sh_offset;
@@ -39,14 +38,11 @@ void find_shared(const std::string& elf, ModuleObject* module, std::uint64_t bia
     for (std::size_t i = 0; i < sections[s].sh_size / sizeof(Elf64_Sym); ++i) {
       const Elf64_Sym& symbol = symbols[i];
       if (ELF64_ST_TYPE(symbol.st_info) != STT_OBJECT || symbol.st_shndx >= header->e_shnum || symbol.st_size == 0) continue;
-      if (std::string(section_names + sections[symbol.st_shndx].sh_name) != "vt_shared") continue;
-      std::string name = names + symbol.st_name;  // _ZZ6kernelvE4tile: the last part
-      if (const std::size_t e = name.rfind('E'); e != std::string::npos && name.compare(0, 2, "_Z") == 0) {
-        std::string last = name.substr(e + 1);
-        last.erase(0, last.find_first_not_of("0123456789"));
-        if (!last.empty()) name = last;
-      }
-      module->shared.push_back({bias + symbol.st_value, symbol.st_size, name});
+      std::string name = names + symbol.st_name;  // _ZZ6kernelvE4tile: the variable's own name is its last part
+      if (!(sections[symbol.st_shndx].sh_flags & SHF_WRITE) || name.compare(0, 3, "_ZZ") != 0) continue;
+      std::string last = name.substr(name.rfind('E') + 1);
+      last.erase(0, std::min(last.find_first_not_of("0123456789"), last.size()));
+      module->shared.push_back({bias + symbol.st_value, symbol.st_size, last.empty() ? name : last, std::make_shared<Shadow>()});
     }
   }
 }
@@ -62,7 +58,9 @@ FunctionObject* known(vt::detail::cuda::Function handle) {
 }
 
 int static_shared(const FunctionObject& function) {
-  return static_cast<int>(function.module->description->shared_end - function.module->description->shared_begin);
+  std::uint64_t sum = 0;
+  for (const ModuleObject::Shared& v : function.module->shared) sum += v.size;
+  return static_cast<int>(sum);
 }
 
 }  // namespace

@@ -27,6 +27,7 @@ struct State {
   std::atomic<bool> started{false};
   std::atomic<Result> lost[max_devices] = {};
   std::atomic<std::uint64_t> seed{static_cast<std::uint64_t>(setting("VT_EMULATOR_SEED", 0))};
+  std::atomic<bool> races{setting("VT_EMULATOR_RACES", 1) != 0};
   std::atomic<int> mode{static_cast<int>(setting("VT_EMULATOR_STREAMS", 0))};
 };
 State& state() {
@@ -135,6 +136,7 @@ void add_report(const std::string& text) {
 }
 std::uint64_t seed() { return state().seed; }
 int stream_mode() { return state().mode; }
+bool races_are_errors() { return state().races; }
 void note_source(const std::string& source) {
   State& s = state();
   const std::lock_guard lock(s.mutex);
@@ -170,6 +172,7 @@ void vt_emulator_reset() {
   for (auto& error : s.lost) error = 0;
 }
 void vt_emulator_set_seed(unsigned long seed) { state().seed = seed; }
+void vt_emulator_set_races(int are_errors) { state().races = are_errors != 0; }
 void vt_emulator_set_streams(int mode) { state().mode = mode; }
 const char* vt_emulator_report() {
   static thread_local std::string copy;

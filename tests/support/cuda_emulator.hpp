@@ -16,6 +16,7 @@ struct Emulator {
   decltype(&::vt_emulator_reset) reset;
   decltype(&::vt_emulator_set_seed) set_seed;
   decltype(&::vt_emulator_set_streams) set_streams;
+  decltype(&::vt_emulator_set_races) set_races;
   decltype(&::vt_emulator_count) count;
   decltype(&::vt_emulator_report) report;
   decltype(&::vt_emulator_sources) sources;
@@ -39,6 +40,7 @@ inline const Emulator* use_cuda_emulator() {
     find(e->reset, "vt_emulator_reset");
     find(e->set_seed, "vt_emulator_set_seed");
     find(e->set_streams, "vt_emulator_set_streams");
+    find(e->set_races, "vt_emulator_set_races");
     find(e->count, "vt_emulator_count");
     find(e->report, "vt_emulator_report");
     find(e->sources, "vt_emulator_sources");

@@ -1,0 +1,85 @@
+// Finds races of a launch whatever order it runs in: who touched each element last, and whether anything made the next one wait for it.
+#pragma once
+
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+namespace emulator {
+
+/// A thread of a launch at a moment: between which barriers of its block and of its warp it is.
+struct Who {
+  std::uint32_t launch = 0, block = 0, phase = 0;
+  std::uint16_t thread = 0, warp_phase = 0;
+};
+
+/// The last accesses of each element of a range of memory.
+class Shadow {
+ public:
+  ~Shadow() { std::free(entries_); }
+  /// Notes an access of `bytes` at `offset` of a range of `whole` bytes. `writes`: 1 a store, 2 an atomic. `own_block`: shared memory, where
+  /// what other blocks did does not count. 0, or the number of the access that it collides with: `other()` is whose.
+  enum Collision { none, with_write, with_read };
+  Collision note(const Who& me, std::uint64_t whole, std::uint64_t offset, unsigned bytes, int writes, bool own_block) {
+    if (bytes < granule_ || !entries_) {
+      if (!resize(whole, bytes)) return none;
+    }
+    Collision found = none;
+    for (std::uint64_t i = offset / granule_, end = (offset + bytes + granule_ - 1) / granule_; i < end; ++i)
+      if (const Collision c = note_one(entries_[i], me, writes, own_block); c != none) found = c;
+    return found;
+  }
+  const Who& other() const { return other_; }
+
+ private:
+  static constexpr std::uint16_t several = 0xffff;
+  static constexpr std::uint32_t several_blocks = 0xffffffff;
+  struct Entry {
+    Who write, read;
+    bool atomic;
+  };
+  static bool together(const Who& a, const Who& me) {
+    if (a.block != me.block) return true;
+    if (a.thread == me.thread || a.phase != me.phase) return false;
+    return a.thread == several || a.thread / 32 != me.thread / 32 || a.warp_phase == me.warp_phase;
+  }
+  Collision note_one(Entry& e, const Who& me, int writes, bool own_block) {
+    const bool was_written = e.write.launch == me.launch && !(own_block && e.write.block != me.block);
+    const bool was_read = e.read.launch == me.launch && !(own_block && e.read.block != me.block);
+    Collision found = none;
+    if (was_written && !(writes == 2 && e.atomic) && together(e.write, me)) {
+      found = with_write;
+      other_ = e.write;
+    }
+    if (writes) {
+      if (was_read && together(e.read, me)) {
+        found = with_read;
+        other_ = e.read;
+      }
+      e.write = me;
+      e.atomic = writes == 2;
+    } else if (!was_read || !together(e.read, me)) {
+      if (!was_read || e.read.phase != me.phase || e.read.thread != several) e.read = me;
+    } else if (e.read.block != me.block) {
+      e.read.block = several_blocks;
+    } else {
+      e.read.thread = several;
+    }
+    return found;
+  }
+  // Elements of the smallest size that is seen; what was noted by larger ones is forgotten. Very large ranges are not watched.
+  bool resize(std::uint64_t whole, unsigned bytes) {
+    std::free(entries_);
+    granule_ = bytes;
+    constexpr std::uint64_t most = 8ull << 20;
+    const std::uint64_t count = (whole + bytes - 1) / bytes + 1;
+    entries_ = count > most ? nullptr : static_cast<Entry*>(std::calloc(count, sizeof(Entry)));
+    return entries_ != nullptr;
+  }
+
+  unsigned granule_ = ~0u;
+  Entry* entries_ = nullptr;
+  Who other_;
+};
+
+}  // namespace emulator

@@ -244,6 +244,27 @@ TEST(BufferPool, BlocksAreAlignedDistinctAndReused) {
   EXPECT_EQ(pool_use().cached, 0u);
 }
 
+// What others left behind must not keep out the block that a program gives back and takes with every run.
+TEST(BufferPool, KeepsWhatWasUsedLast) {
+  trim_pool();
+  reset_pool_peak();
+  const std::size_t mega = std::size_t{1} << 20;
+  {
+    const BufferRef one = allocate(40 * mega), two = allocate(90 * mega);
+  }
+  EXPECT_GE(pool_use().cached, 130 * mega);
+  {
+    const BufferRef own = allocate(20 * mega);
+  }
+  const std::size_t cached = pool_use().cached;
+  EXPECT_LE(cached, std::max(pool_use().peak, 64 * mega));
+  for (int run = 0; run < 3; ++run) {
+    const BufferRef own = allocate(20 * mega);
+    EXPECT_EQ(pool_use().cached, cached - own->capacity);
+  }
+  trim_pool();
+}
+
 TEST(BufferPool, ZeroBytesAndBorrowedMemoryCostNothing) {
   const std::size_t before = pool_use().in_use;
   const BufferRef none = allocate(0);

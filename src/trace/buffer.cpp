@@ -5,7 +5,6 @@
 #include <array>
 #include <bit>
 #include <cstdlib>
-#include <map>
 #include <mutex>
 #include <new>
 #include <string>
@@ -113,12 +112,20 @@ class Pool {
         cached_ -= capacity;
         return hand_out(block, capacity, bytes);
       }
-    } else if (const auto fit = large_.lower_bound(capacity); fit != large_.end() && fit->first <= capacity + capacity / 4) {
-      capacity = fit->first;
-      void* block = fit->second;
-      large_.erase(fit);
-      cached_ -= capacity;
-      return hand_out(block, capacity, bytes);
+    } else {
+      // The smallest that fits without much waste; of equals the one that was used last.
+      std::size_t best = large_.size();
+      for (std::size_t i = large_.size(); i-- > 0;)
+        if (large_[i].capacity >= capacity && large_[i].capacity <= capacity + capacity / 4 &&
+            (best == large_.size() || large_[i].capacity < large_[best].capacity))
+          best = i;
+      if (best < large_.size()) {
+        capacity = large_[best].capacity;
+        void* block = large_[best].data;
+        large_.erase(large_.begin() + static_cast<std::ptrdiff_t>(best));
+        cached_ -= capacity;
+        return hand_out(block, capacity, bytes);
+      }
     }
     if (limit_ && in_use_ + cached_ + capacity > limit_) drop_cache();
     if (limit_ && in_use_ + capacity > limit_) refuse(bytes, what);
@@ -134,11 +141,20 @@ class Pool {
   void give(void* block, std::size_t capacity) noexcept {
     const std::lock_guard lock(mutex_);
     in_use_ -= capacity;
-    // Never keep more idle memory than was ever needed at once.
-    if (cached_ + capacity > std::max(cache_floor, peak_)) return system_free(block, capacity);
+    // Never keep more idle memory than was ever needed at once: what has been idle for long goes first, as a program that runs again and again
+    // wants the block that it gave back last.
+    const std::size_t most = std::max(cache_floor, peak_);
+    std::size_t old = 0;
+    for (; cached_ + capacity > most && old < large_.size(); ++old) {
+      system_free(large_[old].data, large_[old].capacity);
+      cached_ -= large_[old].capacity;
+    }
+    large_.erase(large_.begin(), large_.begin() + static_cast<std::ptrdiff_t>(old));
+    if (cached_ + capacity > most) drop_cache();
+    if (capacity > most) return system_free(block, capacity);
     try {
       if (capacity <= small_limit) classes_[static_cast<std::size_t>(class_of(capacity))].push_back(block);
-      else large_.emplace(capacity, block);
+      else large_.push_back({capacity, block});
     } catch (const std::bad_alloc&) {
       return system_free(block, capacity);
     }
@@ -177,8 +193,8 @@ class Pool {
       for (void* block : blocks) system_free(block, class_size(c));
       blocks = {};
     }
-    for (const auto& [capacity, block] : large_) system_free(block, capacity);
-    large_.clear();
+    for (const Idle& idle : large_) system_free(idle.data, idle.capacity);
+    large_ = {};
     cached_ = 0;
   }
   [[noreturn]] void refuse(std::size_t bytes, const char* what) const {
@@ -187,9 +203,13 @@ class Pool {
     throw Error(ErrorKind::memory, message);
   }
 
+  struct Idle {
+    std::size_t capacity;
+    void* data;
+  };
   std::mutex mutex_;
   std::array<Vec<void*>, class_count> classes_;
-  std::multimap<std::size_t, void*> large_;
+  Vec<Idle> large_;  ///< the longest idle first
   std::size_t in_use_ = 0, peak_ = 0, cached_ = 0, limit_ = limit_from_environment();
 };
 

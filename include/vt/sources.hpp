@@ -45,6 +45,7 @@
 #include "../../src/jit/cpu/compile.cpp"
 #include "../../src/jit/cpu/conv.cpp"
 #include "../../src/jit/cpu/conv_kernel.cpp"
+#include "../../src/jit/cpu/conv_phases.cpp"
 #include "../../src/jit/cpu/conv_tile.cpp"
 #include "../../src/jit/cpu/emit_matrices.cpp"
 #include "../../src/jit/cpu/emit_nest.cpp"

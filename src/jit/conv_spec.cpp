@@ -22,6 +22,45 @@ std::int64_t ConvSpec::multiply_adds() const {
   return n;
 }
 
+std::int64_t ConvSpec::results() const {
+  std::int64_t n = columns.extent;
+  for (const ConvAxes* axes : {&outer_batch, &outer_free, &inner_batch, &inner_free, &b_free}) n *= count_of(*axes);
+  for (const ConvWindow& w : windows) n *= w.out;
+  return n;
+}
+
+Vec<ConvSpec> phases_of(const ConvSpec& s) {
+  constexpr std::int64_t most = 64;
+  Vec<ConvSpec> phases{s};
+  bool stretched = false;
+  for (std::size_t k = 0; k < s.windows.size(); ++k) {
+    const ConvWindow& w = s.windows[k];
+    const std::int64_t d = w.lhs_dilation;
+    if (d == 1 || w.extent == 1 || w.stride != 1 || w.rhs_dilation != 1) continue;
+    if (static_cast<std::int64_t>(phases.size()) * d > most) return {};
+    stretched = true;
+    Vec<ConvSpec> finer;
+    for (const ConvSpec& phase : phases)
+      for (std::int64_t r = 0; r < std::min(d, w.out); ++r) {
+        // Results o = d · q + r see places p = first + d · t, and there elements q + t + (r + first − low) / d.
+        const std::int64_t first = ((w.low - r) % d + d) % d;
+        ConvSpec one = phase;
+        ConvWindow& mine = one.windows[k];
+        mine.lhs_dilation = 1;
+        mine.size = first < w.size ? (w.size - first + d - 1) / d : 0;
+        mine.out = (w.out - r + d - 1) / d;
+        mine.low = (w.low - r - first) / d;
+        mine.b *= d, mine.c *= d;
+        one.b_start += first * w.b, one.c_start += r * w.c;
+        one.rows_in_order = false;
+        finer.push_back(one);
+      }
+    phases = std::move(finer);
+  }
+  if (!stretched) phases.clear();
+  return phases;
+}
+
 namespace conv_planning {
 
 Shape row_major(const Shape& shape) {
@@ -265,8 +304,11 @@ std::optional<ConvLoops> loops_side_by_side(const ConvSpec& s, std::int64_t betw
 
 namespace conv_planning {
 
-// With fewer columns most lanes of a register tile would be idle.
-constexpr std::int64_t least_columns = 4;
+// With fewer columns most lanes of a register tile are idle; a loop nest is better, unless it has more to do at each place than few of them.
+bool too_few_columns(const ConvSpec& s) {
+  constexpr std::int64_t enough = 4, least = 3, many_channels = 16;
+  return s.columns.extent < (count_of(s.inner_contract) >= many_channels ? least : enough);
+}
 
 class Preparation {
  public:
@@ -361,7 +403,7 @@ class Preparation {
       plan = plan_conv(p, lhs, rhs, d);
     }
     Var result;
-    if (plan->spec.columns.extent < least_columns) {
+    if (too_few_columns(plan->spec)) {
       result = as_sum(a, b, p, order);
     } else {
       if (plan->lhs_permutation) {

@@ -31,9 +31,11 @@ struct ConvSpec {
   SmallVec<ConvWindow, 3> windows;
   std::int64_t inner = 1;      ///< elements of a at one place of the windows' axes
   std::int64_t b_start = 0;    ///< where b's first window place lies: windows may be read from their end
+  std::int64_t c_start = 0;    ///< where c's first element lies, of a phase
   bool rows_in_order = false;  ///< c is a matrix of rows that are made one after the other
 
   std::int64_t multiply_adds() const;
+  std::int64_t results() const;
 };
 std::int64_t count_of(const ConvAxes&);
 
@@ -42,6 +44,10 @@ struct ConvPlan {
   /// a must be copied in this order of its axes first; the spec is that of the copy.
   std::optional<Axes> lhs_permutation;
 };
+/// A stretched image as convolutions of the image itself, one for each place of a result between two elements, without the zeros that
+/// stretching puts there: each has a part of c and of the filter. Empty if it is not stretched, or too much; phases of nothing have windows of
+/// size 0.
+Vec<ConvSpec> phases_of(const ConvSpec&);
 /// Nothing if the features do not lie side by side in the result.
 std::optional<ConvPlan> plan_conv(const ConvParams&, const Shape& lhs, const Shape& rhs, DType operands);
 

@@ -72,7 +72,7 @@ class Convolution : public Matmul {
     for (const ConvWindow& w : s.windows) windows_ *= w.extent;
     rounds_ = count_of(s.outer_contract);
     parts_ = count_of(s.inner_batch) * count_of(s.b_free);
-    c_elements_ = (loops_.side_by_side ? batches_ : items_) * parts_ * loops_.row_count() * loops_.n;
+    c_elements_ = s.results();
   }
 
   void run(const void* a, const void* b, void* c, const RowsDone& done, const PackedOperands&) const override {
@@ -165,7 +165,7 @@ class Convolution : public Matmul {
   char* result_of(void* c, std::int64_t item, std::int64_t part) const {
     const std::int64_t free = count_of(s_.outer_free), b_free = count_of(s_.b_free);
     return at(c,
-              place(s_.outer_batch, item / free, &ConvAxis::c) + place(s_.outer_free, item % free, &ConvAxis::c) +
+              s_.c_start + place(s_.outer_batch, item / free, &ConvAxis::c) + place(s_.outer_free, item % free, &ConvAxis::c) +
                   place(s_.inner_batch, part / b_free, &ConvAxis::c) + place(s_.b_free, part % b_free, &ConvAxis::c),
               s_.accumulate);
   }
@@ -372,6 +372,7 @@ class Convolution : public Matmul {
 
 std::shared_ptr<const Matmul> make_convolution(const ConvSpec& s) {
   if (!llvm_missing_reason().empty()) return nullptr;
+  if (Vec<ConvSpec> phases = phases_of(s); !phases.empty()) return make_phases(s, phases);
   return new_shared<conv_run::Convolution>(s);
 }
 

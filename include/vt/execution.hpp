@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include <vt/error.hpp>
 
@@ -40,6 +41,25 @@ struct Stats {
   std::uint64_t bytes = 0;              ///< read and written by launched kernels, as their shapes say
   std::uint64_t llvm_unavailable = 0;   ///< runs that fell back to the interpreter because there is no LLVM
   /// One line per counter that is not zero.
+  std::string str() const;
+};
+/// The memory that a compiled program needs: see `jit(f).memory(…)`. All in bytes.
+struct Memory {
+  std::uint64_t inputs = 0;     ///< arguments and what the function captured: they are there before
+  std::uint64_t constants = 0;  ///< kept with the program
+  std::uint64_t results = 0;    ///< fresh memory for results; one that is an argument, or shares another's memory, needs none
+  std::uint64_t scratch = 0;    ///< at most, while it runs; loops and branches count by what their bodies need
+  std::uint64_t peak() const { return inputs + constants + results + scratch; }
+  struct Value {
+    std::string what;   ///< op, dtype and shape
+    std::string place;  ///< input, constant, result, scratch, within a result, or own: memory that its step makes
+    std::uint64_t bytes = 0;
+    int from = 0, until = 0;  ///< the steps that write it first and read it last, as numbered by vt::explain
+    Where where;              ///< the user's line
+  };
+  /// What lies in memory at some time, the largest first. What kernels keep in registers is not there.
+  std::vector<Value> values;
+  /// The sums, and a line for each of the largest values.
   std::string str() const;
 };
 Stats stats();

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include <vt/detail/signature.hpp>
+#include <vt/execution.hpp>
 
 namespace vt {
 
@@ -17,6 +18,13 @@ class Jitted {
   template <class... A>
   auto operator()(const A&... arguments) const {
     return detail::call_by_signature(*cache_, f_, where_, arguments...);
+  }
+
+  /// What running on arguments like these will need. Traces and compiles if they are new, but runs nothing.
+  /// Throws: Error(value) where a program is good for one call only (called inside another transform, or with tracers captured).
+  template <class... A>
+  Memory memory(const A&... arguments) const {
+    return detail::with_signature(f_, [&](const auto&... call) { return cache_->memory(call..., where_); }, arguments...);
   }
 
   /// What runs for arguments like these, once they have been called: see vt::explain.

@@ -98,6 +98,7 @@
 #include "../../src/jit/nest_sections.cpp"
 #include "../../src/jit/nest_transform.cpp"
 #include "../../src/jit/plan.cpp"
+#include "../../src/jit/program_memory.cpp"
 #include "../../src/jit/program_text.cpp"
 #include "../../src/jit/register_loop.cpp"
 #include "../../src/jit/row_buffers.cpp"

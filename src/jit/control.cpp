@@ -205,6 +205,27 @@ ControlRunner::Buffers ControlRunner::run_scan(Buffers values) const {
   return results;
 }
 
+std::uint64_t ControlRunner::memory() const {
+  if (in_registers_.function) return 0;
+  std::uint64_t most = 0;
+  for (std::size_t b = 0; b < bodies_.size(); ++b) {
+    const std::lock_guard lock(bodies_[b]->mutex);
+    std::uint64_t own = 0;
+    for (const auto& [lanes, program] : bodies_[b]->programs) {
+      const Memory m = program->memory();
+      // Rows of a cut scan run in so many parts at a time; groups of lanes one after the other.
+      const auto together = static_cast<std::uint64_t>(cut_ && lanes ? thread_count() : 1);
+      own = std::max(own, together * (m.scratch + m.results));
+    }
+    if (bodies_[b]->programs.empty()) {  // made when it is known how many lanes take it: at most all
+      const Memory m = interpreted_memory(*bodies_[b]->graph);
+      own = (m.scratch + m.results) * static_cast<std::uint64_t>(std::max<std::int64_t>(lanes_.count, 1));
+    }
+    most = std::max(most, own);
+  }
+  return most;
+}
+
 std::string ControlRunner::explain() const {
   std::string text;
   if (equation_.op == Op::recursive_call) {

@@ -32,6 +32,9 @@ class ControlRunner {
   Vec<BufferRef> run(Vec<BufferRef> operands) const;
   /// The bodies' programs.
   std::string explain() const;
+  /// What a run takes beside operands and results: scratch memory of the bodies and, of loops, the next state. An estimate: which
+  /// branches run, and how many lanes go together, is known only then.
+  std::uint64_t memory() const;
 
  private:
   using Buffers = Vec<BufferRef>;

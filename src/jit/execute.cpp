@@ -34,6 +34,7 @@ class InterpretedGraph : public Executable {
   explicit InterpretedGraph(GraphBody graph) : graph_(std::move(graph)) {}
   Vec<BufferRef> run(std::span<const BufferRef> inputs) override { return interpreted(graph_, inputs); }
   std::string explain() const override { return "interpreter: " + std::to_string(graph_.equations.size()) + " equations\n" + to_text(graph_); }
+  Memory memory() const override { return interpreted_memory(graph_); }
 
  private:
   GraphBody graph_;

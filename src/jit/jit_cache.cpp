@@ -15,10 +15,8 @@
 
 namespace vt::detail {
 
-namespace jit_program {
-
 // Everything a call of a known signature needs.
-struct Program {
+struct JitCache::Entry {
   GraphRef graph;
   std::vector<Tensor> captured;
   Vec<BufferRef> captured_values;
@@ -26,6 +24,8 @@ struct Program {
   std::shared_ptr<void> kept;
   Vec<OwnState> states;  // variables: inputs behind the arguments, and results of those that are updated
 };
+
+namespace jit_program {
 
 void append_aval(std::string& key, const Tensor& t) {
   const Aval& a = aval_of(t);
@@ -38,24 +38,23 @@ void append_aval(std::string& key, const Tensor& t) {
 
 struct JitCache::State {
   std::shared_mutex mutex;
-  HashMap<std::string, std::shared_ptr<const jit_program::Program>> programs;
+  HashMap<std::string, std::shared_ptr<const Entry>> programs;
 };
 
 JitCache::JitCache() : state_(new_box<State>()) {}
 JitCache::~JitCache() = default;
 
-std::vector<Tensor> JitCache::call(std::span<const Tensor> arguments, const StaticKey& static_key, const FlatFunction& f,
-                                   FunctionRef<std::shared_ptr<void>()> keep, std::shared_ptr<void>& kept, Where where) {
-  using jit_program::Program;
+std::shared_ptr<const JitCache::Entry> JitCache::entry(std::span<const Tensor> arguments, const StaticKey& static_key, const FlatFunction& f,
+                                                       FunctionRef<std::shared_ptr<void>()> keep, bool& traced, Where where) {
   std::string key = static_key;
-  bool traced = thread_state().floor > 0;  // inside another jit: its equations are taken over, and compiled with the rest
+  traced = thread_state().floor > 0;  // inside another jit: its equations are taken over, and compiled with the rest
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     if (!arguments[i].defined()) fail(ErrorKind::value, "vt::jit: argument leaf " + std::to_string(i) + " is an empty Tensor", where);
     traced = traced || is_tracer(arguments[i]);
     jit_program::append_aval(key, arguments[i]);
   }
 
-  std::shared_ptr<const Program> program;
+  std::shared_ptr<const Entry> program;
   {
     std::shared_lock lock(state_->mutex);
     if (const auto found = state_->programs.find(key); found != state_->programs.end()) program = found->second;
@@ -65,7 +64,7 @@ std::vector<Tensor> JitCache::call(std::span<const Tensor> arguments, const Stat
     for (const Tensor& t : arguments) avals.push_back(aval_of(t));
     const OuterAxes axes;
     const std::uint64_t references = thread_state().references;
-    auto fresh = new_shared<Program>();
+    auto fresh = new_shared<Entry>();
     Recorded recorded =
         record(with_states(f, fresh->states), avals, {.kind = ScopeKind::jit, .transform = "vt::jit", .stateful = true, .where = where});
     fresh->kept = keep();
@@ -84,7 +83,13 @@ std::vector<Tensor> JitCache::call(std::span<const Tensor> arguments, const Stat
       program = std::move(fresh);
     }
   }
+  return program;
+}
 
+std::vector<Tensor> JitCache::call(std::span<const Tensor> arguments, const StaticKey& static_key, const FlatFunction& f,
+                                   FunctionRef<std::shared_ptr<void>()> keep, std::shared_ptr<void>& kept, Where where) {
+  bool traced = false;
+  const std::shared_ptr<const Entry> program = entry(arguments, static_key, f, keep, traced, where);
   if (!program->states.empty() && (traced || !program->executable || current_level() > 0)) {
     // Variables as the scopes around see them: what lanes add is no new value yet.
     std::vector<Tensor> results = f(arguments);
@@ -125,6 +130,18 @@ std::string JitCache::explain(std::span<const Tensor> arguments, const StaticKey
   std::shared_lock lock(state_->mutex);
   const auto found = state_->programs.find(key);
   return found == state_->programs.end() || !found->second->executable ? "" : found->second->executable->explain();
+}
+
+Memory JitCache::memory(std::span<const Tensor> arguments, const StaticKey& static_key, const FlatFunction& f,
+                        FunctionRef<std::shared_ptr<void>()> keep, Where where) {
+  bool traced = false;
+  const std::shared_ptr<const Entry> program = entry(arguments, static_key, f, keep, traced, where);
+  if (traced || !program->executable)
+    fail(ErrorKind::value,
+         "vt::jit: memory(…) inside another transform, or of a function that captures a value of one, has no program of its own to tell of; "
+         "ask it outside",
+         where);
+  return program->executable->memory();
 }
 
 }  // namespace vt::detail

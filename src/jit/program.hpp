@@ -62,6 +62,7 @@ class Program : public Executable {
   /// In the counters: what ran in the frame.
   void count_runs(const Frame& frame) const { count_runs(frame.runs, frame.parallel); }
   std::string explain() const override;
+  Memory memory() const override;
 
  private:
   struct Step {
@@ -118,6 +119,7 @@ class Program : public Executable {
   void name_steps();
   /// Of the kernel, or of the equation.
   CodeLabel label_of(const Step& step, bool kernel) const;
+  Vec<Var> buffers_of(std::size_t step) const;
   void run_equation(const Step& step, void** pointers, Vec<BufferRef>& produced, std::span<const BufferRef> inputs, std::span<BufferRef> own) const;
 
   Fusion fusion_;
@@ -141,5 +143,8 @@ class Program : public Executable {
   bool makes_buffers_ = false;  // has equations that are loops or interpreted
   std::uint64_t launches_ = 0, loops_ = 0, products_ = 0, epilogues_ = 0, bytes_ = 0, interpreted_ = 0;
 };
+
+/// What the interpreter takes for a Graph: each value lives from the equation that makes it to the last that reads it.
+Memory interpreted_memory(const GraphBody&);
 
 }  // namespace vt::detail

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 
+#include <vt/execution.hpp>
 #include <vt/small_vec.hpp>
 
 #include "graph.hpp"
@@ -18,6 +19,8 @@ class Executable {
   virtual Vec<BufferRef> run(std::span<const BufferRef> inputs) = 0;
   /// What runs, for people: kernels, what each fused, loops, bytes and flops.
   virtual std::string explain() const = 0;
+  /// What it takes, by the plan of its buffers.
+  virtual Memory memory() const = 0;
 };
 
 /// Simplifies, fuses and compiles for the default backend (the interpreter where there is no compiler).

@@ -10,6 +10,7 @@
 #include <vector>
 #include <vt/detail/function.hpp>
 #include <vt/detail/shared.hpp>
+#include <vt/execution.hpp>
 #include <vt/small_vec.hpp>
 
 #include <vt/graph.hpp>
@@ -116,9 +117,15 @@ class JitCache {
                            std::shared_ptr<void>& kept, Where);
   /// What runs for this signature, as text; empty if it has not been compiled.
   std::string explain(std::span<const Tensor> arguments, const StaticKey& key) const;
+  /// What the program for this signature needs; nothing runs.
+  Memory memory(std::span<const Tensor> arguments, const StaticKey& key, const FlatFunction& f, FunctionRef<std::shared_ptr<void>()> keep, Where);
 
  private:
+  struct Entry;
   struct State;
+  /// The program for this signature, traced and compiled if it is new. `traced`: are we inside another transform?
+  std::shared_ptr<const Entry> entry(std::span<const Tensor> arguments, const StaticKey& key, const FlatFunction& f,
+                                     FunctionRef<std::shared_ptr<void>()> keep, bool& traced, Where);
   Box<State> state_;
 };
 

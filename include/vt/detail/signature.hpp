@@ -29,22 +29,27 @@ StaticKey signature_of(SmallVec<Tensor, 8>& leaves, const A&... arguments) {
   return key;
 }
 
-/// f(arguments…) by way of what `cache` keeps for their signature; f itself runs only where it is new.
-template <class Cache, class F, class... A>
-auto call_by_signature(Cache& cache, F& f, Where where, const A&... arguments) {
+/// use(the Tensors among the arguments, their signature, f by its leaves, what keeps the static part of its results).
+template <class F, class Use, class... A>
+auto with_signature(F& f, const Use& use, const A&... arguments) {
   using Traced = TreeFunction<F, Owned<A>...>;
-  using Result = typename Traced::Result;
   SmallVec<Tensor, 8> leaves;
   const StaticKey key = signature_of(leaves, arguments...);
   Box<Traced> g;  // only made when the function has to be traced
+  const auto flat = [&](std::span<const Tensor> tracers) {
+    g = new_box<Traced>(f, own(arguments...));
+    return (*g)(tracers);
+  };
+  const auto keep = [&]() -> std::shared_ptr<void> { return new_shared<typename Traced::Result>(hollow(g->last())); };
+  return use(std::span<const Tensor>(leaves.data(), leaves.size()), key, flat, keep);
+}
+
+/// f(arguments…) by way of what `cache` keeps for their signature; f itself runs only where it is new.
+template <class Cache, class F, class... A>
+auto call_by_signature(Cache& cache, F& f, Where where, const A&... arguments) {
+  using Result = typename TreeFunction<F, Owned<A>...>::Result;
   std::shared_ptr<void> kept;
-  const std::vector<Tensor> results = cache.call(
-      {leaves.data(), leaves.size()}, key,
-      [&](std::span<const Tensor> tracers) {
-        g = new_box<Traced>(f, own(arguments...));
-        return (*g)(tracers);
-      },
-      [&]() -> std::shared_ptr<void> { return new_shared<Result>(hollow(g->last())); }, kept, where);
+  const std::vector<Tensor> results = with_signature(f, [&](const auto&... call) { return cache.call(call..., kept, where); }, arguments...);
   Result result = *static_cast<const Result*>(kept.get());
   const Tensor* next = results.data();
   assign_leaves(result, next);

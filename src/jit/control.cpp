@@ -206,7 +206,7 @@ ControlRunner::Buffers ControlRunner::run_scan(Buffers values) const {
 }
 
 std::uint64_t ControlRunner::memory() const {
-  if (in_registers_.function) return 0;
+  if (in_registers_) return 0;
   std::uint64_t most = 0;
   for (std::size_t b = 0; b < bodies_.size(); ++b) {
     const std::lock_guard lock(bodies_[b]->mutex);

@@ -5,6 +5,7 @@
 // What runs on every call, every recorded op and every element: compiled as the user's flags say.
 #include "../../src/jit/control.cpp"
 #include "../../src/jit/control_lanes.cpp"
+#include "../../src/jit/control_scratch.cpp"
 #include "../../src/jit/conv_spec.cpp"
 #include "../../src/jit/counters.cpp"
 #include "../../src/jit/epilogue.cpp"

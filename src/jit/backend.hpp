@@ -29,15 +29,14 @@ struct Kernel {
   bool optimised() const { return !__atomic_load_n(hasty, __ATOMIC_RELAXED); }
 };
 
-/// A matrix product made ready to run.
-class ProductKernel {
+/// While one exists programs of this thread are planned only: nothing is compiled, and they cannot run.
+class Planning {
  public:
-  virtual ~ProductKernel() = default;
-  /// `packed`: what pack() made of these operands.
-  virtual void run(const void* a, const void* b, void* c, const RowsDone& done = {}, const PackedOperands& packed = {}) const = 0;
-  /// What every run would do again to operands that stay the same; null: an operand that does not.
-  virtual PackedOperands pack(const void* a, const void* b) const = 0;
-  virtual std::string describe() const = 0;
+  Planning();
+  ~Planning();
+  Planning(const Planning&) = delete;
+  Planning& operator=(const Planning&) = delete;
+  static bool now();
 };
 
 class Backend {

@@ -47,7 +47,8 @@ ControlRunner::ControlRunner(const GraphBody& graph, const Equation& e, const Ba
   const std::optional<LaneForm> form = lanes_ && lanes_in_groups() ? std::nullopt : register_form(alone_);
   if (form) {
     lane_count_ = form->count;
-    in_registers_ = backend.compile_register_loop(*form, register_work(*form) < least_waking_work);
+    runs_in_registers_ = true;
+    if (!Planning::now()) in_registers_ = backend.compile_register_loop(*form, register_work(*form) < least_waking_work);
     const GraphBody& body = *bodies_.back()->graph;
     for (std::size_t i = 0; i < carries_; ++i)
       if (!in_registers(body.aval(body.inputs[i]))) in_place_.push_back(i);
@@ -63,22 +64,26 @@ ControlRunner::ControlRunner(const GraphBody& graph, const Equation& e, const Ba
 }
 ControlRunner::~ControlRunner() = default;
 
+GraphBody ControlRunner::graph_for(std::size_t body, std::int64_t lanes) const {
+  const GraphBody& g = *bodies_[body]->graph;
+  return simplify(!lanes ? g : cut_ ? body_of_rows(g, cut_, lanes) : batch_body(g, mapped_, lanes), SimplifyFor::running);
+}
+
 Program& ControlRunner::program(std::size_t body, std::int64_t lanes) const {
   const Body& b = *bodies_[body];
   const std::lock_guard lock(b.mutex);
   std::shared_ptr<Program>& made = b.programs[lanes];
   if (!made) {
-    const GraphBody graph = !lanes ? *b.graph : cut_ ? body_of_rows(*b.graph, cut_, lanes) : batch_body(*b.graph, mapped_, lanes);
     // The body of a loop may write its next state over the last.
     const bool loops = (equation_.op == Op::while_ && body == 1) || equation_.op == Op::scan;
-    made = new_shared<Program>(simplify(graph, SimplifyFor::running), backend_, loops ? carries_ : 0);
+    made = new_shared<Program>(graph_for(body, lanes), backend_, loops ? carries_ : 0);
   }
   return *made;
 }
 
 Vec<BufferRef> ControlRunner::run(Vec<BufferRef> operands) const {
   if (equation_.op == Op::recursive_call) return run_recursive(operands);
-  if (in_registers_) return run_in_registers(std::move(operands));
+  if (runs_in_registers_) return run_in_registers(std::move(operands));
   if (lanes_ && has_effect(equation_)) return run_one_by_one(operands);
   switch (equation_.op) {
     case Op::cond: return lanes_ ? run_lane_cond(operands) : run_cond(operands);
@@ -205,34 +210,13 @@ ControlRunner::Buffers ControlRunner::run_scan(Buffers values) const {
   return results;
 }
 
-std::uint64_t ControlRunner::memory() const {
-  if (in_registers_) return 0;
-  std::uint64_t most = 0;
-  for (std::size_t b = 0; b < bodies_.size(); ++b) {
-    const std::lock_guard lock(bodies_[b]->mutex);
-    std::uint64_t own = 0;
-    for (const auto& [lanes, program] : bodies_[b]->programs) {
-      const Memory m = program->memory();
-      // Rows of a cut scan run in so many parts at a time; groups of lanes one after the other.
-      const auto together = static_cast<std::uint64_t>(cut_ && lanes ? thread_count() : 1);
-      own = std::max(own, together * (m.scratch + m.results));
-    }
-    if (bodies_[b]->programs.empty()) {  // made when it is known how many lanes take it: at most all
-      const Memory m = interpreted_memory(*bodies_[b]->graph);
-      own = (m.scratch + m.results) * static_cast<std::uint64_t>(std::max<std::int64_t>(lanes_.count, 1));
-    }
-    most = std::max(most, own);
-  }
-  return most;
-}
-
 std::string ControlRunner::explain() const {
   std::string text;
   if (equation_.op == Op::recursive_call) {
     const RecursiveFunction& f = *equation_.as<RecursionParams>().function;
     text += f.name + " calls itself; its body is a program of its own\n";
   }
-  if (in_registers_)
+  if (runs_in_registers_)
     text += "one function, its values in registers" + (lane_count_ < 0 ? std::string() : ", " + std::to_string(lane_count_) + " lanes side by side") +
             (in_registers_.optimised() ? "" : ", not optimised yet") + "\n";
   for (std::size_t b = 0; b < bodies_.size(); ++b) {

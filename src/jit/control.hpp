@@ -32,9 +32,9 @@ class ControlRunner {
   Vec<BufferRef> run(Vec<BufferRef> operands) const;
   /// The bodies' programs.
   std::string explain() const;
-  /// What a run takes beside operands and results: scratch memory of the bodies and, of loops, the next state. An estimate: which
-  /// branches run, and how many lanes go together, is known only then.
-  std::uint64_t memory() const;
+  /// What a run takes at most beside operands and results: scratch memory of the bodies and, of loops, the next state. Less than nothing where
+  /// results take the memory of operands that are `owned`, by nobody else. Of recursive calls only results count: how deep they go is not known.
+  std::int64_t scratch_bytes(const Vec<bool>& owned) const;
 
  private:
   using Buffers = Vec<BufferRef>;
@@ -45,6 +45,11 @@ class ControlRunner {
     mutable HashMap<std::int64_t, std::shared_ptr<Program>> programs;
   };
   Program& program(std::size_t body, std::int64_t lanes = 0) const;
+  GraphBody graph_for(std::size_t body, std::int64_t lanes) const;
+  std::int64_t scratch_of_rounds(const Vec<bool>& owned) const;
+  std::int64_t scratch_of_parts() const;
+  std::int64_t scratch_of_branches() const;
+  std::int64_t scratch_of_queues() const;
 
   Buffers run_recursive(std::span<const BufferRef> operands) const;
   Buffers run_in_registers(Buffers operands) const;
@@ -65,8 +70,9 @@ class ControlRunner {
   LaneQueues lane_queues() const;
 
   Equation equation_;
-  GraphBody alone_;               ///< the equation by itself
-  Kernel in_registers_;           ///< all of it as one function, where it fits
+  GraphBody alone_;      ///< the equation by itself
+  Kernel in_registers_;  ///< all of it as one function, where it fits
+  bool runs_in_registers_ = false;
   std::int64_t lane_count_ = -1;  ///< of that function
   Vec<std::size_t> in_place_;     ///< carries that are updated in the result's memory
   const Backend& backend_;

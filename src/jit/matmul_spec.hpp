@@ -58,6 +58,22 @@ class RowsDone {
   bool alone_ = false;
 };
 
+/// A matrix product or a convolution made ready to run. Any thread may run it; the bits never depend on threads.
+class ProductKernel {
+ public:
+  virtual ~ProductKernel() = default;
+  /// `packed`: what pack() made of these operands.
+  virtual void run(const void* a, const void* b, void* c, const RowsDone& done = {}, const PackedOperands& packed = {}) const = 0;
+  /// What every run would do again to operands that stay the same; null: an operand that does not.
+  virtual PackedOperands pack(const void*, const void*) const { return {}; }
+  /// Bytes that pack() takes for one of them, the other, or both.
+  virtual std::size_t packed_bytes(bool /*a*/, bool /*b*/) const { return 0; }
+  /// Bytes that a run takes at most beside a, b and c, with as many threads as there are now. `done`: as in that run; it is not called.
+  virtual std::size_t scratch_bytes(const RowsDone& done = {}, bool a_packed = false, bool b_packed = false) const = 0;
+  /// "direct 14x32", "packed …": for vt::explain.
+  virtual std::string describe() const = 0;
+};
+
 /// How a dot_general becomes a matrix product. An operand whose axes do not collapse into (batch, rows, columns) must be copied
 /// in the order of its permutation first; the spec holds for the copy.
 struct MatmulPlan {

@@ -63,6 +63,17 @@ class Program : public Executable {
   void count_runs(const Frame& frame) const { count_runs(frame.runs, frame.parallel); }
   std::string explain() const override;
   Memory memory() const override;
+  /// How a run gets its memory.
+  struct RunMemory {
+    std::size_t own_results = ~std::size_t{0};  ///< it takes memory for so many of the first results; that of the others is given
+    bool frame = false;                         ///< in a Frame with packed operands: constants and …
+    std::size_t same_from = ~std::size_t{0};    ///< … the inputs from here on
+    bool gives_carries = false;                 ///< loops inside may have the carries' memory
+  };
+  /// What a run takes at most beside its inputs.
+  std::uint64_t run_bytes(const RunMemory&) const;
+  /// What pack() takes if these inputs are given.
+  std::uint64_t packed_bytes(std::size_t same_from) const;
 
  private:
   struct Step {
@@ -120,6 +131,15 @@ class Program : public Executable {
   /// Of the kernel, or of the equation.
   CodeLabel label_of(const Step& step, bool kernel) const;
   Vec<Var> buffers_of(std::size_t step) const;
+  struct Lives {
+    Vec<int> from, until;  // per Var: steps; results live until behind the last
+  };
+  Lives lives() const;
+  /// Per step: bytes that this one and steps before have made for their results.
+  Vec<std::uint64_t> made_by_steps() const;
+  bool stays(Var v, std::size_t same_from) const;
+  /// What a step takes beside what it reads and its results; less than nothing where results take operands' memory.
+  std::int64_t scratch_of(std::size_t step, const RunMemory& use) const;
   void run_equation(const Step& step, void** pointers, Vec<BufferRef>& produced, std::span<const BufferRef> inputs, std::span<BufferRef> own) const;
 
   Fusion fusion_;

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "program.hpp"
+#include "threads.hpp"
 
 namespace vt::detail {
 
@@ -35,46 +36,123 @@ Vec<Var> Program::buffers_of(std::size_t step) const {
   return all;
 }
 
+Vec<std::uint64_t> Program::made_by_steps() const {
+  Vec<std::uint64_t> made(steps_.size(), 0);
+  const Lives lives = this->lives();
+  for (std::size_t v = 0; v < plan_.slots.size(); ++v) {
+    if (plan_.slots[v].kind != BufferPlan::Slot::Kind::produced) continue;
+    for (int k = lives.from[v]; k <= lives.until[v] && k < static_cast<int>(steps_.size()); ++k)
+      made[static_cast<std::size_t>(k)] += fusion_.graph.avals[v].bytes();
+  }
+  return made;
+}
+
+Program::Lives Program::lives() const {
+  Lives l{Vec<int>(fusion_.graph.avals.size(), static_cast<int>(steps_.size())), Vec<int>(fusion_.graph.avals.size(), -1)};
+  for (std::size_t k = 0; k < steps_.size(); ++k)
+    for (Var v : buffers_of(k)) {
+      l.from[static_cast<std::size_t>(v)] = std::min(l.from[static_cast<std::size_t>(v)], static_cast<int>(k));
+      l.until[static_cast<std::size_t>(v)] = static_cast<int>(k);
+    }
+  for (const Output& o : outputs_) l.until[static_cast<std::size_t>(o.var)] = static_cast<int>(steps_.size());
+  return l;
+}
+
+// Is an operand of a product the same in every run of a frame?
+bool Program::stays(Var v, std::size_t same_from) const {
+  const BufferPlan::Slot& s = plan_.slots[static_cast<std::size_t>(v)];
+  return s.kind == BufferPlan::Slot::Kind::constant ||
+         (s.kind == BufferPlan::Slot::Kind::input && fusion_.graph.inputs[static_cast<std::size_t>(s.index)] == v &&
+          static_cast<std::size_t>(s.index) >= same_from);
+}
+
+std::uint64_t Program::packed_bytes(std::size_t same_from) const {
+  std::uint64_t bytes = 0;
+  for (const Step& s : steps_)
+    if (s.kind == Step::Kind::product) bytes += s.product->packed_bytes(stays(s.operands[0], same_from), stays(s.operands[1], same_from));
+  return bytes;
+}
+
+std::int64_t Program::scratch_of(std::size_t k, const RunMemory& use) const {
+  const Step& step = steps_[k];
+  switch (step.kind) {
+    case Step::Kind::kernel:
+    case Step::Kind::equation: return 0;
+    case Step::Kind::product: {
+      const auto ignore = [](std::int64_t, std::int64_t) {};
+      const bool rows = fusion_.steps[k].row_loop >= 0;
+      return static_cast<std::int64_t>(step.product->scratch_bytes(rows ? RowsDone(ignore, step.row_group, step.rows_alone) : RowsDone(),
+                                                                   use.frame && stays(step.operands[0], use.same_from),
+                                                                   use.frame && stays(step.operands[1], use.same_from)));
+    }
+    case Step::Kind::sort: {
+      SmallVec<char, 4> wanted;
+      for (std::size_t i = step.operands.size() / 2; i < step.operands.size(); ++i)
+        wanted.push_back(plan_.slots[static_cast<std::size_t>(step.operands[i])].kind != BufferPlan::Slot::Kind::unused);
+      return static_cast<std::int64_t>(sort_scratch_bytes(step.sort, wanted));
+    }
+    case Step::Kind::fft: return static_cast<std::int64_t>(fft_scratch_bytes(step.fft, step.parallel ? thread_count() : 1));
+    case Step::Kind::linalg: {
+      std::int64_t block = 0;
+      for (std::int64_t each : step.arguments) block += each * step.lanes;
+      if (step.lanes > 0) return step.rounds < step.linalg.batch ? block : 0;
+      return static_cast<std::int64_t>(step.linalg.scratch_bytes()) * (step.parallel ? threads_for(step.rounds, step.grain) : 1);
+    }
+    case Step::Kind::control: {
+      const Equation& e = fusion_.graph.equations[static_cast<std::size_t>(step.equation)];
+      const auto among = [](const Vec<Var>& list, Var v) { return std::find(list.begin(), list.end(), v) != list.end(); };
+      Vec<bool> owned;
+      for (Var o : e.inputs) {
+        const Var v = fusion_.storage[static_cast<std::size_t>(o)];
+        const bool once = std::count(e.inputs.begin(), e.inputs.end(), o) == 1;
+        owned.push_back(plan_.slots[static_cast<std::size_t>(v)].kind == BufferPlan::Slot::Kind::produced
+                            ? once && among(step.released, v)
+                            : use.gives_carries && among(step.handed_over, v));
+      }
+      return step.control->scratch_bytes(owned);
+    }
+  }
+  return 0;
+}
+
+std::uint64_t Program::run_bytes(const RunMemory& use) const {
+  std::uint64_t fresh = plan_.arena_bytes;
+  for (std::size_t i = 0; i < outputs_.size() && i < use.own_results; ++i)
+    if (outputs_[i].slot_output >= 0) fresh += plan_.slots[static_cast<std::size_t>(outputs_[i].var)].bytes;
+  const Vec<std::uint64_t> made = made_by_steps();
+  std::int64_t most = 0;
+  for (std::size_t k = 0; k < steps_.size(); ++k) most = std::max(most, static_cast<std::int64_t>(made[k]) + scratch_of(k, use));
+  return fresh + static_cast<std::uint64_t>(most);
+}
+
 Memory Program::memory() const {
   using Kind = BufferPlan::Slot::Kind;
   const GraphBody& g = fusion_.graph;
   const int steps = static_cast<int>(steps_.size());
-  Vec<int> from(g.avals.size(), steps), until(g.avals.size(), -1);
-  for (int k = 0; k < steps; ++k)
-    for (Var v : buffers_of(static_cast<std::size_t>(k))) {
-      from[static_cast<std::size_t>(v)] = std::min(from[static_cast<std::size_t>(v)], k);
-      until[static_cast<std::size_t>(v)] = k;
-    }
-  for (const Output& o : outputs_) until[static_cast<std::size_t>(o.var)] = steps;
+  const Lives lives = this->lives();
   Memory m;
-  Vec<std::uint64_t> made(steps_.size(), 0);  // per step: what steps have made for themselves, is still there and no result
   const Vec<const Equation*> makers = memory_use::makers(g);
   for (std::size_t v = 0; v < g.avals.size(); ++v) {
     const BufferPlan::Slot& s = plan_.slots[v];
-    if (s.kind == Kind::unused || (s.bytes == 0 && g.avals[v].bytes() == 0) || (s.kind != Kind::input && until[v] < 0)) continue;
+    const int from = lives.from[v], until = lives.until[v];
+    if (s.kind == Kind::unused || (s.bytes == 0 && g.avals[v].bytes() == 0) || (s.kind != Kind::input && until < 0)) continue;
     const std::uint64_t bytes = s.bytes ? s.bytes : g.avals[v].bytes();
     const bool over_input = s.kind == Kind::input && makers[v];
-    const char* place = "";
-    switch (s.kind) {
-      case Kind::unused: break;
-      case Kind::input: place = over_input ? "over an input" : "input"; break;
-      case Kind::constant: place = "constant"; break;
-      case Kind::output: place = "result"; break;
-      case Kind::arena: place = "scratch"; break;
-      case Kind::in_output: place = "within a result"; break;
-      case Kind::produced: place = "own"; break;
-    }
+    constexpr const char* places[] = {"", "input", "constant", "result", "scratch", "within a result", "own"};
     if (s.kind == Kind::input && !over_input) m.inputs += bytes;
     if (s.kind == Kind::constant) m.constants += bytes;
-    const bool result = until[v] == steps;
-    if (s.kind == Kind::output || (s.kind == Kind::produced && result)) m.results += bytes;
-    else if (s.kind == Kind::produced)
-      for (int k = from[v]; k <= until[v]; ++k) made[static_cast<std::size_t>(k)] += bytes;
-    m.values.push_back({memory_use::text_of(makers[v], g.avals[v]), place, bytes, std::min(from[v], steps), std::max(until[v], 0),
-                        makers[v] ? makers[v]->where : Where{}});
+    if (s.kind == Kind::output || (s.kind == Kind::produced && until == steps)) m.results += bytes;
+    m.values.push_back({memory_use::text_of(makers[v], g.avals[v]), over_input ? "over an input" : places[static_cast<int>(s.kind)], bytes,
+                        std::min(from, steps), std::max(until, 0), makers[v] ? makers[v]->where : Where{}});
   }
-  for (std::size_t k = 0; k < steps_.size(); ++k) m.scratch = std::max(m.scratch, made[k] + (steps_[k].control ? steps_[k].control->memory() : 0));
-  m.scratch += plan_.arena_bytes;
+  for (std::size_t k = 0; k < steps_.size(); ++k) {
+    const std::int64_t bytes = scratch_of(k, {});
+    if (bytes <= 0) continue;
+    const Equation& e = g.equations[static_cast<std::size_t>(steps_[k].equation)];
+    m.values.push_back(
+        {std::string(name_of(e.op)) + " at work", "scratch", static_cast<std::uint64_t>(bytes), static_cast<int>(k), static_cast<int>(k), e.where});
+  }
+  m.scratch = std::max(run_bytes({}), m.results) - m.results;
   memory_use::largest_first(m);
   return m;
 }

@@ -67,6 +67,27 @@ class Sorter {
     while (columns_ > 1 && tiles() < 4 * threads) columns_ /= 2;
     const std::int64_t n = strips_ ? (s_.outer * s_.inner + strip - 1) / strip : tiles();
     if (!strips_ && n < threads && s_.length >= worth_threads_inside && threads > 1) {
+    values_alone_ = results[0] && s_.keys == 1 && !s_.is_place[0] && !keeps_candidates(s_);
+    for (std::size_t k = 1; k < s_.dtypes.size(); ++k) values_alone_ = values_alone_ && !results[k];
+    columns_ = std::min(s_.inner, most_columns);
+    while (columns_ > 1 && tiles() < 4 * thread_count()) columns_ /= 2;
+  }
+
+  std::size_t scratch_bytes() const {
+    if (nothing()) return 0;
+    const bool candidates = s_.keys == 1 && keeps_candidates(s_) && !s_.is_place[0];
+    const std::int64_t places = candidates ? most_candidates() : s_.length;
+    std::int64_t record = one_word() ? sizeof(NarrowPlaced::Record) : sizeof(WidePlaced::Record);
+    // Whether keys say all of the values shows when they are read.
+    if (values_alone_ && is_int(s_.dtypes[0])) record = size_of(s_.dtypes[0]) <= 4 ? sizeof(std::uint32_t) : sizeof(Word);
+    const std::int64_t tiles_at_once = shares_rows() ? 1 : threads_for(tiles(), grain());
+    return static_cast<std::size_t>(tiles_at_once) * room_for(static_cast<std::size_t>((columns_ + 1) * places * record));
+  }
+
+  void run() {
+    if (nothing()) return;
+    const std::int64_t threads = thread_count(), n = tiles();
+    if (shares_rows()) {
       blocks_ = threads;
       sort_tiles(0, n);
       return;
@@ -84,20 +105,41 @@ class Sorter {
                         error = std::current_exception();
                       }
                     });
+    parallel_ranges(n, grain(), [&](std::int64_t begin, std::int64_t end) {
+      try {
+        sort_tiles(begin, end);
+      } catch (...) {
+        std::lock_guard lock(mutex);
+        error = std::current_exception();
+      }
+    });
     if (error) std::rethrow_exception(error);
   }
 
  private:
   std::int64_t tiles_per_row() const { return (s_.inner + columns_ - 1) / columns_; }
   std::int64_t tiles() const { return s_.outer * tiles_per_row(); }
+  bool nothing() const { return s_.outer * s_.inner == 0 || s_.limit == s_.start; }
+  bool shares_rows() const { return tiles() < thread_count() && s_.length >= worth_threads_inside; }
+  std::int64_t grain() const { return std::max<std::int64_t>(worth_a_range / (s_.length * columns_), 1); }
+  std::int64_t most_candidates() const { return std::max<std::int64_t>(2 * s_.limit, 256); }
+  bool one_word() const {
+    const SmallVec<KeyGroup, 2> narrow = key_groups(s_, NarrowPlaced::most_bits);
+    return narrow.size() == 1 && narrow[0].bits <= 32 && static_cast<Word>(s_.length) <= Word{1} << 32;
+  }
+  static std::size_t room_for(std::size_t bytes) {
+    constexpr std::size_t large = 1 << 18, huge_page = 2 << 20;
+    return bytes < large ? bytes : (bytes + huge_page - 1) / huge_page * huge_page;
+  }
 
   /// Neighbouring columns of one [length, inner] plane, and memory to work in.
   struct Tile {
     std::int64_t from = 0, to = 0, columns = 1;  // elements of the operands and of the results
     BufferRef memory;
     void* room(std::size_t bytes) {
-      constexpr std::size_t large = 1 << 18, huge_page = 2 << 20;
-      if (!memory || memory->bytes < bytes) memory = allocate(bytes < large ? bytes : (bytes + huge_page - 1) / huge_page * huge_page, "sorting");
+      if (memory && memory->bytes >= bytes) return memory->data;
+      memory = {};  // not both at a time
+      memory = allocate(room_for(bytes), "sorting");
       return memory->data;
     }
   };
@@ -105,7 +147,7 @@ class Sorter {
   void sort_tiles(std::int64_t begin, std::int64_t end) const {
     Tile tile;
     const SmallVec<KeyGroup, 2> narrow = key_groups(s_, NarrowPlaced::most_bits);
-    const bool one_word = narrow.size() == 1 && narrow[0].bits <= 32 && static_cast<Word>(s_.length) <= Word{1} << 32;
+    const bool one_word = this->one_word();
     for (std::int64_t t = begin; t < end; ++t) {
       const std::int64_t plane = t / tiles_per_row(), first = t % tiles_per_row() * columns_;
       tile.from = plane * s_.length * s_.inner + first;
@@ -184,6 +226,8 @@ class Sorter {
     if (s_.keys == 1 && keeps_candidates(s_) && !s_.is_place[0]) {
       const std::size_t most = static_cast<std::size_t>(std::max<std::int64_t>(2 * s_.limit, 256));
       Bench<typename P::Record> bench(tile, most * static_cast<std::size_t>(blocks_));
+      const auto most = static_cast<std::size_t>(most_candidates());
+      Bench<typename P::Record> bench(tile, most);
       keep_candidates<P>(tile, bench, most);
       return write<P>(tile, bench);
     }
@@ -340,6 +384,12 @@ SortSpec sort_spec(const SortParams& p, const Shape& shape, SmallVec<DType, 4> d
   s.dtypes = std::move(dtypes);
   s.is_place = std::move(is_place);
   return s;
+}
+
+std::size_t sort_scratch_bytes(const SortSpec& spec, const SmallVec<char, 4>& wanted) {
+  SmallVec<void*, 8> results;
+  for (char w : wanted) results.push_back(w ? const_cast<char*>(&w) : nullptr);  // only asked whether they are there
+  return sorting::Sorter(spec, nullptr, results.data()).scratch_bytes();
 }
 
 void sort_rows(const SortSpec& spec, const void* const* operands, void* const* results) { sorting::Sorter(spec, operands, results).run(); }

@@ -27,6 +27,9 @@ inline bool can_be_place(DType d) { return is_int(d) && size_of(d) >= 4; }
 /// Throws: Error if there is no memory to work in.
 void sort_rows(const SortSpec&, const void* const* operands, void* const* results);
 
+/// Bytes that it takes at most beside operands and results. `wanted`: per operand, whether its result is.
+std::size_t sort_scratch_bytes(const SortSpec&, const SmallVec<char, 4>& wanted);
+
 /// How it is done, for explain.
 std::string describe(const SortSpec&);
 

@@ -7,7 +7,8 @@ namespace vt::detail {
 
 /// Threads a kernel may use, the caller included.
 int thread_count();
-/// Is another thread waiting for the next launch right now? (None is for what runs inside of one.) Waking one that sleeps costs as much as a small kernel.
+/// Is another thread waiting for the next launch right now? (None is for what runs inside of one.) Waking one that sleeps costs as much as a small
+/// kernel.
 bool others_ready();
 
 /// Calls body(context, begin, end) on ranges that cover [0, total) once, cut at multiples of `grain`, on up to
@@ -16,6 +17,13 @@ bool others_ready();
 /// calling thread alone. `body` must not throw.
 using RangeBody = void (*)(void* context, std::int64_t begin, std::int64_t end);
 void parallel_ranges(std::int64_t total, std::int64_t grain, RangeBody body, void* context, int ranges = 4);
+
+/// How many threads that takes at most.
+inline std::int64_t threads_for(std::int64_t total, std::int64_t grain) {
+  grain = grain < 1 ? 1 : grain;
+  const std::int64_t grains = (total + grain - 1) / grain, threads = thread_count();
+  return grains < threads ? (grains < 1 ? 1 : grains) : threads;
+}
 
 template <class F>
 void parallel_ranges(std::int64_t total, std::int64_t grain, const F& f, int ranges = 4) {

@@ -57,7 +57,8 @@ void append(Vec<R>& list, Root w) {
 template <class R>
 class Work {
  public:
-  explicit Work(std::int64_t n) : buffer_(allocate(static_cast<std::size_t>((4 * n + 2) * lanes<R>) * sizeof(R), "fft")) {}
+  explicit Work(std::int64_t n) : buffer_(allocate(bytes(n), "fft")) {}
+  static std::size_t bytes(std::int64_t n) { return static_cast<std::size_t>((4 * n + 2) * lanes<R>) * sizeof(R); }
   R* get() { return buffer_->as<R>(); }
 
  private:
@@ -327,14 +328,49 @@ Vec<R> half_turns(std::int64_t n) {
 }
 
 /// Calls f(begin, end, how the transforms inside run) on blocks of rows that stay in the cache.
+struct Blocks {
+  static constexpr std::int64_t cache = 128 * 1024, least = 8;
+  std::int64_t rows, size, count;
+  Blocks(std::int64_t all, std::int64_t bytes_of_row)
+      : rows(all), size(std::max(least, cache / bytes_of_row / least * least)), count((rows + size - 1) / size) {}
+  bool apart() const { return count > 3; }  // threads take blocks; else they share the rows
+};
 template <class F>
-void by_blocks(std::int64_t rows, std::int64_t bytes_of_row, FftRanges run, const F& f) {
-  constexpr std::int64_t cache = 128 * 1024, least = 8;
-  const std::int64_t block = std::max(least, cache / bytes_of_row / least * least), blocks = (rows + block - 1) / block;
-  const bool apart = blocks > 3;
-  ranges(apart ? run : one_range, blocks, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t b = begin; b < end; ++b) f(b * block, std::min(rows, (b + 1) * block), apart ? one_range : run);
+void by_blocks(const Blocks& b, FftRanges run, const F& f) {
+  ranges(b.apart() ? run : one_range, b.count, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) f(i * b.size, std::min(b.rows, (i + 1) * b.size), b.apart() ? one_range : run);
   });
+}
+
+/// What rows_of takes.
+template <class R>
+std::size_t rows_bytes(const Plan<R>& plan, std::int64_t outer, std::int64_t inner, std::int64_t threads) {
+  constexpr std::int64_t L = lanes<R>;
+  const auto with = [&](std::int64_t ranges, std::size_t each) { return static_cast<std::size_t>(std::min(threads, ranges)) * each; };
+  const auto groups = [](std::int64_t rows) { return (rows + L - 1) / L; };
+  const std::int64_t rows = outer * inner;
+  if (plan.n * rows == 0) return 0;
+  if (plan.convolution) {
+    const bool apart = rows > 2 * L;
+    const std::size_t inside = rows_bytes(*plan.convolution, std::min(L, rows), 1, apart ? 1 : threads);
+    return with(apart ? groups(rows) : 1, static_cast<std::size_t>(4 * L * plan.convolution->n) * sizeof(R) + inside);
+  }
+  if (in_lanes(plan, outer, inner)) return with(inner == 1 ? groups(outer) : outer * groups(inner), Work<R>::bytes(plan.n));
+  return static_cast<std::size_t>(2 * plan.n) * sizeof(R) +
+         std::max(with(groups(plan.n2), Work<R>::bytes(plan.n1)), with(groups(plan.n1), Work<R>::bytes(plan.n2)));
+}
+
+/// … and what from_real and to_real do.
+template <class R>
+std::size_t real_bytes(std::int64_t n, std::int64_t rows, bool to_real, std::int64_t threads) {
+  const bool even = n % 2 == 0;
+  const std::int64_t points = even ? n / 2 : n;
+  const PlanRef<R> plan = plan_for<R>(points);
+  if (even && in_lanes(*plan, rows, 1)) return rows_bytes(*plan, rows, 1, threads);
+  const Blocks blocks(rows, points * static_cast<std::int64_t>(2 * sizeof(R)));
+  const std::int64_t count = std::min(blocks.size, rows), at_once = blocks.apart() ? std::min(threads, blocks.count) : 1;
+  const std::size_t spectra = even && to_real ? 0 : static_cast<std::size_t>(count * points * 2) * sizeof(R);
+  return static_cast<std::size_t>(at_once) * (spectra + rows_bytes(*plan, count, 1, blocks.apart() ? 1 : threads));
 }
 
 template <class R>
@@ -345,7 +381,7 @@ void from_real(std::int64_t n, std::int64_t rows, const R* in, R* out, FftRanges
   const PlanRef<R> plan = plan_for<R>(points);
   const Vec<R> w = half_turns<R>(even ? n : 0);
   if (even && in_lanes(*plan, rows, 1)) return rows_of(*plan, Many<R>{in, out, rows, 1, false, R(1), w.data()}, run);
-  by_blocks(rows, points * static_cast<std::int64_t>(2 * sizeof(R)), run, [&](std::int64_t begin, std::int64_t end, FftRanges inside) {
+  by_blocks(Blocks(rows, points * static_cast<std::int64_t>(2 * sizeof(R))), run, [&](std::int64_t begin, std::int64_t end, FftRanges inside) {
     const std::int64_t count = end - begin;
     const BufferRef spectra = allocate(static_cast<std::size_t>(count * points * 2) * sizeof(R), "fft");
     R* z = spectra->as<R>();
@@ -375,7 +411,7 @@ void to_real(std::int64_t n, std::int64_t rows, const R* in, R* out, R scale, Ff
   const PlanRef<R> plan = plan_for<R>(points);
   const Vec<R> w = half_turns<R>(even ? n : 0);
   if (even && in_lanes(*plan, rows, 1)) return rows_of(*plan, Many<R>{in, out, rows, 1, true, scale, w.data()}, run);
-  by_blocks(rows, points * static_cast<std::int64_t>(2 * sizeof(R)), run, [&](std::int64_t begin, std::int64_t end, FftRanges inside) {
+  by_blocks(Blocks(rows, points * static_cast<std::int64_t>(2 * sizeof(R))), run, [&](std::int64_t begin, std::int64_t end, FftRanges inside) {
     const std::int64_t count = end - begin;
     if (even) {
       R* own = out + begin * n;
@@ -398,6 +434,23 @@ void to_real(std::int64_t n, std::int64_t rows, const R* in, R* out, R scale, Ff
     rows_of(*plan, Many<R>{z, z, count, 1, true, scale}, inside);
     for (std::int64_t i = 0; i < count * n; ++i) out[begin * n + i] = z[2 * i];
   });
+}
+
+template <class R>
+std::size_t scratch_bytes(const FftSpec& s, std::int64_t threads) {
+  const std::size_t axes = s.lengths.size();
+  const bool real = s.kind == FftKind::rfft || s.kind == FftKind::irfft, back = s.kind == FftKind::irfft;
+  const std::int64_t last = s.lengths[axes - 1], width = real ? last / 2 + 1 : last;
+  std::int64_t rows = s.batch, inner = width;
+  for (std::size_t i = 0; i + 1 < axes; ++i) rows *= s.lengths[i];
+  if (rows * last == 0) return 0;
+  std::size_t most = real ? real_bytes<R>(last, rows, back, threads) : rows_bytes(*plan_for<R>(last), rows, 1, threads);
+  std::int64_t outer = rows;
+  for (std::size_t i = axes - 1; i-- > 0; inner *= s.lengths[i]) {
+    outer /= s.lengths[i];
+    most = std::max(most, rows_bytes(*plan_for<R>(s.lengths[i]), outer, inner, threads));
+  }
+  return most + (back && axes > 1 ? static_cast<std::size_t>(2 * rows * width) * sizeof(R) : 0);
 }
 
 template <class R>
@@ -460,6 +513,10 @@ FftSpec fft_spec(const FftParams& p, const Aval& operand) {
 void run_fft(const FftSpec& spec, const void* in, void* out, FftRanges ranges) {
   if (spec.part == DType::f32) fft_driver::run(spec, static_cast<const float*>(in), static_cast<float*>(out), ranges);
   else fft_driver::run(spec, static_cast<const double*>(in), static_cast<double*>(out), ranges);
+}
+
+std::size_t fft_scratch_bytes(const FftSpec& s, std::int64_t threads) {
+  return s.part == DType::f32 ? fft_driver::scratch_bytes<float>(s, threads) : fft_driver::scratch_bytes<double>(s, threads);
 }
 
 }  // namespace vt::detail

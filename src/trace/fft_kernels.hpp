@@ -25,5 +25,7 @@ using FftRanges = void (*)(std::int64_t total, void (*body)(void* context, std::
 /// depend on the ranges. Any length: factors up to 13 directly, larger primes as convolutions (Bluestein).
 /// Throws: Error if there is no memory to work in.
 void run_fft(const FftSpec&, const void* in, void* out, FftRanges);
+/// Bytes that it takes at most beside `in` and `out` where so many ranges run at a time; tables of roots, which are kept, do not count.
+std::size_t fft_scratch_bytes(const FftSpec&, std::int64_t threads);
 
 }  // namespace vt::detail

@@ -152,6 +152,25 @@ std::size_t LinalgSpec::operands() const {
   return op == Op::triangular_solve ? 2 : op == Op::tridiagonal_solve ? 4 : 1;
 }
 
+// The operands and results of a matrix in f64, and what the algorithm works in.
+std::size_t LinalgSpec::scratch_bytes() const {
+  const std::int64_t size = m * n, least = std::min(m, n), right = n * columns, left = m * (full ? m : least);
+  const bool wide = real_dtype(dtype) == DType::f64;
+  std::int64_t numbers = 0;
+  switch (op) {
+    case Op::cholesky: numbers = (wide ? 0 : size) + 32 * n; break;
+    case Op::triangular_solve: numbers = size + right; break;
+    case Op::lu: numbers = (wide ? 0 : size) + 32 * m; break;
+    case Op::solve: numbers = (factored ? 2 : 1) * size + 3 * right; break;
+    case Op::qr: numbers = size + left + (full ? m : least) * n + least * m + 64 * (m + n); break;
+    case Op::eigh: numbers = (vectors ? 5 : 2) * size + 16 * n; break;
+    case Op::svd: numbers = 2 * size + 4 * least * least + (vectors ? 2 * left : 0) + 2 * (full ? n : least) * n; break;
+    case Op::eig: numbers = 2 * (vectors ? 7 : 3) * size; break;  // complex, whatever the matrix
+    default: numbers = 6 * n + right;
+  }
+  return static_cast<std::size_t>(numbers) * sizeof(double) * (is_complex(dtype) && op != Op::eig ? 2 : 1);
+}
+
 LinalgSpec linalg_spec(const GraphBody& g, const Equation& e) {
   LinalgSpec s;
   s.op = e.op;

@@ -18,6 +18,7 @@ struct LinalgSpec {
   std::int64_t columns = 0;         ///< of the right sides
   std::int64_t operations() const;  ///< about how many, for each matrix
   std::size_t operands() const;
+  std::size_t scratch_bytes() const;  ///< about what run_linalg takes beside operands and results
 };
 
 LinalgSpec linalg_spec(const GraphBody&, const Equation&);

@@ -17,19 +17,6 @@ namespace cpu {
 
 namespace backend {
 
-class CpuProduct : public ProductKernel {
- public:
-  explicit CpuProduct(std::shared_ptr<const Matmul> matmul) : matmul_(std::move(matmul)) {}
-  void run(const void* a, const void* b, void* c, const RowsDone& done, const PackedOperands& packed) const override {
-    matmul_->run(a, b, c, done, packed);
-  }
-  PackedOperands pack(const void* a, const void* b) const override { return matmul_->pack(a, b); }
-  std::string describe() const override { return matmul_->describe(); }
-
- private:
-  std::shared_ptr<const Matmul> matmul_;
-};
-
 class CpuBackend : public Backend {
  public:
   int vector_bytes() const override { return host_target().vector_bytes; }
@@ -57,7 +44,7 @@ class CpuBackend : public Backend {
 
   Kernel compile_matrices(const LinalgSpec& spec, int& lanes, bool hurry) const override {
     lanes = matrix_lanes(spec, host_target());
-    if (lanes == 0) return {};
+    if (lanes == 0 || Planning::now()) return {};
     const std::string key = matrices_key(spec);
     const auto emit = [=](IrBuilder& b) { emit_matrices(b, "matrices", spec); };
     return Code::as_kernel(cached_code(key, "matrices", emit, hurry));
@@ -70,6 +57,17 @@ class CpuBackend : public Backend {
   std::shared_ptr<const ProductKernel> convolution(const ConvSpec& spec) const override {
     std::shared_ptr<const Matmul> conv = make_convolution(spec);
     return conv ? new_shared<CpuProduct>(std::move(conv)) : nullptr;
+  std::shared_ptr<const ProductKernel> product(const MatmulSpec& spec, bool hurry) const override { return make_matmul(spec, hurry); }
+  std::shared_ptr<const ProductKernel> convolution(const ConvSpec& spec) const override { return make_convolution(spec); }
+
+ private:
+  static void dump(const std::string& key, const Nest& nest, const Schedule& schedule) {
+    IrBuilder b;
+    emit_nest(b, "kernel", nest, schedule);
+    const std::string name = short_name(key);
+    dump_text(name + ".nest.txt", key);
+    dump_text(name + ".ll", b.text());
+    dump_text(name + ".s", compile_assembly(b));
   }
 };
 
@@ -78,6 +76,16 @@ class CpuBackend : public Backend {
 #endif
 
 }  // namespace cpu
+
+namespace plan_scope {
+int& depth() {
+  static thread_local int count = 0;
+  return count;
+}
+}  // namespace plan_scope
+Planning::Planning() { ++plan_scope::depth(); }
+Planning::~Planning() { --plan_scope::depth(); }
+bool Planning::now() { return plan_scope::depth() > 0; }
 
 const Backend* cpu_backend(std::string* reason) {
   *reason = cpu::llvm_missing_reason();  // loads nothing: kernels may all come from the disk cache

@@ -99,6 +99,7 @@ std::shared_ptr<const Code> cached(const std::string& key, std::span<const std::
   for (const std::string& name : names) symbols.push_back(code_symbol(name));
   if (label) own += "\n" + label->text();
   if (label && gdb_wanted()) stored = own += label->lines;
+  if (Planning::now()) return nullptr;
   Store& s = store();
   std::promise<std::shared_ptr<const Code>> promise;
   std::shared_future<std::shared_ptr<const Code>> there;

@@ -13,7 +13,7 @@
 namespace vt::detail::cpu {
 
 /// The code for `key`, which must determine what `emit` builds (with the target and the emitter's version, which are added
-/// here). `names` are the functions that it exports. Any thread may call it; two that want one key at once compile it once.
+/// here). `names` are the functions that it exports. Any thread may call it; two that want one key at once compile it once. Null while Planning.
 std::shared_ptr<const Code> cached_code(const std::string& key, std::span<const std::string> names, FunctionRef<void(IrBuilder&)> emit);
 
 /// The same with one function. In a `hurry` it is compiled at LLVM's lowest level, which takes half of the time or less, and replaced by optimised

@@ -77,7 +77,7 @@ class Convolution : public Matmul {
 
   void run(const void* a, const void* b, void* c, const RowsDone& done, const PackedOperands&) const override {
     if (s_.result == s_.accumulate) return all(a, b, c, done);
-    const BufferRef sums = allocate(static_cast<std::size_t>(c_elements_) * size_of(s_.accumulate), "vt::conv: sums");
+    const BufferRef sums = room(c_elements_, "vt::conv: sums");
     const auto round = [&](std::int64_t begin, std::int64_t end) {
       const std::int64_t first = begin * loops_.n, last = end * loops_.n;
       convert_elements(at(sums->data, first, s_.accumulate), s_.accumulate, at(c, first, s_.result), s_.result,
@@ -87,6 +87,13 @@ class Convolution : public Matmul {
     if (s_.rows_in_order) return all(a, b, sums->data, RowsDone(round, done.group()));
     all(a, b, sums->data, {});
     parallel_ranges(c_elements_ / loops_.n, pieces(least_work, loops_.n), round);
+  }
+
+  std::size_t scratch_bytes(const RowsDone& done, bool, bool) const override {
+    const bool converts = s_.result != s_.accumulate;
+    const bool alone = !converts && done.alone();
+    const std::int64_t group = !converts || s_.rows_in_order ? done.group() : 1;
+    return static_cast<std::size_t>((converts ? c_elements_ : 0) + elements_of_all(group, alone)) * size_of(s_.accumulate);
   }
 
   std::string describe() const override {
@@ -100,6 +107,45 @@ class Convolution : public Matmul {
   }
 
  private:
+  BufferRef room(std::int64_t elements, const char* what) const { return allocate(static_cast<std::size_t>(elements * size()), what); }
+  // Elements that a way of running needs; what each of its threads does is there as often as there may be threads.
+  std::int64_t elements_of_all(std::int64_t group, bool alone) const {
+    const std::int64_t units = kernel_.units();
+    if (by_panels_) {
+      const std::int64_t images = !loops_.padded ? 0 : loops_.side_by_side ? items_ * loops_.rows[0].a : edged(items_);
+      return images + (alone ? c_elements_ : 0) + threads_for(batches_ * parts_ * panels_, 1) * (block_ / panels_);
+    }
+    if (loops_.side_by_side) {
+      const std::int64_t height = kernel_.heights[0], block = loops_.padded ? height * loops_.rows[0].a : 0;
+      return filters(rounds_) + threads_for(batches_ * units, 1) * (block + rows_of_thread(alone, height));
+    }
+    if (each_image_alone()) {
+      const bool shared = batches_ == 1;
+      return (shared ? filters(rounds_) : 0) +
+             threads_for(items_, grain_of_images()) * ((loops_.padded ? edged(1) : 0) + rows_of_thread(alone) + (shared ? 0 : block_));
+    }
+    const std::int64_t rounds = rounds_at_once(alone);
+    return filters(rounds) + (loops_.padded ? edged(items_ * rounds) : 0) +
+           threads_for(items_ * parts_ * blocks_of_image(group), 1) * rows_of_thread(alone);
+  }
+  std::int64_t edged(std::int64_t images) const { return images * loops_.elements + pieces(beyond, size()); }
+  std::int64_t filters(std::int64_t rounds) const { return batches_ * rounds * parts_ * block_; }
+  std::int64_t rows_of_thread(bool alone, std::int64_t images = 1) const {
+    return alone ? (loops_.side_by_side ? images * (loops_.row_count() / images_) : loops_.row_count()) * loops_.n : 0;
+  }
+  bool each_image_alone() const { return items_ >= 4 * thread_count(); }
+  std::int64_t grain_of_images() const {
+    const std::int64_t work = std::max<std::int64_t>(s_.multiply_adds() / items_, 1);
+    return std::max<std::int64_t>(least_work / work, 1);
+  }
+  std::int64_t rounds_at_once(bool alone) const {
+    const std::int64_t of_round = (batches_ * parts_ * block_ + (loops_.padded ? items_ * loops_.elements : 0)) * size();
+    return alone ? rounds_ : std::clamp<std::int64_t>(rounds_bytes / of_round, 1, rounds_);
+  }
+  std::int64_t blocks_of_image(std::int64_t rows) const {
+    const std::int64_t wanted = s_.multiply_adds() < 2 * least_work ? 1 : pieces(4 * thread_count(), items_ * parts_);
+    return std::clamp<std::int64_t>(wanted, 1, kernel_.units() / units_of_group(rows));
+  }
   std::int64_t size() const { return static_cast<std::int64_t>(size_of(s_.accumulate)); }
 
   // Copies one image into zeros, of which its elements' places are the same each time; begin … end − 1 of the outermost axis.
@@ -130,9 +176,9 @@ class Convolution : public Matmul {
 
   // The filters of some rounds, whose panels threads share.
   BufferRef pack_all(const void* b, std::int64_t first_round, std::int64_t last_round) const {
-    const std::int64_t rounds = last_round - first_round, filters = batches_ * rounds * parts_, panel = block_ / panels_;
-    const BufferRef packed = allocate(static_cast<std::size_t>(filters * block_ * size()), "vt::conv: packed filters");
-    parallel_ranges(filters * panels_, std::max<std::int64_t>(least_copied / panel, 1), [&](std::int64_t from, std::int64_t to) {
+    const std::int64_t rounds = last_round - first_round, panel = block_ / panels_;
+    const BufferRef packed = room(filters(rounds), "vt::conv: packed filters");
+    parallel_ranges(batches_ * rounds * parts_ * panels_, std::max<std::int64_t>(least_copied / panel, 1), [&](std::int64_t from, std::int64_t to) {
       for (std::int64_t i = from; i < to;) {
         const std::int64_t f = i / panels_, first = i % panels_, last = std::min(panels_, first + to - i);
         pack(filter_of(b, f / (rounds * parts_), first_round + f / parts_ % rounds, f % parts_),
@@ -173,7 +219,7 @@ class Convolution : public Matmul {
   std::int64_t part_start(std::int64_t part) const { return loops_.start + place(s_.inner_batch, part / count_of(s_.b_free), &ConvAxis::a); }
 
   BufferRef zeros(std::int64_t images) const {
-    const BufferRef memory = allocate(static_cast<std::size_t>(images * loops_.elements * size() + beyond), "vt::conv: edged images");
+    const BufferRef memory = room(edged(images), "vt::conv: edged images");
     std::memset(memory->data, 0, memory->bytes);
     return memory;
   }
@@ -181,8 +227,7 @@ class Convolution : public Matmul {
   // Rows that nobody else reads are made in memory of the thread's own, again and again.
   BufferRef rows_of_one(const RowsDone& done, std::int64_t images = 1) const {
     if (!done.alone()) return {};
-    const std::int64_t rows = loops_.side_by_side ? images * (loops_.row_count() / images_) : loops_.row_count();
-    return allocate(static_cast<std::size_t>(rows * loops_.n * size()), "vt::conv: rows");
+    return room(rows_of_thread(true, images), "vt::conv: rows");
   }
   void report(const RowsDone& done, std::int64_t first, std::int64_t begin, std::int64_t end, const BufferRef& sums) const {
     done(first + begin, first + end, sums ? static_cast<const char*>(sums->data) + begin * loops_.n * size() : nullptr);
@@ -201,10 +246,9 @@ class Convolution : public Matmul {
   // What differs between images and what all share is made where it is used or before, by the number of images; rows of one image are cut
   // into blocks where there are few. Each element is summed in one order, whatever the cuts.
   void all(const void* a, const void* b, void* c, const RowsDone& done) const {
-    const std::int64_t threads = thread_count();
     if (by_panels_) return panel_by_panel(a, b, c, done);
     if (loops_.side_by_side) return side_by_side(a, b, c, done);
-    if (items_ >= 4 * threads) return each_image(a, b, c, done);
+    if (each_image_alone()) return each_image(a, b, c, done);
     return few_images(a, b, c, done);
   }
 
@@ -215,9 +259,9 @@ class Convolution : public Matmul {
     const std::int64_t units = kernel_.units(), calls = loops_.side_by_side ? units : images_, panel = block_ / panels_;
     BufferRef images, sums;
     if (loops_.padded) images = loops_.side_by_side ? copy_all(a) : edge_all(a, 0, 1);
-    if (done.alone()) sums = allocate(static_cast<std::size_t>(c_elements_ * size()), "vt::conv: rows");
+    if (done.alone()) sums = room(c_elements_, "vt::conv: rows");
     parallel_ranges(batches_ * parts_ * panels_, 1, [&](std::int64_t from, std::int64_t to) {
-      const BufferRef filter = allocate(static_cast<std::size_t>(panel * size()), "vt::conv: packed filters");
+      const BufferRef filter = room(panel, "vt::conv: packed filters");
       for (std::int64_t i = from; i < to; ++i) {
         const std::int64_t batch = i / (parts_ * panels_), part = i / panels_ % parts_, p = i % panels_;
         pack(filter_of(b, batch, 0, part), static_cast<char*>(filter->data), p, p + 1);
@@ -239,7 +283,7 @@ class Convolution : public Matmul {
   // Images side by side, as far apart as the kernel wants them.
   BufferRef copy_all(const void* a) const {
     const std::int64_t distance = loops_.rows[0].a, image = s_.inner * windows_;
-    const BufferRef all = allocate(static_cast<std::size_t>(items_ * distance * size()), "vt::conv: images side by side");
+    const BufferRef all = room(items_ * distance, "vt::conv: images side by side");
     parallel_ranges(items_, std::max<std::int64_t>(least_copied / image, 1), [&](std::int64_t from, std::int64_t to) {
       for (std::int64_t i = from; i < to; ++i)
         convert_elements(image_of(a, i, 0), s_.a_dtype, static_cast<char*>(all->data) + i * distance * size(), s_.accumulate,
@@ -251,14 +295,13 @@ class Convolution : public Matmul {
   // Many images, shared among threads.
   void each_image(const void* a, const void* b, void* c, const RowsDone& done) const {
     const std::int64_t units = kernel_.units(), group = units_of_group(done.group()), rows = kernel_.rows_before(units);
-    const std::int64_t work = std::max<std::int64_t>(s_.multiply_adds() / items_, 1), grain = std::max<std::int64_t>(least_work / work, 1);
     const BufferRef packed = batches_ == 1 ? pack_all(b, 0, rounds_) : BufferRef();
     // Units whose rows fill a part of the cache.
     const std::int64_t turns = done && rounds_ == 1 ? std::clamp<std::int64_t>(pieces(rows * loops_.n * size(), rows_bytes), 1, units / group) : 1;
-    parallel_ranges(items_, grain, [&](std::int64_t from, std::int64_t to) {
+    parallel_ranges(items_, grain_of_images(), [&](std::int64_t from, std::int64_t to) {
       const BufferRef own = loops_.padded ? zeros(1) : BufferRef();
       const BufferRef sums = rows_of_one(done);
-      const BufferRef filter = packed ? BufferRef() : allocate(static_cast<std::size_t>(block_ * size()), "vt::conv: packed filters");
+      const BufferRef filter = packed ? BufferRef() : room(block_, "vt::conv: packed filters");
       for (std::int64_t item = from; item < to; ++item) {
         for (std::int64_t round = 0; round < rounds_; ++round) {
           const char* image = image_of(a, item, round);
@@ -286,11 +329,8 @@ class Convolution : public Matmul {
   // as every block reads all of them.
   void few_images(const void* a, const void* b, void* c, const RowsDone& done) const {
     const std::int64_t units = kernel_.units(), rows = kernel_.rows_before(units);
-    const std::int64_t of_round = (batches_ * parts_ * block_ + (loops_.padded ? items_ * loops_.elements : 0)) * size();
-    const std::int64_t at_once = done.alone() ? rounds_ : std::clamp<std::int64_t>(rounds_bytes / of_round, 1, rounds_);
-    const std::int64_t group = units_of_group(done.group());
-    const std::int64_t wanted = s_.multiply_adds() < 2 * least_work ? 1 : pieces(4 * thread_count(), items_ * parts_);
-    const std::int64_t blocks = std::clamp<std::int64_t>(wanted, 1, units / group);
+    const std::int64_t at_once = rounds_at_once(done.alone());
+    const std::int64_t group = units_of_group(done.group()), blocks = blocks_of_image(done.group());
     for (std::int64_t first = 0; first < rounds_; first += at_once) {
       const std::int64_t last = std::min(rounds_, first + at_once);
       const BufferRef packed = pack_all(b, first, last), images = loops_.padded ? edge_all(a, first, last) : BufferRef();
@@ -315,7 +355,7 @@ class Convolution : public Matmul {
   // The edged images of some rounds, whose outermost rows threads share.
   BufferRef edge_all(const void* a, std::int64_t first, std::int64_t last) const {
     const std::int64_t rounds = last - first, images = items_ * rounds;
-    const BufferRef all = allocate(static_cast<std::size_t>(images * loops_.elements * size() + beyond), "vt::conv: edged images");
+    const BufferRef all = room(edged(images), "vt::conv: edged images");
     const std::int64_t slices = s_.windows.empty() ? 1 : loops_.extents[0], slice = loops_.elements / slices;
     parallel_ranges(images * slices, std::max<std::int64_t>(least_copied / slice, 1), [&](std::int64_t from, std::int64_t to) {
       std::memset(static_cast<char*>(all->data) + from * slice * size(), 0, static_cast<std::size_t>((to - from) * slice * size()));
@@ -336,7 +376,7 @@ class Convolution : public Matmul {
     parallel_ranges(batches_ * units, 1, [&](std::int64_t from, std::int64_t to) {
       const BufferRef sums = rows_of_one(done, height);
       BufferRef own;
-      if (loops_.padded) own = allocate(static_cast<std::size_t>(height * distance * size()), "vt::conv: images side by side");
+      if (loops_.padded) own = room(height * distance, "vt::conv: images side by side");
       for (std::int64_t i = from; i < to; ++i) {
         // A tile is always full: the last one begins among the images of the one before.
         const std::int64_t batch = i / units, first = first_of_tile(i % units), skipped = i % units * height - first, item = batch * images_ + first;

@@ -58,6 +58,7 @@ class Direct : public Matmul {
       kernel_.b_row = s.n;
       kernel_.b_column = 1;
       if (s.batch > 1) kernel_.b_batch = s.b_batch == 0 ? 0 : s.n * s.k;
+      repacks_ = true;
       repack_ = pack_code({.from = s.b_dtype, .to = s.b_dtype, .lines = repacked_columns, .k_adjacent = s.b_row == 1, .whole_vectors = false}, hurry);
     }
     shape_ = best_tile(host_target(), s.accumulate);
@@ -77,10 +78,9 @@ class Direct : public Matmul {
   }
 
   PackedOperands pack(const void*, const void* b) const override {
-    if (!repack_ || !b) return {};
-    const std::int64_t copies = s_.b_batch == 0 || s_.batch == 1 ? 1 : s_.batch;
-    const BufferRef copy = allocate(static_cast<std::size_t>(copies * s_.n * s_.k) * size_of(s_.b_dtype), "vt::matmul: operand in row order");
-    parallel_ranges(copies, grain_for(s_.n * s_.k), [&](std::int64_t from, std::int64_t to) {
+    if (!repacks_ || !b) return {};
+    const BufferRef copy = allocate(packed_bytes(false, true), "vt::matmul: operand in row order");
+    parallel_ranges(copies(), grain_for(s_.n * s_.k), [&](std::int64_t from, std::int64_t to) {
       for (std::int64_t i = from; i < to; ++i)
         for (std::int64_t n = 0; n < s_.n; n += repacked_columns)
           repack_->function<PackFunction>()(at_element(b, i * s_.b_batch + n * s_.b_column, s_.b_dtype),
@@ -89,6 +89,10 @@ class Direct : public Matmul {
     });
     return {{}, copy};
   }
+  std::size_t packed_bytes(bool, bool b) const override {
+    return b && repacks_ ? static_cast<std::size_t>(copies() * s_.n * s_.k) * size_of(s_.b_dtype) : 0;
+  }
+  std::size_t scratch_bytes(const RowsDone&, bool, bool b_packed) const override { return packed_bytes(false, !b_packed); }
 
   void run(const void* a, const void* b, void* c, const RowsDone& done, const PackedOperands& packed) const override {
     auto* f = code_->function<DirectFunction>();
@@ -112,12 +116,15 @@ class Direct : public Matmul {
   std::string describe() const override {
     if (way_ == Way::registers) return "in registers, " + std::to_string(registers_.products) + " at a time";
     return way_ == Way::dots ? "dots"
-                             : "direct " + std::to_string(shape_.rows) + "x" + std::to_string(shape_.columns()) + (repack_ ? ", b transposed" : "");
+                             : "direct " + std::to_string(shape_.rows) + "x" + std::to_string(shape_.columns()) + (repacks_ ? ", b transposed" : "");
   }
 
  private:
+  std::int64_t copies() const { return s_.b_batch == 0 || s_.batch == 1 ? 1 : s_.batch; }
+
   MatmulSpec s_, kernel_;
   Way way_;
+  bool repacks_ = false;
   TileShape shape_;
   RegisterPlan registers_;
   std::shared_ptr<const Code> code_, repack_;
@@ -131,6 +138,7 @@ class Zero : public Matmul {
     std::memset(c, 0, bytes_);
     done(0, rows_);
   }
+  std::size_t scratch_bytes(const RowsDone&, bool, bool) const override { return 0; }
   std::string describe() const override { return "zero"; }
 
  private:
@@ -158,6 +166,10 @@ class Swapped : public Matmul {
   PackedOperands pack(const void* a, const void* b) const override {
     const PackedOperands inner = inner_->pack(b, a);
     return {inner.b, inner.a};
+  }
+  std::size_t packed_bytes(bool a, bool b) const override { return inner_->packed_bytes(b, a); }
+  std::size_t scratch_bytes(const RowsDone& done, bool a_packed, bool b_packed) const override {
+    return inner_->scratch_bytes(done, b_packed, a_packed);
   }
   std::string describe() const override { return inner_->describe(); }
 

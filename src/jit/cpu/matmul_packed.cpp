@@ -104,26 +104,34 @@ class PackedMatmul : public Matmul {
     for (std::int64_t i = 0; i < s_.batch; ++i) one(a, b, c, i, done, packed);
   }
 
-  // Of batches nothing is kept, nor of operands that would take much memory a second time.
   PackedOperands pack(const void* a, const void* b) const override {
     PackedOperands made;
-    using namespace matmul_packed;
-    const std::int64_t width = shape_.columns();
-    if (s_.batch > 1 || std::max(panels_ * width, strips_ * shape_.padded_rows()) * s_.k * size_ > 4 * chunk_bytes) return made;
+    if (!keeps()) return made;
     Job job(0, 1);
     job.first = 0, job.last = s_.k;
     if (b) {
-      made.b = allocate(static_cast<std::size_t>(panels_ * width * s_.k * size_), "vt::matmul: packed operand");
+      made.b = allocate(b_bytes(s_.k), "vt::matmul: packed operand");
       job.b = static_cast<const char*>(b);
       job.packed_b = static_cast<char*>(made.b->data);
       for (std::int64_t p = 0; p < panels_; ++p) pack_panel(job, p);
     }
     if (a) {
-      made.a = allocate(static_cast<std::size_t>(strips_ * shape_.padded_rows() * s_.k * size_), "vt::matmul: packed operand");
+      made.a = allocate(a_bytes(), "vt::matmul: packed operand");
       for (std::int64_t k = 0; k < s_.k; k += depth_)
         for (std::int64_t m = 0; m < s_.m; m += shape_.rows) pack_strip(static_cast<const char*>(a), m, s_.m, k, strip_of(made.a->data, m, k));
     }
     return made;
+  }
+
+  std::size_t packed_bytes(bool a, bool b) const override { return keeps() ? (a ? a_bytes() : 0) + (b ? b_bytes(s_.k) : 0) : 0; }
+  std::size_t scratch_bytes(const RowsDone& done, bool a_packed, bool b_packed) const override {
+    const std::int64_t threads = thread_count(), together = s_.batch > 1 && s_.batch >= threads ? std::min(s_.batch, threads) : 1;
+    a_packed = a_packed && keeps(), b_packed = b_packed && keeps();
+    const auto with = [&](std::int64_t count) {
+      const Blocking b = blocking(count, static_cast<bool>(done), b_packed);
+      return (b_packed ? 0 : b_bytes(b.chunk)) + static_cast<std::size_t>(b.workers) * ((a_packed ? 0 : block_bytes(b)) + sums_bytes(b));
+    };
+    return static_cast<std::size_t>(together) * (small() ? std::max(with(1), with(threads)) : with(threads));
   }
 
   std::string describe() const override { return "packed " + std::to_string(shape_.rows) + "x" + std::to_string(shape_.columns()); }
@@ -165,31 +173,48 @@ class PackedMatmul : public Matmul {
 
   bool separate_sums() const { return s_.accumulate != s_.result && depth_ < s_.k; }
 
-  // Bits of c depend neither on how rows and columns are cut nor on the threads: each element is summed over k in the same order.
-  void one(const void* a, const void* b, void* c, std::int64_t i, const RowsDone& done, const PackedOperands& packed) const {
+  // How one product is cut, and over how many workers.
+  struct Blocking {
+    std::int64_t chunk, workers;
+    matmul_packed::Cuts blocks, groups;
+  };
+  bool small() const { return s_.m * s_.n * (s_.k + s_.work_after) < matmul_packed::worth_waking; }
+  Blocking blocking(std::int64_t threads, bool done, bool b_packed) const {
     using namespace matmul_packed;
-    const bool small = s_.m * s_.n * (s_.k + s_.work_after) < worth_waking;
-    const int threads = small && !others_ready() ? 1 : thread_count();
-    const std::int64_t width = shape_.columns();
-    const std::int64_t chunk = packed.b ? s_.k : this->chunk();
-    const std::int64_t strip_bytes = shape_.padded_rows() * depth_ * size_;
+    const std::int64_t chunk = b_packed ? s_.k : this->chunk();
     const std::int64_t strip_work = shape_.rows * s_.n * depth_;
-    std::int64_t per_block = std::max<std::int64_t>(block_bytes / strip_bytes, 1);
+    std::int64_t per_block = std::max<std::int64_t>(matmul_packed::block_bytes / strip_bytes(), 1);
     per_block = std::min(per_block, std::max<std::int64_t>(pieces(strips_, threads * blocks_each), pieces(piece_work, strip_work)));
     // What works on finished rows should find them in the second-level cache.
     if (done)
-      per_block = std::min(per_block, std::max<std::int64_t>(block_bytes / (shape_.rows * s_.n * static_cast<std::int64_t>(size_of(s_.result))), 4));
+      per_block = std::min(
+          per_block, std::max<std::int64_t>(matmul_packed::block_bytes / (shape_.rows * s_.n * static_cast<std::int64_t>(size_of(s_.result))), 4));
     const std::int64_t workers =
         std::min<std::int64_t>(threads, std::max<std::int64_t>(pieces(s_.m * s_.n * (chunk + s_.work_after), 2 * piece_work), 1));
     // As many blocks for each worker, unless there are few rows: then the columns are shared among the threads as well.
     Cuts blocks{strips_, pieces(strips_, per_block)};
     if (blocks.parts >= 2 * workers) blocks.parts = std::min(pieces(blocks.parts, workers) * workers, strips_);
-    const std::int64_t groups_wanted =
-        threads > 1 ? std::min(pieces(std::int64_t{threads} * 3, blocks.parts), pieces(blocks.most() * strip_work, piece_work)) : 1;
-    const Cuts groups{panels_, std::clamp<std::int64_t>(groups_wanted, 1, panels_)};
+    const std::int64_t groups_wanted = threads > 1 ? std::min(pieces(threads * 3, blocks.parts), pieces(blocks.most() * strip_work, piece_work)) : 1;
+    return {chunk, workers, blocks, {panels_, std::clamp<std::int64_t>(groups_wanted, 1, panels_)}};
+  }
+  std::int64_t strip_bytes() const { return shape_.padded_rows() * depth_ * size_; }
+  std::size_t b_bytes(std::int64_t k) const { return static_cast<std::size_t>(panels_ * shape_.columns() * k * size_); }
+  std::size_t a_bytes() const { return static_cast<std::size_t>(strips_ * shape_.padded_rows() * s_.k * size_); }
+  std::size_t block_bytes(const Blocking& b) const { return static_cast<std::size_t>(b.blocks.most() * strip_bytes()); }
+  std::size_t sums_bytes(const Blocking& b) const {
+    return separate_sums() ? static_cast<std::size_t>(b.blocks.most() * shape_.rows * b.groups.most() * shape_.columns() * size_) : 0;
+  }
+  // Of batches nothing is kept, nor of operands that would take much memory a second time.
+  bool keeps() const { return s_.batch == 1 && static_cast<std::int64_t>(std::max(b_bytes(s_.k), a_bytes())) <= 4 * matmul_packed::chunk_bytes; }
 
-    const BufferRef packed_b =
-        packed.b ? packed.b : allocate(static_cast<std::size_t>(panels_ * width * chunk * size_), "vt::matmul: packed operand");
+  // Bits of c depend neither on how rows and columns are cut nor on the threads: each element is summed over k in the same order.
+  void one(const void* a, const void* b, void* c, std::int64_t i, const RowsDone& done, const PackedOperands& packed) const {
+    using namespace matmul_packed;
+    const int threads = small() && !others_ready() ? 1 : thread_count();
+    const Blocking blocking = this->blocking(threads, static_cast<bool>(done), static_cast<bool>(packed.b));
+    const auto& [chunk, workers, blocks, groups] = blocking;
+
+    const BufferRef packed_b = packed.b ? packed.b : allocate(b_bytes(chunk), "vt::matmul: packed operand");
     Job job(blocks.parts, workers);
     job.a = at(a, i * s_.a_batch, s_.a_dtype);
     job.b = at(b, i * s_.b_batch, s_.b_dtype);
@@ -200,9 +225,8 @@ class PackedMatmul : public Matmul {
     job.blocks = blocks, job.groups = groups;
     job.done = &done;
     for (std::int64_t w = 0; w < workers; ++w) {
-      if (!packed.a) job.packed_a.push_back(allocate(static_cast<std::size_t>(blocks.most() * strip_bytes), "vt::matmul: packed operand"));
-      if (separate_sums())
-        job.sums.push_back(allocate(static_cast<std::size_t>(blocks.most() * shape_.rows * groups.most() * width * size_), "vt::matmul: sums"));
+      if (!packed.a) job.packed_a.push_back(allocate(block_bytes(blocking), "vt::matmul: packed operand"));
+      if (separate_sums()) job.sums.push_back(allocate(sums_bytes(blocking), "vt::matmul: sums"));
     }
     for (job.first = 0; job.first < s_.k; job.first = job.last) {
       job.last = std::min(s_.k, job.first + chunk);

@@ -36,7 +36,7 @@ std::uint64_t rounds_of(const Nest& nest, const SmallVec<int, 6>& loops) {
 
 }  // namespace program_cost
 
-Program::Program(const GraphBody& graph, const Backend& backend, std::size_t carries) {
+Program::Program(const GraphBody& graph, const Backend& backend, std::size_t carries) : planned_(Planning::now()) {
   const Span span("compile", "compile program");
   {
     const Span fusing("compile", "fuse");
@@ -73,6 +73,7 @@ Program::Program(const GraphBody& graph, const Backend& backend, std::size_t car
   }
   makes_buffers_ = interpreted_ > 0 || loops_ > 0;
   if (timeline_wanted()) name_steps();
+  if (planned_) return;
   count(counters().programs);
   if (!dump_folder().empty()) {
     const std::string text = to_text(g);
@@ -176,7 +177,12 @@ void Program::compile_steps(const Backend& backend) {
   }
 
   hurry = work < least_waking_work;
-  for (Function<void()>& make : kernels) makes.push_back(std::move(make));
+  for (Function<void()>& make : kernels)
+    if (!planned_) makes.push_back(std::move(make));
+  if (planned_) {  // nothing is compiled, and other threads do not know that
+    for (const Function<void()>& make : makes) make();
+    makes.clear();
+  }
   Vec<std::exception_ptr> errors(makes.size());
   parallel_ranges(
       static_cast<std::int64_t>(makes.size()), 1,
@@ -311,11 +317,13 @@ void Program::prepare_kernel(Step& step, const FusedStep& fused, const Schedule&
     weight += v.kind == NestValue::Kind::op ? static_cast<std::uint64_t>(op_weight(v.op, v.dtype)) : v.kind == NestValue::Kind::load ? 1 : 0;
   step.work = shared * most * weight;
   const std::uint64_t vectors = step.work / static_cast<std::uint64_t>(schedule.lanes);
-  Counters& c = counters();
-  count(c.fused_ops, fused.fused.size());
-  count(c.stages, nest.stages.size());
-  for (const NestBuffer& b : nest.buffers) count(c.row_buffers, b.local > 0);
-  count(c.parallel_reductions, fused.partial);
+  if (!planned_) {
+    Counters& c = counters();
+    count(c.fused_ops, fused.fused.size());
+    count(c.stages, nest.stages.size());
+    for (const NestBuffer& b : nest.buffers) count(c.row_buffers, b.local > 0);
+    count(c.parallel_reductions, fused.partial);
+  }
   if (schedule.parallel_loop < 0) {
     step.rounds = 1;
     return;

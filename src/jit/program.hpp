@@ -160,6 +160,7 @@ class Program : public Executable {
   Vec<Placed> placed_;
   Vec<std::pair<Var, std::size_t>> over_inputs_;  // results and the inputs that they are written over
   Vec<std::size_t> overwritten_;
+  const bool planned_;          // while Planning: it cannot run
   bool makes_buffers_ = false;  // has equations that are loops or interpreted
   std::uint64_t launches_ = 0, loops_ = 0, products_ = 0, epilogues_ = 0, bytes_ = 0, interpreted_ = 0;
 };

@@ -138,9 +138,10 @@ class Pool {
     return hand_out(block, capacity, bytes);
   }
 
-  void give(void* block, std::size_t capacity) noexcept {
+  void give(void* block, std::size_t capacity, std::size_t bytes) noexcept {
     const std::lock_guard lock(mutex_);
     in_use_ -= capacity;
+    asked_ -= bytes;
     // Never keep more idle memory than was ever needed at once: what has been idle for long goes first, as a program that runs again and again
     // wants the block that it gave back last.
     const std::size_t most = std::max(cache_floor, peak_);
@@ -164,11 +165,12 @@ class Pool {
 
   PoolUse use() {
     const std::lock_guard lock(mutex_);
-    return {in_use_, peak_, cached_};
+    return {in_use_, peak_, cached_, asked_, asked_peak_};
   }
   void reset_peak() {
     const std::lock_guard lock(mutex_);
     peak_ = in_use_;
+    asked_peak_ = asked_;
   }
   void trim() {
     const std::lock_guard lock(mutex_);
@@ -183,6 +185,8 @@ class Pool {
   void* hand_out(void* block, std::size_t capacity, std::size_t bytes) {
     in_use_ += capacity;
     peak_ = std::max(peak_, in_use_);
+    asked_ += bytes;
+    asked_peak_ = std::max(asked_peak_, asked_);
     show(block, bytes);
     hide(static_cast<char*>(block) + (bytes + 7) / 8 * 8, capacity - std::min(capacity, (bytes + 7) / 8 * 8));
     return block;
@@ -210,7 +214,7 @@ class Pool {
   std::mutex mutex_;
   std::array<Vec<void*>, class_count> classes_;
   Vec<Idle> large_;  ///< the longest idle first
-  std::size_t in_use_ = 0, peak_ = 0, cached_ = 0, limit_ = limit_from_environment();
+  std::size_t in_use_ = 0, peak_ = 0, cached_ = 0, asked_ = 0, asked_peak_ = 0, limit_ = limit_from_environment();
 };
 
 /// Never destroyed: Tensors in static storage give their blocks back after main.
@@ -224,7 +228,7 @@ alignas(alignment) inline constinit unsigned char empty_block[alignment] = {};
 }  // namespace pool
 
 Buffer::~Buffer() {
-  if (capacity) pool::instance().give(data, capacity);
+  if (capacity) pool::instance().give(data, capacity, bytes);
   if (let_go) let_go(owner);
 }
 

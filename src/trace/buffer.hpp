@@ -33,9 +33,9 @@ BufferRef allocate(std::size_t bytes, const char* what = "buffer");
 /// Wraps the caller's memory.
 BufferRef borrow_memory(const void* data, std::size_t bytes);
 
-/// Bytes handed out now, the most there ever were, and bytes cached for reuse.
+/// Bytes handed out now, the most there ever were, and bytes cached for reuse; of the first two, what was asked for before blocks were rounded up.
 struct PoolUse {
-  std::size_t in_use, peak, cached;
+  std::size_t in_use, peak, cached, asked, asked_peak;
 };
 PoolUse pool_use();
 void reset_pool_peak();

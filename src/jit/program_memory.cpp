@@ -173,6 +173,18 @@ Memory interpreted_memory(const GraphBody& g) {
   Vec<std::uint64_t> live(static_cast<std::size_t>(steps) + 1, 0);
   for (int k = 0; k < steps; ++k) {
     const Equation& e = g.equations[static_cast<std::size_t>(k)];
+    // What is computed in f64 is copied; while a sub-graph runs, its results are there beside the equation's.
+    std::uint64_t own = e.op == Op::fft ? fft_scratch_bytes(fft_spec(e.as<FftParams>(), g.aval(e.inputs[0])), 1) : 0;
+    if (e.op == Op::dot_general || e.op == Op::conv_general || e.op == Op::fft)
+      for (std::size_t i = 0; i < e.inputs.size() + e.outputs.size(); ++i) {
+        const Aval& a = g.aval(i < e.inputs.size() ? e.inputs[i] : e.outputs[i - e.inputs.size()]);
+        own += static_cast<std::uint64_t>(a.elements()) * (is_complex(a.dtype) ? 2 : 1) * sizeof(double);
+      }
+    for (const GraphRef& body : bodies_of(e.params)) {
+      const Memory inner = interpreted_memory(*body);
+      own = std::max(own, inner.scratch + inner.results);
+    }
+    live[static_cast<std::size_t>(k)] += own;
     for (Var v : e.outputs) {
       const std::uint64_t bytes = g.aval(v).bytes();
       const int last = until[static_cast<std::size_t>(v)];

@@ -1,6 +1,8 @@
 // One equation of the linalg family, matrix after matrix: operands of any float dtype as doubles or complex numbers, and back.
 #include "linalg_kernels.hpp"
 
+#include <bit>
+
 #include "linalg_spectra.hpp"
 
 namespace vt::detail::linalg_kernels {
@@ -152,23 +154,32 @@ std::size_t LinalgSpec::operands() const {
   return op == Op::triangular_solve ? 2 : op == Op::tridiagonal_solve ? 4 : 1;
 }
 
-// The operands and results of a matrix in f64, and what the algorithm works in.
+// The operands and results of a matrix in f64, and what the algorithm works in, in blocks of powers of two.
 std::size_t LinalgSpec::scratch_bytes() const {
-  const std::int64_t size = m * n, least = std::min(m, n), right = n * columns, left = m * (full ? m : least);
-  const bool wide = real_dtype(dtype) == DType::f64;
-  std::int64_t numbers = 0;
+  const auto size = static_cast<std::size_t>(m * n), least = static_cast<std::size_t>(std::min(m, n)),
+             most = static_cast<std::size_t>(std::max(m, n));
+  const auto right = static_cast<std::size_t>(n * columns),
+             left = full ? static_cast<std::size_t>(m) * static_cast<std::size_t>(m) : static_cast<std::size_t>(m) * least;
+  const std::size_t below = (full ? most : least) * static_cast<std::size_t>(n), copied = real_dtype(dtype) == DType::f64 ? 0 : size;
+  const std::size_t number = sizeof(double) * (is_complex(dtype) || op == Op::eig ? 2 : 1);
+  std::size_t bytes = 0;
+  const auto add = [&](std::size_t blocks, std::size_t numbers) { bytes += numbers ? blocks * std::bit_ceil(numbers * number) : 0; };
+  constexpr std::size_t panel = 64, rows = 96, wide = 480, deep = 256;  // and what products pack
+  if (op != Op::tridiagonal_solve) add(1, (std::min(most, rows) + std::min(most, wide)) * std::min(most, deep));
   switch (op) {
-    case Op::cholesky: numbers = (wide ? 0 : size) + 32 * n; break;
-    case Op::triangular_solve: numbers = size + right; break;
-    case Op::lu: numbers = (wide ? 0 : size) + 32 * m; break;
-    case Op::solve: numbers = (factored ? 2 : 1) * size + 3 * right; break;
-    case Op::qr: numbers = size + left + (full ? m : least) * n + least * m + 64 * (m + n); break;
-    case Op::eigh: numbers = (vectors ? 5 : 2) * size + 16 * n; break;
-    case Op::svd: numbers = 2 * size + 4 * least * least + (vectors ? 2 * left : 0) + 2 * (full ? n : least) * n; break;
-    case Op::eig: numbers = 2 * (vectors ? 7 : 3) * size; break;  // complex, whatever the matrix
-    default: numbers = 6 * n + right;
+    case Op::cholesky:
+    case Op::lu: add(1, copied), add(1, panel * most); break;
+    case Op::triangular_solve: add(1, size), add(1, right); break;
+    case Op::solve: add(factored ? 2 : 1, size), add(3, right); break;
+    case Op::qr: add(1, size), add(1, left), add(1, below), add(1, least * most), add(2, panel * most); break;
+    case Op::eigh: add(vectors ? 5 : 2, size), add(1, 16 * most); break;
+    case Op::svd:
+      add(1, size), add(1, below), add(vectors ? 6 : 2, least * least), add(vectors ? 1 : 0, left), add(m == n ? 0 : 3, least * most);
+      break;
+    case Op::eig: add(vectors ? 8 : 4, size); break;
+    default: add(6, most), add(1, right);
   }
-  return static_cast<std::size_t>(numbers) * sizeof(double) * (is_complex(dtype) && op != Op::eig ? 2 : 1);
+  return bytes;
 }
 
 LinalgSpec linalg_spec(const GraphBody& g, const Equation& e) {

@@ -58,56 +58,37 @@ class Sorter {
   Sorter(const SortSpec& spec, const void* const* operands, void* const* results) : s_(spec), operands_(operands), results_(results) {
     values_alone_ = wants_values_alone(s_, results);
     strips_ = in_strips(s_, values_alone_);
-  }
-
-  void run() {
-    if (s_.outer * s_.inner == 0 || s_.limit == s_.start) return;
-    const std::int64_t threads = thread_count();
-    columns_ = std::min(s_.inner, most_columns);
-    while (columns_ > 1 && tiles() < 4 * threads) columns_ /= 2;
-    const std::int64_t n = strips_ ? (s_.outer * s_.inner + strip - 1) / strip : tiles();
-    if (!strips_ && n < threads && s_.length >= worth_threads_inside && threads > 1) {
-    values_alone_ = results[0] && s_.keys == 1 && !s_.is_place[0] && !keeps_candidates(s_);
-    for (std::size_t k = 1; k < s_.dtypes.size(); ++k) values_alone_ = values_alone_ && !results[k];
     columns_ = std::min(s_.inner, most_columns);
     while (columns_ > 1 && tiles() < 4 * thread_count()) columns_ /= 2;
+    if (!strips_ && tiles() < thread_count() && s_.length >= worth_threads_inside) blocks_ = thread_count();
   }
 
   std::size_t scratch_bytes() const {
     if (nothing()) return 0;
     const bool candidates = s_.keys == 1 && keeps_candidates(s_) && !s_.is_place[0];
-    const std::int64_t places = candidates ? most_candidates() : s_.length;
-    std::int64_t record = one_word() ? sizeof(NarrowPlaced::Record) : sizeof(WidePlaced::Record);
+    const std::int64_t records = candidates ? most_candidates() * blocks_ : s_.length, columns = strips_ ? 1 : columns_;
+    std::int64_t record = one_word() && !strips_ ? sizeof(NarrowPlaced::Record) : sizeof(WidePlaced::Record);
     // Whether keys say all of the values shows when they are read.
     if (values_alone_ && is_int(s_.dtypes[0])) record = size_of(s_.dtypes[0]) <= 4 ? sizeof(std::uint32_t) : sizeof(Word);
-    const std::int64_t tiles_at_once = shares_rows() ? 1 : threads_for(tiles(), grain());
-    return static_cast<std::size_t>(tiles_at_once) * room_for(static_cast<std::size_t>((columns_ + 1) * places * record));
+    if (strips_ && (is_int(s_.dtypes[0]) ? values_alone_ : has_room_for_places(s_))) return 0;
+    return static_cast<std::size_t>(blocks_ > 1 ? 1 : threads_for(rounds(), grain())) *
+           room_for(static_cast<std::size_t>((columns + 1) * records * record));
   }
 
   void run() {
     if (nothing()) return;
-    const std::int64_t threads = thread_count(), n = tiles();
-    if (shares_rows()) {
-      blocks_ = threads;
+    const std::int64_t n = rounds();
+    if (blocks_ > 1) {
       sort_tiles(0, n);
       return;
     }
     // What is thrown on other threads is thrown here once all are done.
     std::mutex mutex;
     std::exception_ptr error;
-    parallel_ranges(n, std::max<std::int64_t>(worth_a_range / (s_.length * (strips_ ? strip : columns_)), 1),
-                    [&](std::int64_t begin, std::int64_t end) {
-                      try {
-                        if (strips_) sort_strips(begin, end);
-                        else sort_tiles(begin, end);
-                      } catch (...) {
-                        std::lock_guard lock(mutex);
-                        error = std::current_exception();
-                      }
-                    });
     parallel_ranges(n, grain(), [&](std::int64_t begin, std::int64_t end) {
       try {
-        sort_tiles(begin, end);
+        if (strips_) sort_strips(begin, end);
+        else sort_tiles(begin, end);
       } catch (...) {
         std::lock_guard lock(mutex);
         error = std::current_exception();
@@ -119,9 +100,9 @@ class Sorter {
  private:
   std::int64_t tiles_per_row() const { return (s_.inner + columns_ - 1) / columns_; }
   std::int64_t tiles() const { return s_.outer * tiles_per_row(); }
+  std::int64_t rounds() const { return strips_ ? (s_.outer * s_.inner + strip - 1) / strip : tiles(); }
+  std::int64_t grain() const { return std::max<std::int64_t>(worth_a_range / (s_.length * (strips_ ? strip : columns_)), 1); }
   bool nothing() const { return s_.outer * s_.inner == 0 || s_.limit == s_.start; }
-  bool shares_rows() const { return tiles() < thread_count() && s_.length >= worth_threads_inside; }
-  std::int64_t grain() const { return std::max<std::int64_t>(worth_a_range / (s_.length * columns_), 1); }
   std::int64_t most_candidates() const { return std::max<std::int64_t>(2 * s_.limit, 256); }
   bool one_word() const {
     const SmallVec<KeyGroup, 2> narrow = key_groups(s_, NarrowPlaced::most_bits);
@@ -224,10 +205,8 @@ class Sorter {
   template <class P>
   void sort_places(Tile& tile, const SmallVec<KeyGroup, 2>& groups) const {
     if (s_.keys == 1 && keeps_candidates(s_) && !s_.is_place[0]) {
-      const std::size_t most = static_cast<std::size_t>(std::max<std::int64_t>(2 * s_.limit, 256));
-      Bench<typename P::Record> bench(tile, most * static_cast<std::size_t>(blocks_));
       const auto most = static_cast<std::size_t>(most_candidates());
-      Bench<typename P::Record> bench(tile, most);
+      Bench<typename P::Record> bench(tile, most * static_cast<std::size_t>(blocks_));
       keep_candidates<P>(tile, bench, most);
       return write<P>(tile, bench);
     }

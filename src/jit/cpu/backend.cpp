@@ -50,25 +50,8 @@ class CpuBackend : public Backend {
     return Code::as_kernel(cached_code(key, "matrices", emit, hurry));
   }
 
-  std::shared_ptr<const ProductKernel> product(const MatmulSpec& spec, bool hurry) const override {
-    std::shared_ptr<const Matmul> matmul = make_matmul(spec, hurry);
-    return matmul ? new_shared<CpuProduct>(std::move(matmul)) : nullptr;
-  }
-  std::shared_ptr<const ProductKernel> convolution(const ConvSpec& spec) const override {
-    std::shared_ptr<const Matmul> conv = make_convolution(spec);
-    return conv ? new_shared<CpuProduct>(std::move(conv)) : nullptr;
   std::shared_ptr<const ProductKernel> product(const MatmulSpec& spec, bool hurry) const override { return make_matmul(spec, hurry); }
   std::shared_ptr<const ProductKernel> convolution(const ConvSpec& spec) const override { return make_convolution(spec); }
-
- private:
-  static void dump(const std::string& key, const Nest& nest, const Schedule& schedule) {
-    IrBuilder b;
-    emit_nest(b, "kernel", nest, schedule);
-    const std::string name = short_name(key);
-    dump_text(name + ".nest.txt", key);
-    dump_text(name + ".ll", b.text());
-    dump_text(name + ".s", compile_assembly(b));
-  }
 };
 
 }  // namespace backend

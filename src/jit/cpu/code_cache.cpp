@@ -92,6 +92,7 @@ void optimise(const std::string& key, const std::string& name, const CodeLabel& 
 // `later`: where one is in a hurry.
 std::shared_ptr<const Code> cached(const std::string& key, std::span<const std::string> names, FunctionRef<void(IrBuilder&)> emit,
                                    const Function<void(IrBuilder&)>* later) {
+  if (Planning::now()) return nullptr;
   // What a label is for has a name of its own, and where lines are kept, code of its own.
   const CodeLabel* label = CodeLabelScope::innermost();
   std::string own = key, stored = key;
@@ -99,7 +100,6 @@ std::shared_ptr<const Code> cached(const std::string& key, std::span<const std::
   for (const std::string& name : names) symbols.push_back(code_symbol(name));
   if (label) own += "\n" + label->text();
   if (label && gdb_wanted()) stored = own += label->lines;
-  if (Planning::now()) return nullptr;
   Store& s = store();
   std::promise<std::shared_ptr<const Code>> promise;
   std::shared_future<std::shared_ptr<const Code>> there;

@@ -33,7 +33,7 @@ class Phases : public Matmul {
   void run(const void* a, const void* b, void* c, const RowsDone& done, const PackedOperands&) const override {
     const auto size = static_cast<std::int64_t>(size_of(accumulate_));
     BufferRef sums;
-    if (result_ != accumulate_ || done.alone()) sums = allocate(static_cast<std::size_t>(elements_ * size), "vt::conv: sums");
+    if (own_sums(done)) sums = allocate(static_cast<std::size_t>(elements_ * size), "vt::conv: sums");
     char* const to = static_cast<char*>(sums ? sums->data : c);
     if (gaps_)
       parallel_ranges(elements_, most_elements,
@@ -50,11 +50,20 @@ class Phases : public Matmul {
     });
   }
 
+  // The phases run one after the other.
+  std::size_t scratch_bytes(const RowsDone& done, bool, bool) const override {
+    std::size_t most = 0;
+    for (const auto& phase : phases_) most = std::max(most, phase->scratch_bytes({}, false, false));
+    return most + (own_sums(done) ? static_cast<std::size_t>(elements_) * size_of(accumulate_) : 0);
+  }
+
   std::string describe() const override {
     return std::to_string(phases_.size()) + " phases" + (phases_.empty() ? "" : ", " + phases_[0]->describe());
   }
 
  private:
+  bool own_sums(const RowsDone& done) const { return result_ != accumulate_ || done.alone(); }
+
   DType accumulate_, result_;
   std::int64_t columns_, elements_;
   bool gaps_ = false;  ///< some results see no element

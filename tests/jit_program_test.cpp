@@ -223,6 +223,27 @@ TEST(JitCounters, ExplainNamesKernelsAndProducts) {
   EXPECT_NE(text.find("schedule lanes"), std::string::npos);
 }
 
+// Bodies that the processor cannot look beyond get two registers for each value where there are 32: every kind of tail, dtype and mixture.
+TEST(JitNests, LongBodiesAreTwoVectorsWide) {
+  const auto long_body = [](S t) -> Tensors { return {vt::tanh(t[0]) * vt::exp(t[1]), vt::where(t[0] > 0, vt::pow(abs(t[0]), t[1]), t[1])}; };
+  EXPECT_NE(kernel_of(long_body, {Aval(f32, {1000, 3}), Aval(f32, {1000, 3})}).find("schedule lanes 32, "), std::string::npos);
+  EXPECT_NE(kernel_of(long_body, {Aval(f32, {100}), Aval(f32, {100})}).find("schedule lanes 16, "), std::string::npos);
+  const auto scan = [](S t) -> Tensors { return {cumlogsumexp(t[0], 0)}; };
+  EXPECT_NE(kernel_of(scan, {Aval(f64, {30, 100})}).find("schedule lanes 16, "), std::string::npos);
+  for (DType d : {f32, f64, bf16, f16})
+    for (std::int64_t n : {129, 1000, 1024, 4096 + 31, 100003}) {
+      const Tensor x = vt_test::random_tensor(d, {n}, 1), y = vt_test::random_tensor(d, {n}, 2);
+      const vt_test::Tolerance close{.ulps = 8, .absolute = 1e-6};
+      const std::string what = std::string(vt::name_of(d)) + " of " + std::to_string(n);
+      vt_test::expect_same(long_body, {x, y}, close, what);
+      vt_test::expect_same(
+          [](S t) -> Tensors { return {(sin(t[0]) + t[0].astype(f64)).astype(t[0].dtype()), exp(t[0]) > t[1], (tanh(t[0]) * 9).astype(i8)}; }, {x, y},
+          close, "mixture with " + what);
+      vt_test::expect_same([](S t) -> Tensors { return {cumlogsumexp(t[0], 0), cumlogsumexp(t[0], 1)}; },
+                           {reshape(x[vt::Slice(0, n / 3 * 3)], {3, n / 3})}, close, "running " + what);
+    }
+}
+
 TEST(JitPlan, LongChainNeedsNoScratchMemory) {
   if (!has_compiler()) GTEST_SKIP() << "no LLVM";
   constexpr std::int64_t n = 1 << 20;

@@ -20,6 +20,9 @@ constexpr int rows_in_flight = 256;             // of turned tiles: lines at the
 // Bytes that are beyond the second level of caches, as far as one can tell from shapes.
 constexpr std::int64_t beyond_near_caches = std::int64_t{1} << 20;
 
+constexpr int worth_two_registers = 20;  // work of a body whose operations wait for each other longer than the processor looks ahead
+constexpr int registers_for_two = 64;    // bytes of a vector: the sets with such have 32 registers
+
 const NestLoop& loop_of(const Nest& nest, int l) { return nest.loops[static_cast<std::size_t>(l)]; }
 
 // Bytes per lane that the registers are sized for: the widest dtype, but 4 where only some values are 8 bytes wide.
@@ -298,7 +301,7 @@ Schedule choose_schedule(const Nest& nest, int vector_bytes) {
   Schedule schedule;
   const Vec<std::uint64_t> dependences = loop_dependences(nest);
   schedule.lanes = std::max(vector_bytes / lane_bytes(nest), 1);
-  bool any_vector = false;
+  bool any_vector = false, two_registers = false;
   for (std::size_t k = 0; k < nest.stages.size(); ++k) {
     StageSchedule s;
     const Body body = body_of(nest, static_cast<int>(k), false);
@@ -383,10 +386,17 @@ Schedule choose_schedule(const Nest& nest, int vector_bytes) {
       s.tiles_in_a_row = std::max(rows_in_flight / schedule.lanes, 4);
     }
     s.stream = s.tile_loop >= 0 && bytes > beyond_all_caches;
+    // Long chains of operations: two vectors side by side are two chains.
+    two_registers = nest.stages.size() == 1 && vector_bytes >= registers_for_two && s.vector_loop >= 0 && s.tile_loop < 0 &&
+                    loop_of(nest, s.vector_loop).extent >= std::int64_t{8} * schedule.lanes &&
+                    ((s.mode == Mode::elementwise && weight > worth_two_registers &&
+                      all_contiguous(nest, body, s.vector_loop, 2 * schedule.lanes, dependences)) ||
+                     (s.mode == Mode::vertical && folds && weight > worth_jumping));
     any_vector = any_vector || s.vector_loop >= 0;
     schedule.stages.push_back(std::move(s));
   }
   if (!any_vector) schedule.lanes = 1;
+  if (two_registers) schedule.lanes *= 2;
   const bool updates = any_of(nest.stores, [](const NestStore& s) { return s.update != Op::input; });
   schedule.parallel_loop = updates ? choose_parallel_updates(nest, dependences) : choose_parallel(nest, schedule);
   return schedule;

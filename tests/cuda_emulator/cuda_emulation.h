@@ -30,13 +30,14 @@ const vt_services* vt_emulator;
   float name##f(float, float);
 VT_DECLARE1(sin)
 VT_DECLARE1(cos)
-VT_DECLARE1(tan) VT_DECLARE1(asin) VT_DECLARE1(acos) VT_DECLARE1(atan) VT_DECLARE1(sinh) VT_DECLARE1(cosh) VT_DECLARE1(tanh) VT_DECLARE1(asinh)
-    VT_DECLARE1(acosh) VT_DECLARE1(atanh) VT_DECLARE1(exp) VT_DECLARE1(exp2) VT_DECLARE1(expm1) VT_DECLARE1(log) VT_DECLARE1(log2) VT_DECLARE1(log10)
-        VT_DECLARE1(log1p) VT_DECLARE1(logb) VT_DECLARE1(sqrt) VT_DECLARE1(cbrt) VT_DECLARE1(erf) VT_DECLARE1(erfc) VT_DECLARE1(lgamma)
-            VT_DECLARE1(tgamma) VT_DECLARE1(floor) VT_DECLARE1(ceil) VT_DECLARE1(trunc) VT_DECLARE1(round) VT_DECLARE1(rint) VT_DECLARE1(nearbyint)
-                VT_DECLARE1(fabs) VT_DECLARE1(j0) VT_DECLARE1(j1) VT_DECLARE1(y0) VT_DECLARE1(y1) VT_DECLARE2(pow) VT_DECLARE2(atan2)
-                    VT_DECLARE2(fmod) VT_DECLARE2(remainder) VT_DECLARE2(fmin) VT_DECLARE2(fmax) VT_DECLARE2(fdim) VT_DECLARE2(hypot)
-                        VT_DECLARE2(copysign) VT_DECLARE2(nextafter) double fma(double, double, double);
+VT_DECLARE1(tan)
+VT_DECLARE1(asin) VT_DECLARE1(acos) VT_DECLARE1(atan) VT_DECLARE1(sinh) VT_DECLARE1(cosh) VT_DECLARE1(tanh) VT_DECLARE1(asinh) VT_DECLARE1(acosh)
+    VT_DECLARE1(atanh) VT_DECLARE1(exp) VT_DECLARE1(exp2) VT_DECLARE1(expm1) VT_DECLARE1(log) VT_DECLARE1(log2) VT_DECLARE1(log10) VT_DECLARE1(log1p)
+        VT_DECLARE1(logb) VT_DECLARE1(sqrt) VT_DECLARE1(cbrt) VT_DECLARE1(erf) VT_DECLARE1(erfc) VT_DECLARE1(lgamma) VT_DECLARE1(tgamma)
+            VT_DECLARE1(floor) VT_DECLARE1(ceil) VT_DECLARE1(trunc) VT_DECLARE1(round) VT_DECLARE1(rint) VT_DECLARE1(nearbyint) VT_DECLARE1(fabs)
+                VT_DECLARE1(j0) VT_DECLARE1(j1) VT_DECLARE1(y0) VT_DECLARE1(y1) VT_DECLARE2(pow) VT_DECLARE2(atan2) VT_DECLARE2(fmod)
+                    VT_DECLARE2(remainder) VT_DECLARE2(fmin) VT_DECLARE2(fmax) VT_DECLARE2(fdim) VT_DECLARE2(hypot) VT_DECLARE2(copysign)
+                        VT_DECLARE2(nextafter) double fma(double, double, double);
 float fmaf(float, float, float);
 double ldexp(double, int);
 float ldexpf(float, int);
@@ -260,7 +261,8 @@ inline unsigned __byte_perm(unsigned a, unsigned b, unsigned selector) {
   inline T max(T a, T b) { return a < b ? b : a; }
 VT_MIN_MAX(int)
 VT_MIN_MAX(unsigned)
-VT_MIN_MAX(long) VT_MIN_MAX(unsigned long) VT_MIN_MAX(long long) VT_MIN_MAX(unsigned long long)
+VT_MIN_MAX(long)
+VT_MIN_MAX(unsigned long) VT_MIN_MAX(long long) VT_MIN_MAX(unsigned long long)
 #undef VT_MIN_MAX
     inline float min(float a, float b) {
   return fminf(a, b);
@@ -419,7 +421,8 @@ inline bool signbit(float x) { return __builtin_signbit(x); }
   inline float name(float x, float y) { return name##f(x, y); }
 VT_OVERLOAD1(sin)
 VT_OVERLOAD1(cos)
-VT_OVERLOAD1(tan) VT_OVERLOAD1(tanh) VT_OVERLOAD1(exp) VT_OVERLOAD1(log) VT_OVERLOAD1(sqrt) VT_OVERLOAD1(fabs) VT_OVERLOAD1(floor) VT_OVERLOAD1(ceil)
+VT_OVERLOAD1(tan)
+VT_OVERLOAD1(tanh) VT_OVERLOAD1(exp) VT_OVERLOAD1(log) VT_OVERLOAD1(sqrt) VT_OVERLOAD1(fabs) VT_OVERLOAD1(floor) VT_OVERLOAD1(ceil)
     VT_OVERLOAD1(trunc) VT_OVERLOAD1(rint) VT_OVERLOAD2(pow) VT_OVERLOAD2(fmin) VT_OVERLOAD2(fmax)
 #undef VT_OVERLOAD1
 #undef VT_OVERLOAD2

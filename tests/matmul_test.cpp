@@ -13,6 +13,7 @@
 
 #include "../src/jit/cpu/llvm_library.hpp"
 #include "../src/jit/cpu/matmul.hpp"
+#include "../src/jit/cpu/target.hpp"
 
 namespace {
 
@@ -39,7 +40,8 @@ std::vector<unsigned char> random_array(DType d, std::int64_t n, unsigned seed) 
     T* p = reinterpret_cast<T*>(bytes.data());
     for (std::int64_t i = 0; i < n; ++i) {
       const float x = std::uniform_real_distribution<float>(-1, 1)(g);
-      if constexpr (std::is_integral_v<T>) p[i] = static_cast<T>(static_cast<int>(g() % 16));
+      if constexpr (std::is_same_v<T, std::int8_t>) p[i] = static_cast<T>(static_cast<int>(g() % 256) - 128);
+      else if constexpr (std::is_integral_v<T>) p[i] = static_cast<T>(static_cast<int>(g() % 16));
       else p[i] = static_cast<T>(x);
     }
   });
@@ -181,6 +183,22 @@ TEST_F(MatmulKernels, integers_wrap_as_declared) {
     check(dense(vt::i64, vt::i64, vt::i64, 1, 30, 200, 300, l), 9000, 60000);
     check(dense(vt::i16, vt::i16, vt::i16, 1, 20, 300, 400, l), 8000, 120000);
   }
+}
+
+// Groups of k that the CPU multiplies in one lane: every layout, rows and columns left over, depths that are no whole squares, several passes
+// over k; a depth that is no multiple goes another way.
+TEST_F(MatmulKernels, small_numbers_in_groups) {
+  const vt::detail::cpu::Target& target = vt::detail::cpu::host_target();
+  for (Layout l : layouts)
+    for (const std::int64_t k : {300, 1036, 2600, 301}) {
+      const MatmulSpec bytes = dense(vt::i8, vt::i32, vt::i32, 1, 45, 107, k, l), halves = dense(vt::bf16, vt::f32, vt::f32, 1, 45, 107, k, l);
+      check(bytes, 45 * k, 107 * k);
+      check(halves, 45 * k, 107 * k);
+      EXPECT_EQ(vt::detail::cpu::make_matmul(bytes)->describe().find("4 of k") != std::string::npos, target.dot_i8 && k % 4 == 0);
+      EXPECT_EQ(vt::detail::cpu::make_matmul(halves)->describe().find("2 of k") != std::string::npos, target.dot_bf16 && k % 2 == 0);
+    }
+  check(dense(vt::i8, vt::i32, vt::i32, 1, 20, 12'000, 8, {false, true}), 20 * 8, 12'000 * 8);  // less depth than lanes
+  check(dense(vt::bf16, vt::f32, vt::bf16, 3, 20, 400, 128, {false, false}), 3 * 20 * 128, 3 * 400 * 128);
 }
 
 TEST_F(MatmulKernels, nothing_to_multiply_gives_zeros) {

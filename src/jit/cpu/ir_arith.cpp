@@ -104,6 +104,15 @@ Value IrBuilder::fma(Value a, Value b, Value c) {
 
 Value IrBuilder::mul_add(Value a, Value b, Value c) { return target_.fma ? fma(a, b, c) : add(mul(a, b), c); }
 
+Value IrBuilder::dot_groups(Value sums, Value a, Value b) {
+  const bool bytes = sums.dtype == DType::i32;
+  const std::string name = (bytes ? "llvm.x86.avx512.vpdpbusd." : "llvm.x86.avx512bf16.dpbf16ps.") + std::to_string(sums.lanes * 32);
+  const auto operand = [&](Value x) {
+    return bytes ? x.ref : llvm_.BuildBitCast(builder_, x.ref, vector_of(llvm_.BFloatTypeInContext(context_), 2 * sums.lanes), "");
+  };
+  return wrap(intrinsic(name.c_str(), {}, {sums.ref, operand(a), operand(b)}), sums.dtype, sums.lanes);
+}
+
 Value IrBuilder::neg(Value a) {
   if (is_float(a.dtype)) return wrap(llvm_.BuildFNeg(builder_, a.ref, ""), a.dtype, a.lanes);
   if (is_bool(a.dtype)) return a;

@@ -171,6 +171,9 @@ class IrBuilder {
   Value min(Value a, Value b);
   Value fma(Value a, Value b, Value c);      ///< a·b + c, rounded once (a library call where the CPU lacks it)
   Value mul_add(Value a, Value b, Value c);  ///< a·b + c: fused where that is fast, else two roundings
+  /// sums + the products of the groups of elements that lie in a's and b's 32-bit lanes: of i32 sums four bytes, a's unsigned and b's signed; of
+  /// f32 sums two bf16, whose subnormal numbers count as zeros. Where the target has that (dot_i8, dot_bf16).
+  Value dot_groups(Value sums, Value a, Value b);
   Value neg(Value a);
   Value abs(Value a);
   Value sign(Value a);  ///< -1, 0, 1; float: ±0 and NaN give themselves

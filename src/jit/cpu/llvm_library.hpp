@@ -44,7 +44,7 @@ namespace vt::detail::cpu {
   X(GetDiagInfoDescription) X(GetDiagInfoSeverity) X(ModuleCreateWithNameInContext) X(DisposeModule) X(SetTarget)       \
   X(SetModuleDataLayout) X(PrintModuleToString) X(VerifyModule) X(CloneModule)                                                         \
   /* types */                                                                                                           \
-  X(IntTypeInContext) X(FloatTypeInContext) X(DoubleTypeInContext) X(HalfTypeInContext) X(VoidTypeInContext)            \
+  X(IntTypeInContext) X(FloatTypeInContext) X(DoubleTypeInContext) X(HalfTypeInContext) X(BFloatTypeInContext) X(VoidTypeInContext)            \
   X(PointerTypeInContext) X(VectorType) X(ArrayType2) X(FunctionType) X(TypeOf) X(GlobalGetValueType)                   \
   /* constants and globals */                                                                                           \
   X(ConstInt) X(ConstReal) X(ConstNull) X(ConstVector) X(ConstBitCast) X(ConstArray2) X(GetPoison) X(IsConstant)        \

@@ -205,7 +205,7 @@ std::shared_ptr<const Matmul> make_matmul(const MatmulSpec& given, bool hurry) {
   const bool along_k = s.a_column == 1 && s.b_row == 1 && s.b_column != 1;
   if (along_k && s.k >= 2 * lanes && (s.m <= 4 || s.n <= 2)) return new_shared<Direct>(s, Direct::Way::dots, hurry);
   if (plan_register_products(s, host_target())) return new_shared<Direct>(s, Direct::Way::registers, hurry);
-  const std::size_t b_bytes = static_cast<std::size_t>(s.n * s.k) * size_of(s.b_dtype);
+  const std::size_t b_bytes = static_cast<std::size_t>(s.n * s.k) * (product_group(s, host_target()) > 1 ? 4 : size_of(s.b_dtype));
   const bool big = b_bytes > (96u << 10) && s.m >= 16;
   if (big) return make_packed_matmul(s);
   return new_shared<Direct>(s, Direct::Way::tiles, hurry);

@@ -46,7 +46,7 @@ class Packer {
                              Param::of(i64)});
     from_ = b_.arg(0), to_ = b_.arg(1), to_row_ = b_.arg(4), lines_ = b_.arg(5), depth_ = b_.arg(6);
     line_step_ = s_.lines_adjacent ? b_.index(1) : b_.arg(2);
-    k_step_ = s_.k_adjacent ? b_.index(1) : b_.arg(3);
+    k_step_ = s_.k_adjacent ? b_.index(s_.group) : b_.arg(3);
     if (s_.k_adjacent && !s_.lines_adjacent && lanes_ > 1) turned();
     else b_.if_else(b_.compare(Compare::ge, lines_, b_.index(s_.lines)), [&] { return all(true); }, [&] { return all(false); });
     b_.end_function();
@@ -55,7 +55,7 @@ class Packer {
  private:
   Vec<Value> all(bool full) {
     b_.for_range(b_.index(0), depth_, 1, [&](Value k) {
-      for (int line = 0; line < s_.lines; line += lanes_) one_k(line, k, full);
+      for (int line = 0; line < s_.lines; line += lanes_) s_.group > 1 ? one_group(line, k, full) : one_k(line, k, full);
     });
     return {};
   }
@@ -75,7 +75,7 @@ class Packer {
       b_.for_range(b_.index(0), depth_, lanes_, [&](Value round) {
         const Value k = b_.min(round, last);
         Vec<Value> rows;
-        for (Value start : starts) rows.push_back(b_.convert(b_.load(b_.offset(start, s_.from, k), s_.from, lanes_), s_.to));
+        for (Value start : starts) rows.push_back(along_k(start, k, lanes_));
         rows = transposed(b_, std::move(rows));
         for (int i = 0; i < lanes_; ++i) {
           const Value at = place(line, b_.add(k, b_.index(i)));
@@ -88,12 +88,35 @@ class Packer {
   }
   Vec<Value> single() {
     b_.for_range(b_.index(0), lines_, 1, [&](Value line) {
-      b_.for_range(b_.index(0), depth_, 1, [&](Value k) {
-        const Value from = b_.offset(b_.offset(from_, s_.from, k), s_.from, b_.mul(line_step_, line));
-        b_.store(place(line, k), b_.convert(b_.load(from, s_.from), s_.to));
-      });
+      b_.for_range(b_.index(0), depth_, 1,
+                   [&](Value k) { b_.store(place(line, k), along_k(b_.offset(from_, s_.from, b_.mul(line_step_, line)), k, 1)); });
     });
     return {};
+  }
+  // Of a line, from k on; a group is loaded as one number.
+  Value along_k(Value start, Value k, int lanes) {
+    const Value at = b_.offset(start, s_.from, b_.mul(k, k_step_));
+    if (s_.group == 1) return b_.convert(b_.load(at, s_.from, lanes), s_.to);
+    const Value groups = b_.load(at, s_.to, lanes);
+    return s_.flipped ? b_.bit_xor(groups, b_.integer(s_.to, -0x7f7f7f80, lanes)) : groups;
+  }
+  // Neighbouring lines of one group, whose elements come from as many rows.
+  void one_group(int line, Value k, bool full) {
+    const Value mask = mask_of(line, full), at = source(line, k), step = b_.div(k_step_, b_.index(s_.group));
+    const DType bits = s_.group == 4 ? DType::u8 : DType::u16;
+    Vec<Value> rows;
+    for (int i = 0; i < s_.group; ++i) {
+      const Value row = b_.offset(at, s_.from, b_.mul(step, b_.index(i)));
+      rows.push_back(mask ? b_.load_masked(row, bits, mask) : b_.load(row, bits, lanes_));
+      b_.fetch_ahead(b_.offset(row, s_.from, b_.mul(k_step_, b_.index(rows_ahead / s_.group))), false, true);
+    }
+    if (s_.group == 4) rows = {b_.concat_lanes(rows[0], rows[1]), b_.concat_lanes(rows[2], rows[3])};
+    Vec<int> lanes;
+    for (int l = 0; l < lanes_; ++l)
+      for (int i = 0; i < s_.group; ++i) lanes.push_back(i * lanes_ + l);
+    Value all = b_.shuffle(rows[0], rows[1], lanes);
+    if (s_.flipped) all = b_.bit_xor(all, b_.integer(bits, 0x80, all.lanes));
+    b_.store(place(b_.index(line), k), all);
   }
   Value place(Value line, Value k) { return b_.offset(b_.offset(to_, s_.to, b_.mul(k, to_row_)), s_.to, line); }
 
@@ -126,7 +149,8 @@ class Packer {
 
 std::string PackSpec::key() const {
   return std::string("pack ") + name_of(from) + " " + name_of(to) + " " + std::to_string(lines) + (lines_adjacent ? " lines" : "") +
-         (k_adjacent ? " k" : "") + (whole_vectors ? " whole" : "");
+         (k_adjacent ? " k" : "") + (whole_vectors ? " whole" : "") + (group > 1 ? " groups " + std::to_string(group) : "") +
+         (flipped ? " flipped" : "");
 }
 
 void emit_pack(IrBuilder& b, const std::string& name, const PackSpec& spec) { matmul_packing::Packer(b, spec).emit(name); }

@@ -15,6 +15,10 @@ struct PackSpec {
   int lines = 1;                                    ///< most per call
   bool lines_adjacent = false, k_adjacent = false;  ///< the step is 1; steps are arguments, so that the code serves every size
   bool whole_vectors = true;                        ///< the place has room for whole vectors of lines: what is missing is filled with anything
+  /// So many elements of k lie side by side, in one of `to`, a 32-bit integer; then depth and steps along k count groups. Bytes with their top bits
+  /// flipped, if told so.
+  int group = 1;
+  bool flipped = false;
   std::string key() const;
 };
 

@@ -80,18 +80,30 @@ class PackedMatmul : public Matmul {
  public:
   explicit PackedMatmul(const MatmulSpec& s) : s_(s), shape_(best_tile(host_target(), s.accumulate)) {
     using namespace matmul_packed;
+    // Where the CPU multiplies groups of small numbers, k counts groups.
+    const int group = product_group(s, host_target());
+    shape_.group = group;
+    if (group > 1) s_.k /= group, s_.a_column *= group, s_.b_row *= group;
+    if (group == 4) shape_.rows -= shape_.rows / 6;          // room for the sums of what bytes are too large by
     shape_.rows = static_cast<int>(even(s.m, shape_.rows));  // no short strip is left over
     strips_ = pieces(s.m, shape_.rows);
     panels_ = pieces(s.n, shape_.columns());
     size_ = static_cast<std::int64_t>(size_of(s.accumulate));
     const std::int64_t of_one_k = (shape_.padded_rows() + shape_.columns()) * size_;
-    depth_ = even(s.k, std::max<std::int64_t>(pass_bytes / of_one_k / 8 * 8, 8));
+    depth_ = even(s_.k, std::max<std::int64_t>(pass_bytes / of_one_k / 8 * 8, 8));
     const int rest = static_cast<int>(s.m % shape_.rows);
     tile_ = tile(shape_.rows);
     rest_tile_ = rest ? tile(rest) : tile_;
-    pack_a_ = pack_code({.from = s.a_dtype, .to = s.accumulate, .lines = shape_.rows, .lines_adjacent = s.a_row == 1, .k_adjacent = s.a_column == 1});
-    pack_b_ =
-        pack_code({.from = s.b_dtype, .to = s.accumulate, .lines = shape_.columns(), .lines_adjacent = s.b_column == 1, .k_adjacent = s.b_row == 1});
+    const DType packed = group > 1 ? i32 : s.accumulate;
+    pack_a_ = pack_code({.from = s.a_dtype,
+                         .to = packed,
+                         .lines = shape_.rows,
+                         .lines_adjacent = s.a_row == 1,
+                         .k_adjacent = s.a_column == 1,
+                         .group = group,
+                         .flipped = group == 4});
+    pack_b_ = pack_code(
+        {.from = s.b_dtype, .to = packed, .lines = shape_.columns(), .lines_adjacent = s.b_column == 1, .k_adjacent = s.b_row == 1, .group = group});
   }
 
   void run(const void* a, const void* b, void* c, const RowsDone& done, const PackedOperands& packed) const override {
@@ -134,7 +146,10 @@ class PackedMatmul : public Matmul {
     return static_cast<std::size_t>(together) * (small() ? std::max(with(1), with(threads)) : with(threads));
   }
 
-  std::string describe() const override { return "packed " + std::to_string(shape_.rows) + "x" + std::to_string(shape_.columns()); }
+  std::string describe() const override {
+    return "packed " + std::to_string(shape_.rows) + "x" + std::to_string(shape_.columns()) +
+           (shape_.group > 1 ? ", " + std::to_string(shape_.group) + " of k at a time" : "");
+  }
 
  private:
   // One product, or the part of it that belongs to k in [first, last).
@@ -157,6 +172,7 @@ class PackedMatmul : public Matmul {
   std::shared_ptr<const Code> tile(int rows) const {
     const std::string name = "vt_tile";
     std::string key = "tile " + std::to_string(rows) + " of " + std::to_string(shape_.padded_rows()) + " x " + std::to_string(shape_.vectors);
+    if (shape_.group > 1) key += " groups " + std::to_string(shape_.group);
     for (DType d : {s_.accumulate, s_.result}) (key += ' ') += vt::name_of(d);
     return cached_code(key, {&name, 1}, [&](IrBuilder& b) { emit_packed_tile(b, name, s_.accumulate, s_.result, rows, shape_); });
   }
@@ -322,6 +338,14 @@ class PackedMatmul : public Matmul {
   std::int64_t strips_, panels_, depth_, size_;
   std::shared_ptr<const Code> tile_, rest_tile_, pack_a_, pack_b_;
 };
+
+int product_group(const MatmulSpec& s, const Target& target) {
+  const bool bytes = target.dot_i8 && s.a_dtype == DType::i8 && s.b_dtype == DType::i8 && s.accumulate == DType::i32;
+  const bool halves = target.dot_bf16 && s.a_dtype == DType::bf16 && s.b_dtype == DType::bf16 && s.accumulate == DType::f32;
+  const int group = bytes ? 4 : halves ? 2 : 1;
+  const bool adjacent = (s.a_row == 1 || s.a_column == 1) && (s.b_row == 1 || s.b_column == 1);
+  return adjacent && s.k % group == 0 ? group : 1;
+}
 
 std::shared_ptr<const Matmul> make_packed_matmul(const MatmulSpec& s) { return new_shared<PackedMatmul>(s); }
 

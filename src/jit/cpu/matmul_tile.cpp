@@ -12,14 +12,16 @@ namespace matmul_tiles {
 constexpr int k_unroll = 4;
 
 Vec<Value> one_step(IrBuilder& b, const TileShape& t, DType accumulate, const Vec<Value>& acc, const LoadA& load_a, const LoadB& load_b, Value k) {
+  const auto factor = [&](Value x) { return t.group > 1 ? x : b.convert(x, accumulate); };
   Vec<Value> next(acc.size());
   Vec<Value> column(static_cast<std::size_t>(t.vectors));
-  for (int v = 0; v < t.vectors; ++v) column[static_cast<std::size_t>(v)] = b.convert(load_b(v, k), accumulate);
+  for (int v = 0; v < t.vectors; ++v) column[static_cast<std::size_t>(v)] = factor(load_b(v, k));
   for (int r = 0; r < t.rows; ++r) {
-    const Value x = b.splat(b.convert(load_a(r, k), accumulate), t.lanes);
+    const Value x = b.splat(factor(load_a(r, k)), t.lanes);
     for (int v = 0; v < t.vectors; ++v) {
       const auto i = static_cast<std::size_t>(r * t.vectors + v);
-      next[i] = b.mul_add(x, column[static_cast<std::size_t>(v)], acc[i]);
+      const Value y = column[static_cast<std::size_t>(v)];
+      next[i] = t.group > 1 ? b.dot_groups(acc[i], x, y) : b.mul_add(x, y, acc[i]);
     }
   }
   return next;
@@ -70,17 +72,25 @@ void emit_packed_tile(IrBuilder& b, const std::string& name, DType sum, DType re
   // The sums of earlier passes were written a whole block ago: fetched now, they are there when k is through.
   for (int r = 0; r < rows; ++r)
     for (int v = 0; v < shape.vectors; ++v) b.fetch_ahead(at(sums, sums_row, sum, r, v), true, true);
+  // Bytes of a are 128 too many: a row of such bytes more tells what that makes.
+  const bool shifted = shape.group == 4;
   TileShape tile = shape;
-  tile.rows = rows;
+  tile.rows = rows + shifted;
+  const DType factors = shape.group > 1 ? i32 : sum;
   const int vector_bytes = static_cast<int>(static_cast<std::size_t>(shape.lanes) * size_of(sum));
-  const Vec<Value> acc = matmul_tiles::sum_tile(
+  Vec<Value> acc = matmul_tiles::sum_tile(
       b, tile, sum, depth, -1,
-      [&](int r, Value k) { return b.load(b.offset(b.offset(a, sum, b.mul(k, b.index(shape.padded_rows()))), sum, b.index(r)), sum); },
+      [&](int r, Value k) {
+        if (r == rows) return b.integer(i32, -0x7f7f7f80);
+        return b.load(b.offset(b.offset(a, sum, b.mul(k, b.index(shape.padded_rows()))), sum, b.index(r)), factors);
+      },
       [&](int v, Value k) {
         if (v == 0) b.fetch_ahead(b.offset_bytes(soon, b.mul(k, soon_step)), false, false);
-        return b.load(b.offset(b.offset(panel, sum, b.mul(k, b.index(shape.columns()))), sum, b.index(v * shape.lanes)), sum, shape.lanes,
+        return b.load(b.offset(b.offset(panel, sum, b.mul(k, b.index(shape.columns()))), sum, b.index(v * shape.lanes)), factors, shape.lanes,
                       vector_bytes);
       });
+  for (std::size_t i = 0; shifted && i < static_cast<std::size_t>(rows * shape.vectors); ++i)
+    acc[i] = b.sub(acc[i], acc[static_cast<std::size_t>(rows * shape.vectors) + i % static_cast<std::size_t>(shape.vectors)]);
   const auto each = [&](bool whole, FunctionRef<void(int r, int v, Value mask, Value x)> f) {
     for (int v = 0; v < shape.vectors; ++v) {
       const Value mask = whole ? Value{} : b.tail_mask(shape.lanes, b.sub(columns, b.index(v * shape.lanes)));

@@ -13,6 +13,7 @@ namespace vt::detail::cpu {
 /// Rows of c per register tile and vectors per row for a target: as many accumulators as leave room for the operands.
 struct TileShape {
   int rows, vectors, lanes;
+  int group = 1;  ///< elements of k in each 32-bit lane of the operands, multiplied by IrBuilder::dot_groups; of bytes a has its top bits flipped
   int columns() const { return vectors * lanes; }
   int padded_rows() const { return (rows + lanes - 1) / lanes * lanes; }  ///< of a packed a: whole vectors
 };

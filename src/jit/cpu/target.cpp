@@ -24,6 +24,13 @@ struct Has {
   bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && f16c();
   bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw") &&
                 __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512cd");
+  bool avx512_vnni = avx512 && __builtin_cpu_supports("avx512vnni");
+  bool avx_vnni = avx2 && (leaf7_1() & 1u << 4) != 0;
+  bool avx512_bf16 = avx512 && (leaf7_1() & 1u << 5) != 0;
+  static unsigned leaf7_1() {
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    return __get_cpuid_count(7, 1, &a, &b, &c, &d) ? a : 0;
+  }
   static bool f16c() {
     unsigned a = 0, b = 0, c = 0, d = 0;
     return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C) != 0;
@@ -47,7 +54,7 @@ std::string identity() {
 
 constexpr bool x86 = false;
 struct Has {
-  bool sse41 = true, avx2 = false, avx512 = false;
+  bool sse41 = true, avx2 = false, avx512 = false, avx512_vnni = false, avx_vnni = false, avx512_bf16 = false;
 };
 std::string identity() {
 #if defined(__linux__)
@@ -84,6 +91,9 @@ Target make_target(Isa isa) {
   t.fma = t.f16c = t.gather = avx2;
   t.masked = t.avx512dq = avx512;
   t.sse41 = avx2 || (t.isa == Isa::host && has.sse41);
+  // What the spelled-out sets leave out.
+  t.dot_i8 = t.isa == Isa::host && (avx512 ? has.avx512_vnni : has.avx_vnni);
+  t.dot_bf16 = t.isa == Isa::host && has.avx512_bf16;
   t.vector_bytes = avx512 ? 64 : avx2 ? 32 : 16;
   t.vector_registers = avx512 ? 32 : 16;
   return t;

@@ -23,6 +23,8 @@ struct Target {
   bool masked = false;    ///< masked loads and stores at full speed for all element sizes (AVX-512 BW + VL)
   bool sse41 = false;     ///< floor, ceil, … in one instruction (true off x86)
   int level = 2;          ///< LLVM's code generation level, 0 (compiles in half the time, runs slower) to 3; `VT_CPU_LEVEL`
+  bool dot_i8 = false;    ///< sums of four products of bytes, unsigned by signed, in one instruction
+  bool dot_bf16 = false;  ///< sums of two products of bf16 in f32 in one instruction
   bool avx512dq = false;  ///< 64-bit integer multiply and float conversions as vectors
 
   /// Lanes of a full vector of elements of `bytes` bytes.

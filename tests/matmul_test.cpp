@@ -237,4 +237,23 @@ TEST_F(MatmulKernels, same_bits_for_any_number_of_threads) {
   }
 }
 
+TEST_F(MatmulKernels, groups_have_the_same_bits_for_any_number_of_threads) {
+  constexpr std::int64_t m = 230, n = 700, k = 1100;
+  const int before = vt::num_threads();
+  for (const auto& [in, out] : {std::pair{vt::i8, vt::i32}, std::pair{vt::bf16, vt::f32}, std::pair{vt::bf16, vt::bf16}}) {
+    const MatmulSpec s = dense(in, out == vt::i32 ? vt::i32 : vt::f32, out, 1, m, n, k, {false, false});
+    const auto a = random_array(in, m * k, 3), b = random_array(in, k * n, 4);
+    const auto kernel = vt::detail::cpu::make_matmul(s);
+    std::vector<unsigned char> first(static_cast<std::size_t>(m * n) * vt::size_of(out)), c = first;
+    vt::set_num_threads(1);
+    kernel->run(a.data(), b.data(), first.data());
+    for (int threads : {2, 3, 7}) {
+      vt::set_num_threads(threads);
+      kernel->run(a.data(), b.data(), c.data());
+      EXPECT_EQ(c, first) << threads;
+    }
+  }
+  vt::set_num_threads(before);
+}
+
 }  // namespace

@@ -78,7 +78,8 @@ constexpr const char* avx512_features =
 Target make_target(Isa isa) {
   const cpu_target::Has has;
   Target t;
-  if (!cpu_target::x86) {
+  if (!cpu_target::x86 || isa == Isa::neon) {
+    if (isa == Isa::neon) t.isa = isa;
     // Other machines: 128-bit vectors, fused multiply-add and half conversions as AArch64 has them.
     t.vector_registers = 32;
     t.fma = t.f16c = t.sse41 = true;
@@ -105,6 +106,7 @@ std::string Target::key() const {
     case Isa::sse2: return "sse2" + optimised;
     case Isa::avx2: return "avx2" + optimised;
     case Isa::avx512: return "avx512" + optimised;
+    case Isa::neon: return "neon" + optimised;
     default: return cpu_target::identity() + optimised;
   }
 }
@@ -135,6 +137,7 @@ LlvmTarget llvm_target(Isa isa) {
     case Isa::sse2: t.features = cpu_target::sse2_features; break;
     case Isa::avx2: t.features = cpu_target::avx2_features; break;
     case Isa::avx512: t.features = cpu_target::avx512_features; break;
+    case Isa::neon: t = {"aarch64-unknown-linux-gnu", "generic", "+neon,+fullfp16"}; break;
     default: {
       static const LlvmTarget host{"", take(L.GetHostCPUName()), take(L.GetHostCPUFeatures())};
       t.cpu = host.cpu;

@@ -8,8 +8,9 @@
 
 namespace vt::detail::cpu {
 
-/// Names of the instruction sets that `VT_CPU_ISA` takes; `host` is everything the machine has.
-enum class Isa { host, sse2, avx2, avx512 };
+/// Instruction sets that `VT_CPU_ISA` takes by name, and `neon`, AArch64's, for which code can be made on other machines as well, but not run;
+/// `host` is everything the machine has.
+enum class Isa { host, sse2, avx2, avx512, neon };
 
 /// A CPU to generate code for. The host by default; `VT_CPU_ISA` = sse2 | avx2 | avx512 lowers it (never raises it).
 /// Known without LLVM, so that a kernel from the disk cache needs none.

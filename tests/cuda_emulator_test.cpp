@@ -8,6 +8,7 @@
 #include <numeric>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "src/jit/cuda/cuda_library.hpp"
@@ -499,7 +500,8 @@ TEST_F(CudaEmulator, RacesAreFoundInAnyOrder) {
   const Case cases[] = {
       {"shared", "__shared__ int s[64]; VT_STORE(s, i, i); VT_STORE(x, i, VT_LOAD(s, i ^ 1));", 1, 64, "of shared memory"},
       {"ordered", "__shared__ int s[64]; VT_STORE(s, i, i); __syncthreads(); VT_STORE(x, i, VT_LOAD(s, i ^ 1));", 1, 64, nullptr},
-      {"twice", "__shared__ int s[64]; VT_STORE(s, i, i); __syncthreads(); const int v = VT_LOAD(s, 63 - i); VT_STORE(s, i, v);", 1, 64, "of shared memory"},
+      {"twice", "__shared__ int s[64]; VT_STORE(s, i, i); __syncthreads(); const int v = VT_LOAD(s, 63 - i); VT_STORE(s, i, v);", 1, 64,
+       "of shared memory"},
       {"warp", "__shared__ int s[32]; VT_STORE(s, i, i); __syncwarp(); VT_STORE(x, i, VT_LOAD(s, i ^ 1));", 1, 32, nullptr},
       {"warps", "__shared__ int s[64]; VT_STORE(s, i, i); __syncwarp(); VT_STORE(x, i, VT_LOAD(s, 63 - i));", 1, 64, "of shared memory"},
       {"read", "VT_STORE(x, i + 64 * b, VT_LOAD(x, 64 + i));", 2, 64, "a race: "},
@@ -865,12 +867,108 @@ TEST_F(CudaEmulator, GraphsRepeatWhatWasCaptured) {
 
 TEST_F(CudaEmulator, ManyThreadsAreQuick) {
   const cuda::Function f = load(saxpy), g = load(block_sum);
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  const std::size_t n = 1 << 16;
+#else
   const std::size_t n = 1 << 20;
+#endif
   const DevicePtr dx = upload(ramp(n)), dy = upload(ramp(n));
   const auto begin = std::chrono::steady_clock::now();
   ASSERT_EQ(run(f, {n / 256}, {256}, 0, dx, dy, 2.0f, static_cast<int>(n)), 0) << emulator->report();
   ASSERT_EQ(run(g, {n / 1024}, {256}, 0, dx, dy, static_cast<int>(n)), 0) << emulator->report();
   EXPECT_LT(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(), 20.0);
+}
+
+const Source bitonic = {"bitonic", R"(
+extern "C" __global__ void __launch_bounds__(1024) bitonic(int* x) {
+  VT_DYNAMIC_SHARED(memory);
+  int* keys = (int*)memory;
+  const int i = threadIdx.x;
+  VT_STORE(keys, i, VT_LOAD(x, blockIdx.x * 1024 + i));
+  for (int size = 2; size <= 1024; size *= 2)
+    for (int step = size / 2; step > 0; step /= 2) {
+      __syncthreads();
+      const int j = i ^ step;
+      if (j > i) {
+        const int a = VT_LOAD(keys, i), b = VT_LOAD(keys, j);
+        if ((a > b) == ((i & size) == 0)) {
+          VT_STORE(keys, i, b);
+          VT_STORE(keys, j, a);
+        }
+      }
+    }
+  __syncthreads();
+  VT_STORE(x, blockIdx.x * 1024 + i, VT_LOAD(keys, i));
+}
+)"};
+
+TEST_F(CudaEmulator, BlocksOfAThousandThreadsThatWaitOften) {
+  const cuda::Function f = load(bitonic);
+  std::vector<int> x(4096);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<int>(i * 2654435761u >> 8);
+  for (unsigned long seed : {0, 1, 99}) {
+    emulator->set_seed(seed);
+    const DevicePtr dx = upload(x);
+    ASSERT_EQ(run(f, {4}, {1024}, 4096, dx), 0) << emulator->report();
+    auto expected = x;
+    for (int b = 0; b < 4; ++b) std::sort(expected.begin() + 1024 * b, expected.begin() + 1024 * (b + 1));
+    EXPECT_EQ(download<int>(dx, 4096), expected);
+  }
+}
+
+TEST_F(CudaEmulator, ModulesComeAndGo) {
+  std::string log;
+  const std::string cubin = compile(saxpy.text, &log);
+  const DevicePtr dx = upload(ramp(4)), dy = upload(ramp(4));
+  for (int i = 0; i < 300; ++i) {
+    cuda::Module module = nullptr;
+    cuda::Function f = nullptr;
+    ASSERT_EQ(driver_->cuModuleLoadData(&module, cubin.data()), 0);
+    ASSERT_EQ(driver_->cuModuleGetFunction(&f, module, "saxpy"), 0);
+    ASSERT_EQ(launch(f, {1}, {32}, 0, dx, dy, 1.0f, 4), 0);
+    ASSERT_EQ(driver_->cuModuleUnload(module), 0);  // what was launched still runs
+    ASSERT_EQ(launch(f, {1}, {32}, 0, dx, dy, 1.0f, 4), Constant::CUDA_ERROR_INVALID_HANDLE);
+  }
+  EXPECT_EQ(download<float>(dy, 1)[0], 301.0f);
+}
+
+TEST_F(CudaEmulator, ThreadsOfTheHostWorkSideBySide) {
+  const cuda::Function f = load(block_sum), g = load(saxpy);
+  cuda::Context context = nullptr;
+  ASSERT_EQ(driver_->cuCtxGetCurrent(&context), 0);
+  for (int mode : {0, 1, 2}) {
+    emulator->set_streams(mode);
+    emulator->set_seed(static_cast<unsigned long>(mode) + 4);
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 4; ++t)
+      threads.emplace_back([&, t] {
+        EXPECT_EQ(driver_->cuCtxSetCurrent(context), 0);
+        cuda::Stream stream = nullptr;
+        EXPECT_EQ(driver_->cuStreamCreate(&stream, Constant::CU_STREAM_NON_BLOCKING), 0);
+        for (int round = 0; round < 10; ++round) {
+          const int n = 500 + t;
+          std::vector<float> x(static_cast<std::size_t>(n), static_cast<float>(t + 1)), y(1);
+          DevicePtr dx = 0, dy = 0;
+          EXPECT_EQ(driver_->cuMemAllocAsync(&dx, x.size() * 4, stream), 0);
+          EXPECT_EQ(driver_->cuMemAllocAsync(&dy, 4, stream), 0);
+          EXPECT_EQ(driver_->cuMemcpyHtoDAsync_v2(dx, x.data(), x.size() * 4, stream), 0);
+          float a = 1;
+          int count = n;
+          void* scale[] = {&dx, &dx, &a, &count};
+          EXPECT_EQ(driver_->cuLaunchKernel(g, 2, 1, 1, 256, 1, 1, 0, stream, scale, nullptr), 0);
+          void* sum[] = {&dx, &dy, &count};
+          EXPECT_EQ(driver_->cuLaunchKernel(f, 1, 1, 1, 256, 1, 1, 0, stream, sum, nullptr), 0);
+          EXPECT_EQ(driver_->cuMemcpyDtoHAsync_v2(y.data(), dy, 4, stream), 0);
+          EXPECT_EQ(driver_->cuMemFreeAsync(dx, stream), 0);
+          EXPECT_EQ(driver_->cuMemFreeAsync(dy, stream), 0);
+          EXPECT_EQ(driver_->cuStreamSynchronize(stream), 0) << emulator->report();
+          EXPECT_EQ(y[0], 2.0f * static_cast<float>((t + 1) * n));
+        }
+        EXPECT_EQ(driver_->cuStreamDestroy_v2(stream), 0);
+      });
+    for (std::thread& thread : threads) thread.join();
+  }
+  emulator->set_streams(0);
 }
 
 // The same sources are what NVIDIA's compiler takes, without a warning. It is loaded beside the emulator.
@@ -891,7 +989,7 @@ TEST_F(CudaEmulator, NvidiasCompilerTakesTheSources) {
   const cuda::Nvrtc* emulated = nvrtc_;
   nvrtc_ = &real;
   for (const Source& source : {saxpy, block_sum, warp_sum, warp_scan, histogram, transpose, divergent, vectors, functions, missing_barrier,
-                               out_of_bounds, shared_out_of_bounds, dynamic_out_of_bounds, half_barrier, mixed_wait, reads_plainly})
+                               out_of_bounds, shared_out_of_bounds, dynamic_out_of_bounds, half_barrier, mixed_wait, reads_plainly, bitonic})
     for (const char* architecture : {"--gpu-architecture=sm_75", "--gpu-architecture=sm_90"}) {
       std::string log;
       EXPECT_FALSE(compile(source.text, &log, architecture).empty()) << source.name << log;

@@ -44,17 +44,41 @@ TEST(JitScans, TextOfRunningSums) {
             "    r0 = running sum v2 : f64\n"
             "    store b1[64*d0 + d1] = v6\n"
             "schedule lanes 16, threads along d0\n"
-            "  horizontal, loops d0 d1, vector d1\n");
+            "  vertical, loops d1, vector d0, tiles with d1\n");
+  const std::string whole = kernel_of([](S t) -> Tensors { return {cumsum(t[0], 1)}; }, {Aval(i32, {100, 64})});
+  EXPECT_NE(whole.find("horizontal, loops d0 d1, vector d1\n"), std::string::npos) << whole;
   const std::string down = kernel_of([](S t) -> Tensors { return {scan(Op::cummax, t[0], 0, true)}; }, {Aval(f32, {100, 64})});
   EXPECT_NE(down.find("load b0[d0 - 64*d1 + 6336]"), std::string::npos) << down;
   EXPECT_NE(down.find("vertical, loops d1, vector d0"), std::string::npos) << down;
 }
 
-TEST(JitScans, HeavyRoundsGoAlongOtherAxesEvenIfLanesJump) {
+TEST(JitScans, RowsOfMemoryAreTurnedSoThatLanesGoAlongOthers) {
   const std::string heavy = kernel_of([](S t) -> Tensors { return {cumlogsumexp(t[0], 1)}; }, {Aval(f32, {100, 64})});
-  EXPECT_NE(heavy.find("vertical, loops d1, vector d0, a vector at a time"), std::string::npos) << heavy;
+  EXPECT_NE(heavy.find("vertical, loops d1, vector d0, tiles with d1\n"), std::string::npos) << heavy;
   const std::string light = kernel_of([](S t) -> Tensors { return {cumprod(t[0], 1)}; }, {Aval(f32, {100, 64})});
-  EXPECT_NE(light.find("horizontal, loops d0 d1\n"), std::string::npos) << light;
+  EXPECT_NE(light.find("vertical, loops d1, vector d0, tiles with d1\n"), std::string::npos) << light;
+  // Backwards, and along few rows, nothing is turned.
+  const std::string back = kernel_of([](S t) -> Tensors { return {scan(Op::cumlogsumexp, t[0], 1, true)}; }, {Aval(f32, {100, 64})});
+  EXPECT_NE(back.find("vertical, loops d1, vector d0, a vector at a time"), std::string::npos) << back;
+  const std::string few = kernel_of([](S t) -> Tensors { return {cumprod(t[0], 1)}; }, {Aval(f32, {3, 64})});
+  EXPECT_NE(few.find("horizontal, loops d0 d1\n"), std::string::npos) << few;
+}
+
+// Edges of squares in both directions, more than one square, results beside results, what is read along the rows and what is one for each row.
+TEST(JitScans, TurnedSquares) {
+  for (DType d : {f64, f32, bf16, i16})
+    for (const Shape& shape : {Shape{4, 16}, Shape{9, 33}, Shape{37, 100}, Shape{64, 16}, Shape{131, 70}, Shape{3, 21, 40}}) {
+      const int last = shape.rank() - 1;
+      const auto f = [&](S t) -> Tensors {
+        const Tensor sums = cumsum(t[0] * t[1], last), products = cumprod(t[0], last);
+        const Tensor folded = reduce([](Tensor a, Tensor x) { return a * 0.5f + x; }, 3.0f, t[0], last);
+        return {sums + t[2], products > t[1], products * 2, folded, exp(sums * 0.01f)};
+      };
+      Shape column = shape;
+      column[static_cast<std::size_t>(last)] = 1;
+      const Tensor x = random_tensor(d, shape, 0.9, 1.1, 3), y = random_tensor(d, shape, 0.5, 2, 4), z = random_tensor(d, column, -4, 4, 5);
+      expect_same(f, {x, y, z}, {.ulps = 2, .absolute = 1e-6}, std::string(vt::name_of(d)) + " " + shape.str());
+    }
 }
 
 TEST(JitScans, TextOfAUserReduction) {

@@ -76,11 +76,14 @@ Body body_of(const Nest& nest, int stage, bool after) {
 }
 
 // About the time of one element with lanes along `loop`, in units of a vector addition.
-double cost_along(const Nest& nest, const Body& body, int loop, int lanes, const Vec<std::uint64_t>& dependences, bool horizontal) {
+// Through squares that are turned with `tile_loop`: a shuffle for each doubling of the rows, and the way over the stack.
+double cost_along(const Nest& nest, const Body& body, int loop, int lanes, const Vec<std::uint64_t>& dependences, bool horizontal,
+                  int tile_loop = -1) {
   const std::uint64_t bit = std::uint64_t{1} << loop;
   double work = 1;  // the loop itself
   const auto access = [&](IndexId index) {
     const LaneStep s = lane_step(nest, index, loop, lanes, dependences);
+    if (tile_loop >= 0 && (!s.regular || s.step > 1 || s.step < -1)) return 2 + 0.5 * std::bit_width(static_cast<unsigned>(lanes));
     if (!s.regular) return 0.8 * lanes + 2;
     if (s.step == 0) return 0.3;
     if (s.step == 1) return 1.0;
@@ -112,6 +115,32 @@ bool all_contiguous(const Nest& nest, const Body& body, int loop, int lanes, con
     if (v.kind == NestValue::Kind::load && !good(v.index)) return false;
   }
   return all_of(body.stores, [&](const NestStore* w) { return good(w->index); });
+}
+
+// Rounds that build on each other along rows of memory, lanes along `loop`: the reduce loop for whose squares every access is turned that is not
+// contiguous; −1: there is none.
+int find_fold_tile(const Nest& nest, const Body& body, const NestStage& stage, int loop, int lanes, const Vec<std::uint64_t>& dependences) {
+  StageSchedule s;
+  s.vector_loop = loop;
+  for (int l : stage.loops) {
+    if (!loop_of(nest, l).reduce) continue;
+    if (s.tile_loop >= 0 || loop_of(nest, l).block_of >= 0) return -1;
+    s.tile_loop = l;
+  }
+  if (s.tile_loop < 0 || loop_of(nest, s.tile_loop).extent < lanes || loop_of(nest, loop).extent < lanes / 2) return -1;
+  bool any = false;
+  const auto good = [&](IndexId index, bool turned) {
+    any = any || turned;
+    const LaneStep step = lane_step(nest, index, loop, lanes, dependences);
+    return turned || (step.regular && step.step >= -1 && step.step <= 1);
+  };
+  for (int id : body.values) {
+    const NestValue& v = nest.values[static_cast<std::size_t>(id)];
+    if (v.kind == NestValue::Kind::load && !good(v.index, reads_turned(nest, v, s, lanes, dependences))) return -1;
+  }
+  for (const NestStore* w : body.stores)
+    if (w->update != Op::input || !good(w->index, lies_turned(nest, w->index, s, lanes, dependences))) return -1;
+  return any ? s.tile_loop : -1;
 }
 
 // The loop along which most of the operands lie that jump along the vector loop; −1: there are none, or it is too short.
@@ -283,16 +312,21 @@ LaneStep lane_step(const Nest& nest, IndexId index, int loop, int lanes, const V
   return total;
 }
 
+bool lies_turned(const Nest& nest, IndexId index, const StageSchedule& s, int lanes, const Vec<std::uint64_t>& dependences) {
+  if (s.tile_loop < 0) return false;
+  const LaneStep along = lane_step(nest, index, s.vector_loop, lanes, dependences);
+  const LaneStep across = lane_step(nest, index, s.tile_loop, lanes, dependences);
+  // Rows of the tile are found by stepping along the vector loop, so that step must be known.
+  return along.regular && (along.step > 4 || along.step < -1) && across.regular && across.step == 1 &&
+         nest.indices.factor_of_loop(index, s.vector_loop) == along.step && !nest.indices.loop_inside_division(index, s.vector_loop);
+}
+
 bool reads_turned(const Nest& nest, const NestValue& v, const StageSchedule& s, int lanes, const Vec<std::uint64_t>& dependences) {
   if (v.kind != NestValue::Kind::load || s.tile_loop < 0) return false;
   // A mask is one for the whole tile.
   const std::uint64_t both = std::uint64_t{1} << s.vector_loop | std::uint64_t{1} << s.tile_loop;
   if (v.mask >= 0 && (dependences[static_cast<std::size_t>(v.mask)] & both) != 0) return false;
-  const LaneStep along = lane_step(nest, v.index, s.vector_loop, lanes, dependences);
-  const LaneStep across = lane_step(nest, v.index, s.tile_loop, lanes, dependences);
-  // Rows of the tile are found by stepping along the vector loop, so that step must be known.
-  return along.regular && (along.step > 4 || along.step < -1) && across.regular && across.step == 1 &&
-         nest.indices.factor_of_loop(v.index, s.vector_loop) == along.step && !nest.indices.loop_inside_division(v.index, s.vector_loop);
+  return lies_turned(nest, v.index, s, lanes, dependences);
 }
 
 Schedule choose_schedule(const Nest& nest, int vector_bytes) {
@@ -306,7 +340,7 @@ Schedule choose_schedule(const Nest& nest, int vector_bytes) {
     StageSchedule s;
     const Body body = body_of(nest, static_cast<int>(k), false);
     const NestStage& stage = nest.stages[k];
-    bool reduces = false, finds_position = false, extreme = false, running = false, folds = false;
+    bool reduces = false, finds_position = false, extreme = false, running = false, folds = false, in_order = true;
     for (const NestReduction& r : nest.reductions) {
       if (r.stage != static_cast<int>(k)) continue;
       reduces = true;
@@ -314,6 +348,8 @@ Schedule choose_schedule(const Nest& nest, int vector_bytes) {
       extreme = extreme || r.op == ReduceOp::maximum || r.op == ReduceOp::minimum;
       running = running || r.running;
       folds = folds || r.op == ReduceOp::fold;
+      // Lanes pass on integers and extremes in steps of a cycle each; sums of floats in steps of four, which squares are worth.
+      in_order = in_order && (r.op == ReduceOp::fold || (r.running && r.op == ReduceOp::sum && is_float(r.dtype)));
     }
     int weight = 0;
     for (int id : body.values) {
@@ -332,9 +368,11 @@ Schedule choose_schedule(const Nest& nest, int vector_bytes) {
       const bool vertical = reduces && !loop.reduce;
       if (vertical && (nest.stages.size() > 1 || loop.block_of >= 0)) continue;
       // Where lanes jump, each vector of a scan touches as many cache lines as it has lanes, in every round: heavy rounds only.
-      if (vertical && (running || folds) && weight <= worth_jumping && !all_contiguous(nest, body, l, schedule.lanes, dependences)) continue;
+      const int tile = vertical && in_order ? find_fold_tile(nest, body, stage, l, schedule.lanes, dependences) : -1;
+      if (vertical && (running || folds) && tile < 0 && weight <= worth_jumping && !all_contiguous(nest, body, l, schedule.lanes, dependences))
+        continue;
       if (!keeps_update_order(nest, body, stage, l, schedule.lanes, dependences)) continue;
-      double cost = cost_along(nest, body, l, schedule.lanes, dependences, reduces && loop.reduce) + (vertical ? 0.05 : 0);
+      double cost = cost_along(nest, body, l, schedule.lanes, dependences, reduces && loop.reduce, tile) + (vertical ? 0.05 : 0);
       if (running && loop.reduce) cost += 12.0 / schedule.lanes;  // lanes pass on what they have in several steps
       // Of equals the innermost: it comes last.
       if (s.vector_loop < 0 || cost <= best) {
@@ -359,6 +397,7 @@ Schedule choose_schedule(const Nest& nest, int vector_bytes) {
     const bool updates = any_of(body.stores, [](const NestStore* w) { return w->update != Op::input; });
     if (s.vector_loop >= 0 && s.mode == Mode::elementwise && nest.stages.size() == 1 && !updates)
       s.tile_loop = find_tile_loop(nest, body, s, schedule.lanes, dependences);
+    if (s.mode == Mode::vertical && reduces && in_order) s.tile_loop = find_fold_tile(nest, body, stage, s.vector_loop, schedule.lanes, dependences);
     if (s.tile_loop >= 0) {
       s.order.erase(std::find(s.order.begin(), s.order.end(), s.tile_loop));
       s.order.push_back(s.tile_loop);
@@ -376,16 +415,16 @@ Schedule choose_schedule(const Nest& nest, int vector_bytes) {
     const std::int64_t bytes = bytes_of(nest, body, stage, dependences);
     if (s.mode == Mode::vertical) {
       // Two streams of rows are as many as the processor follows at full speed once they come from far.
-      s.narrow = one_by_one && !all_contiguous(nest, body, s.vector_loop, schedule.lanes, dependences);
+      s.narrow = one_by_one && s.tile_loop < 0 && !all_contiguous(nest, body, s.vector_loop, schedule.lanes, dependences);
       s.fetch_ahead = bytes > beyond_near_caches;
       if (s.fetch_ahead) s.accumulators = weight > 20 || s.narrow || extreme ? 1 : 2;
       else s.accumulators = one_by_one || finds_position || weight > 20 ? 1 : weight > 6 ? 2 : 4;
     }
-    if (s.tile_loop >= 0 && bytes > beyond_near_caches) {
+    if (s.tile_loop >= 0 && s.mode == Mode::elementwise && bytes > beyond_near_caches) {
       s.fetch_ahead = true;
       s.tiles_in_a_row = std::max(rows_in_flight / schedule.lanes, 4);
     }
-    s.stream = s.tile_loop >= 0 && bytes > beyond_all_caches;
+    s.stream = s.tile_loop >= 0 && s.mode == Mode::elementwise && bytes > beyond_all_caches;
     // Long chains of operations: two vectors side by side are two chains.
     two_registers = nest.stages.size() == 1 && vector_bytes >= registers_for_two && s.vector_loop >= 0 && s.tile_loop < 0 &&
                     loop_of(nest, s.vector_loop).extent >= std::int64_t{8} * schedule.lanes &&
@@ -441,7 +480,8 @@ std::string Schedule::str(const Nest& nest) const {
     for (int l : s.order) text += " d" + std::to_string(l);
     if (s.vector_loop >= 0) text += ", vector d" + std::to_string(s.vector_loop);
     if (s.accumulators > 1) text += (s.mode == StageSchedule::Mode::vertical ? ", rows " : ", accumulators ") + std::to_string(s.accumulators);
-    if (s.tile_loop >= 0) text += ", tiles with d" + std::to_string(s.tile_loop) + " by " + std::to_string(s.tiles_in_a_row);
+    if (s.tile_loop >= 0) text += ", tiles with d" + std::to_string(s.tile_loop);
+    if (s.tile_loop >= 0 && s.mode == StageSchedule::Mode::elementwise) text += " by " + std::to_string(s.tiles_in_a_row);
     if (s.narrow) text += ", a vector at a time";
     if (s.fetch_ahead) text += ", fetched ahead";
     if (s.stream) text += ", past the caches";

@@ -21,7 +21,7 @@ struct StageSchedule {
   } mode = Mode::elementwise;
   SmallVec<int, 6> order;    ///< loops, outermost first; vertical: without the vector loop, ordinary ones first
   int vector_loop = -1;      ///< −1: one lane
-  int tile_loop = -1;        ///< element-wise: some operands lie along this loop instead; they are read in square tiles and turned
+  int tile_loop = -1;        ///< some arrays lie along this loop instead; they are read, those of a fold also written, in square tiles and turned
   int accumulators = 1;      ///< horizontal: independent ones; vertical: rows taken at a time
   int tiles_in_a_row = 4;    ///< with a tile loop: squares along the vector loop before the next ones along the tile loop
   bool narrow = false;       ///< vertical: one vector of columns at a time, as lanes jump
@@ -44,7 +44,9 @@ struct LaneStep {
 };
 LaneStep lane_step(const Nest&, IndexId, int loop, int lanes, const Vec<std::uint64_t>& dependences);
 
-/// Is this load read through turned tiles? It lies along the tile loop, and jumps from lane to lane of the vector loop.
+/// Does an array lie along the tile loop, and jump from lane to lane of the vector loop?
+bool lies_turned(const Nest&, IndexId, const StageSchedule&, int lanes, const Vec<std::uint64_t>& dependences);
+/// Is this load read through turned tiles?
 bool reads_turned(const Nest&, const NestValue&, const StageSchedule&, int lanes, const Vec<std::uint64_t>& dependences);
 
 Schedule choose_schedule(const Nest&, int vector_bytes);

@@ -59,6 +59,11 @@ class ValueEmitter {
   /// and of `rows` lanes; beyond them it is any numbers.
   Value load_row(int value, int lane, DType d);
   Value load_row(int value, int lane, DType d, Value mask, Value rows);
+  bool writes_turned(const NestStore& store, const StageSchedule& s) const {
+    return lies_turned(nest_, store.index, s, schedule_.lanes, dependences_);
+  }
+  /// Where the row of lane `lane` of a turned store begins.
+  Value row_of(const NestStore&, int lane);
   /// Asks for what load_row reads one vector later.
   void fetch_row(int value, int lane);
   /// Asks for what a load that is contiguous along the vector loop reads `rounds` rounds of `loop` later.

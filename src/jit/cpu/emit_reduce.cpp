@@ -219,6 +219,7 @@ void KernelEmitter::horizontal() {
 // Tiles of the vector loop have their accumulators in a local array that stays in the first-level cache while the rows
 // stream by.
 void KernelEmitter::vertical() {
+  if (stage_->tile_loop >= 0) return turned_fold();
   constexpr std::int64_t tile_bytes = 16384;
   const int loop = stage_->vector_loop, lanes = values_.lanes();
   const NestLoop& l = loop_of(loop);

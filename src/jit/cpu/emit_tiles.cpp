@@ -97,6 +97,99 @@ void KernelEmitter::tile(const Vec<int>& turned, const Values& arrays, Value u, 
   values_.restore(before);
 }
 
+// Rounds that build on each other along rows of memory: every lane follows a row of its own. Squares are read by rows and turned, the rounds run
+// through their lines with the states in registers, and what they store is laid on the stack, turned back and written by rows.
+void KernelEmitter::turned_fold() {
+  const int along = stage_->vector_loop, across = stage_->tile_loop, lanes = values_.lanes();
+  const auto place = [&](Value array, DType d, Value line) { return b_.offset(array, d, b_.mul(line, b_.index(lanes))); };
+  const auto dtype_of = [&](const NestStore& s) { return nest_.buffers[static_cast<std::size_t>(s.buffer)].dtype; };
+  Vec<int> turned;
+  Values arrays, results;
+  for (int v : body_.needed) {
+    if (!values_.reads_turned(v, *stage_)) continue;
+    turned.push_back(v);
+    arrays.push_back(b_.stack_array(nest_.values[static_cast<std::size_t>(v)].dtype, std::int64_t{lanes} * lanes));
+  }
+  for (int s : body_.stores) {
+    const NestStore& store = nest_.stores[static_cast<std::size_t>(s)];
+    results.push_back(values_.writes_turned(store, *stage_) ? b_.stack_array(dtype_of(store), std::int64_t{lanes} * lanes) : Value{});
+  }
+  const auto each_store = [&](FunctionRef<void(const NestStore&, Value)> f) {
+    for (std::size_t k = 0; k < results.size(); ++k) f(nest_.stores[static_cast<std::size_t>(body_.stores[k])], results[k]);
+  };
+  const Value rows_end = upper(along), end = values_.extent(across);
+  b_.for_range(
+      lower(along), rows_end, lanes,
+      [&](Value v) {
+        const Values before = values_.known();
+        values_.enter(along, v);
+        const Value columns = b_.min(b_.index(lanes), b_.sub(rows_end, v));
+        values_.set_mask(b_.tail_mask(lanes, columns));
+        values_.hoist(body_.needed);
+        const auto line = [&](Value u, Value c, Values states) {
+          const Values outside = values_.known();
+          values_.enter(across, b_.add(u, c));
+          for (std::size_t k = 0; k < turned.size(); ++k) {
+            const DType d = nest_.values[static_cast<std::size_t>(turned[k])].dtype;
+            values_.bind(turned[k], b_.load(place(arrays[k], d, c), d, lanes));
+          }
+          accumulate(states, 0, {});
+          each_store([&](const NestStore& s, Value) { values_.get_lanes(s.value); });
+          each_store([&](const NestStore& s, Value array) {
+            if (array) b_.store(place(array, dtype_of(s), c), values_.get_lanes(s.value));
+            else values_.store(s, false);
+          });
+          values_.restore(outside);
+          return states;
+        };
+        const Values last = b_.loop(
+            b_.index(0), end, lanes, initial(lanes),
+            [&](Value u, const Values& states) {
+              const Values outside = values_.known();
+              values_.enter(across, u);
+              const Value lines = b_.min(b_.index(lanes), b_.sub(end, u));
+              const Value whole = b_.compare(Compare::eq, b_.add(lines, columns), b_.index(2 * lanes));
+              for (std::size_t k = 0; k < turned.size(); ++k) fill_tile(turned[k], arrays[k], whole, lines, columns);
+              const Values next = b_.loop(b_.index(0), lines, 1, states, [&](Value c, const Values& inner) { return line(u, c, inner); }, true);
+              values_.enter(across, u);
+              each_store([&](const NestStore& s, Value array) {
+                if (array) write_tile(s, array, whole, lines, columns);
+              });
+              values_.leave(across);
+              values_.restore(outside);
+              return next;
+            },
+            nonempty(across));
+        for (std::size_t k = 0; k < reductions_.size(); ++k) values_.bind_result(reductions_[k], last[k]);
+        store_all(after_);
+        values_.set_mask({});
+        values_.leave(along);
+        values_.restore(before);
+      },
+      nonempty(along));
+}
+
+void KernelEmitter::write_tile(const NestStore& store, Value array, Value whole, Value lines, Value columns) {
+  const int lanes = values_.lanes();
+  const DType d = tile_emission::moved_as(nest_.buffers[static_cast<std::size_t>(store.buffer)].dtype);
+  Values all;
+  for (int c = 0; c < lanes; ++c) all.push_back(b_.load(b_.offset(array, d, b_.index(std::int64_t{c} * lanes)), d, lanes));
+  const Values rows = transposed(std::move(all));
+  const auto row = [&](int r) { return rows[static_cast<std::size_t>(r)]; };
+  b_.if_else(
+      whole,
+      [&] {
+        for (int r = 0; r < lanes; ++r) b_.store(values_.row_of(store, r), row(r));
+        return Values{};
+      },
+      [&] {
+        const Value mask = b_.tail_mask(lanes, lines);
+        for (int r = 0; r < lanes; ++r)
+          b_.if_then(b_.compare(Compare::lt, b_.index(r), columns), [&] { b_.store_masked(values_.row_of(store, r), row(r), mask); });
+        return Values{};
+      });
+}
+
 void KernelEmitter::fill_tile(int turned, Value array, Value whole, Value lines, Value columns) {
   const int lanes = values_.lanes();
   const DType d = tile_emission::moved_as(nest_.values[static_cast<std::size_t>(turned)].dtype);

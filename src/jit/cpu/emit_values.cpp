@@ -310,6 +310,12 @@ Value ValueEmitter::load_row(int value, int lane, DType d, Value mask, Value row
   return b_.load_masked(lane == 0 ? first : b_.select(b_.compare(Compare::lt, b_.index(lane), rows), row_pointer(value, lane, 0), first), d, mask);
 }
 
+Value ValueEmitter::row_of(const NestStore& s, int lane) {
+  const std::int64_t step = nest_.indices.factor_of_loop(s.index, vector_loop_);
+  return b_.offset(pointer(s.buffer), nest_.buffers[static_cast<std::size_t>(s.buffer)].dtype,
+                   b_.add(scalar_index(s.index, false), b_.index(step * lane)));
+}
+
 void ValueEmitter::fetch_row(int value, int lane) { b_.fetch_ahead(row_pointer(value, lane, lanes())); }
 
 void ValueEmitter::fetch_ahead(int value, int loop, std::int64_t rounds) {
@@ -411,7 +417,9 @@ AccessCounts count_accesses(const Nest& nest, const Schedule& schedule) {
     for (const NestStore& s : nest.stores)
       if (s.stage == static_cast<int>(k)) {
         add_roots(nest, s, roots);
-        look(s.index, loop, nest.buffers[static_cast<std::size_t>(s.buffer)].dtype, false);
+        look(s.index, loop, nest.buffers[static_cast<std::size_t>(s.buffer)].dtype,
+             schedule.stages[k].mode == StageSchedule::Mode::vertical && !s.after &&
+                 lies_turned(nest, s.index, schedule.stages[k], schedule.lanes, dependences));
       }
     for (const NestReduction& r : nest.reductions)
       if (r.stage == static_cast<int>(k)) add_roots(r, roots);

@@ -59,6 +59,8 @@ class KernelEmitter {
   Values transposed(Values rows);
   void tiles();
   void tile(const Vec<int>& turned, const Values& arrays, Value u, Value v, Value across_end, Value along_end);
+  void turned_fold();
+  void write_tile(const NestStore& store, Value array, Value whole, Value lines, Value columns);
   void fill_tile(int turned, Value array, Value whole, Value lines, Value columns);
 
   // ---- reductions (emit_reduce.cpp) ------------------------------------------------------------------------------------

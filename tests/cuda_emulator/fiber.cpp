@@ -7,9 +7,11 @@
 #include <cstdint>
 #include <cstdlib>
 
-#if !defined(__x86_64__) && !defined(__aarch64__)
-#include <ucontext.h>
+#if !defined(__x86_64__) && !defined(__aarch64__) && !defined(VT_FIBER_UCONTEXT)
 #define VT_FIBER_UCONTEXT 1
+#endif
+#ifdef VT_FIBER_UCONTEXT
+#include <ucontext.h>
 #endif
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>

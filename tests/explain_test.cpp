@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <fstream>
 #include <string>
+#include <vector>
 
 #include <vt/vt.hpp>
 
@@ -33,6 +35,97 @@ TEST(Explain, another_signature_is_not_known) {
   EXPECT_FALSE(f.explain(vt::ones({3}), 2).empty());
   EXPECT_TRUE(f.explain(vt::ones({3}), 3).empty());
   EXPECT_TRUE(f.explain(vt::ones({4}), 2).empty());
+}
+
+TEST(Explain, tells_lines_extents_and_whose_elements_a_nest_reads) {
+  const auto f = [](Tensor x) { return vt::softmax(vt::tanh(x), 1); };
+  const int line = __LINE__ - 1;
+  const std::string text = vt::explain(f)(vt::ones({40, 30}));
+  if (on_interpreter()) GTEST_SKIP() << text;
+  EXPECT_NE(text.find("  of explain_test.cpp:" + std::to_string(line) + "\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("with n0 = 40, b0 = a:f32[40,30], b1 = "), std::string::npos) << text;
+  const auto loop = [](Tensor x) { return vt::fori_loop(0, 3, [](Tensor, Tensor y) { return vt::matmul(y, y) / 9.0; }, x); };
+  EXPECT_NE(vt::explain(loop)(vt::ones({50, 50})).find("\n  sub-graph 0, "), std::string::npos);
+}
+
+/// What is wrong with `page` as XML, or nothing.
+std::string fault(const std::string& page) {
+  std::vector<std::string> open;
+  for (std::size_t at = page.find("<html"); at < page.size();) {
+    const char c = page[at];
+    if (c == '&') {
+      const std::size_t end = page.find(';', at);
+      const std::string name = page.substr(at, end - at + 1);
+      if (name != "&lt;" && name != "&gt;" && name != "&amp;" && name != "&quot;") return "the entity " + name.substr(0, 20);
+    }
+    if (c != '<') {
+      ++at;
+      continue;
+    }
+    const std::size_t end = page.find('>', at);
+    if (end == std::string::npos) return "an open tag";
+    const std::string tag = page.substr(at + 1, end - at - 1), name = tag.substr(0, tag.find_first_of(" /", 1));
+    if (tag[0] == '/') {
+      if (open.empty() || "/" + open.back() != tag) return tag + " where " + (open.empty() ? "nothing" : open.back()) + " is open";
+      open.pop_back();
+    } else if (tag.back() != '/') {
+      open.push_back(name);
+    }
+    at = end + 1;
+    if (name == "style") at = page.find("</style>", at);
+  }
+  return open.empty() ? "" : open.back() + " is not closed";
+}
+
+Tensor clipped(Tensor x, Tensor w) { return vt::sum(vt::tanh(vt::matmul(vt::where(x < 0.5f, x, 0.5f), w))); }
+const int line_of_clipped = __LINE__ - 1;
+
+TEST(ExplainPage, has_what_a_person_asks_for_and_nothing_from_elsewhere) {
+  const auto f = vt::jit(vt::grad<0, 1>(clipped));
+  const std::string page = vt::explain_html(f)(vt::ones({64, 32}), vt::ones({32, 16}));
+  EXPECT_EQ(fault(page), "");
+  for (const char* part :
+       {"a call, the fastest of", "Graphs, from your function to the program", "recorded by vt::grad", "recorded by vt::jit", "simplified"})
+    EXPECT_NE(page.find(part), std::string::npos) << part;
+  for (const char* part : {"http", "src=", "<script", "url(", "@import"}) EXPECT_EQ(page.find(part), std::string::npos) << part;
+  if (on_interpreter()) return;
+  for (const char* part : {"of the roofline", "The machine", "GB/s", "loop nest", "store b", "as it was compiled"})
+    EXPECT_NE(page.find(part), std::string::npos) << part;
+  EXPECT_NE(page.find("explain_test.cpp:" + std::to_string(line_of_clipped)), std::string::npos);
+  // The user's text, where the sources are at hand.
+  EXPECT_EQ(page.find("x < 0.5f"), std::string::npos);
+  if (std::ifstream(__FILE__).good()) {
+    EXPECT_NE(page.find("x &lt; 0.5f"), std::string::npos);
+  }
+}
+
+TEST(ExplainPage, loops_are_measured_round_by_round) {
+  const auto f = [](Tensor x) { return vt::fori_loop(0, 7, [](Tensor, Tensor y) { return vt::matmul(y, y) / 60.0; }, x); };
+  const std::string page = vt::explain_html(f)(vt::ones({60, 60}));
+  EXPECT_EQ(fault(page), "");
+  if (!on_interpreter()) {
+    EXPECT_NE(page.find("7 rounds"), std::string::npos) << page;
+  }
+}
+
+TEST(ExplainPage, what_prints_runs_no_more_than_asked_for) {
+  int calls = 0;
+  const auto f = vt::jit([&](Tensor x) {
+    vt::callback([&](Tensor v) { return ++calls, v; }, x)(x);
+    return x + 1.0;
+  });
+  const std::string page = vt::explain_html(f)(vt::ones({3}));
+  EXPECT_EQ(calls, 1);
+  EXPECT_EQ(fault(page), "");
+  EXPECT_NE(page.find("Not measured"), std::string::npos);
+}
+
+TEST(ExplainPage, states_stay_as_they_are) {
+  vt::Variable total(vt::tensor(0.0), "total");
+  const auto f = vt::jit([&](Tensor x) { return total.assign_add(vt::sum(x)), x * 2.0; });
+  vt::explain_html(f)(vt::tensor({1.0, 2.0}));
+  EXPECT_EQ(total.read().item<double>(), 3.0);
+  EXPECT_TRUE(f.explain_html(vt::ones({5}, vt::f64)).empty());  // not called yet
 }
 
 }  // namespace

@@ -422,7 +422,7 @@ TEST(JitControlRuns, ProductsOfSequencesMoveOutOfScans) {
   const auto loops = [](std::string text) {  // what each loop's body multiplies
     std::vector<std::string> products;
     for (std::size_t at = 0; (at = text.find("sub-graph 0", at)) != std::string::npos; ++at) {
-      const std::size_t end = text.find(" matrix products", at);
+      const std::size_t end = text.find(" matrix product", at);
       products.push_back(text.substr(text.rfind(' ', end - 1) + 1, end - text.rfind(' ', end - 1) - 1));
     }
     return products;

@@ -35,6 +35,15 @@ class Jitted {
     return cache_->explain({leaves.data(), leaves.size()}, key);
   }
 
+  /// The same as a page of HTML: see vt::explain_html.
+  template <class... A>
+  std::string explain_html(const A&... arguments) const {
+    const auto page = [&](const auto& leaves, const auto& key, const auto& flat, const auto&) {
+      return cache_->explain_page(leaves, key, flat, where_);
+    };
+    return detail::with_signature(f_, page, arguments...);
+  }
+
  private:
   mutable F f_;
   Where where_;
@@ -58,6 +67,21 @@ auto explain(const Jitted<F>& f) {
 template <class F>
 auto explain(F f, Where where = Where::here()) {
   return explain(jit(std::move(f), where));
+}
+
+/// `explain_html(f)(args…)`: calls f and gives a page of HTML that needs nothing else: the time of each step (the program runs some times, unless
+/// it prints, checks or calls the host), what of the machine's bandwidth and arithmetic it uses, the user's lines, loop nests, and the Graphs before
+/// and after transforms and simplification, for which f is recorded once more.
+template <class F>
+auto explain_html(const Jitted<F>& f) {
+  return [f](const auto&... arguments) {
+    static_cast<void>(f(arguments...));
+    return f.explain_html(arguments...);
+  };
+}
+template <class F>
+auto explain_html(F f, Where where = Where::here()) {
+  return explain_html(jit(std::move(f), where));
 }
 
 /// `make_graph(f)(args…)`: the Graph that f records on Tensors like these.

@@ -39,6 +39,17 @@ class Planning {
   static bool now();
 };
 
+/// The most that the device does a second, with all threads.
+struct MachineLimits {
+  static constexpr std::uint64_t sizes[] = {std::uint64_t{64} << 10, std::uint64_t{1} << 20, std::uint64_t{8} << 20, std::uint64_t{64} << 20,
+                                            std::uint64_t{256} << 20};
+  double operations = 0;  ///< in f32, a multiply-add as two; 0: not known
+  double bandwidth[5]{};  ///< bytes read where so many are read again and again
+};
+/// Of the backend that runs programs.
+/// `again`: measured anew, and the better of both kept.
+MachineLimits machine_limits(bool again);
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -52,6 +63,7 @@ class Backend {
   virtual Kernel compile_matrices(const LinalgSpec& spec, int& lanes, bool hurry) const = 0;
   virtual std::shared_ptr<const ProductKernel> product(const MatmulSpec&, bool hurry) const = 0;
   virtual std::shared_ptr<const ProductKernel> convolution(const ConvSpec&) const = 0;
+  virtual MachineLimits limits(bool /*again*/) const { return {}; }
 };
 
 /// The CPU's backend, or null when LLVM cannot be used; `reason` then says why.

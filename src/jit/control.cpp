@@ -210,23 +210,27 @@ ControlRunner::Buffers ControlRunner::run_scan(Buffers values) const {
   return results;
 }
 
-std::string ControlRunner::explain() const {
-  std::string text;
-  if (equation_.op == Op::recursive_call) {
-    const RecursiveFunction& f = *equation_.as<RecursionParams>().function;
-    text += f.name + " calls itself; its body is a program of its own\n";
-  }
+void ControlRunner::report(Report& report, int depth) const {
+  ReportStep note;
+  note.depth = depth;
+  if (equation_.op == Op::recursive_call)
+    note.title = equation_.as<RecursionParams>().function->name + " calls itself; its body is a program of its own";
   if (runs_in_registers_)
-    text += "one function, its values in registers" + (lane_count_ < 0 ? std::string() : ", " + std::to_string(lane_count_) + " lanes side by side") +
-            (in_registers_.optimised() ? "" : ", not optimised yet") + "\n";
+    note.title = "one function, its values in registers" +
+                 (lane_count_ < 0 ? std::string() : ", " + std::to_string(lane_count_) + " lanes side by side") +
+                 (in_registers_.optimised() ? "" : ", not optimised yet");
+  if (!note.title.empty()) report.push_back(std::move(note));
   for (std::size_t b = 0; b < bodies_.size(); ++b) {
     const std::lock_guard lock(bodies_[b]->mutex);
-    for (const auto& [lanes, program] : bodies_[b]->programs)
-      text += "sub-graph " + std::to_string(b) + (lanes ? " for " + std::to_string(lanes) + (cut_ ? " rows" : " lanes") : "") + ", " +
-              (program->overwritten().empty() ? "" : "carries written over the last state: " + std::to_string(program->overwritten().size()) + ", ") +
-              program->explain();
+    for (const auto& [lanes, program] : bodies_[b]->programs) {
+      const std::size_t head = report.size();
+      program->report(report, depth);
+      report[head].title =
+          "sub-graph " + std::to_string(b) + (lanes ? " for " + std::to_string(lanes) + (cut_ ? " rows" : " lanes") : "") + ", " +
+          (program->overwritten().empty() ? "" : "carries written over the last state: " + std::to_string(program->overwritten().size()) + ", ") +
+          report[head].title;
+    }
   }
-  return text;
 }
 
 }  // namespace vt::detail

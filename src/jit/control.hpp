@@ -10,6 +10,7 @@
 
 #include <vt/small_vec.hpp>
 
+#include "../trace/executable.hpp"
 #include "../trace/graph.hpp"
 #include "../trace/hash_map.hpp"
 #include "backend.hpp"
@@ -31,7 +32,7 @@ class ControlRunner {
   /// Operands that nobody else holds may be written over.
   Vec<BufferRef> run(Vec<BufferRef> operands) const;
   /// The bodies' programs.
-  std::string explain() const;
+  void report(Report&, int depth) const;
   /// What a run takes at most beside operands and results: scratch memory of the bodies and, of loops, the next state. Less than nothing where
   /// results take the memory of operands that are `owned`, by nobody else. Of recursive calls only results count: how deep they go is not known.
   std::int64_t scratch_bytes(const Vec<bool>& owned) const;

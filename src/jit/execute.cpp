@@ -33,7 +33,14 @@ class InterpretedGraph : public Executable {
  public:
   explicit InterpretedGraph(GraphBody graph) : graph_(std::move(graph)) {}
   Vec<BufferRef> run(std::span<const BufferRef> inputs) override { return interpreted(graph_, inputs); }
-  std::string explain() const override { return "interpreter: " + std::to_string(graph_.equations.size()) + " equations\n" + to_text(graph_); }
+  void report(Report& report, int depth) const override {
+    ReportStep all;
+    all.depth = depth;
+    all.title = "interpreter: " + std::to_string(graph_.equations.size()) + " equations";
+    all.nest = to_text(graph_);
+    all.graph = &graph_;
+    report.push_back(std::move(all));
+  }
   Memory memory() const override { return interpreted_memory(graph_); }
 
  private:
@@ -175,6 +182,11 @@ Vec<BufferRef> run_graph(const GraphBody& graph, std::span<const BufferRef> inpu
     executable = entry->executable;
   }
   return executable->run(inputs);
+}
+
+MachineLimits machine_limits(bool again) {
+  const Backend* b = execution::backend();
+  return b ? b->limits(again) : MachineLimits();
 }
 
 std::shared_ptr<Executable> compile_graph(GraphBody graph) {

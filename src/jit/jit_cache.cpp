@@ -8,6 +8,7 @@
 
 #include <vt/small_vec.hpp>
 
+#include "../trace/effects.hpp"
 #include "../trace/executable.hpp"
 #include "../trace/hash_map.hpp"
 #include "../trace/named_axes.hpp"
@@ -122,6 +123,34 @@ std::vector<Tensor> JitCache::call(std::span<const Tensor> arguments, const Stat
     if (s.updated) update_state({s.variable, Update::assign, results[next++], s.where});
   results.resize(results.size() - updated);
   return results;
+}
+
+std::string JitCache::explain_page(std::span<const Tensor> arguments, const StaticKey& static_key, const FlatFunction& f, Where where) const {
+  std::string key = static_key;
+  for (const Tensor& t : arguments) jit_program::append_aval(key, t);
+  std::shared_ptr<const Entry> program;
+  {
+    std::shared_lock lock(state_->mutex);
+    if (const auto found = state_->programs.find(key); found != state_->programs.end()) program = found->second;
+  }
+  if (!program || !program->executable) return "";
+  Vec<LoggedGraph> graphs;
+  {
+    struct Logged {
+      explicit Logged(Vec<LoggedGraph>* log) { graph_log() = log; }
+      ~Logged() { graph_log() = nullptr; }
+    } logged(&graphs);
+    Vec<Aval> avals;
+    for (const Tensor& t : arguments) avals.push_back(aval_of(t));
+    Vec<OwnState> states;
+    record(with_states(f, states), avals, {.kind = ScopeKind::jit, .transform = "vt::jit", .stateful = true, .where = where});
+  }
+  graphs.push_back({"simplified", to_text(*program->graph, true)});
+  Vec<BufferRef> inputs;
+  for (const Tensor& t : arguments) inputs.push_back(value_of(t, where));
+  for (const OwnState& s : program->states) inputs.push_back(value_of(read_state(s.variable, where), where));
+  inputs.append(program->captured_values.begin(), program->captured_values.end());
+  return detail::explain_page(*program->executable, inputs, !has_effects(*program->graph), graphs, where);
 }
 
 std::string JitCache::explain(std::span<const Tensor> arguments, const StaticKey& static_key) const {

@@ -373,7 +373,9 @@ Vec<BufferRef> Program::run(std::span<const BufferRef> inputs, std::span<void* c
   if (makes_buffers_) produced.resize(pointers.size());
 
   std::uint64_t parallel = 0;
+  const std::uint64_t measured = measured_run();
   for (const Step& step : steps_) {
+    const StepClock clock(measured, step.time);
     if (step.kind == Step::Kind::control || step.kind == Step::Kind::equation) {
       const Span of_step("run", step.name, step.details);
       run_equation(step, pointers.data(), produced, inputs, own);
@@ -479,7 +481,11 @@ void Program::run(Frame& frame, std::span<const void* const> inputs, std::span<v
     if (outputs_[i].slot_output >= 0) pointers[outputs_[i].var] = results[i];
   place_in(pointers, frame.arena);
   const PackedOperands none;
-  for (std::size_t k = 0; k < steps_.size(); ++k) frame.parallel += run_step(steps_[k], pointers, frame.packed ? (*frame.packed)[k] : none);
+  const std::uint64_t measured = measured_run();
+  for (std::size_t k = 0; k < steps_.size(); ++k) {
+    const StepClock clock(measured, steps_[k].time);
+    frame.parallel += run_step(steps_[k], pointers, frame.packed ? (*frame.packed)[k] : none);
+  }
   for (std::size_t i = 0; i < outputs_.size(); ++i) results[i] = pointers[outputs_[i].var];
   ++frame.runs;
 }

@@ -16,8 +16,13 @@
 #include "fuse.hpp"
 #include "plan.hpp"
 #include "sort_kernel.hpp"
+#include "step_time.hpp"
 
 namespace vt::detail {
+
+namespace printer {
+class Names;
+}
 
 /// From this much work on, in vector operations, waking another thread costs less than it saves.
 inline constexpr std::uint64_t least_waking_work = 131072;
@@ -61,7 +66,7 @@ class Program : public Executable {
   void run(Frame&, std::span<const void* const> inputs, std::span<void*> results) const;
   /// In the counters: what ran in the frame.
   void count_runs(const Frame& frame) const { count_runs(frame.runs, frame.parallel); }
-  std::string explain() const override;
+  void report(Report&, int depth) const override;
   Memory memory() const override;
   /// How a run gets its memory.
   struct RunMemory {
@@ -103,6 +108,7 @@ class Program : public Executable {
     std::string name, details;             // in timelines, where one is wanted
     Vec<int> fused;
     bool partial = false;
+    mutable StepTime time;
 
     /// Does `kernel` run on the rows of `equation`, rather than being the step itself?
     bool has_epilogue() const { return kernel && kind != Kind::kernel && kind != Kind::linalg; }
@@ -123,6 +129,9 @@ class Program : public Executable {
   static void run_kernel(const Step& step, void* const* pointers, std::int64_t begin, std::int64_t end, const void* rows = nullptr);
   std::string kernel_text(const Step& step) const;
   std::string operations_of(const Step& step) const;
+  std::string bindings_of(const Step& step, const printer::Names& names) const;
+  std::string step_name(const Step& step) const;
+  Vec<Where> lines_of(const Step& step) const;
   /// Of one line: without what only gives shapes.
   std::string short_operations_of(const Step& step) const;
   /// Whose line is shown, of the kernel or of the step's equation: what a kernel stores comes from its last equation. Null: of nothing.

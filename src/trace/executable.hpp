@@ -12,18 +12,43 @@
 
 namespace vt::detail {
 
+/// A step of a program as people see it, or the head of a program.
+struct ReportStep {
+  int depth = 0;      ///< loops and branches around it
+  std::string title;  ///< one line
+  std::string name;   ///< the ops; empty: the head of a program
+  std::string nest;   ///< loop nest and schedule, lines that end
+  Vec<Where> lines;   ///< the user's, none twice
+  std::uint64_t bytes = 0, work = 0;
+  bool wide = false;                 ///< its results have 8 bytes an element
+  double seconds = 0;                ///< of all its runs in one run of the whole; 0: not measured
+  std::uint64_t runs = 0;            ///< in one run of the whole
+  const GraphBody* graph = nullptr;  ///< of a program
+};
+using Report = Vec<ReportStep>;
+
 class Executable {
  public:
   virtual ~Executable() = default;
   /// One buffer per Graph output. `inputs` are read only; their sizes are those of the Graph's inputs. Any thread may call it.
   virtual Vec<BufferRef> run(std::span<const BufferRef> inputs) = 0;
-  /// What runs, for people: kernels, what each fused, loops, bytes and flops.
-  virtual std::string explain() const = 0;
+  /// What runs, for people: kernels, what each fused, loops, bytes and flops. Graphs in it belong to this.
+  virtual void report(Report&, int depth) const = 0;
+  /// It as text.
+  std::string explain() const;
   /// What it takes, by the plan of its buffers.
   virtual Memory memory() const = 0;
 };
 
 /// Simplifies, fuses and compiles for the default backend (the interpreter where there is no compiler).
 std::shared_ptr<Executable> compile_graph(GraphBody);
+
+/// What a function records on its way to the program.
+struct LoggedGraph {
+  std::string title;
+  std::string text;
+};
+/// explain's page of `executable`: runs it on `inputs` a few times if `runs`, to measure it. `title`: the user's line.
+std::string explain_page(Executable& executable, std::span<const BufferRef> inputs, bool runs, const Vec<LoggedGraph>& graphs, Where title);
 
 }  // namespace vt::detail

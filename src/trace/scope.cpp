@@ -208,6 +208,11 @@ Recorded RecordingScope::finish(std::span<const Tensor> outputs) {
   return recorded;
 }
 
+Vec<LoggedGraph>*& graph_log() {
+  constinit static thread_local Vec<LoggedGraph>* log = nullptr;
+  return log;
+}
+
 Recorded record(const FlatFunction& f, std::span<const Aval> avals, const RecordOptions& options) {
   // The user's ops carry their own lines, also when a pass calls this while it transforms an equation.
   WhereScope own_lines(Where{});
@@ -220,7 +225,9 @@ Recorded record(const FlatFunction& f, std::span<const Aval> avals, const Record
   if (options.axis) thread_state().scopes.back().lane = arguments.back();
   const std::vector<Tensor> outputs = f(arguments);
   arguments.clear();
-  return scope.finish(outputs);
+  Recorded r = scope.finish(outputs);
+  if (graph_log() && options.kind != ScopeKind::branch) graph_log()->push_back({options.transform, to_text(r.graph, true)});
+  return r;
 }
 
 std::vector<Tensor> share_captures(std::span<Recorded* const> parts) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "executable.hpp"
 #include "graph.hpp"
 #include "node.hpp"
 
@@ -52,6 +53,8 @@ class RecordingScope {
   bool open_ = true;
 };
 
+/// Where this thread writes down what functions of transforms (not the bodies of equations) record; null: nowhere.
+Vec<LoggedGraph>*& graph_log();
 /// Runs `f` once on tracers of `avals`.
 Recorded record(const FlatFunction& f, std::span<const Aval> avals, const RecordOptions&);
 

@@ -119,6 +119,8 @@ class JitCache {
   std::string explain(std::span<const Tensor> arguments, const StaticKey& key) const;
   /// What the program for this signature needs; nothing runs.
   Memory memory(std::span<const Tensor> arguments, const StaticKey& key, const FlatFunction& f, FunctionRef<std::shared_ptr<void>()> keep, Where);
+  /// As a page, for which the program runs some times and f is recorded again.
+  std::string explain_page(std::span<const Tensor> arguments, const StaticKey& key, const FlatFunction& f, Where) const;
 
  private:
   struct Entry;

@@ -7,6 +7,7 @@
 #include "emit_matrices.hpp"
 #include "emit_nest.hpp"
 #include "emit_register_loop.hpp"
+#include "machine_limits.hpp"
 #include "matmul.hpp"
 
 namespace vt::detail {
@@ -52,6 +53,7 @@ class CpuBackend : public Backend {
 
   std::shared_ptr<const ProductKernel> product(const MatmulSpec& spec, bool hurry) const override { return make_matmul(spec, hurry); }
   std::shared_ptr<const ProductKernel> convolution(const ConvSpec& spec) const override { return make_convolution(spec); }
+  MachineLimits limits(bool again) const override { return cpu::machine_limits(again); }
 };
 
 }  // namespace backend

@@ -6,6 +6,7 @@
 #include "../../src/jit/control.cpp"
 #include "../../src/jit/control_lanes.cpp"
 #include "../../src/jit/control_scratch.cpp"
+#include "../../src/jit/conv_prepare.cpp"
 #include "../../src/jit/conv_spec.cpp"
 #include "../../src/jit/counters.cpp"
 #include "../../src/jit/epilogue.cpp"

@@ -39,6 +39,11 @@ struct ConvSpec {
 };
 std::int64_t count_of(const ConvAxes&);
 
+namespace conv_planning {
+Axes joined(Axes, const Axes& more);
+std::size_t position(const Axes&, int axis);
+}  // namespace conv_planning
+
 struct ConvPlan {
   ConvSpec spec;
   /// a must be copied in this order of its axes first; the spec is that of the copy.

@@ -42,8 +42,10 @@ std::int64_t grain_for(std::int64_t work_of_one) { return std::max<std::int64_t>
 // Copies b as [k][n] of its own dtype, a few columns at a time.
 constexpr int repacked_columns = 32;
 
-// Of few rows tiles of equal height leave no short one over, which would go through all of b again: 16 rows are 2 · 8, not 14 + 1 + 1.
+// Of few rows tiles of equal height leave no short one over, which would go through all of b again: 16 rows are 2 · 8, not 14 + 1 + 1. No more
+// code than there are rows.
 int tile_rows(std::int64_t m, int most) {
+  if (m < most) return static_cast<int>(m);
   for (int rows = most; rows > most / 2 && m <= 4 * most; --rows)
     if (m % rows == 0) return rows;
   return most;

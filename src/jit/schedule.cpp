@@ -11,18 +11,6 @@ namespace vt::detail {
 
 namespace scheduling {
 
-constexpr int masked_body_weight = 80;          // larger bodies are emitted once, with masks, as code generation dominates
-constexpr std::int64_t block_elements = 32768;  // of a cut reduction
-constexpr std::int64_t block_rows = 256;        // at least, for vertical ones
-constexpr std::int64_t worth_sharing = 8;       // blocks of a vertical reduction; with fewer, threads share the columns
-constexpr int worth_jumping = 40;               // work of a scan's round that outweighs cache lines fetched for a few elements
-constexpr int rows_in_flight = 256;             // of turned tiles: lines at the same offset in as many pages fit the second-level cache
-// Bytes that are beyond the second level of caches, as far as one can tell from shapes.
-constexpr std::int64_t beyond_near_caches = std::int64_t{1} << 20;
-
-constexpr int worth_two_registers = 20;  // work of a body whose operations wait for each other longer than the processor looks ahead
-constexpr int registers_for_two = 64;    // bytes of a vector: the sets with such have 32 registers
-
 const NestLoop& loop_of(const Nest& nest, int l) { return nest.loops[static_cast<std::size_t>(l)]; }
 
 // Bytes per lane that the registers are sized for: the widest dtype, but 4 where only some values are 8 bytes wide.
@@ -76,20 +64,11 @@ Body body_of(const Nest& nest, int stage, bool after) {
 }
 
 // About the time of one element with lanes along `loop`, in units of a vector addition.
-// Through squares that are turned with `tile_loop`: a shuffle for each doubling of the rows, and the way over the stack.
 double cost_along(const Nest& nest, const Body& body, int loop, int lanes, const Vec<std::uint64_t>& dependences, bool horizontal,
                   int tile_loop = -1) {
   const std::uint64_t bit = std::uint64_t{1} << loop;
   double work = 1;  // the loop itself
-  const auto access = [&](IndexId index) {
-    const LaneStep s = lane_step(nest, index, loop, lanes, dependences);
-    if (tile_loop >= 0 && (!s.regular || s.step > 1 || s.step < -1)) return 2 + 0.5 * std::bit_width(static_cast<unsigned>(lanes));
-    if (!s.regular) return 0.8 * lanes + 2;
-    if (s.step == 0) return 0.3;
-    if (s.step == 1) return 1.0;
-    if (s.step == -1) return 2.0;
-    return s.step >= 2 && s.step <= 4 ? 1.5 * static_cast<double>(s.step) : 0.7 * lanes + 2;
-  };
+  const auto access = [&](IndexId index) { return access_cost(lane_step(nest, index, loop, lanes, dependences), lanes, tile_loop >= 0); };
   for (int id : body.values) {
     const NestValue& v = nest.values[static_cast<std::size_t>(id)];
     if (v.kind == NestValue::Kind::load) work += access(v.index) * share_read(nest, v.mask, bit, dependences);
@@ -100,7 +79,7 @@ double cost_along(const Nest& nest, const Body& body, int loop, int lanes, const
   for (const NestStore* s : body.stores) work += 1.5 * access(s->index);
   const std::int64_t extent = std::max<std::int64_t>(loop_of(nest, loop).extent, 1);
   const std::int64_t vectors = (extent + lanes - 1) / lanes;
-  if (horizontal) work += 12.0 / static_cast<double>(vectors);  // combining the lanes
+  if (horizontal) work += combining_lanes / static_cast<double>(vectors);  // combining the lanes
   return work * static_cast<double>(vectors) / static_cast<double>(extent);
 }
 
@@ -258,77 +237,6 @@ int choose_parallel_updates(const Nest& nest, const Vec<std::uint64_t>& dependen
 
 }  // namespace scheduling
 
-// clang-format off
-int op_weight(Op op, DType d) {
-  switch (op) {
-    case Op::exp: case Op::exp2: case Op::sigmoid: case Op::expm1: case Op::log: case Op::log2: case Op::log1p: case Op::tanh: return 15;
-    case Op::sin: case Op::cos: case Op::tan: case Op::asin: case Op::acos: case Op::atan: case Op::sinh: case Op::cosh: case Op::asinh:
-    case Op::acosh: case Op::atanh: case Op::erf: case Op::erfc: case Op::erf_inv: case Op::cbrt: case Op::atan2:
-      return 25;
-    case Op::pow: case Op::lgamma: case Op::digamma: case Op::threefry: return 60;
-    case Op::gamma: case Op::erfcx: case Op::erfc_inv: case Op::ndtr: case Op::log_ndtr: case Op::dawsn: case Op::expi: case Op::spence: case Op::fresnel_sin: case Op::fresnel_cos:
-    case Op::bessel_i0e: case Op::bessel_i1e: case Op::bessel_k0e: case Op::bessel_k1e: case Op::bessel_j0: case Op::bessel_j1: case Op::bessel_y0: case Op::bessel_y1:
-    case Op::zeta:
-      return 120;
-    case Op::div: return is_float(d) ? 4 : 15;
-    case Op::rem: return 20;
-    case Op::sqrt: case Op::rsqrt: return 6;
-    case Op::max: case Op::min: case Op::nextafter: case Op::sign: return 3;
-    default: return d == DType::f16 || d == DType::bf16 ? 4 : 1;
-  }
-}
-// clang-format on
-
-LaneStep lane_step(const Nest& nest, IndexId index, int loop, int lanes, const Vec<std::uint64_t>& dependences) {
-  LaneStep total{true, 0};
-  const std::uint64_t bit = std::uint64_t{1} << loop;
-  for (const IndexTerm& t : nest.indices[index].terms) {
-    const IndexAtom& a = nest.indices.atom(t.atom);
-    switch (a.kind) {
-      case IndexAtom::Kind::loop:
-        if (a.id == loop) total.step += t.factor;
-        break;
-      case IndexAtom::Kind::value:
-        if (dependences[static_cast<std::size_t>(a.id)] & bit) return {};
-        break;
-      default: {
-        const LaneStep inner = lane_step(nest, a.of, loop, lanes, dependences);
-        if (!inner.regular) return {};
-        if (inner.step == 0) break;
-        // Vectors start at multiples of `lanes`. If everything else is a multiple of what a vector spans, and so is the
-        // divisor, then no vector crosses a border.
-        const std::int64_t span = inner.step * lanes;
-        const IndexExpr& e = nest.indices[a.of];
-        bool aligned = span > 0 && a.by % span == 0 && e.constant % span == 0;
-        for (const IndexTerm& other : e.terms) {
-          const IndexAtom& o = nest.indices.atom(other.atom);
-          if (!(o.kind == IndexAtom::Kind::loop && o.id == loop)) aligned = aligned && other.factor % span == 0;
-        }
-        if (!aligned) return {};
-        if (a.kind == IndexAtom::Kind::remainder) total.step += t.factor * inner.step;
-      }
-    }
-  }
-  return total;
-}
-
-bool lies_turned(const Nest& nest, IndexId index, const StageSchedule& s, int lanes, const Vec<std::uint64_t>& dependences) {
-  if (s.tile_loop < 0) return false;
-  const LaneStep along = lane_step(nest, index, s.vector_loop, lanes, dependences);
-  const LaneStep across = lane_step(nest, index, s.tile_loop, lanes, dependences);
-  // Rows of the tile are found by stepping along the vector loop, so that step must be known.
-  return along.regular && (along.step > 4 || along.step < -1) && across.regular && across.step == 1 &&
-         nest.indices.factor_of_loop(index, s.vector_loop) == along.step && !nest.indices.loop_inside_division(index, s.vector_loop);
-}
-
-bool reads_turned(const Nest& nest, const NestValue& v, const StageSchedule& s, int lanes, const Vec<std::uint64_t>& dependences) {
-  if (v.kind != NestValue::Kind::load || s.tile_loop < 0) return false;
-  // A mask is one for the whole tile.
-  const std::uint64_t both = std::uint64_t{1} << s.vector_loop | std::uint64_t{1} << s.tile_loop;
-  if (v.mask >= 0 && (dependences[static_cast<std::size_t>(v.mask)] & both) != 0) return false;
-  return lies_turned(nest, v.index, s, lanes, dependences);
-}
-
 Schedule choose_schedule(const Nest& nest, int vector_bytes) {
   using namespace scheduling;
   using Mode = StageSchedule::Mode;
@@ -373,7 +281,7 @@ Schedule choose_schedule(const Nest& nest, int vector_bytes) {
         continue;
       if (!keeps_update_order(nest, body, stage, l, schedule.lanes, dependences)) continue;
       double cost = cost_along(nest, body, l, schedule.lanes, dependences, reduces && loop.reduce, tile) + (vertical ? 0.05 : 0);
-      if (running && loop.reduce) cost += 12.0 / schedule.lanes;  // lanes pass on what they have in several steps
+      if (running && loop.reduce) cost += combining_lanes / schedule.lanes;  // lanes pass on what they have in several steps
       // Of equals the innermost: it comes last.
       if (s.vector_loop < 0 || cost <= best) {
         s.vector_loop = l;

@@ -6,12 +6,10 @@
 
 #include <vt/small_vec.hpp>
 
+#include "cost_model.hpp"
 #include "loop_nest.hpp"
 
 namespace vt::detail {
-
-/// Bytes that no cache holds, as far as one can tell from shapes.
-inline constexpr std::int64_t beyond_all_caches = std::int64_t{64} << 20;
 
 struct StageSchedule {
   enum class Mode : std::uint8_t {
@@ -58,8 +56,5 @@ struct ReductionCut {
   std::int64_t block = 0;
 };
 ReductionCut find_reduction_cut(const Nest&, const Schedule&);
-
-/// Cost of one op in about the cost of an addition.
-int op_weight(Op, DType);
 
 }  // namespace vt::detail

@@ -1,0 +1,37 @@
+// What schedules are decided by: costs of operations and accesses in units of a vector addition, and the sizes from which something pays.
+#pragma once
+
+#include <cstdint>
+
+#include "../trace/graph.hpp"
+
+namespace vt::detail {
+
+struct LaneStep;
+
+/// Bytes that no cache holds, as far as one can tell from shapes.
+inline constexpr std::int64_t beyond_all_caches = std::int64_t{64} << 20;
+
+/// Cost of one op in about the cost of an addition.
+int op_weight(Op, DType);
+
+namespace scheduling {
+
+inline constexpr std::int64_t beyond_near_caches = std::int64_t{1} << 20;  ///< bytes that the second level of caches does not hold
+inline constexpr int masked_body_weight = 80;          ///< larger bodies are emitted once, with masks, as code generation dominates
+inline constexpr std::int64_t block_elements = 32768;  ///< of a cut reduction
+inline constexpr std::int64_t block_rows = 256;        ///< at least, for vertical ones
+inline constexpr std::int64_t worth_sharing = 8;       ///< blocks of a vertical reduction; with fewer, threads share the columns
+inline constexpr int worth_jumping = 40;               ///< work of a scan's round that outweighs cache lines fetched for a few elements
+inline constexpr int rows_in_flight = 256;             ///< of turned tiles: lines at the same offset in as many pages fit the second-level cache
+inline constexpr int worth_two_registers = 20;         ///< work of a body whose operations wait for each other longer than the processor looks ahead
+inline constexpr int registers_for_two = 64;           ///< bytes of a vector: the sets with such have 32 registers
+inline constexpr double combining_lanes = 12;          ///< at the end of a horizontal reduction, and for each vector of a running one, by lanes
+
+/// A load of a vector whose lanes move so; a store costs half as much again. `turned`: through squares that are turned in registers, a shuffle for
+/// each doubling of the rows and the way over the stack.
+double access_cost(const LaneStep&, int lanes, bool turned);
+
+}  // namespace scheduling
+
+}  // namespace vt::detail

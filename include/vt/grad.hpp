@@ -17,6 +17,7 @@ struct GradOptions {
 };
 struct JacobianOptions {
   std::int64_t chunk = 0;                       ///< rows (reverse) or columns (forward) at a time; 0: all
+  std::int64_t memory_limit = 0;                ///< bytes; 0: none. `chunk` is chosen so that arguments, results and what is planned stay below it
   bool holomorphic = false;                     ///< a complex function of complex arguments with one complex derivative, not two real ones
   JacobianMode mode = JacobianMode::automatic;  ///< of jacobian and batch_jacobian: whichever needs fewer passes
 };
@@ -140,6 +141,7 @@ auto jacobian_function(F f, JacobianOptions options, const char* transform, Wher
     const Mask wanted = wanted_leaves<I...>(g.arguments());
     GradCall call = grad_call(g, wanted, transform, where);
     call.holomorphic = options.holomorphic;
+    call.memory_limit = options.memory_limit;
     JacobianFlat flat = jacobian_flat(g.flat(), call, mode == JacobianMode::automatic ? options.mode : mode, options.chunk, by_example);
     std::size_t row = 0;
     using Columns = decltype(rebuild_wanted<I...>(g.arguments(), {}));
@@ -235,6 +237,7 @@ auto hessian(F f, JacobianOptions options = {}, Where where = Where::here()) {
       const detail::Mask wanted = detail::wanted_leaves<I...>(g.arguments());
       detail::GradCall call = detail::grad_call(g, wanted, "vt::hessian", where);
       call.holomorphic = options.holomorphic;
+      call.memory_limit = options.memory_limit;
       const auto blocks = detail::hessian_flat(g.flat(), call, options.chunk);
       using Columns = decltype(detail::rebuild_wanted<I...>(g.arguments(), {}));
       std::size_t out = 0;

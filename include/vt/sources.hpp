@@ -16,6 +16,7 @@
 #include "../../src/jit/program.cpp"
 #include "../../src/jit/sort_kernel.cpp"
 #include "../../src/jit/threads.cpp"
+#include "../../src/trace/blocks.cpp"
 #include "../../src/trace/buffer.cpp"
 #include "../../src/trace/convert.cpp"
 #include "../../src/trace/fft_kernels.cpp"

@@ -27,6 +27,8 @@ struct VmapOptions {
   std::string axis_name = {};
   /// Lanes at a time; 0: all. Same bits either way. Not with collectives, which need all lanes at once.
   std::int64_t chunk = 0;
+  /// Bytes; 0: none. `chunk` is chosen so that arguments, results and what is planned for a block stay below it.
+  std::int64_t memory_limit = 0;
   Fallback fallback = Fallback::loop;
 };
 
@@ -49,6 +51,7 @@ auto vmap(F f, VmapOptions options = {}, Where where = Where::here()) {
         .axis_size = options.axis_size,
         .axis_name = options.axis_name,
         .chunk = options.chunk,
+        .memory_limit = options.memory_limit,
         .must_vectorize = options.fallback == Fallback::error,
         .argument_name = g.argument_names(),
         .result_name = g.result_names(),
@@ -62,6 +65,7 @@ auto vmap(F f, VmapOptions options = {}, Where where = Where::here()) {
 
 struct PforOptions {
   std::int64_t chunk = 0;              ///< iterations at a time; 0: all
+  std::int64_t memory_limit = 0;       ///< bytes; chooses `chunk`, see VmapOptions
   std::string axis_name = {};          ///< for collectives between the iterations, as vt::psum
   Fallback fallback = Fallback::loop;  ///< for what cannot be vectorized
 };
@@ -83,6 +87,7 @@ auto pfor(F f, std::int64_t n, PforOptions options = {}, Where where = Where::he
     };
     call.axis_name = options.axis_name;
     call.chunk = options.chunk;
+    call.memory_limit = options.memory_limit;
     call.must_vectorize = options.fallback == Fallback::error;
     call.result_name = g.result_names();
     call.where = where;

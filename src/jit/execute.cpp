@@ -189,6 +189,18 @@ MachineLimits machine_limits(bool again) {
   return b ? b->limits(again) : MachineLimits();
 }
 
+Memory plan_graph(const GraphBody& graph) {
+  const GraphBody simple = simplify(graph, SimplifyFor::running);
+  const Backend* b = execution::backend();
+  if (!b) return interpreted_memory(simple);
+  const Planning only;
+  Memory m = execution::compile(simple, *b)->memory();
+  // Where little is to be done the first run is interpreted.
+  if (execution::choice() != execution::Choice::cpu && execution::work_of(graph) < execution::large)
+    m.scratch = std::max(m.scratch, interpreted_memory(graph).scratch);
+  return m;
+}
+
 std::shared_ptr<Executable> compile_graph(GraphBody graph) {
   GraphBody simple = simplify(graph, SimplifyFor::running);
   const Backend* b = execution::backend();

@@ -75,17 +75,6 @@ void system_free(void* block, std::size_t capacity) {
   std::free(block);
 }
 
-/// "1.5 GiB"
-std::string readable(std::size_t bytes) {
-  const char* units[] = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-  int unit = 0;
-  auto value = static_cast<double>(bytes);
-  while (value >= 1024 && unit < 6) value /= 1024, ++unit;
-  std::string text = std::to_string(unit == 0 ? bytes : static_cast<std::size_t>(value * 10));
-  if (unit > 0) text.insert(text.size() - 1, ".");
-  return text + " " + units[unit];
-}
-
 /// VT_MEMORY_LIMIT: bytes, with an optional K, M or G; 0 or nothing: no limit.
 std::size_t limit_from_environment() {
   const char* text = std::getenv("VT_MEMORY_LIMIT");
@@ -202,8 +191,9 @@ class Pool {
     cached_ = 0;
   }
   [[noreturn]] void refuse(std::size_t bytes, const char* what) const {
-    std::string message = std::string("vt: out of memory: ") + what + " needs " + readable(bytes) + ", " + readable(in_use_) + " are in use";
-    if (limit_) message += ", the limit (VT_MEMORY_LIMIT) is " + readable(limit_);
+    std::string message =
+        std::string("vt: out of memory: ") + what + " needs " + readable_bytes(bytes) + ", " + readable_bytes(in_use_) + " are in use";
+    if (limit_) message += ", the limit (VT_MEMORY_LIMIT) is " + readable_bytes(limit_);
     throw Error(ErrorKind::memory, message);
   }
 
@@ -226,6 +216,16 @@ Pool& instance() {
 alignas(alignment) inline constinit unsigned char empty_block[alignment] = {};
 
 }  // namespace pool
+
+std::string readable_bytes(std::size_t bytes) {
+  const char* units[] = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  int unit = 0;
+  auto value = static_cast<double>(bytes);
+  while (value >= 1024 && unit < 6) value /= 1024, ++unit;
+  std::string text = std::to_string(unit == 0 ? bytes : static_cast<std::size_t>(value * 10));
+  if (unit > 0) text.insert(text.size() - 1, ".");
+  return text + " " + units[unit];
+}
 
 Buffer::~Buffer() {
   if (capacity) pool::instance().give(data, capacity, bytes);

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include <vt/error.hpp>
 #include <vt/tensor.hpp>
@@ -38,6 +39,8 @@ struct PoolUse {
   std::size_t in_use, peak, cached, asked, asked_peak;
 };
 PoolUse pool_use();
+/// "1.5 GiB"
+std::string readable_bytes(std::size_t bytes);
 void reset_pool_peak();
 /// Gives cached blocks back to the system.
 void trim_pool();

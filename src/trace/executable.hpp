@@ -42,6 +42,8 @@ class Executable {
 
 /// Simplifies, fuses and compiles for the default backend (the interpreter where there is no compiler).
 std::shared_ptr<Executable> compile_graph(GraphBody);
+/// What run_graph would take for it; nothing is compiled.
+Memory plan_graph(const GraphBody&);
 
 /// What a function records on its way to the program.
 struct LoggedGraph {

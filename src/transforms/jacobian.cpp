@@ -5,6 +5,7 @@
 #include <vt/detail/entry_points.hpp>
 #include <vt/small_vec.hpp>
 
+#include "../trace/blocks.hpp"
 #include "grad/build.hpp"
 #include "grad/linearize.hpp"
 #include "vmap/batch.hpp"
@@ -53,13 +54,13 @@ inline Shape joined_shape(const Shape& a, const Shape& b) {
 /// One linear function applied to every basis vector of `from`: its results, with the lanes at the front or the back.
 /// `f` may leave results undefined (zero); these come back undefined.
 template <class Linear>
-std::vector<Tensor> along_basis(const Linear& f, const Aval& from, std::size_t results, bool front, std::int64_t chunk, const GradCall& call) {
+std::vector<Tensor> along_basis(const Linear& f, const Aval& from, std::size_t results, bool front, std::int64_t chunk, const GradCall& call,
+                                std::uint64_t all_results) {
   const std::int64_t n = from.elements();
-  if (chunk <= 0 || chunk > n) chunk = n;
-  Vec<std::vector<Tensor>> blocks(results);
+  Vec<JoinedBlocks> joined(results);
   Vec<bool> defined(results);
-  for (std::int64_t start = 0; start < n; start += chunk) {
-    const std::int64_t lanes = std::min(chunk, n - start);
+  Vec<int> axes(results, 0);
+  const auto block = [&](std::int64_t start, std::int64_t lanes) {
     auto dense = [&](std::span<const Tensor> in) {
       std::vector<Tensor> all = f(in[0]), kept;
       for (std::size_t i = 0; i < results; ++i) {
@@ -77,18 +78,33 @@ std::vector<Tensor> along_basis(const Linear& f, const Aval& from, std::size_t r
       for (const Batched& b : batch_function(dense, std::span<const Batched>(&rows, 1), lanes, call.transform))
         values.push_back(lanes_at(b, lanes, front));
     }
+    return values;
+  };
+  chunk = lanes_at_once({.transform = call.transform,
+                         .where = call.where,
+                         .lanes = n,
+                         .chunk = chunk,
+                         .limit = call.memory_limit,
+                         .held = call.arguments,
+                         .other_results = all_results},
+                        [&](std::int64_t count) { return block(0, count); });
+  if (chunk <= 0 || chunk > n) chunk = n;
+  for (std::int64_t start = 0; start < n; start += chunk) {
+    const std::int64_t lanes = std::min(chunk, n - start);
+    std::vector<Tensor> values = block(start, lanes);
     // A chunk is there to bound memory, so it must be done before the next one starts.
-    if (lanes < n && !values.empty() && current_level() == 0) evaluate(values, call.where);
+    const bool now = lanes < n && !values.empty() && current_level() == 0;
+    if (now) evaluate(values, call.where);
     std::size_t next = 0;
-    for (std::size_t i = 0; i < results; ++i)
-      if (defined[i]) blocks[i].push_back(values[next++]);
+    for (std::size_t i = 0; i < results; ++i) {
+      if (!defined[i]) continue;
+      axes[i] = front ? 0 : values[next].rank() - 1;
+      joined[i].add(std::move(values[next++]), axes[i], n, now, call.where);
+    }
   }
   std::vector<Tensor> whole(results);
-  for (std::size_t i = 0; i < results; ++i) {
-    if (blocks[i].empty()) continue;
-    const int axis = front ? 0 : blocks[i][0].rank() - 1;
-    whole[i] = blocks[i].size() == 1 ? blocks[i][0] : emit(Op::concatenate, make_params(AxisParams{axis}), blocks[i], {});
-  }
+  for (std::size_t i = 0; i < results; ++i)
+    if (!joined[i].empty()) whole[i] = joined[i].whole(axes[i], {});
   return whole;
 }
 
@@ -156,6 +172,15 @@ JacobianFlat jacobian_flat(const FlatFunction& f, const GradCall& call, Jacobian
   const auto whole = [&](const Tensor& one, const Aval& a) { return by_example ? in_dim(one, a.shape, other_axes(a.shape.rank(), Axes{0})) : one; };
   const bool forward = mode == JacobianMode::forward || (mode == JacobianMode::automatic && inputs < outputs);
 
+  // Blocks of the result that one call of along_basis does not make; those of examples are turned once more.
+  const auto others = [&](std::size_t o, std::size_t k) {
+    std::uint64_t bytes = 0;
+    for (std::size_t i = 0; i < out.size(); ++i)
+      for (std::size_t j = 0; j < part.wanted.size(); ++j)
+        if (by_example || (forward ? j != k : i != o)) bytes += out[i].bytes() * static_cast<std::uint64_t>(basis(part.wanted[j]).elements());
+    for (const Tensor& t : result.outputs) bytes += aval_of(t).bytes();
+    return bytes;
+  };
   result.blocks.assign(out.size(), std::vector<Tensor>(part.wanted.size()));
   if (forward) {
     for (std::size_t k = 0; k < part.wanted.size(); ++k) {
@@ -164,7 +189,7 @@ JacobianFlat jacobian_flat(const FlatFunction& f, const GradCall& call, Jacobian
         tangents[k] = whole(column, part.wanted[k]);
         return push_linear(part, tangents);
       };
-      const std::vector<Tensor> columns = along_basis(push, basis(part.wanted[k]), out.size(), false, chunk, call);
+      const std::vector<Tensor> columns = along_basis(push, basis(part.wanted[k]), out.size(), false, chunk, call, others(0, k));
       for (std::size_t o = 0; o < out.size(); ++o) result.blocks[o][k] = columns[o];
     }
   } else {
@@ -175,7 +200,7 @@ JacobianFlat jacobian_flat(const FlatFunction& f, const GradCall& call, Jacobian
         cotangents[o] = whole(row, out[o]);
         return pull_linear(part, cotangents);
       };
-      result.blocks[o] = along_basis(pull, basis(out[o]), part.wanted.size(), true, chunk, call);
+      result.blocks[o] = along_basis(pull, basis(out[o]), part.wanted.size(), true, chunk, call, others(o, 0));
       for (Tensor& block : result.blocks[o])
         if (by_example && block.defined()) block = lanes_at({block, 1}, 0, true);  // examples in front of the rows
     }
@@ -197,6 +222,7 @@ Vec<Vec<std::vector<Tensor>>> hessian_flat(const FlatFunction& f, const GradCall
   auto rows = [&](std::span<const Tensor> arguments) {
     GradCall inner = call;
     inner.arguments = arguments;
+    inner.memory_limit = 0;
     std::vector<Tensor> flat;
     for (std::vector<Tensor>& blocks : jacobian_flat(f, inner, JacobianMode::reverse, 0).blocks)
       for (Tensor& t : blocks) flat.push_back(std::move(t));

@@ -30,8 +30,9 @@ struct VmapCall {
   Function<Vec<MappedAxis>(std::size_t results)> out_axes;
   std::optional<std::int64_t> axis_size;
   std::string axis_name;
-  std::int64_t chunk = 0;       ///< lanes at a time; 0: all
-  bool must_vectorize = false;  ///< what runs once per lane is an error, instead of a warning
+  std::int64_t chunk = 0;         ///< lanes at a time; 0: all
+  std::int64_t memory_limit = 0;  ///< bytes, by which fewer lanes at a time are chosen; 0: none
+  bool must_vectorize = false;    ///< what runs once per lane is an error, instead of a warning
   LeafName argument_name, result_name;
   const char* transform = "vt::vmap";
   Where where;
@@ -47,7 +48,8 @@ struct GradCall {
   LeafName argument_name, result_name;
   const char* transform = "vt::grad";
   Where where;
-  bool holomorphic = false;  ///< grad, jacobians: complex results may be differentiated by complex arguments, which all are
+  std::int64_t memory_limit = 0;  ///< jacobians: bytes, by which the chunk is chosen; 0: none
+  bool holomorphic = false;       ///< grad, jacobians: complex results may be differentiated by complex arguments, which all are
 };
 
 struct JvpFlat {

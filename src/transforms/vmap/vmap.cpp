@@ -6,6 +6,7 @@
 #include <vt/detail/entry_points.hpp>
 #include <vt/small_vec.hpp>
 
+#include "../../trace/blocks.hpp"
 #include "../../trace/effects.hpp"
 #include "../../trace/named_axes.hpp"
 #include "../../trace/scope.hpp"
@@ -149,7 +150,8 @@ Vec<bool> dependent_results(const Recorded& lane, std::size_t mapped_inputs) {
 }
 
 // Lanes first … first + count − 1 of an argument.
-Batched block_of(const Batched& x, std::int64_t first, std::int64_t count, Where where) {
+// `now`: blocks are run one after the other.
+Batched block_of(const Batched& x, std::int64_t first, std::int64_t count, bool now, Where where) {
   if (!x.axis) return x;
   const auto at = static_cast<std::size_t>(*x.axis);
   Shape shape = x.value.shape();
@@ -160,7 +162,7 @@ Batched block_of(const Batched& x, std::int64_t first, std::int64_t count, Where
     const Tensor start = full_tensor(Scalar(first).converted(dtype), Aval(dtype, Shape{}));
     return {first == 0 ? index : emit(Op::add, {}, {index, start}, where), 0};
   }
-  if (n->level == 0 && thread_state().floor == 0) {
+  if (n->level == 0 && now) {
     // Run block by block: with the start as a value, all blocks are one program.
     std::vector<Tensor> operands{x.value};
     for (std::size_t a = 0; a < shape.size(); ++a) operands.push_back(tensor(a == at ? first : std::int64_t{0}, where));
@@ -183,14 +185,15 @@ std::vector<Tensor> run_in_blocks(const VmapCall& call, const Recorded& lane, co
   const Vec<bool> depends = dependent_results(lane, static_cast<std::size_t>(mapped));
   for (std::size_t k = 0; k < axes.size(); ++k)
     if (depends[k] && !axes[k]) refuse_unmapped(call, lane.graph, k);
-  Vec<std::vector<Tensor>> parts(axes.size());
+  Vec<JoinedBlocks> joined(axes.size());
+  std::vector<Tensor> shared(axes.size());  // results without lanes
   std::vector<Tensor> changes(updates.size());
   for (std::int64_t first = 0; first < lanes; first += call.chunk) {
     const std::int64_t count = std::min(call.chunk, lanes - first);
     Vec<Batched> block;
-    for (const Batched& a : arguments) block.push_back(block_of(a, first, count, call.where));
+    for (const Batched& a : arguments) block.push_back(block_of(a, first, count, thread_state().floor == 0, call.where));
     const Vec<Batched> results = batch_recorded(lane, block, count, axis);
-    std::vector<Tensor> made;
+    std::vector<Tensor> made, blocks;
     for (std::size_t k = 0; k < updates.size(); ++k) {
       const Tensor change = of_all_lanes(call, updates[k], results[axes.size() + k], count);
       const bool adds = first > 0 && accumulates(updates[k].kind);
@@ -199,16 +202,21 @@ std::vector<Tensor> run_in_blocks(const VmapCall& call, const Recorded& lane, co
     made = changes;
     for (std::size_t k = 0; k < axes.size(); ++k) {
       if (!axes[k] && first > 0) continue;  // the same in every block
-      parts[k].push_back(axes[k] ? lanes::at_axis(results[k], *axes[k], count, call.where) : results[k].value);
-      made.push_back(parts[k].back());
+      if (axes[k]) blocks.push_back(lanes::at_axis(results[k], *axes[k], count, call.where));
+      else shared[k] = results[k].value;
+      made.push_back(axes[k] ? blocks.back() : shared[k]);
     }
     // What blocks are for: the memory of one at a time. Under a trace that is the compiler's to plan.
-    if (thread_state().floor == 0 && none_of(made, [](const Tensor& t) { return is_tracer(t); })) evaluate(made, call.where);
+    const bool now = thread_state().floor == 0 && none_of(made, [](const Tensor& t) { return is_tracer(t); });
+    if (now) evaluate(made, call.where);
+    made.clear();
+    std::size_t next = 0;
+    for (std::size_t k = 0; k < axes.size(); ++k)
+      if (axes[k]) joined[k].add(std::move(blocks[next++]), *axes[k], lanes, now, call.where);
   }
   apply_updates(updates, changes);
   std::vector<Tensor> outputs;
-  for (std::size_t k = 0; k < axes.size(); ++k)
-    outputs.push_back(parts[k].size() == 1 ? parts[k][0] : emit(Op::concatenate, make_params(AxisParams{*axes[k]}), parts[k], call.where));
+  for (std::size_t k = 0; k < axes.size(); ++k) outputs.push_back(axes[k] ? joined[k].whole(*axes[k], call.where) : shared[k]);
   return outputs;
 }
 
@@ -226,8 +234,9 @@ class Vectorizing {
 
 }  // namespace vmap_entry
 
-std::vector<Tensor> vmap_flat(const FlatFunction& f, const VmapCall& call) {
+std::vector<Tensor> vmap_flat(const FlatFunction& f, const VmapCall& given) {
   using namespace vmap_entry;
+  VmapCall call = given;
   if (call.chunk < 0) refuse(call, ErrorKind::value, "chunk is " + std::to_string(call.chunk) + "; it is a number of lanes, or 0 for all");
   Vec<Batched> arguments = mapped_arguments(call);
   const std::int64_t lanes = lane_count(call, arguments);
@@ -241,6 +250,17 @@ std::vector<Tensor> vmap_flat(const FlatFunction& f, const VmapCall& call) {
   const Vec<MappedAxis> axes = result_axes(call, lane.graph, lane.graph.outputs.size() - updates.size());
   const WhereScope line(call.where);
   const Vectorizing vectorizing(call.must_vectorize);
+  const bool now = thread_state().floor == 0;
+  const auto one_block = [&](std::int64_t count) {
+    Vec<Batched> block;
+    for (const Batched& a : arguments) block.push_back(count < lanes ? block_of(a, 0, count, now, call.where) : a);
+    std::vector<Tensor> results;
+    for (const Batched& b : batch_recorded(lane, block, count, axis)) results.push_back(b.value);
+    return results;
+  };
+  call.chunk = lanes_at_once(
+      {.transform = call.transform, .where = call.where, .lanes = lanes, .chunk = call.chunk, .limit = call.memory_limit, .held = call.arguments},
+      one_block);
   if (call.chunk > 0 && call.chunk < lanes) return run_in_blocks(call, lane, arguments, lanes, axes, axis, updates);
   std::vector<Tensor> outputs, changes;
   outputs.reserve(axes.size());

@@ -214,6 +214,70 @@ TEST(MemoryPlan, ValuesHaveLinesAndPlaces) {
   EXPECT_EQ(m.str().find(std::to_string(m.peak()) + " bytes at most: inputs "), 0u) << m.str();
 }
 
+// How many values like the result of `shape` outlive the step that makes them.
+int kept(const vt::Memory& m, const std::string& type) {
+  int count = 0;
+  for (const vt::Memory::Value& v : m.values)
+    count += v.what.size() > type.size() && v.what.ends_with(type) && v.place != "input" && v.place != "result" && v.until > v.from;
+  return count;
+}
+
+TEST(MemoryPlan, GradientsKeepOnlyWhatIsDear) {
+  if (!has_compiler()) GTEST_SKIP() << "the interpreter keeps each value";
+  const Tensor x = (vt::ones({256, 512}) * 0.5).eval(), w = (vt::ones({512, 512}) * 0.01).eval();
+  // Element-wise functions and their derivatives are one kernel: nothing is kept.
+  const auto f = vt::jit(vt::grad([](Tensor a) { return vt::sum(vt::exp(vt::tanh(a) * 2.0) * vt::sin(a)); }));
+  const vt::Memory alone = f.memory(x);
+  EXPECT_EQ(alone.scratch, 0u) << alone.str();
+  f(x).eval();
+  vt::reset_stats();
+  f(x).eval();
+  EXPECT_EQ(vt::stats().launches, 1u);
+  EXPECT_EQ(vt::stats().bytes, 2u * 256 * 512 * 4);
+  // Behind a product the backward pass reads what was made of it: one array, from which cheap derivatives are made again.
+  const auto layer = [&](auto activation) {
+    return vt::jit([=](Tensor a, Tensor b) { return vt::grad([&](Tensor v) { return vt::sum(vt::square(activation(vt::matmul(a, v)))); })(b); });
+  };
+  const auto expect_one = [&](const auto& g, const char* what) {
+    const vt::Memory m = g.memory(x, w);
+    EXPECT_EQ(kept(m, "f32[256,512]"), 1) << what << "\n" << m.str();
+    static_cast<void>(g(x, w));
+    vt::reset_stats();
+    g(x, w).eval();
+    EXPECT_EQ(vt::stats().launches, 0u) << what;  // both passes run on rows of the product
+    EXPECT_EQ(vt::stats().product_epilogues, 1u) << what;
+  };
+  expect_one(layer([](Tensor a) { return vt::tanh(a); }), "tanh");
+  expect_one(layer([](Tensor a) { return vt::relu(a); }), "relu");
+  expect_one(layer([](Tensor a) { return a * a * 0.5 + a; }), "polynomial");
+  // Two layers: the second needs the first one's result and what its derivative is made of.
+  const auto two = vt::jit([](Tensor a, Tensor b) {
+    return vt::grad([&](Tensor v) {
+      const auto act = [](Tensor h) { return h * h * 0.5 + h; };
+      return vt::sum(vt::square(act(vt::matmul(act(vt::matmul(a, v)), v))));
+    })(b);
+  });
+  const vt::Memory m = two.memory(x, w);
+  EXPECT_LE(kept(m, "f32[256,512]"), 4) << m.str();
+}
+
+TEST(MemoryPlan, ChainsReuseBuffers) {
+  if (!has_compiler()) GTEST_SKIP() << "the interpreter keeps each value";
+  const Tensor x = vt::ones({256, 512}).eval();
+  const std::uint64_t bytes = 256 * 512 * 4;
+  const auto sums = [](Tensor a) { return vt::cumsum(vt::cumsum(vt::cumsum(vt::cumsum(vt::cumsum(a, 0), 1), 0), 1), 0); };
+  EXPECT_EQ(vt::jit(sums).memory(x).scratch, 0u);  // all in the result's memory
+  EXPECT_LE(vt::jit([&](Tensor a) { return vt::sum(sums(a)); }).memory(x).scratch, bytes + 4096);
+  const auto updates = vt::jit([](Tensor a) {
+    for (int i = 0; i < 4; ++i) a = vt::dynamic_update_slice(a, vt::ones({1, 512}) * static_cast<double>(i), {i, 0});
+    return vt::sum(a);
+  });
+  EXPECT_LE(updates.memory(x).scratch, bytes + 16384) << updates.memory(x).str();
+  // A loop's state is written over the last one.
+  const auto loop = vt::jit([](Tensor a) { return vt::fori_loop(0, 8, [](Tensor, Tensor s) { return vt::tanh(s) + 1.0; }, vt::cumsum(a, 0)); });
+  EXPECT_LE(loop.memory(x).results + loop.memory(x).scratch, bytes + bytes / 2) << loop.memory(x).str();
+}
+
 TEST(MemoryPlan, InsideATransformIsAnError) {
   const auto f = vt::jit([](Tensor x) { return x * 2.0; });
   try {

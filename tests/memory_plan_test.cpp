@@ -273,9 +273,9 @@ TEST(MemoryPlan, ChainsReuseBuffers) {
     return vt::sum(a);
   });
   EXPECT_LE(updates.memory(x).scratch, bytes + 16384) << updates.memory(x).str();
-  // A loop's state is written over the last one.
+  // All states of a loop are one array, beside what it began with.
   const auto loop = vt::jit([](Tensor a) { return vt::fori_loop(0, 8, [](Tensor, Tensor s) { return vt::tanh(s) + 1.0; }, vt::cumsum(a, 0)); });
-  EXPECT_LE(loop.memory(x).results + loop.memory(x).scratch, bytes + bytes / 2) << loop.memory(x).str();
+  EXPECT_LE(loop.memory(x).results + loop.memory(x).scratch, 2 * bytes + bytes / 4) << loop.memory(x).str();
 }
 
 TEST(MemoryPlan, InsideATransformIsAnError) {

@@ -175,11 +175,11 @@ Batched block_of(const Batched& x, std::int64_t first, std::int64_t count, bool 
   return {emit(Op::slice, make_params(std::move(p)), {x.value}, where), x.axis};
 }
 
-std::vector<Tensor> run_in_blocks(const VmapCall& call, const Recorded& lane, const Vec<Batched>& arguments, std::int64_t lanes,
+std::vector<Tensor> run_in_blocks(const VmapCall& call, std::int64_t chunk, const Recorded& lane, const Vec<Batched>& arguments, std::int64_t lanes,
                                   const Vec<MappedAxis>& axes, const AxisRef& axis, std::span<const StateUpdate> updates) {
   if (axis && works_over(lane.graph, *axis))
     refuse(call, ErrorKind::transform,
-           "chunk runs " + std::to_string(call.chunk) + " lanes at a time, but a collective over \"" + axis->name + "\" needs all " +
+           "chunk runs " + std::to_string(chunk) + " lanes at a time, but a collective over \"" + axis->name + "\" needs all " +
                std::to_string(lanes) + " at once");
   const auto mapped = count_if(arguments, [](const Batched& a) { return a.axis.has_value(); });
   const Vec<bool> depends = dependent_results(lane, static_cast<std::size_t>(mapped));
@@ -188,8 +188,8 @@ std::vector<Tensor> run_in_blocks(const VmapCall& call, const Recorded& lane, co
   Vec<JoinedBlocks> joined(axes.size());
   std::vector<Tensor> shared(axes.size());  // results without lanes
   std::vector<Tensor> changes(updates.size());
-  for (std::int64_t first = 0; first < lanes; first += call.chunk) {
-    const std::int64_t count = std::min(call.chunk, lanes - first);
+  for (std::int64_t first = 0; first < lanes; first += chunk) {
+    const std::int64_t count = std::min(chunk, lanes - first);
     Vec<Batched> block;
     for (const Batched& a : arguments) block.push_back(block_of(a, first, count, thread_state().floor == 0, call.where));
     const Vec<Batched> results = batch_recorded(lane, block, count, axis);
@@ -234,9 +234,8 @@ class Vectorizing {
 
 }  // namespace vmap_entry
 
-std::vector<Tensor> vmap_flat(const FlatFunction& f, const VmapCall& given) {
+std::vector<Tensor> vmap_flat(const FlatFunction& f, const VmapCall& call) {
   using namespace vmap_entry;
-  VmapCall call = given;
   if (call.chunk < 0) refuse(call, ErrorKind::value, "chunk is " + std::to_string(call.chunk) + "; it is a number of lanes, or 0 for all");
   Vec<Batched> arguments = mapped_arguments(call);
   const std::int64_t lanes = lane_count(call, arguments);
@@ -258,10 +257,10 @@ std::vector<Tensor> vmap_flat(const FlatFunction& f, const VmapCall& given) {
     for (const Batched& b : batch_recorded(lane, block, count, axis)) results.push_back(b.value);
     return results;
   };
-  call.chunk = lanes_at_once(
+  const std::int64_t chunk = lanes_at_once(
       {.transform = call.transform, .where = call.where, .lanes = lanes, .chunk = call.chunk, .limit = call.memory_limit, .held = call.arguments},
       one_block);
-  if (call.chunk > 0 && call.chunk < lanes) return run_in_blocks(call, lane, arguments, lanes, axes, axis, updates);
+  if (chunk > 0 && chunk < lanes) return run_in_blocks(call, chunk, lane, arguments, lanes, axes, axis, updates);
   std::vector<Tensor> outputs, changes;
   outputs.reserve(axes.size());
   for (const Batched& result : batch_recorded(lane, arguments, lanes, axis)) {

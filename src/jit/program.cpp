@@ -316,7 +316,7 @@ void Program::prepare_kernel(Step& step, const FusedStep& fused, const Schedule&
   for (const NestValue& v : nest.values)
     weight += v.kind == NestValue::Kind::op ? static_cast<std::uint64_t>(op_weight(v.op, v.dtype)) : v.kind == NestValue::Kind::load ? 1 : 0;
   step.work = shared * most * weight;
-  const std::uint64_t vectors = step.work / static_cast<std::uint64_t>(schedule.lanes);
+  const std::uint64_t vectors = step.work * static_cast<std::uint64_t>(schedule.registers) / static_cast<std::uint64_t>(schedule.lanes);
   if (!planned_) {
     Counters& c = counters();
     count(c.fused_ops, fused.fused.size());

@@ -343,7 +343,8 @@ Schedule choose_schedule(const Nest& nest, int vector_bytes) {
     schedule.stages.push_back(std::move(s));
   }
   if (!any_vector) schedule.lanes = 1;
-  if (two_registers) schedule.lanes *= 2;
+  if (two_registers) schedule.registers = 2;
+  schedule.lanes *= schedule.registers;
   const bool updates = any_of(nest.stores, [](const NestStore& s) { return s.update != Op::input; });
   schedule.parallel_loop = updates ? choose_parallel_updates(nest, dependences) : choose_parallel(nest, schedule);
   return schedule;

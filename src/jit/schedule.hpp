@@ -30,6 +30,7 @@ struct StageSchedule {
 
 struct Schedule {
   int lanes = 1;
+  int registers = 1;       ///< that the lanes of the widest usual value fill
   int parallel_loop = -1;  ///< −1: the kernel runs on one thread
   Vec<StageSchedule> stages;
   std::string str(const Nest&) const;

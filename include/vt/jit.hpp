@@ -2,17 +2,22 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include <vt/detail/signature.hpp>
 #include <vt/execution.hpp>
 
 namespace vt {
 
+struct JitOptions {
+  std::optional<Device> device = {};  ///< where it runs, and where its results lie; arguments are brought there. Nothing: where the arguments are
+};
+
 /// A compiled function. Copies share their programs; any thread may call it.
 template <class F>
 class Jitted {
  public:
-  Jitted(F f, Where where) : f_(std::move(f)), where_(where), cache_(detail::new_shared<detail::JitCache>()) {}
+  Jitted(F f, JitOptions options, Where where) : f_(std::move(f)), where_(where), cache_(detail::new_shared<detail::JitCache>(options.device)) {}
 
   /// Traces and compiles on a new signature (dtypes and shapes of the Tensors, everything static), else runs the program.
   template <class... A>
@@ -52,7 +57,11 @@ class Jitted {
 
 template <class F>
 Jitted<F> jit(F f, Where where = Where::here()) {
-  return Jitted<F>(std::move(f), where);
+  return Jitted<F>(std::move(f), {}, where);
+}
+template <class F>
+Jitted<F> jit(F f, JitOptions options, Where where = Where::here()) {
+  return Jitted<F>(std::move(f), options, where);
 }
 
 /// `explain(f)(args…)`: calls f and tells what ran: each kernel with the ops it fused, its loops, vector width, bytes and flops.

@@ -41,7 +41,11 @@ struct Device {
 };
 constexpr Device cpu() { return {Device::Kind::cpu, 0}; }
 constexpr Device cuda(int index = 0) { return {Device::Kind::cuda, index}; }
+/// Where work goes that has no operand on a device yet: the host, or what VT_BACKEND=cuda or `set_default_device` says. Operands on the host
+/// are copied to a default device as they are used.
 Device default_device();
+/// Throws: Error(backend) if nothing can run there.
+void set_default_device(Device device, Where where = Where::here());
 
 /// A half-open range of indices of one axis, `start:stop:step`, with Python's rules for negative and missing ends.
 struct Slice {
@@ -150,7 +154,10 @@ class Tensor {
 
   Tensor astype(DType dtype, Where where = Where::here()) const;
   Tensor reshape(const Shape& shape, Where where = Where::here()) const;
+  /// The same value on that device; itself, if it is there. Evaluates. Throws: Error(backend), Error(memory), or Error(tracer) where values have no
+  /// device of their own, inside a transformed function.
   Tensor to(Device device, Where where = Where::here()) const;
+  /// Where the value is, or will be once it is computed.
   Device device() const;
 
   /// `a[i]`: element i of axis 0, which is dropped; negative counts from the end, out of range is an error.

@@ -98,7 +98,7 @@ ControlRunner::Buffers ControlRunner::run_recursive(std::span<const BufferRef> o
   std::shared_ptr<Executable> program;
   {
     const std::lock_guard lock(f.mutex);
-    if (!f.compiled) f.compiled = compile_graph(*f.body);
+    if (!f.compiled) f.compiled = compile_graph(*f.body, vt::cpu());
     program = f.compiled;
   }
   return program->run(operands);

@@ -35,6 +35,7 @@ constexpr Row rows[] = {
     {"matrix products", &Counters::matrix_products, &Stats::matrix_products},
     {"product epilogues", &Counters::product_epilogues, &Stats::product_epilogues},
     {"interpreter steps", &Counters::interpreter_steps, &Stats::interpreter_steps},
+    {"host steps", &Counters::host_steps, &Stats::host_steps},
     {"bytes", &Counters::bytes, &Stats::bytes},
     {"llvm unavailable", &Counters::llvm_unavailable, &Stats::llvm_unavailable},
 };

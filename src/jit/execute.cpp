@@ -7,15 +7,19 @@
 #include <string>
 #include <string_view>
 
+#include <vt/detail/message.hpp>
 #include <vt/small_vec.hpp>
 
+#include "../trace/devices.hpp"
 #include "../trace/effects.hpp"
 #include "../trace/executable.hpp"
 #include "../trace/hash_map.hpp"
 #include "../trace/node.hpp"
+#include "../trace/thread_state.hpp"
 #include "../trace/timeline.hpp"
 #include "../trace/warnings.hpp"
 #include "counters.hpp"
+#include "cuda/executables.hpp"
 #include "lower_complex.hpp"
 #include "program.hpp"
 
@@ -47,6 +51,28 @@ class InterpretedGraph : public Executable {
   GraphBody graph_;
 };
 
+// A Graph that only the host can run, between values on a device.
+class HostDetour : public Executable {
+ public:
+  HostDetour(std::shared_ptr<Executable> host, Device device) : host_(std::move(host)), device_(device) {}
+  Vec<BufferRef> run(std::span<const BufferRef> inputs) override {
+    count(counters().host_steps);
+    return brought(host_->run(brought(inputs, vt::cpu())), device_);
+  }
+  void report(Report& report, int depth) const override {
+    ReportStep head;
+    head.depth = depth;
+    head.title = "on the host, between copies from and to the device";
+    report.push_back(std::move(head));
+    host_->report(report, depth + 1);
+  }
+  Memory memory() const override { return host_->memory(); }
+
+ private:
+  std::shared_ptr<Executable> host_;
+  Device device_;
+};
+
 enum class Choice { automatic, interpreter, cpu };
 
 Choice choice() {
@@ -55,7 +81,7 @@ Choice choice() {
     const std::string_view name = text ? text : "";
     if (name == "interpreter") return Choice::interpreter;
     if (name == "cpu") return Choice::cpu;
-    if (!name.empty()) warn_once("VT_BACKEND=" + std::string(name) + " is not interpreter or cpu: ignored");
+    if (!name.empty() && name != "cuda") warn_once("VT_BACKEND=" + std::string(name) + " is not interpreter, cpu or cuda: ignored");
     return Choice::automatic;
   }();
   return made;
@@ -134,9 +160,17 @@ std::optional<Vec<BufferRef>> interpreted_soon(const GraphBody& graph, std::span
 }
 constexpr std::size_t most_programs = 1024;
 
+// Complex values as pairs of real ones, which are the same bytes, for a device's program; on the host what has no such form.
+std::shared_ptr<Executable> compile_for_device(const GraphBody& graph, int device) {
+  if (!has_complex(graph)) return cuda_executable(graph, device);
+  if (const auto real = lower_complex(graph)) return cuda_executable(*real, device);
+  return new_shared<HostDetour>(host_executable(graph), vt::cuda(device));
+}
+
 // The lazy Graphs seen so far. A Graph is compiled when it is large, when its loops run long, or when it is seen for the second time.
 struct Seen {
   GraphBody graph;
+  Device device;
   std::mutex mutex;
   std::shared_ptr<Executable> executable;
 };
@@ -151,10 +185,65 @@ ProgramCache& program_cache() {
 
 }  // namespace execution
 
+Device device_of(const GraphBody& graph, std::span<const Device> given) {
+  const Device fallback = default_device();
+  const bool movable = fallback.kind == Device::Kind::cuda;  // then what is on the host follows
+  Vec<std::pair<Device, Var>> places(graph.avals.size(), {Device{}, -1});
+  std::optional<Device> found;
+  bool several = false;
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    const Device d = given[i];
+    const Var v = graph.inputs[i];
+    if (d.kind == Device::Kind::cpu && (movable || graph.aval(v).shape.empty())) continue;
+    places[static_cast<std::size_t>(v)] = {d, v};
+    several = several || (found && !(*found == d));
+    if (!found) found = d;
+  }
+  if (!several) return found.value_or(fallback);
+  for (const Equation& e : graph.equations) {
+    std::pair<Device, Var> first{Device{}, -1};
+    for (Var in : e.inputs) {
+      const auto& here = places[static_cast<std::size_t>(in)];
+      if (here.second < 0) continue;
+      if (first.second >= 0 && !(first.first == here.first))
+        fail(ErrorKind::backend,
+             worded("vt::{}: operands lie on different devices: {} on {}, {} on {}; bring them together with .to(device)", name_of(e.op),
+                    graph.aval(first.second).str(), text_of(first.first), graph.aval(here.second).str(), text_of(here.first)),
+             e.where);
+      if (first.second < 0) first = here;
+    }
+    for (Var out : e.outputs) places[static_cast<std::size_t>(out)] = {first.first, first.second < 0 ? -1 : out};
+  }
+  fail(ErrorKind::backend, "vt: values that are computed together lie on different devices; bring them together with .to(device)",
+       thread_state().where);
+}
+
+Vec<BufferRef> brought(std::span<const BufferRef> inputs, Device device) {
+  Vec<BufferRef> there;
+  for (const BufferRef& b : inputs) there.push_back(moved(b, device));
+  return there;
+}
+
+namespace execution {
+Vec<Device> places_of(std::span<const BufferRef> inputs) {
+  Vec<Device> places;
+  for (const BufferRef& b : inputs) places.push_back(b->device);
+  return places;
+}
+}  // namespace execution
+
+std::shared_ptr<Executable> host_executable(const GraphBody& graph) {
+  const Backend* b = execution::backend();
+  if (!b) return new_shared<execution::InterpretedGraph>(graph);
+  return execution::compile(simplify(graph, SimplifyFor::running), *b);
+}
+
 Vec<BufferRef> run_graph(const GraphBody& graph, std::span<const BufferRef> inputs) {
   using namespace execution;
-  const Backend* b = backend();
-  if (!b) return interpreted(graph, inputs);
+  const Device device = device_of(graph, places_of(inputs));
+  const bool on_host = device.kind == Device::Kind::cpu;
+  const Backend* b = on_host ? backend() : nullptr;
+  if (on_host && !b) return interpreted(graph, inputs);
   ProgramCache& cache = program_cache();
   const std::size_t hash = hash_of(graph);
   std::shared_ptr<Seen> entry;
@@ -163,22 +252,23 @@ Vec<BufferRef> run_graph(const GraphBody& graph, std::span<const BufferRef> inpu
     std::lock_guard lock(cache.mutex);
     if (const auto at = cache.seen.find(hash); at != cache.seen.end())
       for (const std::shared_ptr<Seen>& candidate : at->second)
-        if (!entry && equal(candidate->graph, graph)) entry = candidate;
+        if (!entry && candidate->device == device && equal(candidate->graph, graph)) entry = candidate;
     known = entry != nullptr;
     if (!known) {
       if (cache.seen.size() >= most_programs) cache.seen.clear();
       entry = new_shared<Seen>();
       entry->graph = graph;
+      entry->device = device;
       cache.seen[hash].push_back(entry);
     }
   }
-  if (!known && choice() != Choice::cpu && work_of(graph) < large)
+  if (on_host && !known && choice() != Choice::cpu && work_of(graph) < large)
     if (std::optional<Vec<BufferRef>> results = interpreted_soon(graph, inputs)) return std::move(*results);
   std::shared_ptr<Executable> executable;
   {
     std::lock_guard lock(entry->mutex);
     if (entry->executable) count(counters().program_hits);
-    else entry->executable = compile(simplify(entry->graph, SimplifyFor::running), *b);
+    else entry->executable = compile_graph(entry->graph, device);
     executable = entry->executable;
   }
   return executable->run(inputs);
@@ -201,8 +291,9 @@ Memory plan_graph(const GraphBody& graph) {
   return m;
 }
 
-std::shared_ptr<Executable> compile_graph(GraphBody graph) {
+std::shared_ptr<Executable> compile_graph(GraphBody graph, Device device) {
   GraphBody simple = simplify(graph, SimplifyFor::running);
+  if (device.kind == Device::Kind::cuda) return execution::compile_for_device(simple, device.index);
   const Backend* b = execution::backend();
   if (!b) return new_shared<execution::InterpretedGraph>(std::move(simple));
   return execution::compile(simple, *b);

@@ -67,6 +67,7 @@ class FusionPlanner {
   };
   /// Reductions are known after their loops, scans at every point of them.
   static Place::Kind place_kind(const Equation& e) { return family_of(e.op) == Family::cumulative ? Place::Kind::full : Place::Kind::reduction; }
+  bool has_code(const Equation&) const;
   void classify();
   void mark_stored();
   void mark(Var v);

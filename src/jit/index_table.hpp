@@ -60,6 +60,7 @@ class IndexTable {
   const IndexExpr& operator[](IndexId e) const { return exprs_[static_cast<std::size_t>(e)]; }
   const IndexAtom& atom(int a) const { return atoms_[static_cast<std::size_t>(a)]; }
   IndexBounds bounds(IndexId e) const;
+  std::int64_t limit_of_value(int value) const { return value_limits_[static_cast<std::size_t>(value)]; }
   bool is_constant(IndexId e) const { return (*this)[e].terms.empty(); }
 
   /// The sum of the terms that are loop `loop` itself (not inside a quotient or remainder).

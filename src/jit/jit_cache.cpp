@@ -8,6 +8,7 @@
 
 #include <vt/small_vec.hpp>
 
+#include "../trace/devices.hpp"
 #include "../trace/effects.hpp"
 #include "../trace/executable.hpp"
 #include "../trace/hash_map.hpp"
@@ -22,8 +23,19 @@ struct JitCache::Entry {
   std::vector<Tensor> captured;
   Vec<BufferRef> captured_values;
   std::shared_ptr<Executable> executable;  // null when the trace captured tracers or used a named axis: such a program is good for one call only
+  Device device;
   std::shared_ptr<void> kept;
   Vec<OwnState> states;  // variables: inputs behind the arguments, and results of those that are updated
+
+  /// What the program reads, in order: arguments, states, what was captured.
+  SmallVec<BufferRef, 8> inputs(std::span<const Tensor> arguments, Where where) const {
+    SmallVec<BufferRef, 8> all;
+    all.reserve(arguments.size() + captured_values.size());
+    for (const Tensor& t : arguments) all.push_back(buffer_of(t, where));
+    for (const OwnState& s : states) all.push_back(buffer_of(read_state(s.variable, where), where));
+    all.append(captured_values.begin(), captured_values.end());
+    return all;
+  }
 };
 
 namespace jit_program {
@@ -35,25 +47,49 @@ void append_aval(std::string& key, const Tensor& t) {
   key.append(reinterpret_cast<const char*>(a.shape.data()), a.shape.size() * sizeof(std::int64_t));
 }
 
+// The host, which is the rule, adds nothing.
+void append_device(std::string& key, Device d) {
+  if (d.kind == Device::Kind::cpu) return;
+  key += 'd';
+  key.append(reinterpret_cast<const char*>(&d.index), sizeof d.index);
+}
+
+Vec<Device> places_of(std::span<const Tensor> arguments) {
+  Vec<Device> places;
+  for (const Tensor& t : arguments) places.push_back(t.device());
+  return places;
+}
+
+// Of a call that runs at once: where the arguments are decides where it runs.
+std::string key_of(const StaticKey& static_key, std::span<const Tensor> arguments, const std::optional<Device>& device) {
+  std::string key = static_key;
+  for (const Tensor& t : arguments) {
+    append_aval(key, t);
+    if (!device) append_device(key, t.device());
+  }
+  if (!device) append_device(key, default_device());
+  return key;
+}
+
 }  // namespace jit_program
 
 struct JitCache::State {
   std::shared_mutex mutex;
   HashMap<std::string, std::shared_ptr<const Entry>> programs;
+  std::optional<Device> device;
 };
 
-JitCache::JitCache() : state_(new_box<State>()) {}
+JitCache::JitCache(std::optional<Device> device) : state_(new_box<State>()) { state_->device = device; }
 JitCache::~JitCache() = default;
 
 std::shared_ptr<const JitCache::Entry> JitCache::entry(std::span<const Tensor> arguments, const StaticKey& static_key, const FlatFunction& f,
                                                        FunctionRef<std::shared_ptr<void>()> keep, bool& traced, Where where) {
-  std::string key = static_key;
   traced = thread_state().floor > 0;  // inside another jit: its equations are taken over, and compiled with the rest
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     if (!arguments[i].defined()) fail(ErrorKind::value, "vt::jit: argument leaf " + std::to_string(i) + " is an empty Tensor", where);
     traced = traced || is_tracer(arguments[i]);
-    jit_program::append_aval(key, arguments[i]);
   }
+  std::string key = jit_program::key_of(static_key, arguments, state_->device);
 
   std::shared_ptr<const Entry> program;
   {
@@ -75,8 +111,13 @@ std::shared_ptr<const JitCache::Entry> JitCache::entry(std::span<const Tensor> a
     bool reusable = !axes.used() && references == thread_state().references;  // not what refers to a function that is being recorded
     for (const Tensor& t : fresh->captured) reusable = reusable && !is_tracer(t);
     if (reusable) {
-      for (const Tensor& t : fresh->captured) fresh->captured_values.push_back(value_of(t, where));
-      fresh->executable = compile_graph(*fresh->graph);
+      if (state_->device) require_usable(*state_->device, where);
+      for (const Tensor& t : fresh->captured) fresh->captured_values.push_back(buffer_of(t, where));
+      const WhereScope line(where);  // what messages name where an equation knows no line
+      if (state_->device) fresh->device = *state_->device;
+      else fresh->device = device_of(*fresh->graph, jit_program::places_of(arguments));
+      fresh->captured_values = brought(fresh->captured_values, fresh->device);
+      fresh->executable = compile_graph(*fresh->graph, fresh->device);
       std::unique_lock lock(state_->mutex);
       // Another thread may have been first; its program is as good.
       program = state_->programs.emplace(std::move(key), std::move(fresh)).entry->second;
@@ -107,11 +148,9 @@ std::vector<Tensor> JitCache::call(std::span<const Tensor> arguments, const Stat
   for (const OwnState& s : program->states)
     if (s.updated) updated_here.push_back(s.variable.get());
   const Turns turns(std::move(updated_here));
-  SmallVec<BufferRef, 8> inputs;
-  inputs.reserve(arguments.size() + program->captured_values.size());
-  for (const Tensor& t : arguments) inputs.push_back(value_of(t, where));
-  for (const OwnState& s : program->states) inputs.push_back(value_of(read_state(s.variable, where), where));
-  inputs.append(program->captured_values.begin(), program->captured_values.end());
+  SmallVec<BufferRef, 8> inputs = program->inputs(arguments, where);
+  if (state_->device)
+    for (BufferRef& b : inputs) b = moved(b, program->device);
   Vec<BufferRef> outputs = program->executable->run({inputs.data(), inputs.size()});
   std::vector<Tensor> results;
   results.reserve(outputs.size());
@@ -126,8 +165,7 @@ std::vector<Tensor> JitCache::call(std::span<const Tensor> arguments, const Stat
 }
 
 std::string JitCache::explain_page(std::span<const Tensor> arguments, const StaticKey& static_key, const FlatFunction& f, Where where) const {
-  std::string key = static_key;
-  for (const Tensor& t : arguments) jit_program::append_aval(key, t);
+  const std::string key = jit_program::key_of(static_key, arguments, state_->device);
   std::shared_ptr<const Entry> program;
   {
     std::shared_lock lock(state_->mutex);
@@ -146,16 +184,12 @@ std::string JitCache::explain_page(std::span<const Tensor> arguments, const Stat
     record(with_states(f, states), avals, {.kind = ScopeKind::jit, .transform = "vt::jit", .stateful = true, .where = where});
   }
   graphs.push_back({"simplified", to_text(*program->graph, true)});
-  Vec<BufferRef> inputs;
-  for (const Tensor& t : arguments) inputs.push_back(value_of(t, where));
-  for (const OwnState& s : program->states) inputs.push_back(value_of(read_state(s.variable, where), where));
-  inputs.append(program->captured_values.begin(), program->captured_values.end());
+  const Vec<BufferRef> inputs = brought(program->inputs(arguments, where), program->device);
   return detail::explain_page(*program->executable, inputs, !has_effects(*program->graph), graphs, where);
 }
 
 std::string JitCache::explain(std::span<const Tensor> arguments, const StaticKey& static_key) const {
-  std::string key = static_key;
-  for (const Tensor& t : arguments) jit_program::append_aval(key, t);
+  const std::string key = jit_program::key_of(static_key, arguments, state_->device);
   std::shared_lock lock(state_->mutex);
   const auto found = state_->programs.find(key);
   return found == state_->programs.end() || !found->second->executable ? "" : found->second->executable->explain();

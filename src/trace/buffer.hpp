@@ -17,6 +17,7 @@ struct Buffer : RefCounted {
   std::size_t bytes = 0;     ///< wanted
   std::size_t capacity = 0;  ///< of the pool's block; 0 for borrowed memory
   Device device{};
+  Ref<Buffer> host;                 ///< of a device's memory: the copy that was made to look at it; see on_host
   void* owner = nullptr;            ///< of borrowed memory
   void (*let_go)(void*) = nullptr;  ///< called with `owner` at the end, if there is one
   ~Buffer();

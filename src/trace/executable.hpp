@@ -30,7 +30,8 @@ using Report = Vec<ReportStep>;
 class Executable {
  public:
   virtual ~Executable() = default;
-  /// One buffer per Graph output. `inputs` are read only; their sizes are those of the Graph's inputs. Any thread may call it.
+  /// One buffer per Graph output. `inputs` are read only; their sizes are those of the Graph's inputs. A device's program copies there what lies
+  /// elsewhere; a program of the host reads the host's memory only. Any thread may call it.
   virtual Vec<BufferRef> run(std::span<const BufferRef> inputs) = 0;
   /// What runs, for people: kernels, what each fused, loops, bytes and flops. Graphs in it belong to this.
   virtual void report(Report&, int depth) const = 0;
@@ -40,9 +41,14 @@ class Executable {
   virtual Memory memory() const = 0;
 };
 
-/// Simplifies, fuses and compiles for the default backend (the interpreter where there is no compiler).
-std::shared_ptr<Executable> compile_graph(GraphBody);
-/// What run_graph would take for it; nothing is compiled.
+/// Simplifies, fuses and compiles for a device (on the host for the interpreter where there is no compiler).
+std::shared_ptr<Executable> compile_graph(GraphBody, Device = default_device());
+/// Where a Graph runs whose first inputs are at these places, and whose others follow: on the one device that they are on, else on the default one.
+/// Numbers (values without axes) may lie on the host. Throws: Error(backend) if there are several, which names the first equation that brings them together.
+Device device_of(const GraphBody&, std::span<const Device> places);
+/// Inputs where the device can read them.
+Vec<BufferRef> brought(std::span<const BufferRef> inputs, Device);
+/// What run_graph would take for it on the host; nothing is compiled.
 Memory plan_graph(const GraphBody&);
 
 /// What a function records on its way to the program.

@@ -6,6 +6,7 @@
 #include <vt/small_vec.hpp>
 
 #include "convert.hpp"
+#include "devices.hpp"
 #include "hash_map.hpp"
 #include "promote.hpp"
 #include "scope.hpp"
@@ -206,7 +207,7 @@ void evaluate(std::span<const Tensor> wanted, Where where) {
   lazy_run::publish(batch, run_graph(batch.graph, batch.inputs));
 }
 
-BufferRef value_of(const Tensor& t, Where where) {
+BufferRef buffer_of(const Tensor& t, Where where) {
   if (!t.defined()) fail(ErrorKind::value, "vt::Tensor: the value of an empty Tensor was asked for", where);
   Tensor outer = t;
   while (outer.node()->level > 0) {
@@ -216,6 +217,8 @@ BufferRef value_of(const Tensor& t, Where where) {
   if (lazy_run::pending(outer.node())) evaluate(std::span<const Tensor>(&outer, 1), where);
   return outer.node()->buffers[static_cast<std::size_t>(outer.output())];
 }
+
+BufferRef value_of(const Tensor& t, Where where) { return on_host(buffer_of(t, where)); }
 
 Tensor made_at(Where where, Tensor value) {
   value.node()->where = where;
@@ -310,12 +313,6 @@ std::int64_t Tensor::dim(int axis, Where where) const {
 }
 const Tensor& Tensor::eval(Where where) const {
   detail::value_of(*this, where);
-  return *this;
-}
-Device Tensor::device() const { return cpu(); }
-Device default_device() { return cpu(); }
-Tensor Tensor::to(Device device, Where where) const {
-  if (device.kind != Device::Kind::cpu) detail::fail(ErrorKind::backend, "vt::Tensor::to: this build has no CUDA backend", where);
   return *this;
 }
 

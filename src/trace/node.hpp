@@ -82,6 +82,8 @@ Tensor from_buffer(BufferRef, Aval);
 Tensor made_at(Where, Tensor);
 Tensor full_tensor(Scalar, const Aval&);
 
+/// The value's buffer, wherever it lies; evaluates. Throws as value_of.
+BufferRef buffer_of(const Tensor&, Where);
 /// The value's buffer on the host; evaluates. Throws Error(tracer) if the value is not known under the active transform.
 BufferRef value_of(const Tensor&, Where);
 /// Evaluates all of them in one go.

@@ -1,6 +1,7 @@
 // Finds races of a launch whatever order it runs in: who touched each element last, and whether anything made the next one wait for it.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <string>
@@ -21,7 +22,7 @@ class Shadow {
   /// what other blocks did does not count. 0, or the number of the access that it collides with: `other()` is whose.
   enum Collision { none, with_write, with_read };
   Collision note(const Who& me, std::uint64_t whole, std::uint64_t offset, unsigned bytes, int writes, bool own_block) {
-    if (bytes < granule_ || !entries_) {
+    if (bytes < granule_ || whole > covered_ || !entries_) {
       if (!resize(whole, bytes)) return none;
     }
     Collision found = none;
@@ -32,7 +33,8 @@ class Shadow {
   const Who& other() const { return other_; }
 
  private:
-  static constexpr std::uint16_t several = 0xffff;
+  static constexpr std::uint16_t several = 0xffff, several_of_warp = 0x8000;  // the latter with the warp's number
+  static unsigned warp_of(std::uint16_t thread) { return (thread & several_of_warp ? thread & ~several_of_warp & 0xffffu : thread / 32u); }
   static constexpr std::uint32_t several_blocks = 0xffffffff;
   struct Entry {
     Who write, read;
@@ -41,7 +43,7 @@ class Shadow {
   static bool together(const Who& a, const Who& me) {
     if (a.block != me.block) return true;
     if (a.thread == me.thread || a.phase != me.phase) return false;
-    return a.thread == several || a.thread / 32 != me.thread / 32 || a.warp_phase == me.warp_phase;
+    return a.thread == several || warp_of(a.thread) != warp_of(me.thread) || a.warp_phase == me.warp_phase;
   }
   Collision note_one(Entry& e, const Who& me, int writes, bool own_block) {
     const bool was_written = e.write.launch == me.launch && !(own_block && e.write.block != me.block);
@@ -59,9 +61,13 @@ class Shadow {
       e.write = me;
       e.atomic = writes == 2;
     } else if (!was_read || !together(e.read, me)) {
-      if (!was_read || e.read.phase != me.phase || e.read.thread != several) e.read = me;
+      if (!was_read || e.read.phase != me.phase || !(e.read.thread & several_of_warp) ||
+          (e.read.thread != several && warp_of(e.read.thread) == warp_of(me.thread)))
+        e.read = me;
     } else if (e.read.block != me.block) {
       e.read.block = several_blocks;
+    } else if (e.read.thread != several && warp_of(e.read.thread) == warp_of(me.thread) && e.read.warp_phase == me.warp_phase) {
+      e.read.thread = static_cast<std::uint16_t>(several_of_warp | warp_of(me.thread));
     } else {
       e.read.thread = several;
     }
@@ -70,7 +76,9 @@ class Shadow {
   // Elements of the smallest size that is seen; what was noted by larger ones is forgotten. Very large ranges are not watched.
   bool resize(std::uint64_t whole, unsigned bytes) {
     std::free(entries_);
-    granule_ = bytes;
+    granule_ = std::min(bytes, granule_);
+    bytes = granule_;
+    covered_ = whole;
     constexpr std::uint64_t most = 8ull << 20;
     const std::uint64_t count = (whole + bytes - 1) / bytes + 1;
     entries_ = count > most ? nullptr : static_cast<Entry*>(std::calloc(count, sizeof(Entry)));
@@ -78,6 +86,7 @@ class Shadow {
   }
 
   unsigned granule_ = ~0u;
+  std::uint64_t covered_ = 0;  // bytes: a launch may have more shared memory than the last
   Entry* entries_ = nullptr;
   Who other_;
 };

@@ -111,7 +111,8 @@ using StaticKey = std::string;
 /// The compiled programs of one jitted function, by signature. Any thread may use it.
 class JitCache {
  public:
-  JitCache();
+  /// `device`: where to run; nothing: where the arguments are.
+  explicit JitCache(std::optional<Device> device = {});
   ~JitCache();
   /// The results of the program for this signature. Traces and compiles when it is new: `trace` runs the function, and returns
   /// what `result` later gives back (the static part of the results).

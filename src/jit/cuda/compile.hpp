@@ -1,0 +1,45 @@
+// From CUDA text to kernels that can be launched: NVRTC, and the caches in memory and on disk.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include <vt/small_vec.hpp>
+
+#include "device.hpp"
+
+namespace vt::detail::cuda {
+
+/// One kernel, loaded on one device.
+class DeviceCode {
+ public:
+  /// Throws: Error(backend) if the device does not take the code.
+  DeviceCode(const CudaDevice& device, const Vec<char>& cubin, const std::string& name);
+  ~DeviceCode();
+  DeviceCode(const DeviceCode&) = delete;
+  DeviceCode& operator=(const DeviceCode&) = delete;
+
+  /// Asks the device for more shared memory than kernels may have by default.
+  void allow_shared(std::int64_t bytes) const;
+  struct Grid {
+    std::int64_t blocks = 1;
+    int threads = 1;
+    std::int64_t shared_bytes = 0;
+  };
+  /// Puts a run of the kernel on the device's stream. `parameters`: the address of each.
+  void launch(const Grid& grid, void** parameters) const;
+
+ private:
+  const CudaDevice& device_;
+  Module module_ = nullptr;
+  Function function_ = nullptr;
+};
+
+/// The kernel `name` of `source`, which stands behind the prelude. Compiled once in a process for each device, and (through the disk cache) once on a
+/// machine for each kind of device. Any thread. Throws: Error(backend) with the compiler's own words.
+std::shared_ptr<const DeviceCode> device_code(const CudaDevice& device, const std::string& source, const std::string& name);
+
+/// The machine code of `source` for `architecture` ("sm_90"); `log`: what the compiler said, warnings. Throws as device_code.
+Vec<char> compile_cubin(const std::string& source, const std::string& name, const std::string& architecture, std::string* log = nullptr);
+
+}  // namespace vt::detail::cuda

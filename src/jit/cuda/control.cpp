@@ -1,0 +1,133 @@
+// DeviceControl: branches and loops of a device, steered from the host.
+#include "control.hpp"
+
+#include <algorithm>
+#include <optional>
+
+#include <vt/detail/message.hpp>
+
+#include "../../trace/effects.hpp"
+#include "../control_memory.hpp"
+#include "../register_loop.hpp"
+#include "element_source.hpp"
+#include "program.hpp"
+#include "register_source.hpp"
+
+namespace vt::detail::cuda {
+
+namespace device_control {
+
+// Element-wise ops that the device has no text for are the host's.
+bool has_code(const GraphBody& g) {
+  return all_of(g.equations, [](const Equation& e) {
+    return (!is_elementwise(e.op) || has_element_source(e.op)) && all_of(bodies_of(e.params), [](const GraphRef& body) { return has_code(*body); });
+  });
+}
+
+std::optional<LaneForm> form_for(const GraphBody& alone) {
+  if (!has_code(alone)) return std::nullopt;
+  return register_form(alone);
+}
+
+}  // namespace device_control
+
+bool runs_on_device(const GraphBody& graph, const Equation& e) {
+  if (!is_control(e.op) || has_effect(e)) return false;
+  const bool lanes = (e.op == Op::cond && e.as<CondParams>().lanes) || (e.op == Op::while_ && e.as<WhileParams>().lanes);
+  return !lanes || device_control::form_for(alone(graph, e));
+}
+
+BufferRef part_of(const BufferRef& whole, std::size_t offset, std::size_t bytes) {
+  BufferRef part = borrow_memory(static_cast<char*>(whole->data) + offset, bytes);
+  part->device = whole->device;
+  part->owner = new BufferRef(whole);
+  part->let_go = [](void* owner) { delete static_cast<BufferRef*>(owner); };
+  return part;
+}
+
+DeviceControl::DeviceControl(const GraphBody& graph, const Equation& e, const CudaDevice& device)
+    : equation_(e), alone_(alone(graph, e)), device_(device) {
+  if (const std::optional<LaneForm> form = device_control::form_for(alone_)) {
+    const std::string name = worded("kernel_{}_in_registers", name_of(e.op));
+    in_registers_ = device_code(device, register_loop_source(*form, name), name);
+    lanes_ = form->count;
+    return;
+  }
+  for (const GraphRef& body : bodies_of(e.params)) {
+    graphs_.push_back(body);
+    bodies_.push_back(new_shared<CudaProgram>(simplify(*body, SimplifyFor::running), device));
+  }
+}
+
+Vec<BufferRef> DeviceControl::run_in_registers(std::span<const BufferRef> operands) const {
+  Vec<BufferRef> results;
+  const GraphBody& body = *bodies_of(equation_.params).back();
+  const std::size_t carries = equation_.op == Op::while_ ? static_cast<std::size_t>(equation_.as<WhileParams>().carries)
+                              : equation_.op == Op::scan ? static_cast<std::size_t>(equation_.as<ScanParams>().carries)
+                                                         : 0;
+  for (std::size_t i = 0; i < alone_.outputs.size(); ++i) {
+    results.push_back(device_.allocate(alone_.aval(alone_.outputs[i]).bytes(), "the results of a loop"));
+    // Large carries are updated where the results lie.
+    if (i < carries && !in_registers(body.aval(body.inputs[i]))) device_.copy(address(*results[i]), address(*operands[i]), results[i]->bytes);
+  }
+  if (lanes_ == 0) return results;
+  SmallVec<DevicePtr, 16> addresses;
+  for (const BufferRef& b : operands) addresses.push_back(address(*b));
+  for (const BufferRef& b : results) addresses.push_back(address(*b));
+  SmallVec<void*, 16> parameters;
+  for (DevicePtr& a : addresses) parameters.push_back(&a);
+  in_registers_->launch({lanes_ < 0 ? 1 : (lanes_ + register_loop_threads - 1) / register_loop_threads, register_loop_threads, 0}, parameters.data());
+  return results;
+}
+
+Vec<BufferRef> DeviceControl::run(std::span<const BufferRef> operands) const {
+  if (in_registers_) return run_in_registers(operands);
+  if (equation_.op == Op::scan) return run_scan(operands);
+  if (equation_.op == Op::cond) {
+    const BufferRef index = device_.download(*operands[0]);
+    const auto last = static_cast<std::int64_t>(bodies_.size()) - 1;
+    return bodies_[static_cast<std::size_t>(std::clamp<std::int64_t>(*index->as<const std::int32_t>(), 0, last))]->run(operands.subspan(1));
+  }
+  const auto carries = static_cast<std::size_t>(equation_.as<WhileParams>().carries);
+  Vec<BufferRef> values(operands.begin(), operands.end());
+  while (*device_.download(*bodies_[0]->run(values)[0])->as<const std::uint8_t>()) {
+    Vec<BufferRef> next = bodies_[1]->run(values);
+    for (std::size_t i = 0; i < carries; ++i) values[i] = std::move(next[i]);
+  }
+  values.resize(carries);
+  return values;
+}
+
+Vec<BufferRef> DeviceControl::run_scan(std::span<const BufferRef> operands) const {
+  const auto& p = equation_.as<ScanParams>();
+  const GraphBody& graph = *graphs_[0];
+  const auto carries = static_cast<std::size_t>(p.carries), looped = carries + static_cast<std::size_t>(p.sequences);
+  const auto length = static_cast<std::size_t>(p.length);
+  const auto bytes = [&](Var v) { return graph.aval(v).bytes(); };
+  Vec<BufferRef> values(operands.begin(), operands.end()), results(graph.outputs.size());
+  for (std::size_t i = carries; i < results.size(); ++i) results[i] = device_.allocate(bytes(graph.outputs[i]) * length, "the results of a scan");
+  for (std::size_t round = 0; round < length; ++round) {
+    const std::size_t at = p.reverse ? length - 1 - round : round;
+    for (std::size_t i = carries; i < looped; ++i) values[i] = part_of(operands[i], at * bytes(graph.inputs[i]), bytes(graph.inputs[i]));
+    Vec<BufferRef> next = bodies_[0]->run(values);
+    for (std::size_t i = 0; i < carries; ++i) values[i] = std::move(next[i]);
+    for (std::size_t i = carries; i < results.size(); ++i) {
+      const std::size_t n = bytes(graph.outputs[i]);
+      device_.copy(address(*results[i]) + at * n, address(*next[i]), n);
+    }
+  }
+  for (std::size_t i = 0; i < carries; ++i) results[i] = values[i];
+  return results;
+}
+
+std::string DeviceControl::describe() const {
+  if (!in_registers_) return "steered from the host";
+  return lanes_ < 0 ? "one kernel of one thread, its values in registers"
+                    : worded("one kernel, its values in registers, a thread for each of {} lanes", lanes_);
+}
+
+void DeviceControl::report(Report& report, int depth) const {
+  for (const std::shared_ptr<Executable>& body : bodies_) body->report(report, depth);
+}
+
+}  // namespace vt::detail::cuda

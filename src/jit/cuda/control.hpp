@@ -1,0 +1,43 @@
+// DeviceControl: a cond, while or scan on the device: as one kernel where its values fit in registers, else as programs steered from the host.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include <vt/small_vec.hpp>
+
+#include "../../trace/executable.hpp"
+#include "compile.hpp"
+#include "device.hpp"
+
+namespace vt::detail::cuda {
+
+/// Can the device run it? Not what has effects, nor lanes that decide for themselves with more than fits in registers.
+bool runs_on_device(const GraphBody&, const Equation&);
+
+class DeviceControl {
+ public:
+  DeviceControl(const GraphBody&, const Equation&, const CudaDevice&);
+  /// The equation's results; operands and results on the device. Only cond and while wait for it, to see which way they go.
+  Vec<BufferRef> run(std::span<const BufferRef> operands) const;
+  std::string describe() const;
+  /// Of the bodies' programs.
+  void report(Report&, int depth) const;
+
+ private:
+  Vec<BufferRef> run_in_registers(std::span<const BufferRef> operands) const;
+  Vec<BufferRef> run_scan(std::span<const BufferRef> operands) const;
+
+  Equation equation_;
+  GraphBody alone_;  ///< the equation by itself
+  const CudaDevice& device_;
+  std::shared_ptr<const DeviceCode> in_registers_;
+  std::int64_t lanes_ = -1;  ///< of that kernel
+  Vec<GraphRef> graphs_;
+  Vec<std::shared_ptr<Executable>> bodies_;
+};
+
+/// A part of a buffer on its device, which it keeps alive.
+BufferRef part_of(const BufferRef& whole, std::size_t offset, std::size_t bytes);
+
+}  // namespace vt::detail::cuda

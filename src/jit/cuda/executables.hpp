@@ -1,0 +1,15 @@
+// What execution asks of the CUDA backend.
+#pragma once
+
+#include <memory>
+
+#include "../../trace/executable.hpp"
+
+namespace vt::detail {
+
+/// A program for the device. Throws: Error(backend), Error(memory).
+std::shared_ptr<Executable> cuda_executable(const GraphBody&, int device);
+/// The same Graph on the host: for what the device has no code for.
+std::shared_ptr<Executable> host_executable(const GraphBody&);
+
+}  // namespace vt::detail

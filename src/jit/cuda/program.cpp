@@ -1,0 +1,294 @@
+// CudaProgram: building from a Graph, and running.
+#include "program.hpp"
+
+#include <algorithm>
+#include <exception>
+
+#include <vt/detail/message.hpp>
+
+#include "../../trace/devices.hpp"
+#include "../../trace/node.hpp"
+#include "../../trace/timeline.hpp"
+#include "../backend.hpp"
+#include "../counters.hpp"
+#include "../lower_complex.hpp"
+#include "../register_loop.hpp"
+#include "../scan_motion.hpp"
+#include "../threads.hpp"
+#include "element_source.hpp"
+#include "executables.hpp"
+#include "product_source.hpp"
+
+namespace vt::detail::cuda {
+
+namespace cuda_program {
+
+/// "kernel_exp_mul_add": what a kernel computes, as profilers show it.
+std::string kernel_name(const Nest& nest) {
+  std::string name = "kernel";
+  Op last = Op::input;
+  int parts = 0;
+  const auto add = [&](Op op, std::string_view text) {
+    if (op == last || parts >= 5) return;
+    last = op;
+    ++parts;
+    name += "_";
+    for (char c : text) name += c == '-' || c == ' ' ? '_' : c;
+  };
+  for (const NestValue& v : nest.values)
+    if (v.kind == NestValue::Kind::op && v.op != Op::convert && v.op != Op::select) add(v.op, name_of(v.op));
+  for (const NestReduction& r : nest.reductions) add(Op::count_, name_of(r.op));
+  if (parts == 0) name += "_copy";
+  return name;
+}
+
+}  // namespace cuda_program
+
+// Kernels that are still to be compiled: on all threads, as they do not depend on each other.
+struct CudaProgram::Pending {
+  struct Kernel {
+    Step* step;
+    std::string source, name;
+  };
+  Vec<Kernel> kernels;
+};
+
+CudaProgram::CudaProgram(const GraphBody& graph, const CudaDevice& device) : device_(device) {
+  const Span span("compile", "compile program for CUDA");
+  fusion_ = fuse(move_out_of_scans(graph), {.matrix_products = true, .vector_bytes = 64, .on_host = false, .has_code = has_element_source});
+  const GraphBody& g = fusion_.graph;
+  steps_.resize(fusion_.steps.size());
+  Pending pending;
+  for (std::size_t k = 0; k < steps_.size(); ++k) {
+    FusedStep& fused = fusion_.steps[k];
+    Step& step = steps_[k];
+    if (fused.equation < 0) {
+      prepare_kernel(step, fused, pending);
+      continue;
+    }
+    const Equation& e = g.equations[static_cast<std::size_t>(fused.equation)];
+    step.equation = fused.equation;
+    step.name = name_of(e.op);
+    if (e.where.file) step.lines.push_back(e.where);
+    for (Var v : e.inputs) step.bytes += g.aval(v).bytes();
+    for (Var v : e.outputs) step.bytes += g.aval(v).bytes();
+    if (e.op == Op::dot_general && prepare_product(step, e, pending)) {
+      fused.writes_given_memory = true;
+    } else if (runs_on_device(g, e)) {
+      step.kind = Step::Kind::control;
+      step.control = new_shared<const DeviceControl>(g, e, device_);
+    } else {
+      step.kind = Step::Kind::host;
+      step.host = host_executable(alone(g, e));
+    }
+  }
+  Vec<std::exception_ptr> errors(pending.kernels.size());
+  parallel_ranges(static_cast<std::int64_t>(pending.kernels.size()), 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      Pending::Kernel& kernel = pending.kernels[static_cast<std::size_t>(i)];
+      try {
+        kernel.step->code = device_code(device_, kernel.source, kernel.name);
+        kernel.step->code->allow_shared(kernel.step->grid.shared_bytes);
+      } catch (...) {
+        errors[static_cast<std::size_t>(i)] = std::current_exception();
+      }
+    }
+  });
+  for (const std::exception_ptr& error : errors)
+    if (error) std::rethrow_exception(error);
+  plan_ = plan_buffers(fusion_);
+  constants_.resize(g.avals.size());
+  for (std::size_t v = 0; v < plan_.slots.size(); ++v)
+    if (plan_.slots[v].kind == BufferPlan::Slot::Kind::constant)
+      constants_[v] = moved(g.equations[static_cast<std::size_t>(plan_.slots[v].index)].as<ConstantParams>().buffer, vt::cuda(device_.index()));
+  for (std::size_t k = 0; k < steps_.size(); ++k) {
+    steps_[k].released = plan_.released[k];
+    launches_ += steps_[k].kind == Step::Kind::kernel && steps_[k].code;
+    host_steps_ += steps_[k].kind == Step::Kind::host;
+    bytes_ += steps_[k].bytes;
+  }
+  count(counters().programs);
+}
+
+void CudaProgram::prepare_kernel(Step& step, const FusedStep& fused, Pending& pending) const {
+  const Nest& nest = fused.nest;
+  const Mapping mapping = choose_mapping(nest);
+  step.name = cuda_program::kernel_name(nest);
+  step.text = nest.str() + mapping.str(nest);
+  for (std::size_t b = 0; b < fused.buffers.size(); ++b) {
+    step.bytes += fusion_.graph.aval(fused.buffers[b]).bytes();
+    if (!nest.buffers[b].local) step.buffers.push_back(fused.buffers[b]);
+  }
+  for (const NestLoop& l : nest.loops)
+    if (l.runtime) step.numbers.push_back(l.block_of >= 0 ? l.total : l.extent);
+  for (std::int64_t a : fused.arguments) step.numbers.push_back(a);
+  for (int equation : fused.fused) {
+    const Where w = fusion_.graph.equations[static_cast<std::size_t>(equation)].where;
+    if (w.file && none_of(step.lines, [&](const Where& known) { return known.line == w.line && known.file == w.file; })) step.lines.push_back(w);
+  }
+  step.grid = {mapping.blocks(), mapping.block, mapping.local_bytes};
+  count(counters().fused_ops, fused.fused.size());
+  count(counters().stages, nest.stages.size());
+  if (mapping.teams == 0) return;
+  pending.kernels.push_back({&step, nest_source(nest, mapping, step.name), step.name});
+}
+
+bool CudaProgram::prepare_product(Step& step, const Equation& e, Pending& pending) const {
+  const GraphBody& g = fusion_.graph;
+  const MatmulPlan plan = plan_matmul(e.as<DotParams>(), g.aval(e.inputs[0]), g.aval(e.inputs[1]));
+  const MatmulSpec& s = plan.spec;
+  if (plan.lhs_permutation || plan.rhs_permutation || s.batch * s.m * s.n * s.k == 0) return false;
+  ProductSource p = product_source(s);
+  for (Var v : {e.inputs[0], e.inputs[1], e.outputs[0]}) step.buffers.push_back(fusion_.storage[static_cast<std::size_t>(v)]);
+  step.grid = {p.blocks, p.threads, 0};
+  step.text = worded("{} matrices {} × {} × {}, a block of {} threads for each of {} parts\n", s.batch, s.m, s.k, s.n, p.threads, p.blocks);
+  step.equation = -1;
+  pending.kernels.push_back({&step, std::move(p.source), std::move(p.name)});
+  return true;
+}
+
+Vec<BufferRef> CudaProgram::run(std::span<const BufferRef> given) {
+  using Kind = BufferPlan::Slot::Kind;
+  const Span span("run", "run program on CUDA");
+  const GraphBody& g = fusion_.graph;
+  require_device(device_.index());
+  device_.enter();
+  const Vec<BufferRef> inputs = brought(given, vt::cuda(device_.index()));
+  Vec<DevicePtr> pointers(g.avals.size(), 0);
+  Vec<BufferRef> results(g.outputs.size()), produced(g.avals.size());
+  for (std::size_t v = 0; v < constants_.size(); ++v)
+    if (constants_[v]) pointers[v] = address(*constants_[v]);
+  for (std::size_t i = 0; i < g.inputs.size(); ++i) pointers[static_cast<std::size_t>(g.inputs[i])] = address(*inputs[i]);
+  for (std::size_t i = 0; i < g.outputs.size(); ++i) {
+    const auto v = static_cast<std::size_t>(fusion_.storage[static_cast<std::size_t>(g.outputs[i])]);
+    const BufferPlan::Slot& s = plan_.slots[v];
+    if (s.kind != Kind::output || s.index != static_cast<int>(i)) continue;
+    results[i] = device_.allocate(s.bytes, "a result");
+    pointers[v] = address(*results[i]);
+  }
+  const BufferRef arena = plan_.arena_bytes ? device_.allocate(plan_.arena_bytes, "intermediate results") : BufferRef();
+  for (std::size_t v = 0; v < plan_.slots.size(); ++v) {
+    const BufferPlan::Slot& s = plan_.slots[v];
+    if (s.kind == Kind::arena && arena) pointers[v] = address(*arena) + s.offset;
+    if (s.kind == Kind::in_output)
+      pointers[v] =
+          pointers[static_cast<std::size_t>(fusion_.storage[static_cast<std::size_t>(g.outputs[static_cast<std::size_t>(s.index)])])] + s.offset;
+  }
+  for (const Step& step : steps_) {
+    if (step.kind == Step::Kind::kernel) run_kernel(step, pointers);
+    else run_equation(step, pointers, produced, inputs);
+    for (Var v : step.released) produced[static_cast<std::size_t>(v)] = {};
+  }
+  for (std::size_t i = 0; i < g.outputs.size(); ++i) {
+    if (results[i]) continue;
+    const auto v = static_cast<std::size_t>(fusion_.storage[static_cast<std::size_t>(g.outputs[i])]);
+    const BufferPlan::Slot& s = plan_.slots[v];
+    if (s.kind == Kind::input) results[i] = inputs[static_cast<std::size_t>(s.index)];
+    else if (s.kind == Kind::constant) results[i] = constants_[v];
+    else if (s.kind == Kind::produced) results[i] = produced[v];
+    else results[i] = results[static_cast<std::size_t>(s.index)];
+  }
+  Counters& c = counters();
+  count(c.programs_run);
+  count(c.launches, launches_);
+  count(c.bytes, bytes_);
+  if (host_steps_) count(c.host_steps, host_steps_);
+  return results;
+}
+
+void CudaProgram::run_kernel(const Step& step, const Vec<DevicePtr>& pointers) const {
+  if (!step.code) return;  // no rounds
+  const Span span("launch", step.name);
+  SmallVec<DevicePtr, 16> addresses;
+  for (Var v : step.buffers) addresses.push_back(pointers[static_cast<std::size_t>(v)]);
+  SmallVec<void*, 24> parameters;
+  for (DevicePtr& a : addresses) parameters.push_back(&a);
+  for (const std::int64_t& n : step.numbers) parameters.push_back(const_cast<std::int64_t*>(&n));
+  step.code->launch(step.grid, parameters.data());
+}
+
+BufferRef CudaProgram::at(Var v, const Vec<DevicePtr>& pointers, const Vec<BufferRef>& produced, std::span<const BufferRef> inputs) const {
+  const auto storage = static_cast<std::size_t>(fusion_.storage[static_cast<std::size_t>(v)]);
+  const BufferPlan::Slot& s = plan_.slots[storage];
+  if (s.kind == BufferPlan::Slot::Kind::input) return inputs[static_cast<std::size_t>(s.index)];
+  if (s.kind == BufferPlan::Slot::Kind::constant) return constants_[storage];
+  if (s.kind == BufferPlan::Slot::Kind::produced) return produced[storage];
+  BufferRef view = borrow_memory(reinterpret_cast<void*>(pointers[storage]), fusion_.graph.aval(v).bytes());
+  view->device = vt::cuda(device_.index());
+  return view;
+}
+
+void CudaProgram::run_equation(const Step& step, Vec<DevicePtr>& pointers, Vec<BufferRef>& produced, std::span<const BufferRef> inputs) const {
+  const Span span("run", step.name);
+  const GraphBody& g = fusion_.graph;
+  const Equation& e = g.equations[static_cast<std::size_t>(step.equation)];
+  Vec<BufferRef> operands;
+  for (Var v : e.inputs) operands.push_back(at(v, pointers, produced, inputs));
+  Vec<BufferRef> made;
+  if (step.control) {
+    made = step.control->run(operands);
+    // What a branch or a loop hands on may lie in memory that is written again.
+    for (BufferRef& b : made)
+      if (any_of(operands,
+                 [&](const BufferRef& o) { return address(*b) >= address(*o) && address(*b) < address(*o) + std::max<std::size_t>(o->bytes, 1); })) {
+        BufferRef copy = device_.allocate(b->bytes, "a result");
+        device_.copy(address(*copy), address(*b), b->bytes);
+        b = std::move(copy);
+      }
+  } else {
+    for (BufferRef& b : operands) b = moved(b, vt::cpu());
+    made = step.host->run(operands);
+    for (BufferRef& b : made) b = moved(b, vt::cuda(device_.index()));
+  }
+  for (std::size_t i = 0; i < made.size(); ++i) {
+    const auto v = static_cast<std::size_t>(e.outputs[i]);
+    pointers[v] = address(*made[i]);
+    produced[v] = std::move(made[i]);
+  }
+}
+
+void CudaProgram::report(Report& report, int depth) const {
+  const DeviceFacts& f = device_.facts();
+  ReportStep head;
+  head.depth = depth;
+  head.title = worded("program on cuda({}), {}: {} kernels, {} steps on the host, {} bytes of scratch memory", device_.index(), f.name, launches_,
+                      host_steps_, plan_.arena_bytes);
+  head.graph = &fusion_.graph;
+  report.push_back(std::move(head));
+  for (std::size_t k = 0; k < steps_.size(); ++k) {
+    const Step& step = steps_[k];
+    ReportStep r;
+    r.depth = depth;
+    r.name = step.name;
+    r.lines = step.lines;
+    r.bytes = step.bytes;
+    r.nest = step.text;
+    if (step.kind == Step::Kind::kernel)
+      r.title = worded("step {}: {}, {} blocks of {} threads, {} bytes", k, step.name, step.grid.blocks, step.grid.threads, step.bytes);
+    else if (step.kind == Step::Kind::control) r.title = worded("step {}: {}, {}", k, step.name, step.control->describe());
+    else r.title = worded("step {}: {} on the host, its operands copied there and its results back, {} bytes", k, step.name, step.bytes);
+    report.push_back(std::move(r));
+    if (step.control) step.control->report(report, depth + 1);
+  }
+}
+
+Memory CudaProgram::memory() const {
+  using Kind = BufferPlan::Slot::Kind;
+  const GraphBody& g = fusion_.graph;
+  Memory m;
+  for (std::size_t v = 0; v < plan_.slots.size(); ++v) {
+    const BufferPlan::Slot& s = plan_.slots[v];
+    constexpr const char* places[] = {"", "input", "constant", "result", "scratch", "within a result", "own"};
+    if (s.kind == Kind::unused) continue;
+    const std::uint64_t bytes = s.bytes ? s.bytes : g.avals[v].bytes();
+    if (s.kind == Kind::input) m.inputs += bytes;
+    if (s.kind == Kind::constant) m.constants += bytes;
+    if (s.kind == Kind::output) m.results += bytes;
+    if (s.kind == Kind::produced) m.scratch += bytes;
+    m.values.push_back({g.avals[v].str(), places[static_cast<int>(s.kind)], bytes, 0, static_cast<int>(steps_.size()), {}});
+  }
+  m.scratch += plan_.arena_bytes;
+  return m;
+}
+
+}  // namespace vt::detail::cuda

@@ -1,0 +1,58 @@
+// CudaProgram: a Graph made ready for a CUDA device: kernels, products, loops steered from the host, and what the host runs.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include <vt/small_vec.hpp>
+
+#include "../../trace/executable.hpp"
+#include "../fuse.hpp"
+#include "../plan.hpp"
+#include "compile.hpp"
+#include "control.hpp"
+#include "nest_source.hpp"
+
+namespace vt::detail::cuda {
+
+class CudaProgram : public Executable {
+ public:
+  /// Real dtypes only. Fuses, plans and compiles. Throws: Error(backend), Error(memory).
+  CudaProgram(const GraphBody& graph, const CudaDevice& device);
+  /// Returns when the work is given to the device, not when it is done.
+  Vec<BufferRef> run(std::span<const BufferRef> inputs) override;
+  void report(Report&, int depth) const override;
+  /// Of the device's memory, by the plan; what steps that are loops or run on the host take meanwhile is not counted.
+  Memory memory() const override;
+
+ private:
+  struct Step {
+    enum class Kind : std::uint8_t { kernel, control, host } kind = Kind::kernel;
+    std::shared_ptr<const DeviceCode> code;
+    DeviceCode::Grid grid;
+    SmallVec<Var, 8> buffers;   // a kernel's pointers
+    Vec<std::int64_t> numbers;  // … and its numbers
+    std::shared_ptr<const DeviceControl> control;
+    std::shared_ptr<Executable> host;  // the equation alone, on the host
+    int equation = -1;
+    Vec<Var> released;       // produced buffers that end here
+    std::string name, text;  // for explain
+    Vec<Where> lines;        // the user's
+    std::uint64_t bytes = 0;
+  };
+  struct Pending;
+  void prepare_kernel(Step& step, const FusedStep& fused, Pending& pending) const;
+  bool prepare_product(Step& step, const Equation& e, Pending& pending) const;
+  void run_kernel(const Step& step, const Vec<DevicePtr>& pointers) const;
+  void run_equation(const Step& step, Vec<DevicePtr>& pointers, Vec<BufferRef>& produced, std::span<const BufferRef> inputs) const;
+  BufferRef at(Var v, const Vec<DevicePtr>& pointers, const Vec<BufferRef>& produced, std::span<const BufferRef> inputs) const;
+
+  const CudaDevice& device_;
+  Fusion fusion_;
+  BufferPlan plan_;
+  Vec<Step> steps_;
+  Vec<BufferRef> constants_;  // per Var: on the device
+  std::uint64_t launches_ = 0, host_steps_ = 0, bytes_ = 0;
+};
+
+}  // namespace vt::detail::cuda

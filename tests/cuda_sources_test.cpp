@@ -1,0 +1,120 @@
+// The text of kernels: golden ones to read, and all kernels of the table of primitive cases through NVIDIA's own compiler where there is one.
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include <vt/vt.hpp>
+
+#include "src/jit/cuda/compile.hpp"
+#include "src/jit/cuda/element_source.hpp"
+#include "src/jit/cuda/nest_source.hpp"
+#include "src/jit/cuda/product_source.hpp"
+#include "src/jit/cuda/register_source.hpp"
+#include "src/jit/fuse.hpp"
+#include "src/jit/register_loop.hpp"
+#include "src/trace/simplify.hpp"
+#include "support/primitive_cases.hpp"
+
+namespace {
+
+using namespace vt::detail;
+using vt::Tensor;
+using Tensors = std::vector<Tensor>;
+
+GraphBody graph_of(const FlatFunction& f, const Tensors& arguments) {
+  std::vector<Aval> avals;
+  for (const Tensor& t : arguments) avals.push_back(aval_of(t));
+  return simplify(record(f, avals, {}).graph, SimplifyFor::running);
+}
+
+/// The kernels of a Graph, each once.
+void add_kernels(const GraphBody& graph, std::set<std::string>& sources) {
+  for (const Aval& a : graph.avals)
+    if (vt::is_complex(a.dtype)) return;
+  const Fusion fusion = fuse(graph, {.matrix_products = true, .on_host = false, .has_code = cuda::has_element_source});
+  for (const FusedStep& step : fusion.steps) {
+    if (step.equation < 0) {
+      sources.insert(cuda::nest_source(step.nest, cuda::choose_mapping(step.nest), "kernel"));
+      continue;
+    }
+    const Equation& e = fusion.graph.equations[static_cast<std::size_t>(step.equation)];
+    if (e.op == Op::dot_general) {
+      const MatmulPlan plan = plan_matmul(e.as<DotParams>(), fusion.graph.aval(e.inputs[0]), fusion.graph.aval(e.inputs[1]));
+      cuda::ProductSource p = cuda::product_source(plan.spec);
+      p.source.replace(p.source.find(p.name), p.name.size(), "kernel");
+      sources.insert(p.source);
+    } else if (is_control(e.op)) {
+      if (const std::optional<LaneForm> form = register_form(alone(fusion.graph, e))) sources.insert(cuda::register_loop_source(*form, "kernel"));
+    }
+  }
+}
+
+std::set<std::string> kernels_of(const FlatFunction& f, const Tensors& arguments) {
+  std::set<std::string> sources;
+  add_kernels(graph_of(f, arguments), sources);
+  return sources;
+}
+
+TEST(CudaSources, AnElementIsAThread) {
+  const std::set<std::string> sources = kernels_of([](std::span<const Tensor> a) { return Tensors{vt::exp(a[0]) * 2 + 1}; }, {vt::ones({20, 30})});
+  ASSERT_EQ(sources.size(), 1u);
+  EXPECT_EQ(*sources.begin(), R"(typedef i32 idx;
+extern "C" __global__ void __launch_bounds__(256) kernel(const f32* b0, f32* b1, long long e0, long long e1) {
+  const idx teams = 1 * (idx)e1;
+  for (idx team = (idx)blockIdx.x * 256 + threadIdx.x; team < teams; team += (idx)gridDim.x * 256) {
+    const idx d1 = team;
+    const f32 v0 = VT_LOAD(b0, d1);
+    const f32 v1 = expf(v0);
+    const f32 v3 = vt_mul(v1, (2.0f));
+    const f32 v5 = vt_add(v3, (1.0f));
+    VT_STORE(b1, d1, v5);
+  }
+}
+)");
+}
+
+TEST(CudaSources, ARowIsAWarp) {
+  const std::set<std::string> sources = kernels_of([](std::span<const Tensor> a) { return Tensors{vt::max(a[0], 1)}; }, {vt::ones({20, 300})});
+  ASSERT_EQ(sources.size(), 1u);
+  EXPECT_NE(sources.begin()->find("vt_reduce<32, vt_maximum>"), std::string::npos) << *sources.begin();
+}
+
+// Needs a minute and a half where NVRTC is found, nothing else.
+TEST(CudaSources, NvrtcCompilesEveryKernel) {
+  std::string reason;
+  if (!cuda::nvrtc(&reason)) GTEST_SKIP() << reason;
+  std::set<std::string> sources;
+  std::uint64_t seed = 1;
+  for (const vt_test::PrimitiveCase& c : vt_test::primitive_cases()) {
+    Tensors operands;
+    for (std::size_t i = 0; i < c.operands.size(); ++i) operands.push_back(c.operand(i, seed++));
+    add_kernels(graph_of([&](std::span<const Tensor> a) { return c.run(a); }, operands), sources);
+  }
+  for (const vt::Shape& shape : {vt::Shape{4, 33}, {2, 1500}, {3, 20000}, {5000, 6}, {2, 700, 3}})
+    for (int axis = 0; axis < shape.rank(); ++axis)
+      add_kernels(graph_of(
+                      [&](std::span<const Tensor> a) {
+                        return Tensors{vt::sum(a[0], axis), vt::argmin(a[0], axis), vt::softmax(a[0], axis), vt::cumsum(a[0], axis)};
+                      },
+                      {vt::ones(shape)}),
+                  sources);
+  add_kernels(graph_of([](std::span<const Tensor> a) { return Tensors{vt::matmul(a[0], a[0])}; }, {vt::ones({100, 100})}), sources);
+  const auto halve = [](Tensor x) { return vt::while_loop([](Tensor x) { return x > 1; }, [](Tensor x) { return x * 0.5; }, x); };
+  add_kernels(graph_of([&](std::span<const Tensor> a) { return Tensors{vt::vmap(halve)(a[0])}; }, {vt::ones({100})}), sources);
+  EXPECT_GT(sources.size(), 200u);
+  int n = 0;
+  for (const std::string& source : sources) {
+    std::string log;
+    const char* architecture = ++n % 2 ? "sm_90" : "sm_75";
+    try {
+      EXPECT_FALSE(cuda::compile_cubin(source, "kernel", architecture, &log).empty());
+    } catch (const vt::Error& e) {
+      FAIL() << e.what() << "\n" << source;
+    }
+    EXPECT_EQ(log, "") << source;
+  }
+}
+
+}  // namespace

@@ -19,7 +19,7 @@
 #include "../trace/timeline.hpp"
 #include "../trace/warnings.hpp"
 #include "counters.hpp"
-#include "cuda/executables.hpp"
+#include "executables.hpp"
 #include "lower_complex.hpp"
 #include "program.hpp"
 

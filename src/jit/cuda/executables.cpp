@@ -1,5 +1,5 @@
 // What execution asks of the CUDA backend.
-#include "executables.hpp"
+#include "../executables.hpp"
 
 #include "program.hpp"
 

@@ -11,12 +11,12 @@
 #include "../../trace/timeline.hpp"
 #include "../backend.hpp"
 #include "../counters.hpp"
+#include "../executables.hpp"
 #include "../lower_complex.hpp"
 #include "../register_loop.hpp"
 #include "../scan_motion.hpp"
 #include "../threads.hpp"
 #include "element_source.hpp"
-#include "executables.hpp"
 #include "product_source.hpp"
 
 namespace vt::detail::cuda {

@@ -1,9 +1,9 @@
-// What execution asks of the CUDA backend.
+// Programs of one device that another one asks for: of a CUDA device for execution, of the host for what that device has no code for.
 #pragma once
 
 #include <memory>
 
-#include "../../trace/executable.hpp"
+#include "../trace/executable.hpp"
 
 namespace vt::detail {
 

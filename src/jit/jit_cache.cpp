@@ -111,7 +111,7 @@ std::shared_ptr<const JitCache::Entry> JitCache::entry(std::span<const Tensor> a
     bool reusable = !axes.used() && references == thread_state().references;  // not what refers to a function that is being recorded
     for (const Tensor& t : fresh->captured) reusable = reusable && !is_tracer(t);
     if (reusable) {
-      if (state_->device) require_usable(*state_->device, where);
+      if (state_->device) require_usable(*state_->device, "vt::jit", where);
       for (const Tensor& t : fresh->captured) fresh->captured_values.push_back(buffer_of(t, where));
       const WhereScope line(where);  // what messages name where an equation knows no line
       if (state_->device) fresh->device = *state_->device;

@@ -58,7 +58,7 @@ class Sorter {
   Sorter(const SortSpec& spec, const void* const* operands, void* const* results) : s_(spec), operands_(operands), results_(results) {
     values_alone_ = wants_values_alone(s_, results);
     strips_ = in_strips(s_, values_alone_);
-    columns_ = std::min(s_.inner, most_columns);
+    columns_ = std::max<std::int64_t>(std::min(s_.inner, most_columns), 1);
     while (columns_ > 1 && tiles() < 4 * thread_count()) columns_ /= 2;
     if (!strips_ && tiles() < thread_count() && s_.length >= worth_threads_inside) blocks_ = thread_count();
   }

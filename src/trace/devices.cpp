@@ -71,7 +71,7 @@ Device default_device() {
 }
 
 void set_default_device(Device device, Where where) {
-  detail::require_usable(device, where);
+  detail::require_usable(device, "vt::set_default_device", where);
   detail::device_choice::chosen().store(device.kind == Device::Kind::cpu ? 0 : device.index + 1, std::memory_order_relaxed);
 }
 
@@ -91,7 +91,7 @@ Tensor Tensor::to(Device device, Where where) const {
         "vt::Tensor::to: inside a transformed function values have no device of their own: move the arguments, or choose the device of vt::jit",
         where);
   }
-  detail::require_usable(device, where);
+  detail::require_usable(device, "vt::Tensor::to", where);
   const detail::BufferRef here = detail::buffer_of(*this, where);
   if (here->device == device) return *this;
   return detail::made_at(where, detail::from_buffer(detail::moved(here, device), detail::aval_of(*this)));

@@ -9,8 +9,8 @@ namespace vt::detail {
 BufferRef moved(const BufferRef& buffer, Device to);
 /// The bytes where the host can read them. A copy of a device's memory is made once and kept beside it.
 BufferRef on_host(const BufferRef& buffer);
-/// Throws Error(backend) if nothing can run there.
-void require_usable(Device device, Where where);
+/// Throws Error(backend), in the name of `who`, if nothing can run there.
+void require_usable(Device device, const char* who, Where where);
 /// "cuda(0)", "cpu".
 std::string text_of(Device device);
 

@@ -46,10 +46,10 @@ void let_go(void* owner) {
 
 }  // namespace device_list
 
-CudaDevice& CudaDevice::get(int index, Where where) {
+CudaDevice& CudaDevice::get(int index, const char* who, Where where) {
   std::string reason;
   const Driver* d = cuda::driver(&reason);
-  if (!d) fail(ErrorKind::backend, worded("vt: cuda({}) cannot be used: {}", index, reason), where);
+  if (!d) fail(ErrorKind::backend, worded("{}: cuda({}) cannot be used: {}", who, index, reason), where);
   require_device(index, where);
   device_list::List& all = device_list::list();
   const std::lock_guard lock(all.mutex);
@@ -57,7 +57,7 @@ CudaDevice& CudaDevice::get(int index, Where where) {
   int count = 0;
   cuda::check(d->cuDeviceGetCount(&count), "cuDeviceGetCount", where);
   if (index < 0 || index >= count || index >= device_list::most_devices)
-    fail(ErrorKind::backend, worded("vt: there is no cuda({}): the driver knows {} device{}", index, count, count == 1 ? "" : "s"), where);
+    fail(ErrorKind::backend, worded("{}: there is no cuda({}): the driver knows {} device{}", who, index, count, count == 1 ? "" : "s"), where);
   return *(all.devices[index] = new CudaDevice(*d, index, where));
 }
 
@@ -148,8 +148,8 @@ BufferRef moved(const BufferRef& buffer, Device to) {
   return moved(moved(buffer, vt::cpu()), to);
 }
 
-void require_usable(Device device, Where where) {
-  if (device.kind == Device::Kind::cuda) cuda::CudaDevice::get(device.index, where);
+void require_usable(Device device, const char* who, Where where) {
+  if (device.kind == Device::Kind::cuda) cuda::CudaDevice::get(device.index, who, where);
 }
 
 }  // namespace vt::detail

@@ -22,8 +22,8 @@ struct DeviceFacts {
 /// again at once, and nothing waits but who looks at a value. Lives as long as the process.
 class CudaDevice {
  public:
-  /// Throws: Error(backend) without a driver, without such a device, or if an earlier error has ended all work on it.
-  static CudaDevice& get(int index, Where where = {});
+  /// Throws: Error(backend) without a driver, without such a device, or if an earlier error has ended all work on it. `who` asks.
+  static CudaDevice& get(int index, const char* who = "vt", Where where = {});
 
   const Driver& driver() const { return driver_; }
   const DeviceFacts& facts() const { return facts_; }

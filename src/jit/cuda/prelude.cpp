@@ -8,6 +8,9 @@ const std::string_view prelude = R"cuda(
 typedef signed char i8; typedef unsigned char u8; typedef short i16; typedef unsigned short u16; typedef int i32; typedef unsigned int u32;
 typedef long long i64; typedef unsigned long long u64; typedef float f32; typedef double f64;
 #define VT_FN static __device__ __forceinline__
+#ifndef VT_EMULATED
+#pragma nv_diag_suppress 177  // no kernel uses all of this
+#endif
 #ifndef VT_LOAD
 #define VT_LOAD(p, i) ((p)[i])
 #define VT_STORE(p, i, x) ((p)[i] = (x))

@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 
+#include <cstdlib>
 #include <string>
 
 #include "src/jit/cpu/conv_tile.hpp"
@@ -42,17 +43,20 @@ class AArch64 : public testing::Test {
 };
 
 TEST_F(AArch64, ProductsBecomeMultiplyAddsOfVectors) {
+  // Sums and products of integers are joined by LLVM where it optimises, those of floats are one instruction of the IR.
+  const char* const level = std::getenv("VT_CPU_LEVEL");
+  const char* const of_integers = level && std::string(level) == "0" ? "mul\t" : "mla\t";
   for (const auto& [dtype, lanes, instruction] : {std::tuple{vt::f32, 4, ".4s"}, std::tuple{vt::f64, 2, ".2d"}, std::tuple{vt::i32, 4, ".4s"}}) {
     const TileShape shape = best_tile(make_target(Isa::neon), dtype);
     EXPECT_EQ(shape.lanes, lanes);
     const std::string packed = assembly([&](IrBuilder& b) { emit_packed_tile(b, "tile", dtype, dtype, shape.rows, shape); });
-    EXPECT_NE(packed.find(dtype == vt::i32 ? "mla\t" : "fmla\t"), std::string::npos) << packed;
+    EXPECT_NE(packed.find(dtype == vt::i32 ? of_integers : "fmla\t"), std::string::npos) << packed;
     EXPECT_NE(packed.find(instruction), std::string::npos);
     vt::detail::MatmulSpec s;
     s.a_dtype = s.b_dtype = s.accumulate = s.result = dtype;
     s.m = 30, s.n = 21, s.k = 17, s.a_row = 17, s.b_row = 21;
     const std::string direct = assembly([&](IrBuilder& b) { emit_direct(b, "direct", s, shape); });
-    EXPECT_NE(direct.find(dtype == vt::i32 ? "mla\t" : "fmla\t"), std::string::npos) << direct;
+    EXPECT_NE(direct.find(dtype == vt::i32 ? of_integers : "fmla\t"), std::string::npos) << direct;
   }
 }
 

@@ -108,6 +108,9 @@ TEST(CodeCache, CodeMadeInAHurryIsReplacedInMemoryAndOnDisk) {
 }
 
 TEST(CodeCache, ProcessesEndAndForkWhileCodeIsOptimised) {
+#if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a child that goes on with the job starts a thread, which ThreadSanitizer does not allow after a fork";
+#endif
   if (in_child("", [] { return !llvm_unavailable_reason().empty(); })) GTEST_SKIP() << "no LLVM";
   ::unsetenv("VT_CPU_LEVEL");
   const auto many = [](int first) {

@@ -254,6 +254,18 @@ TEST(CudaDevices, JitChoosesOne) {
   EXPECT_EQ(where_it_is(x).device(), vt::cpu());
 }
 
+TEST(CudaDevices, VariablesFollow) {
+  vt::Variable total(vt::tensor({1.0f, 2.0f}));
+  const auto add = vt::jit([&](Tensor x) {
+    total.assign_add(x);
+    return total.read() * 2;
+  });
+  const Tensor x = vt::tensor({10.0f, 20.0f});
+  EXPECT_EQ(add(x.to(device)).to_vector<float>(), (std::vector<float>{22, 44}));
+  EXPECT_EQ(add(x).to_vector<float>(), (std::vector<float>{42, 84}));  // its value lay on the device
+  EXPECT_EQ(add(x.to(device)).to_vector<float>(), (std::vector<float>{62, 124}));
+}
+
 TEST(CudaDevices, TheDefaultOne) {
   vt::set_default_device(device);
   const Tensor x = vt::ones({3}) + 1;

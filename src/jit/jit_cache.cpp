@@ -149,7 +149,8 @@ std::vector<Tensor> JitCache::call(std::span<const Tensor> arguments, const Stat
     if (s.updated) updated_here.push_back(s.variable.get());
   const Turns turns(std::move(updated_here));
   SmallVec<BufferRef, 8> inputs = program->inputs(arguments, where);
-  if (state_->device)
+  // Variables may have been updated elsewhere.
+  if (state_->device || !program->states.empty())
     for (BufferRef& b : inputs) b = moved(b, program->device);
   Vec<BufferRef> outputs = program->executable->run({inputs.data(), inputs.size()});
   std::vector<Tensor> results;

@@ -9,8 +9,7 @@
 #include <vt/vt.hpp>
 
 #include "src/jit/cuda/cuda_library.hpp"
-#include "src/trace/executable.hpp"
-#include "support/cuda_emulator.hpp"
+#include "support/cuda_program.hpp"
 #include "support/message.hpp"
 #include "support/primitive_cases.hpp"
 #include "support/property.hpp"
@@ -24,30 +23,7 @@ using vt_test::all_close;
 using vt_test::message;
 using Tensors = std::vector<Tensor>;
 
-const vt_test::Emulator* const emulator = vt_test::use_cuda_emulator();
-const vt::Device device = vt::cuda(0);
-
-/// f(arguments) on the device against the interpreter's results.
-void expect_same(const FlatFunction& f, const Tensors& arguments, const vt_test::Tolerance& tolerance, const std::string& what) {
-  std::vector<Aval> avals;
-  vt::Vec<BufferRef> inputs;
-  for (const Tensor& t : arguments) {
-    avals.push_back(aval_of(t));
-    inputs.push_back(value_of(t, {}));
-  }
-  const Recorded recorded = record(f, avals, {});
-  for (const Tensor& t : recorded.captured) inputs.push_back(value_of(t, {}));
-  const vt::Vec<BufferRef> expected = interpret(recorded.graph, inputs);
-  vt::Vec<BufferRef> actual;
-  ASSERT_NO_THROW(actual = compile_graph(recorded.graph, device)->run(inputs)) << what << (emulator ? emulator->report() : "");
-  ASSERT_EQ(actual.size(), expected.size());
-  for (std::size_t i = 0; i < expected.size(); ++i) {
-    const Aval& aval = recorded.graph.aval(recorded.graph.outputs[i]);
-    const Tensor result = from_buffer(actual[i], aval);
-    EXPECT_EQ(result.device(), device) << what;
-    vt_test::expect_close(result, from_buffer(expected[i], aval), tolerance, what + " result " + std::to_string(i));
-  }
-}
+using vt_test::device, vt_test::emulator, vt_test::expect_same;
 
 TEST(CudaProgram, EveryPrimitiveCase) {
   std::uint64_t seed = 1;
@@ -200,13 +176,14 @@ TEST(CudaProgram, CarriesThatChangePlaces) {
   EXPECT_EQ(b.item<double>(), 8);
 }
 
-TEST(CudaProgram, WhatHasNoKernelRunsOnTheHost) {
-  const Tensor x = vt_test::random_tensor(vt::f64, {5, 20, 20}, -1, 1, 4);
-  const auto g = vt::jit([](Tensor x) { return vt::sort(vt::digamma(vt::abs(x) + 1), -1) * 2; });
-  const Tensor there = g(x.to(device));
-  EXPECT_TRUE(all_close(there, g(x), {.relative = 1e-12}));
-  EXPECT_NE(vt::explain(g)(x.to(device)).find("on the host"), std::string::npos);
-  EXPECT_GT(vt::stats().host_steps, 0u);
+TEST(CudaProgram, ExplainTellsWhyAStepIsTheHosts) {
+  const Tensor x = vt_test::random_tensor(vt::f64, {5, 20}, -1, 1, 4);
+  const auto f = vt::jit([](Tensor x) { return vt::pure_callback([](Tensor y) { return y * 3; }, x)(x * 2) + 1; });
+  vt::reset_stats();
+  EXPECT_TRUE(all_close(f(x.to(device)), x * 6 + 1, {.relative = 1e-12}));
+  EXPECT_EQ(vt::stats().host_steps, 1u);
+  const std::string text = vt::explain(f)(x.to(device));
+  EXPECT_NE(text.find("callback on the host (it calls the user's code)"), std::string::npos) << text;
 }
 
 TEST(CudaProgram, ComplexNumbers) {

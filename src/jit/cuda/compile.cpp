@@ -11,6 +11,7 @@
 #include "../counters.hpp"
 #include "../disk_cache.hpp"
 #include "prelude.hpp"
+#include "special_text.hpp"
 
 namespace vt::detail::cuda {
 
@@ -91,7 +92,7 @@ std::shared_ptr<const DeviceCode> make(const CudaDevice& device, const std::stri
 Vec<char> compile_cubin(const std::string& source, const std::string& name, const std::string& architecture, std::string* log) {
   using namespace device_code_store;
   const Nvrtc& n = compiler();
-  const std::string text = std::string(prelude) + source;
+  const std::string text = std::string(prelude) + special_source(source) + source;
   dump_text(short_name(source) + "." + name + ".cu", text);
   RtcProgram program = nullptr;
   check_nvrtc(n.nvrtcCreateProgram(&program, text.c_str(), (name + ".cu").c_str(), 0, nullptr, nullptr), "nvrtcCreateProgram");

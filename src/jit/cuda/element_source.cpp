@@ -6,6 +6,8 @@
 
 #include <vt/detail/message.hpp>
 
+#include "op_rows.hpp"
+
 namespace vt::detail::cuda {
 
 namespace element_text {
@@ -21,10 +23,18 @@ std::string call(const char* name, DType d, std::span<const Operand> v, bool of_
   return text + ")";
 }
 
+/// To one of the 16-bit formats, of an f32.
 std::string rounded(DType d, std::string text) {
   if (d == DType::f16) return "vt_round_f16(" + text + ")";
   if (d == DType::bf16) return "vt_round_bf16(" + text + ")";
   return text;
+}
+
+/// Of operands in f64; the result is rounded once.
+std::string through_f64(const char* name, DType d, std::span<const Operand> v) {
+  std::string text = std::string(name) + "(";
+  for (std::size_t i = 0; i < v.size(); ++i) text += (i ? ", " : "") + converted(v[i], DType::f64);
+  return converted({text + ")", DType::f64}, d);
 }
 
 // Ops whose text is a function's name: of the prelude (for all dtypes) or of CUDA (floats).
@@ -167,27 +177,7 @@ std::string converted(const Operand& x, DType to) {
   return worded("({}){}", register_type(to), x.text);
 }
 
-bool has_element_source(Op op) {
-  switch (op) {
-    case Op::rsqrt:
-    case Op::floor:
-    case Op::ceil:
-    case Op::round:
-    case Op::trunc:
-    case Op::is_finite:
-    case Op::is_nan:
-    case Op::is_inf:
-    case Op::integer_pow:
-    case Op::not_:
-    case Op::convert:
-    case Op::bitcast:
-    case Op::reduce_precision:
-    case Op::stop_gradient:
-    case Op::nextafter:
-    case Op::select: return true;
-    default: return element_text::find(op) || element_text::comparison(op);
-  }
-}
+bool has_element_source(Op op) { return is_elementwise(op) && op_rows[op].way == Way::kernel; }
 
 std::string element(Op op, DType dtype, const ParamsRef& params, std::span<const Operand> v) {
   using namespace element_text;
@@ -198,7 +188,9 @@ std::string element(Op op, DType dtype, const ParamsRef& params, std::span<const
     // bool and integers of some bits are added and multiplied as the interpreter does, in their own type.
     if (!n->of_cuda || real) return rounded(dtype, call(n->name, d, v, n->of_cuda));
   }
+  if ((op >= Op::digamma && op <= Op::bessel_y1) || op == Op::zeta) return through_f64(("vt_special::" + std::string(name_of(op))).c_str(), dtype, v);
   switch (op) {
+    case Op::lgamma: return through_f64("lgamma", dtype, v);
     case Op::rsqrt: return rounded(dtype, worded("({} / sqrt{}({}))", number(d, 1), d == DType::f64 ? "" : "f", v[0].text));
     case Op::floor: return real ? call("floor", d, v, true) : v[0].text;
     case Op::ceil: return real ? call("ceil", d, v, true) : v[0].text;

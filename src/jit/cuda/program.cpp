@@ -17,6 +17,7 @@
 #include "../scan_motion.hpp"
 #include "../threads.hpp"
 #include "element_source.hpp"
+#include "op_rows.hpp"
 #include "product_source.hpp"
 
 namespace vt::detail::cuda {
@@ -79,6 +80,7 @@ CudaProgram::CudaProgram(const GraphBody& graph, const CudaDevice& device) : dev
       step.control = new_shared<const DeviceControl>(g, e, device_);
     } else {
       step.kind = Step::Kind::host;
+      step.text = op_rows[e.op].on_host;
       step.host = host_executable(alone(g, e));
     }
   }
@@ -262,11 +264,12 @@ void CudaProgram::report(Report& report, int depth) const {
     r.name = step.name;
     r.lines = step.lines;
     r.bytes = step.bytes;
-    r.nest = step.text;
+    if (step.kind != Step::Kind::host) r.nest = step.text;
     if (step.kind == Step::Kind::kernel)
       r.title = worded("step {}: {}, {} blocks of {} threads, {} bytes", k, step.name, step.grid.blocks, step.grid.threads, step.bytes);
     else if (step.kind == Step::Kind::control) r.title = worded("step {}: {}, {}", k, step.name, step.control->describe());
-    else r.title = worded("step {}: {} on the host, its operands copied there and its results back, {} bytes", k, step.name, step.bytes);
+    else
+      r.title = worded("step {}: {} on the host ({}), its operands copied there and its results back, {} bytes", k, step.name, step.text, step.bytes);
     report.push_back(std::move(r));
     if (step.control) step.control->report(report, depth + 1);
   }

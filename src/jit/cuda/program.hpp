@@ -36,7 +36,7 @@ class CudaProgram : public Executable {
     std::shared_ptr<Executable> host;  // the equation alone, on the host
     int equation = -1;
     Vec<Var> released;       // produced buffers that end here
-    std::string name, text;  // for explain
+    std::string name, text;  // for explain; of a step on the host why it is there
     Vec<Where> lines;        // the user's
     std::uint64_t bytes = 0;
   };

@@ -12,6 +12,7 @@
 #include "src/jit/cuda/nest_source.hpp"
 #include "src/jit/cuda/product_source.hpp"
 #include "src/jit/cuda/register_source.hpp"
+#include "src/jit/cuda/sort.hpp"
 #include "src/jit/fuse.hpp"
 #include "src/jit/register_loop.hpp"
 #include "src/trace/simplify.hpp"
@@ -79,6 +80,44 @@ TEST(CudaSources, ARowIsAWarp) {
   const std::set<std::string> sources = kernels_of([](std::span<const Tensor> a) { return Tensors{vt::max(a[0], 1)}; }, {vt::ones({20, 300})});
   ASSERT_EQ(sources.size(), 1u);
   EXPECT_NE(sources.begin()->find("vt_reduce<32, vt_maximum>"), std::string::npos) << *sources.begin();
+}
+
+TEST(CudaSources, NvrtcCompilesSorts) {
+  std::string reason;
+  if (!cuda::nvrtc(&reason)) GTEST_SKIP() << reason;
+  const auto spec = [](std::int64_t length, std::int64_t limit, std::initializer_list<vt::DType> dtypes, int keys, bool place) {
+    SortSpec s;
+    s.length = length;
+    s.limit = limit;
+    s.keys = keys;
+    s.dtypes = dtypes;
+    s.is_place.assign(dtypes.size(), 0);
+    s.is_place.back() = place;
+    s.outer = 3;
+    s.inner = 2;
+    return s;
+  };
+  std::set<std::pair<std::string, std::string>> kernels;
+  for (const SortSpec& s :
+       {spec(50, 50, {vt::f16}, 1, false), spec(300, 300, {vt::f64, vt::i16, vt::i32}, 2, true), spec(100000, 100000, {vt::f32, vt::i32}, 1, true),
+        spec(100000, 100000, {vt::i8}, 1, false), spec(100000, 100000, {vt::f64, vt::bool_, vt::i64}, 2, true),
+        spec(100000, 20, {vt::bf16, vt::i32}, 1, true), spec(100000, 20, {vt::i64}, 1, false)}) {
+    cuda::ScratchLayout scratch;
+    vt::Vec<cuda::Launch> launches;
+    vt::SmallVec<cuda::Launch::Pointer, 8> pointers(s.dtypes.size(), {0});
+    cuda::add_sort(s, pointers, pointers, 100, scratch, launches);
+    for (const cuda::Launch& l : launches) kernels.insert({l.name, l.source});
+  }
+  EXPECT_GE(kernels.size(), 15u);
+  for (const auto& [name, source] : kernels) {
+    std::string log;
+    try {
+      EXPECT_FALSE(cuda::compile_cubin(source, name, "sm_75", &log).empty());
+    } catch (const vt::Error& e) {
+      FAIL() << e.what() << "\n" << source;
+    }
+    EXPECT_EQ(log, "") << source;
+  }
 }
 
 // Needs a minute and a half where NVRTC is found, nothing else.

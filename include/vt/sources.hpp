@@ -95,6 +95,8 @@
 #include "../../src/jit/cuda/product_source.cpp"
 #include "../../src/jit/cuda/program.cpp"
 #include "../../src/jit/cuda/register_source.cpp"
+#include "../../src/jit/cuda/sort.cpp"
+#include "../../src/jit/cuda/sort_source.cpp"
 #include "../../src/jit/cuda/special_source.cpp"
 #include "../../src/jit/cuda/special_text.cpp"
 #include "../../src/jit/disk_cache.cpp"

@@ -38,10 +38,9 @@ struct Fusion {
 };
 
 struct FuseOptions {
-  bool matrix_products = false;  ///< leave every dot_general to a step of its own
-  int vector_bytes = 64;         ///< of the target; decides how reductions are cut
-  /// Runs the target on the host? Then products take kernels on their rows, and sorts the places of elements without having them laid out.
-  bool on_host = true;
+  bool matrix_products = false;    ///< leave every dot_general to a step of its own
+  int vector_bytes = 64;           ///< of the target; decides how reductions are cut
+  bool on_host = true;             ///< runs the target on the host? Then products take kernels on their rows
   bool (*has_code)(Op) = nullptr;  ///< for which element-wise ops the target has code, others are steps of their own; null: for all
 };
 

@@ -144,7 +144,8 @@ void FusionPlanner::classify() {
       auto& list = uses_[static_cast<std::size_t>(v)];
       if (list.empty() || list.back() != static_cast<int>(i)) list.push_back(static_cast<int>(i));
     }
-    if (!can_fuse(graph_, e) || !has_code(e) || (e.op == Op::dot_general && options_.matrix_products && !fusion_costs::streams_matrix(graph_, e))) continue;
+    if (!can_fuse(graph_, e) || !has_code(e) || (e.op == Op::dot_general && options_.matrix_products && !fusion_costs::streams_matrix(graph_, e)))
+      continue;
     const bool reduces = family_of(e.op) == Family::reduce || family_of(e.op) == Family::cumulative || e.op == Op::dot_general ||
                          (e.op == Op::overlap_add && overlap_rounds(e.as<WindowParams>()).elements() > 1);
     (reduces ? reduction_ : inlined_)[i] = 1;
@@ -202,7 +203,7 @@ void FusionPlanner::mark_stored() {
         // What a scatter starts from is copied anyway: a constant need not be laid out before.
         const int d = source.definition[static_cast<std::size_t>(e.inputs[k])];
         const bool constant = k == 0 && family_of(e.op) == Family::index && d >= 0 && graph_.equations[static_cast<std::size_t>(d)].op == Op::full;
-        if (!constant && !(options_.on_host && is_sorted_place(graph_, e, d))) mark(e.inputs[k]);
+        if (!constant && !is_sorted_place(graph_, e, d)) mark(e.inputs[k]);
       }
     }
     if (e.op == Op::constant && graph_.aval(e.outputs[0]).elements() != 1) source.stored[static_cast<std::size_t>(e.outputs[0])] = 1;

@@ -64,7 +64,7 @@ inline constexpr auto op_rows = rule_table<OpRow>({
     {Op::cummax, {Way::kernel, "too many axes for a kernel's loops"}}, {Op::cummin, {Way::kernel, "too many axes for a kernel's loops"}},
     {Op::cumlogsumexp, {Way::kernel, "too many axes for a kernel's loops"}},
     // order
-    {Op::sort, {Way::host, "no kernel sorts"}},
+    {Op::sort, {Way::kernel}},  // kernels of its own (sort.cpp)
     // shape
     {Op::reshape, {Way::kernel}}, {Op::transpose, {Way::kernel}}, {Op::broadcast_in_dim, {Way::kernel}}, {Op::concatenate, {Way::kernel}},
     {Op::pad, {Way::kernel}}, {Op::rev, {Way::kernel}},

@@ -19,6 +19,7 @@
 #include "element_source.hpp"
 #include "op_rows.hpp"
 #include "product_source.hpp"
+#include "sort.hpp"
 
 namespace vt::detail::cuda {
 
@@ -45,26 +46,16 @@ std::string kernel_name(const Nest& nest) {
 
 }  // namespace cuda_program
 
-// Kernels that are still to be compiled: on all threads, as they do not depend on each other.
-struct CudaProgram::Pending {
-  struct Kernel {
-    Step* step;
-    std::string source, name;
-  };
-  Vec<Kernel> kernels;
-};
-
 CudaProgram::CudaProgram(const GraphBody& graph, const CudaDevice& device) : device_(device) {
   const Span span("compile", "compile program for CUDA");
   fusion_ = fuse(move_out_of_scans(graph), {.matrix_products = true, .vector_bytes = 64, .on_host = false, .has_code = has_element_source});
   const GraphBody& g = fusion_.graph;
   steps_.resize(fusion_.steps.size());
-  Pending pending;
   for (std::size_t k = 0; k < steps_.size(); ++k) {
     FusedStep& fused = fusion_.steps[k];
     Step& step = steps_[k];
     if (fused.equation < 0) {
-      prepare_kernel(step, fused, pending);
+      prepare_kernel(step, fused);
       continue;
     }
     const Equation& e = g.equations[static_cast<std::size_t>(fused.equation)];
@@ -73,7 +64,9 @@ CudaProgram::CudaProgram(const GraphBody& graph, const CudaDevice& device) : dev
     if (e.where.file) step.lines.push_back(e.where);
     for (Var v : e.inputs) step.bytes += g.aval(v).bytes();
     for (Var v : e.outputs) step.bytes += g.aval(v).bytes();
-    if (e.op == Op::dot_general && prepare_product(step, e, pending)) {
+    if (e.op == Op::dot_general && prepare_product(step, e)) {
+      fused.writes_given_memory = true;
+    } else if (e.op == Op::sort) {
       fused.writes_given_memory = true;
     } else if (runs_on_device(g, e)) {
       step.kind = Step::Kind::control;
@@ -84,13 +77,38 @@ CudaProgram::CudaProgram(const GraphBody& graph, const CudaDevice& device) : dev
       step.host = host_executable(alone(g, e));
     }
   }
-  Vec<std::exception_ptr> errors(pending.kernels.size());
-  parallel_ranges(static_cast<std::int64_t>(pending.kernels.size()), 1, [&](std::int64_t begin, std::int64_t end) {
+  plan_ = plan_buffers(fusion_);
+  for (Step& step : steps_)
+    if (step.equation >= 0 && g.equations[static_cast<std::size_t>(step.equation)].op == Op::sort)
+      prepare_sort(step, g.equations[static_cast<std::size_t>(step.equation)]);
+  compile_kernels();
+  constants_.resize(g.avals.size());
+  for (std::size_t v = 0; v < plan_.slots.size(); ++v)
+    if (plan_.slots[v].kind == BufferPlan::Slot::Kind::constant)
+      constants_[v] = moved(g.equations[static_cast<std::size_t>(plan_.slots[v].index)].as<ConstantParams>().buffer, vt::cuda(device_.index()));
+  for (std::size_t k = 0; k < steps_.size(); ++k) {
+    steps_[k].released = plan_.released[k];
+    launches_ += steps_[k].launches.size();
+    scratch_bytes_ = std::max(scratch_bytes_, static_cast<std::size_t>(steps_[k].scratch_bytes));
+    host_steps_ += steps_[k].kind == Step::Kind::host;
+    bytes_ += steps_[k].bytes;
+  }
+  count(counters().programs);
+}
+
+// On all threads, as kernels do not depend on each other.
+void CudaProgram::compile_kernels() {
+  Vec<Launch*> all;
+  for (Step& step : steps_)
+    for (Launch& launch : step.launches) all.push_back(&launch);
+  Vec<std::exception_ptr> errors(all.size());
+  parallel_ranges(static_cast<std::int64_t>(all.size()), 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
-      Pending::Kernel& kernel = pending.kernels[static_cast<std::size_t>(i)];
+      Launch& launch = *all[static_cast<std::size_t>(i)];
       try {
-        kernel.step->code = device_code(device_, kernel.source, kernel.name);
-        kernel.step->code->allow_shared(kernel.step->grid.shared_bytes);
+        launch.code = device_code(device_, launch.source, launch.name);
+        launch.code->allow_shared(launch.grid.shared_bytes);
+        launch.source.clear();
       } catch (...) {
         errors[static_cast<std::size_t>(i)] = std::current_exception();
       }
@@ -98,55 +116,76 @@ CudaProgram::CudaProgram(const GraphBody& graph, const CudaDevice& device) : dev
   });
   for (const std::exception_ptr& error : errors)
     if (error) std::rethrow_exception(error);
-  plan_ = plan_buffers(fusion_);
-  constants_.resize(g.avals.size());
-  for (std::size_t v = 0; v < plan_.slots.size(); ++v)
-    if (plan_.slots[v].kind == BufferPlan::Slot::Kind::constant)
-      constants_[v] = moved(g.equations[static_cast<std::size_t>(plan_.slots[v].index)].as<ConstantParams>().buffer, vt::cuda(device_.index()));
-  for (std::size_t k = 0; k < steps_.size(); ++k) {
-    steps_[k].released = plan_.released[k];
-    launches_ += steps_[k].kind == Step::Kind::kernel && steps_[k].code;
-    host_steps_ += steps_[k].kind == Step::Kind::host;
-    bytes_ += steps_[k].bytes;
-  }
-  count(counters().programs);
 }
 
-void CudaProgram::prepare_kernel(Step& step, const FusedStep& fused, Pending& pending) const {
+void CudaProgram::prepare_kernel(Step& step, const FusedStep& fused) const {
   const Nest& nest = fused.nest;
   const Mapping mapping = choose_mapping(nest);
   step.name = cuda_program::kernel_name(nest);
   step.text = nest.str() + mapping.str(nest);
+  Launch launch;
+  launch.name = step.name;
   for (std::size_t b = 0; b < fused.buffers.size(); ++b) {
     step.bytes += fusion_.graph.aval(fused.buffers[b]).bytes();
-    if (!nest.buffers[b].local) step.buffers.push_back(fused.buffers[b]);
+    if (!nest.buffers[b].local) launch.pointers.push_back({fused.buffers[b]});
   }
   for (const NestLoop& l : nest.loops)
-    if (l.runtime) step.numbers.push_back(l.block_of >= 0 ? l.total : l.extent);
-  for (std::int64_t a : fused.arguments) step.numbers.push_back(a);
+    if (l.runtime) launch.numbers.push_back(l.block_of >= 0 ? l.total : l.extent);
+  for (std::int64_t a : fused.arguments) launch.numbers.push_back(a);
   for (int equation : fused.fused) {
     const Where w = fusion_.graph.equations[static_cast<std::size_t>(equation)].where;
     if (w.file && none_of(step.lines, [&](const Where& known) { return known.line == w.line && known.file == w.file; })) step.lines.push_back(w);
   }
-  step.grid = {mapping.blocks(), mapping.block, mapping.local_bytes};
+  launch.grid = {mapping.blocks(), mapping.block, mapping.local_bytes};
   count(counters().fused_ops, fused.fused.size());
   count(counters().stages, nest.stages.size());
-  if (mapping.teams == 0) return;
-  pending.kernels.push_back({&step, nest_source(nest, mapping, step.name), step.name});
+  if (mapping.teams == 0) return;  // no rounds
+  launch.source = nest_source(nest, mapping, step.name);
+  step.launches.push_back(std::move(launch));
 }
 
-bool CudaProgram::prepare_product(Step& step, const Equation& e, Pending& pending) const {
+bool CudaProgram::prepare_product(Step& step, const Equation& e) const {
   const GraphBody& g = fusion_.graph;
   const MatmulPlan plan = plan_matmul(e.as<DotParams>(), g.aval(e.inputs[0]), g.aval(e.inputs[1]));
   const MatmulSpec& s = plan.spec;
   if (plan.lhs_permutation || plan.rhs_permutation || s.batch * s.m * s.n * s.k == 0) return false;
   ProductSource p = product_source(s);
-  for (Var v : {e.inputs[0], e.inputs[1], e.outputs[0]}) step.buffers.push_back(fusion_.storage[static_cast<std::size_t>(v)]);
-  step.grid = {p.blocks, p.threads, 0};
+  Launch launch;
+  for (Var v : {e.inputs[0], e.inputs[1], e.outputs[0]}) launch.pointers.push_back({fusion_.storage[static_cast<std::size_t>(v)]});
+  launch.grid = {p.blocks, p.threads, 0};
   step.text = worded("{} matrices {} × {} × {}, a block of {} threads for each of {} parts\n", s.batch, s.m, s.k, s.n, p.threads, p.blocks);
   step.equation = -1;
-  pending.kernels.push_back({&step, std::move(p.source), std::move(p.name)});
+  launch.name = std::move(p.name);
+  launch.source = std::move(p.source);
+  step.launches.push_back(std::move(launch));
   return true;
+}
+
+// Which of the results are wanted shows in the plan.
+void CudaProgram::prepare_sort(Step& step, const Equation& e) const {
+  const GraphBody& g = fusion_.graph;
+  SmallVec<DType, 4> dtypes;
+  SmallVec<char, 4> is_place;
+  SmallVec<Launch::Pointer, 8> operands, results;
+  for (Var v : e.inputs) {
+    int definition = -1;
+    for (std::size_t i = 0; i < g.equations.size(); ++i)
+      if (!g.equations[i].outputs.empty() && g.equations[i].outputs[0] == v) definition = static_cast<int>(i);
+    dtypes.push_back(g.aval(v).dtype);
+    is_place.push_back(is_sorted_place(g, e, definition));
+    operands.push_back({fusion_.storage[static_cast<std::size_t>(v)]});
+  }
+  for (Var o : e.outputs) {
+    const Var v = fusion_.storage[static_cast<std::size_t>(o)];
+    results.push_back(plan_.slots[static_cast<std::size_t>(v)].kind == BufferPlan::Slot::Kind::unused ? unwanted : Launch::Pointer{v});
+  }
+  const SortSpec spec = sort_spec(e.as<SortParams>(), g.aval(e.inputs[0]).shape, std::move(dtypes), std::move(is_place));
+  ScratchLayout scratch;
+  add_sort(spec, operands, results, device_.facts().multiprocessors, scratch, step.launches);
+  step.scratch_bytes = scratch.bytes();
+  step.text = worded("{} rows of {}, places {} to {}\n", spec.outer * spec.inner, spec.length, spec.start, spec.limit);
+  for (const Launch& l : step.launches) step.text += worded("{}: {} blocks of {} threads\n", l.name, l.grid.blocks, l.grid.threads);
+  step.equation = -1;
 }
 
 Vec<BufferRef> CudaProgram::run(std::span<const BufferRef> given) {
@@ -168,7 +207,9 @@ Vec<BufferRef> CudaProgram::run(std::span<const BufferRef> given) {
     results[i] = device_.allocate(s.bytes, "a result");
     pointers[v] = address(*results[i]);
   }
-  const BufferRef arena = plan_.arena_bytes ? device_.allocate(plan_.arena_bytes, "intermediate results") : BufferRef();
+  const std::size_t arena_bytes = (plan_.arena_bytes + 255) / 256 * 256;
+  const BufferRef arena = arena_bytes + scratch_bytes_ ? device_.allocate(arena_bytes + scratch_bytes_, "intermediate results") : BufferRef();
+  const DevicePtr scratch = scratch_bytes_ ? address(*arena) + arena_bytes : 0;
   for (std::size_t v = 0; v < plan_.slots.size(); ++v) {
     const BufferPlan::Slot& s = plan_.slots[v];
     if (s.kind == Kind::arena && arena) pointers[v] = address(*arena) + s.offset;
@@ -177,7 +218,7 @@ Vec<BufferRef> CudaProgram::run(std::span<const BufferRef> given) {
           pointers[static_cast<std::size_t>(fusion_.storage[static_cast<std::size_t>(g.outputs[static_cast<std::size_t>(s.index)])])] + s.offset;
   }
   for (const Step& step : steps_) {
-    if (step.kind == Step::Kind::kernel) run_kernel(step, pointers);
+    if (step.kind == Step::Kind::kernel) run_kernels(step, pointers, scratch);
     else run_equation(step, pointers, produced, inputs);
     for (Var v : step.released) produced[static_cast<std::size_t>(v)] = {};
   }
@@ -198,15 +239,17 @@ Vec<BufferRef> CudaProgram::run(std::span<const BufferRef> given) {
   return results;
 }
 
-void CudaProgram::run_kernel(const Step& step, const Vec<DevicePtr>& pointers) const {
-  if (!step.code) return;  // no rounds
-  const Span span("launch", step.name);
-  SmallVec<DevicePtr, 16> addresses;
-  for (Var v : step.buffers) addresses.push_back(pointers[static_cast<std::size_t>(v)]);
-  SmallVec<void*, 24> parameters;
-  for (DevicePtr& a : addresses) parameters.push_back(&a);
-  for (const std::int64_t& n : step.numbers) parameters.push_back(const_cast<std::int64_t*>(&n));
-  step.code->launch(step.grid, parameters.data());
+void CudaProgram::run_kernels(const Step& step, const Vec<DevicePtr>& pointers, DevicePtr scratch) const {
+  for (const Launch& launch : step.launches) {
+    const Span span("launch", launch.name);
+    SmallVec<DevicePtr, 16> addresses;
+    for (const Launch::Pointer& p : launch.pointers)
+      addresses.push_back((p.var < 0 ? scratch : pointers[static_cast<std::size_t>(p.var)]) + static_cast<DevicePtr>(p.offset));
+    SmallVec<void*, 24> parameters;
+    for (DevicePtr& a : addresses) parameters.push_back(&a);
+    for (const std::int64_t& n : launch.numbers) parameters.push_back(const_cast<std::int64_t*>(&n));
+    launch.code->launch(launch.grid, parameters.data());
+  }
 }
 
 BufferRef CudaProgram::at(Var v, const Vec<DevicePtr>& pointers, const Vec<BufferRef>& produced, std::span<const BufferRef> inputs) const {
@@ -254,7 +297,7 @@ void CudaProgram::report(Report& report, int depth) const {
   ReportStep head;
   head.depth = depth;
   head.title = worded("program on cuda({}), {}: {} kernels, {} steps on the host, {} bytes of scratch memory", device_.index(), f.name, launches_,
-                      host_steps_, plan_.arena_bytes);
+                      host_steps_, plan_.arena_bytes + scratch_bytes_);
   head.graph = &fusion_.graph;
   report.push_back(std::move(head));
   for (std::size_t k = 0; k < steps_.size(); ++k) {
@@ -265,8 +308,11 @@ void CudaProgram::report(Report& report, int depth) const {
     r.lines = step.lines;
     r.bytes = step.bytes;
     if (step.kind != Step::Kind::host) r.nest = step.text;
-    if (step.kind == Step::Kind::kernel)
-      r.title = worded("step {}: {}, {} blocks of {} threads, {} bytes", k, step.name, step.grid.blocks, step.grid.threads, step.bytes);
+    if (step.kind == Step::Kind::kernel && step.launches.size() != 1)
+      r.title = worded("step {}: {}, {} kernels, {} bytes", k, step.name, step.launches.size(), step.bytes);
+    else if (step.kind == Step::Kind::kernel)
+      r.title = worded("step {}: {}, {} blocks of {} threads, {} bytes", k, step.name, step.launches[0].grid.blocks, step.launches[0].grid.threads,
+                       step.bytes);
     else if (step.kind == Step::Kind::control) r.title = worded("step {}: {}, {}", k, step.name, step.control->describe());
     else
       r.title = worded("step {}: {} on the host ({}), its operands copied there and its results back, {} bytes", k, step.name, step.text, step.bytes);
@@ -290,7 +336,7 @@ Memory CudaProgram::memory() const {
     if (s.kind == Kind::produced) m.scratch += bytes;
     m.values.push_back({g.avals[v].str(), places[static_cast<int>(s.kind)], bytes, 0, static_cast<int>(steps_.size()), {}});
   }
-  m.scratch += plan_.arena_bytes;
+  m.scratch += plan_.arena_bytes + scratch_bytes_;
   return m;
 }
 

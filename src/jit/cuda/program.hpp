@@ -11,6 +11,7 @@
 #include "../plan.hpp"
 #include "compile.hpp"
 #include "control.hpp"
+#include "launch.hpp"
 #include "nest_source.hpp"
 
 namespace vt::detail::cuda {
@@ -28,10 +29,8 @@ class CudaProgram : public Executable {
  private:
   struct Step {
     enum class Kind : std::uint8_t { kernel, control, host } kind = Kind::kernel;
-    std::shared_ptr<const DeviceCode> code;
-    DeviceCode::Grid grid;
-    SmallVec<Var, 8> buffers;   // a kernel's pointers
-    Vec<std::int64_t> numbers;  // … and its numbers
+    Vec<Launch> launches;            // of kernels, one after the other
+    std::int64_t scratch_bytes = 0;  // that they share
     std::shared_ptr<const DeviceControl> control;
     std::shared_ptr<Executable> host;  // the equation alone, on the host
     int equation = -1;
@@ -40,10 +39,11 @@ class CudaProgram : public Executable {
     Vec<Where> lines;        // the user's
     std::uint64_t bytes = 0;
   };
-  struct Pending;
-  void prepare_kernel(Step& step, const FusedStep& fused, Pending& pending) const;
-  bool prepare_product(Step& step, const Equation& e, Pending& pending) const;
-  void run_kernel(const Step& step, const Vec<DevicePtr>& pointers) const;
+  void prepare_kernel(Step& step, const FusedStep& fused) const;
+  bool prepare_product(Step& step, const Equation& e) const;
+  void prepare_sort(Step& step, const Equation& e) const;
+  void compile_kernels();
+  void run_kernels(const Step& step, const Vec<DevicePtr>& pointers, DevicePtr scratch) const;
   void run_equation(const Step& step, Vec<DevicePtr>& pointers, Vec<BufferRef>& produced, std::span<const BufferRef> inputs) const;
   BufferRef at(Var v, const Vec<DevicePtr>& pointers, const Vec<BufferRef>& produced, std::span<const BufferRef> inputs) const;
 
@@ -51,7 +51,8 @@ class CudaProgram : public Executable {
   Fusion fusion_;
   BufferPlan plan_;
   Vec<Step> steps_;
-  Vec<BufferRef> constants_;  // per Var: on the device
+  Vec<BufferRef> constants_;       // per Var: on the device
+  std::size_t scratch_bytes_ = 0;  // the most that a step's kernels share
   std::uint64_t launches_ = 0, host_steps_ = 0, bytes_ = 0;
 };
 

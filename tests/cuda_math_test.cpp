@@ -100,4 +100,114 @@ TEST(CudaMath, FamiliesOfFunctions) {
   EXPECT_EQ(vt::stats().host_steps, 0u);
 }
 
+// --- numbers as bits
+
+/// All numbers of a format of 16 bits, or random bits of a wider one.
+Tensor patterns(vt::DType d, std::int64_t n, std::uint64_t seed) {
+  const Tensor words = vt::random::bits(vt::random::key(seed), {n}, vt::size_of(d) == 2 ? vt::u16 : vt::size_of(d) == 4 ? vt::u32 : vt::u64);
+  return vt::bitcast(vt::size_of(d) == 2 && n == 65536 ? vt::arange(n).astype(vt::u16) : words, d);
+}
+
+TEST(CudaMath, ConversionsBetweenAllDtypes) {
+  const std::vector<std::int64_t> whole = {0,
+                                           1,
+                                           -1,
+                                           2,
+                                           100,
+                                           127,
+                                           128,
+                                           -128,
+                                           -129,
+                                           255,
+                                           256,
+                                           2047,
+                                           2049,
+                                           2051,
+                                           32767,
+                                           32768,
+                                           65503,
+                                           65519,
+                                           65520,
+                                           65535,
+                                           65536,
+                                           257,
+                                           -257,
+                                           4097,
+                                           (1 << 24) + 1,
+                                           (std::int64_t{1} << 53) + 1,
+                                           (std::int64_t{1} << 62) + (std::int64_t{1} << 38) + 1,
+                                           (std::int64_t{1} << 54) + (std::int64_t{1} << 46) + 1,
+                                           -(std::int64_t{1} << 40) - 1,
+                                           std::numeric_limits<std::int64_t>::min(),
+                                           std::numeric_limits<std::int64_t>::max()};
+  const std::vector<double> parts = {0.5,          -0.5,
+                                     1.5,          2.5,
+                                     -2.5,         126.9,
+                                     127.5,        -128.5,
+                                     255.5,        65504,
+                                     65519.9,      65520,
+                                     1e-8,         0x1p-24,
+                                     0x1p-25,      0x1.0001p-25,
+                                     0x1p-134,     0x1.8p-133,
+                                     3.39e38,      3.4e38,
+                                     1e300,        -1e300,
+                                     1e-300,       2147483647,
+                                     2147483648.0, -2147483649.0,
+                                     4294967295.5, 9.3e18,
+                                     1.9e19,       -9.3e18,
+                                     infinity,     -infinity,
+                                     nan,          -0.0,
+                                     1 + 0x1p-11,  1 + 0x1p-11 + 0x1p-30,
+                                     1 + 0x1p-8,   1 + 0x1p-8 + 0x1p-40};
+  for (vt::DType from : vt_test::all_dtypes) {
+    const bool real = vt::is_float(from);
+    const Tensor edges = real ? vt_test::make_tensor(from, {static_cast<std::int64_t>(parts.size())}, parts) : vt::tensor(whole).astype(from);
+    const Tensor random = real ? patterns(from, 300, 1) : vt::random::bits(vt::random::key(2), {300}, vt::u64).astype(from);
+    vt::reset_stats();
+    expect_same(
+        [](std::span<const Tensor> a) {
+          Tensors results;
+          for (vt::DType to : vt_test::all_dtypes) results.push_back(a[0].astype(to));
+          for (vt::DType to : {vt::c64, vt::c128}) results.push_back(a[0].astype(to));
+          return results;
+        },
+        {vt::concatenate({edges, random}, 0)}, vt_test::exact, std::string("from ") + std::string(vt::name_of(from)));
+    EXPECT_EQ(vt::stats().host_steps, 0u);
+  }
+}
+
+TEST(CudaMath, NumbersOf16Bits) {
+  for (vt::DType d : {vt::f16, vt::bf16}) {
+    const std::string name(vt::name_of(d));
+    const Tensor all = patterns(d, 65536, 0), some = patterns(d, 20000, 3), others = patterns(d, 20000, 4);
+    expect_on_device({Op::neg, Op::abs, Op::sign, Op::floor, Op::ceil, Op::round, Op::trunc, Op::sqrt, Op::is_finite, Op::is_nan, Op::is_inf}, {all},
+                     vt_test::exact, name);
+    for (const auto& [exponent, mantissa] : {std::pair{5, 4}, {3, 2}, {5, 10}, {8, 3}, {4, 0}})
+      expect_on_device({Op::reduce_precision}, {all}, vt_test::exact, name, make_params(PrecisionParams{exponent, mantissa}));
+    for (int exponent : {0, 1, 2, 3, -1, -3, 7})
+      expect_on_device({Op::integer_pow}, {all}, {.ulps = 1}, name + " to " + std::to_string(exponent), make_params(IntegerPowParams{exponent}));
+    expect_on_device({Op::exp, Op::exp2, Op::expm1, Op::log, Op::log1p, Op::log2, Op::rsqrt, Op::cbrt, Op::tanh, Op::sigmoid, Op::erf}, {all},
+                     {.ulps = 1}, name);
+    expect_on_device({Op::add, Op::sub, Op::mul, Op::div, Op::rem, Op::max, Op::min, Op::nextafter, Op::eq, Op::lt, Op::ge}, {some, others},
+                     vt_test::exact, name);
+  }
+}
+
+TEST(CudaMath, IntegersOfAllSizes) {
+  for (vt::DType d : vt_test::int_dtypes) {
+    const Tensor a = vt::random::bits(vt::random::key(5), {500}, vt::u64).astype(d),
+                 b = vt::random::bits(vt::random::key(6), {500}, vt::u64).astype(d),
+                 small = (vt::random::bits(vt::random::key(7), {500}, vt::u64) % 70).astype(d),
+                 edges = vt::where(vt::arange(500) % 3 == 0, 0, b).astype(d);
+    const std::string name(vt::name_of(d));
+    expect_on_device({Op::add, Op::sub, Op::mul, Op::max, Op::min, Op::and_, Op::or_, Op::xor_, Op::eq, Op::lt, Op::ge, Op::div, Op::rem}, {a, edges},
+                     vt_test::exact, name);
+    expect_on_device({Op::pow, Op::shift_left, Op::shift_right_logical, Op::shift_right_arithmetic, Op::div, Op::rem}, {a, small}, vt_test::exact,
+                     name);
+    expect_on_device({Op::neg, Op::abs, Op::sign, Op::not_, Op::popcount, Op::clz}, {a}, vt_test::exact, name);
+    for (int exponent : {0, 3, -1, -2})
+      expect_on_device({Op::integer_pow}, {small}, vt_test::exact, name + " to " + std::to_string(exponent), make_params(IntegerPowParams{exponent}));
+  }
+}
+
 }  // namespace

@@ -88,9 +88,9 @@ double step_at_one(DType d) { return d == f64 ? std::numeric_limits<double>::eps
 /// (0, 1): for functions with a pole at 0.
 Tensor open_unit(const Draw& d, const Shape& shape, DType dtype) { return between(d, shape, least_normal(dtype), 1.0, dtype); }
 
-Tensor exponential(const Draw& d, const Shape& shape, DType dtype) { return -log1p(-unit(d, shape, dtype)); }
-Tensor gumbel(const Draw& d, const Shape& shape, DType dtype) { return -log(-log(open_unit(d, shape, dtype))); }
-Tensor normal_at(const Tensor& u, Where where) { return cast(erf_inv(cast(u, f64, where)), u.dtype(), where) * std::numbers::sqrt2; }
+Tensor exponential(const Draw& d, const Shape& shape, DType dtype) { return cast(-log1p(-wide(unit(d, shape, dtype))), dtype, d.where); }
+Tensor gumbel(const Draw& d, const Shape& shape, DType dtype) { return cast(-log(-log(wide(open_unit(d, shape, dtype)))), dtype, d.where); }
+Tensor normal_at(const Tensor& u, Where where) { return cast(erf_inv(wide(u)), u.dtype(), where) * std::numbers::sqrt2; }
 Tensor normal(const Draw& d, const Shape& shape, DType dtype) {
   const double low = dtype == f64 ? std::nextafter(-1.0, 0.0) : static_cast<double>(std::nextafter(-1.0f, 0.0f));
   return normal_at(between(d, shape, low, 1.0, dtype), d.where);
@@ -132,7 +132,7 @@ Tensor chosen(const Draw& d, std::int64_t n, const Shape& shape, const random::C
     return cast(minimum(searchsorted(total, at), n - 1), dtype, d.where);
   }
   const Tensor noise = gumbel(d, Shape{n}, p.dtype());
-  return cast(reshaped(top_k(noise + log(p), draws).second, shape, d.where), dtype, d.where);
+  return cast(reshaped(top_k(wide(noise) + log(wide(p)), draws).second, shape, d.where), dtype, d.where);
 }
 
 }  // namespace vt::detail::randoms
@@ -239,7 +239,8 @@ Tensor truncated_normal(Operand key, const Shape& shape, Operand lower, Operand 
   d.want_float(dtype);
   const DType w = parts::working(dtype);
   const Tensor a = d.parameter(lower, shape, w), b = d.parameter(upper, shape, w);
-  const Tensor u = parts::between(d, shape, erf(a / std::numbers::sqrt2), erf(b / std::numbers::sqrt2), w);
+  const auto mass = [&](const Tensor& at) { return detail::cast(erf(parts::wide(at) / std::numbers::sqrt2), w, d.where); };
+  const Tensor u = parts::between(d, shape, mass(a), mass(b), w);
   const double infinity = std::numeric_limits<double>::infinity();
   return detail::cast(clip(parts::normal_at(u, d.where), nextafter(a, infinity), nextafter(b, -infinity)), dtype, d.where);
 }
@@ -249,7 +250,7 @@ Tensor lognormal(Operand key, const Shape& shape, Operand sigma, DType dtype) {
   const detail::UserLine line(d.where);
   d.want_float(dtype);
   const DType w = parts::working(dtype);
-  return detail::cast(exp(d.parameter(sigma, shape, w) * parts::normal(d, shape, w)), dtype, d.where);
+  return detail::cast(exp(parts::wide(d.parameter(sigma, shape, w) * parts::normal(d, shape, w))), dtype, d.where);
 }
 
 Tensor exponential(Operand key, const Shape& shape, DType dtype) {
@@ -271,7 +272,7 @@ Tensor laplace(Operand key, const Shape& shape, DType dtype) {
   const detail::UserLine line(d.where);
   d.want_float(dtype);
   const DType w = parts::working(dtype);
-  const Tensor u = parts::between(d, shape, -1.0 + parts::step_at_one(w), 1.0, w);
+  const Tensor u = parts::wide(parts::between(d, shape, -1.0 + parts::step_at_one(w), 1.0, w));
   return detail::cast(-sign(u) * log1p(-abs(u)), dtype, d.where);
 }
 
@@ -279,7 +280,7 @@ Tensor logistic(Operand key, const Shape& shape, DType dtype) {
   const Draw d("logistic", key);
   const detail::UserLine line(d.where);
   d.want_float(dtype);
-  const Tensor u = parts::open_unit(d, shape, parts::working(dtype));
+  const Tensor u = parts::wide(parts::open_unit(d, shape, parts::working(dtype)));
   return detail::cast(log(u) - log1p(-u), dtype, d.where);
 }
 
@@ -287,7 +288,7 @@ Tensor cauchy(Operand key, const Shape& shape, DType dtype) {
   const Draw d("cauchy", key);
   const detail::UserLine line(d.where);
   d.want_float(dtype);
-  const Tensor u = parts::open_unit(d, shape, parts::working(dtype));
+  const Tensor u = parts::wide(parts::open_unit(d, shape, parts::working(dtype)));
   return detail::cast(tan((u - 0.5) * std::numbers::pi), dtype, d.where);
 }
 
@@ -304,8 +305,8 @@ Tensor weibull(Operand key, const Shape& shape, Operand scale, Operand concentra
   const detail::UserLine line(d.where);
   d.want_float(dtype);
   const DType w = parts::working(dtype);
-  const Tensor power = 1.0 / d.parameter(concentration, shape, w);
-  return detail::cast(d.parameter(scale, shape, w) * pow(parts::exponential(d, shape, w), power), dtype, d.where);
+  const Tensor power = 1.0 / parts::wide(d.parameter(concentration, shape, w));
+  return detail::cast(parts::wide(d.parameter(scale, shape, w)) * pow(parts::wide(parts::exponential(d, shape, w)), power), dtype, d.where);
 }
 
 Tensor pareto(Operand key, const Shape& shape, Operand b, DType dtype) {
@@ -313,7 +314,7 @@ Tensor pareto(Operand key, const Shape& shape, Operand b, DType dtype) {
   const detail::UserLine line(d.where);
   d.want_float(dtype);
   const DType w = parts::working(dtype);
-  return detail::cast(exp(parts::exponential(d, shape, w) / d.parameter(b, shape, w)), dtype, d.where);
+  return detail::cast(exp(parts::wide(parts::exponential(d, shape, w)) / parts::wide(d.parameter(b, shape, w))), dtype, d.where);
 }
 
 Tensor triangular(Operand key, const Shape& shape, Operand left, Operand mode, Operand right, DType dtype) {

@@ -14,7 +14,7 @@ namespace vt::detail::random_families {
 using namespace element_functions;
 using element_functions::Leaves;  // not the one around
 using namespace formulas;
-using randoms::Draw, randoms::part, randoms::working;
+using randoms::Draw, randoms::part, randoms::wide, randoms::working;
 inline constexpr double infinity = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
 
 Tensor counter(std::uint64_t n) { return full_tensor(Scalar(n), Aval(u64, Shape{})); }
@@ -61,7 +61,8 @@ std::pair<Tensor, Tensor> gamma_attempt(const Tensor& key, const Tensor& number,
   const auto [u, w] = fractions(key, number, d.dtype(), where);
   const Tensor x = randoms::normal_at(2.0 * u - 1.0, where), t = 1.0 + x * width, positive = t > 0.0;
   const Tensor v = vt::where(positive, t * t * t, 1.0);
-  return {d * v, logical_and(positive, log(w) < 0.5 * (x * x) + d * (1.0 - v + log(v)))};
+  const Tensor X = wide(x), V = wide(v);
+  return {d * v, logical_and(positive, log(wide(w)) < 0.5 * (X * X) + wide(d) * (1.0 - V + log(V)))};
 }
 
 /// A gamma variable and its logarithm, without derivatives.
@@ -72,9 +73,10 @@ std::pair<Tensor, Tensor> gamma_pair(const Draw& draw, const Shape& shape, const
   const Tensor value = accepted("vt::random::gamma", keys, parameters, logical_not(valid), gamma_attempt, draw.where);
   // To a < 1 by a power of a uniform number, which is 1 elsewhere.
   const Tensor u = fraction(randoms::hashed(keys, counter(~std::uint64_t{0}), draw.where), a.dtype());
-  const Tensor power = vt::where(low, log(u) / A, 0.0);
+  const Tensor power = vt::where(low, log(wide(u)) / wide(A), 0.0), size = wide(value);
   const Tensor edge = vt::where(equal(a, 0.0), 0.0, vt::where(equal(a, infinity), infinity, nan));
-  return {vt::where(valid, value * exp(power), edge), vt::where(valid, log(value) + power, log(edge))};
+  return {vt::where(valid, cast(size * exp(power), a.dtype(), draw.where), edge),
+          vt::where(valid, cast(log(size) + power, a.dtype(), draw.where), log(edge))};
 }
 
 Tensor gamma(const Draw& draw, const Shape& shape, const Tensor& a, bool logarithm) {
@@ -95,7 +97,7 @@ Tensor log_gamma(const Draw& d, const Shape& shape, const Tensor& a) { return ga
 
 /// ±x^(1/p) for x of the gamma distribution with 1/p.
 Tensor signed_power(const Draw& d, const Shape& shape, const Tensor& p, DType w) {
-  const Tensor x = exp(log_gamma(part(d, 0), shape, 1.0 / p) / p);
+  const Tensor x = cast(exp(wide(log_gamma(part(d, 0), shape, 1.0 / p)) / wide(p)), w, d.where);
   return x * random::rademacher(part(d, 1).key, shape, w);
 }
 
@@ -222,7 +224,8 @@ Tensor beta(Operand key, const Shape& shape, Operand a, Operand b, DType dtype) 
   const DType w = families::working(dtype);
   // By logarithms, as both may be too small for a number.
   const Tensor x = families::log_gamma(families::part(d, 0), shape, d.parameter(a, shape, w));
-  return detail::cast(sigmoid(x - families::log_gamma(families::part(d, 1), shape, d.parameter(b, shape, w))), dtype, d.where);
+  return detail::cast(sigmoid(families::wide(x) - families::wide(families::log_gamma(families::part(d, 1), shape, d.parameter(b, shape, w)))), dtype,
+                      d.where);
 }
 
 Tensor dirichlet(Operand key, const Shape& shape, Operand alpha, DType dtype) {
@@ -230,7 +233,7 @@ Tensor dirichlet(Operand key, const Shape& shape, Operand alpha, DType dtype) {
   const detail::UserLine line(d.where);
   d.want_float(dtype);
   const Shape whole = families::with_last(shape, families::last_axis(d, "alpha", alpha.tensor));
-  return detail::cast(softmax(families::log_gamma(d, whole, d.parameter(alpha, whole, families::working(dtype)))), dtype, d.where);
+  return detail::cast(softmax(families::wide(families::log_gamma(d, whole, d.parameter(alpha, whole, families::working(dtype))))), dtype, d.where);
 }
 
 Tensor chisquare(Operand key, const Shape& shape, Operand df, DType dtype) {
@@ -246,7 +249,8 @@ Tensor t(Operand key, const Shape& shape, Operand df, DType dtype) {
   d.want_float(dtype);
   const DType w = families::working(dtype);
   const Tensor half = 0.5 * d.parameter(df, shape, w), n = detail::randoms::normal(families::part(d, 0), shape, w);
-  return detail::cast(n * exp(0.5 * (log(half) - families::log_gamma(families::part(d, 1), shape, half))), dtype, d.where);
+  const Tensor y = families::wide(families::log_gamma(families::part(d, 1), shape, half));
+  return detail::cast(families::wide(n) * exp(0.5 * (log(families::wide(half)) - y)), dtype, d.where);
 }
 
 Tensor f(Operand key, const Shape& shape, Operand dfnum, Operand dfden, DType dtype) {
@@ -256,7 +260,7 @@ Tensor f(Operand key, const Shape& shape, Operand dfnum, Operand dfden, DType dt
   const DType w = families::working(dtype);
   const Tensor above = 0.5 * d.parameter(dfnum, shape, w), below = 0.5 * d.parameter(dfden, shape, w);
   const Tensor x = families::log_gamma(families::part(d, 0), shape, above), y = families::log_gamma(families::part(d, 1), shape, below);
-  return detail::cast(exp(x - y) * (below / above), dtype, d.where);
+  return detail::cast(exp(families::wide(x) - families::wide(y)) * families::wide(below / above), dtype, d.where);
 }
 
 Tensor generalized_normal(Operand key, const Shape& shape, Operand p, DType dtype) {
@@ -276,15 +280,16 @@ Tensor ball(Operand key, const Shape& shape, std::int64_t dimensions, Operand p,
   const Shape whole = families::with_last(shape, dimensions);
   const Tensor power = d.parameter(p, Shape{}, w);
   const Tensor x = families::signed_power(families::part(d, 0), whole, power, w), e = detail::randoms::exponential(families::part(d, 1), shape, w);
-  const Tensor size = pow(sum(pow(abs(x), power), -1) + e, 1.0 / power);
-  return detail::cast(x / expand_dims(size, -1), dtype, d.where);
+  const Tensor of = families::wide(power), X = families::wide(x);
+  const Tensor size = pow(sum(pow(abs(X), of), -1) + families::wide(e), 1.0 / of);
+  return detail::cast(X / expand_dims(size, -1), dtype, d.where);
 }
 
 Tensor maxwell(Operand key, const Shape& shape, DType dtype) {
   const Draw d("maxwell", key);
   const detail::UserLine line(d.where);
   d.want_float(dtype);
-  const Tensor x = detail::randoms::normal(d, families::with_last(shape, 3), families::working(dtype));
+  const Tensor x = families::wide(detail::randoms::normal(d, families::with_last(shape, 3), families::working(dtype)));
   return detail::cast(sqrt(sum(x * x, -1)), dtype, d.where);
 }
 Tensor double_sided_maxwell(Operand key, const Shape& shape, Operand loc, Operand scale, DType dtype) {

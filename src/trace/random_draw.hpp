@@ -54,11 +54,13 @@ Tensor open_unit(const Draw& d, const Shape& shape, DType dtype);
 Tensor exponential(const Draw& d, const Shape& shape, DType dtype);
 Tensor gumbel(const Draw& d, const Shape& shape, DType dtype);
 Tensor normal(const Draw& d, const Shape& shape, DType dtype);
-/// A normal number from u in (−1, 1). Through f64, so that a draw has the same bits on every backend: compiled code has a kernel for f32 of its
-/// own, which is right to two units in the last place but not the interpreter's.
+/// A normal number from u in (−1, 1).
 Tensor normal_at(const Tensor& u, Where where);
 /// What distributions are computed in: f32 for the 16-bit floats, whose functions are too coarse.
 inline DType working(DType d) { return d == f64 ? f64 : f32; }
+/// For logarithms and the like of draws: a function's result in f64, rounded to f32, has the same bits on every backend, whose own functions of f32
+/// are right to two units in the last place but not equal.
+inline Tensor wide(const Tensor& t) { return cast(t, f64, {}); }
 /// The key of part `number` of a draw.
 inline Draw part(const Draw& d, std::uint64_t number) {
   Draw p = d;

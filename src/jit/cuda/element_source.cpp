@@ -208,7 +208,7 @@ std::string element(Op op, DType dtype, const ParamsRef& params, std::span<const
     case Op::select: return worded("({} ? {} : {})", v[0].text, v[1].text, v[2].text);
     case Op::reduce_precision: {
       const auto& p = params->as<PrecisionParams>();
-      return rounded(dtype, worded("vt_precision({}, {}, {})", v[0].text, p.mantissa_bits, p.exponent_bits));
+      return rounded(dtype, worded("vt_precision{}({}, {}, {})", d == DType::f16 ? "_f16" : "", v[0].text, p.mantissa_bits, p.exponent_bits));
     }
     case Op::nextafter:
       if (d == DType::f16) return worded("vt_next_f16({}, {})", v[0].text, v[1].text);
@@ -220,12 +220,10 @@ std::string element(Op op, DType dtype, const ParamsRef& params, std::span<const
       // 1 and −1 have integer inverses; everything else gives 0, as integer division does.
       if (n < 0 && is_signed_int(d)) return worded("vt_pow<{0}>({1}, ({0}){2})", register_type(d), v[0].text, n % 2 ? -1 : -2);
       if (n < 0 && !real) return worded("({} == 1)", v[0].text);
-      if (is_half(d)) {  // rounded after each multiplication
-        const std::string power = worded("vt_power_{}({}, {}u)", name_of(d), v[0].text, size);
-        return n < 0 ? rounded(d, "(1.0f / " + power + ")") : power;
-      }
+      // The inverse of a power may be small where the power is beyond f32.
+      if (n < 0 && is_half(d)) return converted({worded("(1.0 / vt_power((f64){}, {}u))", v[0].text, size), DType::f64}, dtype);
       const std::string power = worded("vt_power({}, {}u)", v[0].text, size);
-      return n < 0 ? worded("({} / {})", number(d, 1), power) : power;
+      return rounded(dtype, n < 0 ? worded("({} / {})", number(d, 1), power) : power);
     }
     default: throw Error(ErrorKind::backend, "vt: internal fault: no CUDA text for " + std::string(name_of(op)));
   }

@@ -149,17 +149,6 @@ template <class T> VT_FN T vt_power(T x, unsigned n) {
   }
   return result;
 }
-template <u16 (*bits)(f32), f32 (*value)(u16)> VT_FN f32 vt_power_of_half(f32 x, unsigned n) {
-  f32 result = 1.0f;
-  bool first = true;
-  for (; n; n >>= 1) {
-    if (n & 1u) { result = first ? x : value(bits(result * x)); first = false; }
-    if (n > 1) x = value(bits(x * x));
-  }
-  return result;
-}
-VT_FN f32 vt_power_f16(f32 x, unsigned n) { return vt_power_of_half<vt_f16_bits, vt_f16>(x, n); }
-VT_FN f32 vt_power_bf16(f32 x, unsigned n) { return vt_power_of_half<vt_bf16_bits, vt_bf16>(x, n); }
 // Integer powers; a negative exponent gives 0, but ±1 for ±1.
 template <class T> VT_FN T vt_pow(T base, T exponent) {
   if (vt_is<T>::has_sign && exponent < (T)0) return base == (T)1 ? (T)1 : vt_is<T>::has_sign && base == (T)-1 ? ((u64)exponent & 1u ? (T)-1 : (T)1) : (T)0;
@@ -172,8 +161,9 @@ template <class T> VT_FN T vt_pow(T base, T exponent) {
 }
 VT_FN f32 vt_pow(f32 a, f32 b) { return powf(a, b); }
 VT_FN f64 vt_pow(f64 a, f64 b) { return pow(a, b); }
-VT_FN f32 vt_sigmoid(f32 x) { return 1.0f / (1.0f + expf(-x)); }
-VT_FN f64 vt_sigmoid(f64 x) { return 1.0 / (1.0 + exp(-x)); }
+// The exponential does not overflow: far to the left small numbers are left.
+VT_FN f32 vt_sigmoid(f32 x) { const f32 e = expf(-fabsf(x)); return (x < 0 ? e : 1.0f) / (1.0f + e); }
+VT_FN f64 vt_sigmoid(f64 x) { const f64 e = exp(-fabs(x)); return (x < 0 ? e : 1.0) / (1.0 + e); }
 VT_FN u32 vt_turn(u32 x, int by) { return x << by | x >> (32 - by); }
 
 // Threefry-2x32, 20 rounds.
@@ -210,6 +200,7 @@ VT_FN f32 vt_precision(f32 x, int m, int e) { return x != x ? x : __uint_as_floa
 VT_FN f64 vt_precision(f64 x, int m, int e) {
   return x != x ? x : __longlong_as_double((i64)vt_fewer_bits<u64>((u64)__double_as_longlong(x), 52, 11, m, e));
 }
+VT_FN f32 vt_precision_f16(f32 x, int m, int e) { return x != x ? x : vt_f16((u16)vt_fewer_bits<u32>(vt_f16_bits(x), 10, 5, m, e)); }
 // The next number of a format of 16 bits towards another.
 VT_FN u16 vt_next_bits(u16 a, u16 b, f32 x, f32 y) {
   if (x != x) return a;

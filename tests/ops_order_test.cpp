@@ -83,6 +83,27 @@ TEST(Order, Derivatives) {
   expect_close(grad([&](Tensor t) { return sum(sort({keys, t}, 0)[1] * w); })(x), tensor({30.0, 10.0, 20.0}));
 }
 
+TEST(Order, SearchOfNaNEndsWhereASortPutsIt) {
+  const double inf = std::numeric_limits<double>::infinity();
+  const Tensor few = tensor({1.0, 2.0, nan, nan}), values = tensor({nan, inf, 2.0, -inf});
+  const Tensor many = concatenate({arange(100.0, f64), few[slice(2, 4)]});  // by bisection
+  for (const auto& [sorted, numbers, two] : {std::tuple(few, 2, 1), std::tuple(many, 100, 2)}) {
+    EXPECT_EQ(searchsorted(sorted, values).to_vector<int>(), (std::vector<int>{numbers, numbers, two, 0}));
+    EXPECT_EQ(searchsorted(sorted, values, true).to_vector<int>(), (std::vector<int>{numbers + 2, numbers, two + 1, 0}));
+    EXPECT_EQ(bucketize(values, sorted.astype(f32), true).to_vector<int>(), (std::vector<int>{numbers + 2, numbers, two + 1, 0}));
+  }
+}
+
+// By real and then by imaginary parts, as NumPy; NaN in either behind the numbers.
+TEST(Order, SearchOfComplexNumbers) {
+  using C = std::complex<double>;
+  const Tensor sorted = tensor({C(1, 0), C(1, 2), C(1, 2), C(2, -1), C(nan, 0)}), values = tensor({C(1, 2), C(1, 1), C(2, nan), C(nan, 1), C(0, 9)});
+  EXPECT_EQ(ints(searchsorted(sorted, values)), (std::vector<int>{1, 1, 4, 5, 0}));
+  EXPECT_EQ(ints(searchsorted(sorted, values, true)), (std::vector<int>{3, 1, 4, 5, 0}));
+  const Tensor many = sort(complex(random::normal(random::key(1), {200}), random::normal(random::key(2), {200})));
+  EXPECT_EQ(ints(searchsorted(many, many)), ints(arange(200)));
+}
+
 TEST(Order, QuantilesOfInfinitiesAndNaN) {
   const double inf = std::numeric_limits<double>::infinity();
   const Tensor x = tensor({-inf, 1.0, 2.0, inf});

@@ -474,6 +474,19 @@ TEST(SpecialValues, OfTwoAndThreeOperands) {
   for (const auto& e : edges) EXPECT_TRUE(same(vt::betainc(e[0], e[1], e[2]).item<double>(), e[3])) << e[0] << " " << e[1] << " " << e[2];
 }
 
+// Small parameters and arguments, where a + m − 1 forgets a, and x s/a − 1 forgets x.
+TEST(SpecialValues, IncompleteBetaOfSmallParametersAndArguments) {
+  for (double a : {1e-12, 1e-10, 1e-6, 1e-3})
+    for (double x : {1e-10, 0.1, 0.2})  // I_x(a, 2) = xᵃ (1 + a (1 − x))
+      EXPECT_NEAR(vt::betainc(a, 2.0, x).item<double>(), std::exp(a * std::log(x)) * (1 + a * (1 - x)), 1e-15) << a << " " << x;
+  for (double a : {9.0, 10.0, 15.0})
+    for (double b : {150.0, 250.0, 2000.0})
+      for (double x : {1e-12, 1e-10, 1e-6, 1e-3}) {
+        const auto want = static_cast<double>(bm::ibeta(static_cast<Wide>(a), static_cast<Wide>(b), static_cast<Wide>(x), quiet));
+        EXPECT_NEAR(vt::betainc(a, b, x).item<double>() / want, 1.0, 2e-13) << a << " " << b << " " << x;
+      }
+}
+
 // --- identities ----------------------------------------------------------------------------------------------------
 
 TEST(SpecialIdentities, ZetaOfAnyQ) {

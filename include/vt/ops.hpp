@@ -348,7 +348,8 @@ Tensor batch_to_space(Operand x, const Shape& block, const std::vector<std::pair
 /// start ≤ limit per axis, stride ≥ 1.
 Tensor slice(Operand x, const Shape& start, const Shape& limit, const Shape& stride = {});
 Tensor slice_in_dim(Operand x, std::int64_t start, std::int64_t limit, std::int64_t stride = 1, int axis = 0);
-/// A window of `sizes` at the index Tensors `start` (one scalar per axis), moved inside the operand if it sticks out.
+/// A window of `sizes` at the index Tensors `start` (one scalar per axis), moved inside the operand if it sticks out: also where a start
+/// is negative, which does not count from the end here.
 Tensor dynamic_slice(Operand x, const std::vector<Tensor>& start, const Shape& sizes);
 Tensor dynamic_update_slice(Operand x, Operand update, const std::vector<Tensor>& start);
 Tensor dynamic_slice_in_dim(Operand x, Operand start, std::int64_t size, int axis = 0);
@@ -381,7 +382,7 @@ Tensor matrix_diag(Operand x);
 Tensor matrix_set_diag(Operand x, Operand diagonal);
 Tensor interp(Operand x, Operand xp, Operand fp);
 Tensor bucketize(Operand x, Operand boundaries, bool right = false);
-/// Where `values` would stand in the sorted vector: before its equals, or after them with `right`. i32.
+/// Where `values` would stand in the sorted vector: before its equals, or after them with `right`; NaN behind all numbers. i32.
 Tensor searchsorted(Operand sorted, Operand values, bool right = false);
 Tensor histogram(Operand x, std::int64_t bins, double low, double high);
 /// The indices of the first `size` elements that are not zero, one i32[size] per axis; `fill` where there are fewer. Without

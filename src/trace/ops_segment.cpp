@@ -49,12 +49,21 @@ inline void need_both(std::string_view name, const Operand& x, const Operand& id
   need(name, ids.tensor, x.where);
 }
 
+/// Does a stand before b in a sort? NaN is behind all numbers; complex numbers go by their real and then by their imaginary parts.
+inline Tensor comes_before(const Tensor& a, const Tensor& b) {
+  if (!is_inexact(a.dtype())) return a < b;
+  if (!is_complex(a.dtype())) return logical_or(a < b, logical_and(isnan(b), logical_not(isnan(a))));
+  const Tensor x = real(a), y = real(b);
+  const Tensor tie = logical_or(equal(x, y), logical_and(isnan(x), isnan(y)));
+  return logical_or(comes_before(x, y), logical_and(tie, comes_before(imag(a), imag(b))));
+}
+
 /// How many of the sorted edges lie below each x; at or below it with `right`. Comparisons for few edges, else bisection.
 inline Tensor rank_among(const Tensor& sorted, const Tensor& values, bool right, Where where) {
   const DType common = common_dtype(aval_of(sorted), aval_of(values)).dtype;
   const Tensor edges = cast(sorted, common, where), x = cast(values, common, where);
   const std::int64_t n = edges.dim(0);
-  auto below = [&](const Tensor& e, const Tensor& t) { return right ? e <= t : e < t; };
+  auto below = [&](const Tensor& e, const Tensor& t) { return right ? logical_not(comes_before(t, e)) : comes_before(e, t); };
   constexpr std::int64_t few = 64;
   if (n <= few) {
     Shape grid = x.shape();

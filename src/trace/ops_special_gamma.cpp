@@ -73,7 +73,7 @@ Tensor beta_fraction(const Tensor& a, const Tensor& b, const Tensor& x, const Te
     const auto going = [&](Leaves s) -> Tensors { return {logical_and(needed, abs(s[2]) > abs(s[3]) * least_part)}; };
     const auto body = [&](Leaves s) -> Tensors {
       const Tensor m = s[0] + 1.0, below = a + 2.0 * m - 1.0, part = m * (b - m) * x / below;
-      const Tensor top = (a + m - 1.0) * (a + b + m - 1.0) / below * (x * part);
+      const Tensor top = (a + s[0]) * (a + b + s[0]) / below * (x * part);  // not a + m − 1, which would forget a small a
       const Tensor bottom = m + part + (a + m) * (lead + m * (2.0 - x)) / (below + 2.0);
       const Tensor d = 1.0 / (top * s[1] + bottom), added = -(top * s[1] * d) * s[2];
       return {m, d, added, s[3] + added};
@@ -120,13 +120,14 @@ Tensor power_of_quotient(const Tensor& top, const Tensor& bottom, const Tensor& 
   return pow(quotient, exponent) * (1.0 + stop_gradient(exponent * rest / top));
 }
 
-/// t − log(1 + t) for t > −1. Up to ½ by the series of the logarithm in r = t/(2 + t): nothing cancels.
-Tensor log1p_excess(const Tensor& t) {
+/// t − log(1 + t) for t > −1, given `sum` = 1 + t, of which t near −1 has lost the digits. Up to ½ by the series of the logarithm in
+/// r = t/(2 + t): nothing cancels.
+Tensor log1p_excess(const Tensor& t, const Tensor& sum) {
   const Tensor near = abs(t) < 0.5, inside = where(near, t, 0.0), r = inside / (2.0 + inside), square = r * r;
   constexpr int terms = 17;
   Tensor series = 1.0 / (2 * terms + 1);
   for (int k = terms - 1; k >= 1; --k) series = series * square + 1.0 / (2 * k + 1);
-  return where(near, r * (inside - 2.0 * square * series), t - log1p(where(near, 0.0, t)));
+  return where(near, r * (inside - 2.0 * square * series), t - log(where(near, 1.0, sum)));
 }
 
 /// B(a, b) for 0 < a, b: by gamma functions as long as these fit, else by what is left of them beside Stirling's powers.
@@ -163,7 +164,7 @@ Tensor gamma_prefix(const Tensor& a, const Tensor& x) {
   const Tensor A = where(direct, 100.0, a), X = where(direct, 100.0, x), difference = A - X;
   const Tensor fits = abs(difference) < 600.0;
   const Tensor factors = power_of_quotient(where(fits, X, A), A, A) * exp(where(fits, difference, 0.0));
-  const Tensor together = exp(-A * log1p_excess(where(fits, 0.0, -difference / A)));
+  const Tensor together = exp(-A * log1p_excess(where(fits, 0.0, -difference / A), X / A));
   const Tensor far = where(fits, factors, together) / (sqrt(2 * std::numbers::pi * A) * gamma_star(A));
   return where(direct, near, far);
 }
@@ -184,7 +185,7 @@ Tensor beta_prefix(const Tensor& a, const Tensor& b, const Tensor& x, const Tens
   const Tensor near = pow(x, u) * (pow(mirror, v) * (1.0 + v * lost / mirror)) / beta_positive(u, v);
   // (x s/a)ᵃ ((1 − x) s/b)ᵇ with s = a + b: what the bases differ from 1 by is d/a and −d/b.
   const Tensor A = where(direct, 50.0, a), B = where(direct, 51.0, b), S = A + B, d = beyond_mean(A, B, x, mirror);
-  const Tensor exponent = A * log1p_excess(d / A) + B * log1p_excess(-d / B);
+  const Tensor exponent = A * log1p_excess(d / A, x * S / A) + B * log1p_excess(-d / B, mirror * S / B);
   const Tensor stars = gamma_star(S) / (gamma_star(A) * gamma_star(B));
   return where(direct, near, exp(-exponent) * stars * sqrt(A * B / (2 * std::numbers::pi * S)));
 }

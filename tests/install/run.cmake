@@ -30,3 +30,9 @@ foreach(line IN LISTS header_dirs)
 endforeach()
 run(${CXX} -std=c++20 -O0 -I ${WORK}/prefix/include ${includes} ${SOURCE}/examples/header_only.cpp -o ${WORK}/bare -ldl -pthread)
 run(${WORK}/bare)
+
+# Without VT_CUDA a prototype leaves the sources for CUDA out, and says so when it is sent to a device.
+execute_process(COMMAND ${CMAKE_COMMAND} -E env VT_BACKEND=cuda ${WORK}/bare RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
+if(status EQUAL 0 OR NOT output MATCHES "define VT_CUDA")
+  message(FATAL_ERROR "a prototype without VT_CUDA should refuse VT_BACKEND=cuda; status ${status}: ${output}")
+endif()

@@ -138,4 +138,74 @@ TEST(CudaOrder, Searches) {
                "");
 }
 
+// --- scatters
+
+constexpr auto sums = [](std::span<const Tensor> a) { return Tensors{vt::segment_sum(a[0], a[1], 40), vt::segment_prod(a[0], a[1], 40)}; };
+constexpr auto extremes = [](std::span<const Tensor> a) { return Tensors{vt::segment_max(a[0], a[1], 40), vt::segment_min(a[0], a[1], 40)}; };
+
+/// Indices among which many are alike, and some lie outside.
+Tensor places(std::int64_t n, std::int64_t limit, std::uint64_t seed) {
+  return vt::floor(vt_test::random_tensor(vt::f64, {n}, -2, static_cast<double>(limit) + 2, seed)).astype(vt::i32).eval();
+}
+
+// Fewer than a piece of them meet: the interpreter's order, which adds floats in f64 and has NaNs of other bits.
+TEST(CudaOrder, ScattersOfAllDtypes) {
+  for (const vt::DType d : all_dtypes) {
+    const double rounding = !vt::is_float(d) ? 0 : d == vt::f64 ? 1e-300 : size_of(d) == 4 ? 1e-5 : 1e-2;
+    if (!vt::is_bool(d)) expect_exact(sums, {mixed(d, {600}, 21), places(600, 40, 22)}, "sums of " + std::string(vt::name_of(d)), rounding);
+    const double nothing = vt::is_float(d) ? 1e-300 : 0;
+    expect_exact(extremes, {mixed(d, {600}, 23), places(600, 40, 24)}, "extremes of " + std::string(vt::name_of(d)), nothing);
+  }
+}
+
+// In f64, which the interpreter adds in, to the last bit.
+TEST(CudaOrder, ScattersOfRowsAndWindows) {
+  const auto scatter = [](Op op, const ScatterParams& p, const Tensors& a) { return emit(op, make_params(p), {a[0], a[1], a[2]}, {}); };
+  const Tensor table = vt_test::random_tensor(vt::f64, {30, 17}, -1, 1, 25), rows = vt_test::random_tensor(vt::f64, {200, 17}, -1, 1, 26);
+  const Tensor columns = vt_test::random_tensor(vt::f64, {30, 90}, -1, 1, 27), at = vt::reshape(places(200, 30, 28), {200, 1}).eval();
+  for (const Op op : {Op::scatter, Op::scatter_add, Op::scatter_max}) {
+    const std::string what(name_of(op));
+    ScatterParams by_row;
+    by_row.update_window_dims = {1};
+    by_row.inserted_window_dims = {0};
+    by_row.scatter_dims_to_operand_dims = {0};
+    expect_exact([&](std::span<const Tensor> a) { return Tensors{scatter(op, by_row, {a[0], a[1], a[2]})}; }, {table, at, rows}, what + " of rows");
+    ScatterParams by_column;
+    by_column.update_window_dims = {0};
+    by_column.inserted_window_dims = {1};
+    by_column.scatter_dims_to_operand_dims = {1};
+    const Tensor where = vt::reshape(places(90, 17, 29), {90, 1}).eval();
+    expect_exact([&](std::span<const Tensor> a) { return Tensors{scatter(op, by_column, {a[0], a[1], a[2]})}; }, {table, where, columns},
+                 what + " of columns");
+    // Windows that overlap in part.
+    ScatterParams windows;
+    windows.update_window_dims = {1, 2};
+    windows.scatter_dims_to_operand_dims = {0, 1};
+    const Tensor corners = vt::stack({vt::reshape(places(50, 28, 30), {50}), vt::reshape(places(50, 13, 31), {50})}, 1).eval();
+    expect_exact([&](std::span<const Tensor> a) { return Tensors{scatter(op, windows, {a[0], a[1], a[2]})}; },
+                 {table, corners, vt_test::random_tensor(vt::f64, {50, 3, 4}, -1, 1, 32)}, what + " of windows");
+    // A promise that nothing meets.
+    ScatterParams unique = by_row;
+    unique.unique = true;
+    expect_exact([&](std::span<const Tensor> a) { return Tensors{scatter(op, unique, {a[0], a[1], a[2]})}; },
+                 {table, vt::reshape(vt::arange(20) * 7 % 23, {20, 1}).astype(vt::i32).eval(), vt::slice_in_dim(rows, 0, 20).eval()},
+                 what + " of unique rows");
+  }
+}
+
+// More than a piece of updates meet: sums in another order than the interpreter's, but always the same.
+TEST(CudaOrder, ScattersOfManyToOne) {
+  const Tensor x = vt_test::random_tensor(vt::f32, {5000}, -1, 1, 33), few = places(5000, 3, 34);
+  expect_exact([](std::span<const Tensor> a) { return Tensors{vt::segment_sum(a[0], a[1], 3)}; }, {x, few}, "three sums", 1e-4);
+  expect_exact([](std::span<const Tensor> a) { return Tensors{vt::segment_max(a[0], a[1], 3), vt::bincount(a[1], 3)}; }, {x, few}, "three extremes");
+  const Tensor rows = vt_test::random_tensor(vt::f32, {700, 5}, -1, 1, 35);
+  expect_exact([](std::span<const Tensor> a) { return Tensors{vt::segment_sum(a[0], a[1], 2)}; }, {rows, places(700, 2, 36)}, "two rows", 1e-4);
+}
+
+TEST(CudaOrder, GradientOfAnEmbedding) {
+  const Tensor table = vt_test::random_tensor(vt::f32, {50, 8}, -1, 1, 37), words = vt::clip(places(300, 50, 38), 0, 49).eval();
+  const auto loss = [](Tensor table, Tensor words) { return vt::sum(vt::tanh(vt::take(table, words, 0))); };
+  expect_exact([&](std::span<const Tensor> a) { return Tensors{vt::grad(loss)(a[0], a[1])}; }, {table, words}, "", 1e-6);
+}
+
 }  // namespace

@@ -12,6 +12,7 @@
 #include "src/jit/cuda/nest_source.hpp"
 #include "src/jit/cuda/product_source.hpp"
 #include "src/jit/cuda/register_source.hpp"
+#include "src/jit/cuda/scatter.hpp"
 #include "src/jit/cuda/sort.hpp"
 #include "src/jit/fuse.hpp"
 #include "src/jit/register_loop.hpp"
@@ -37,7 +38,19 @@ void add_kernels(const GraphBody& graph, std::set<std::string>& sources) {
   const Fusion fusion = fuse(graph, {.matrix_products = true, .on_host = false, .has_code = cuda::has_element_source});
   for (const FusedStep& step : fusion.steps) {
     if (step.equation < 0) {
-      sources.insert(cuda::nest_source(step.nest, cuda::choose_mapping(step.nest), "kernel"));
+      const cuda::Mapping mapping = cuda::choose_mapping(step.nest);
+      if (mapping.updates == cuda::UpdatePlan::Way::sorted) {
+        cuda::ScratchLayout scratch;
+        vt::Vec<cuda::Launch> launches;
+        cuda::add_sorted_updates(step.nest, cuda::plan_updates(step.nest, false), {}, {}, 100, scratch, launches);
+        for (cuda::Launch& l : launches) {
+          if (!l.name.starts_with("kernel_scatter")) continue;
+          l.source.replace(l.source.find(l.name + "("), l.name.size(), "kernel");
+          sources.insert(l.source);
+        }
+      } else {
+        sources.insert(cuda::nest_source(step.nest, mapping, "kernel"));
+      }
       continue;
     }
     const Equation& e = fusion.graph.equations[static_cast<std::size_t>(step.equation)];
@@ -140,6 +153,11 @@ TEST(CudaSources, NvrtcCompilesEveryKernel) {
                       {vt::ones(shape)}),
                   sources);
   add_kernels(graph_of([](std::span<const Tensor> a) { return Tensors{vt::matmul(a[0], a[0])}; }, {vt::ones({100, 100})}), sources);
+  const Tensor places = vt::zeros({1000}, vt::i32);
+  for (const Tensor& x : {vt::ones({1000, 3}), vt::ones({1000}, vt::bf16), vt::ones({1000}, vt::i64), vt::ones({1000}, vt::i8)})
+    add_kernels(
+        graph_of([](std::span<const Tensor> a) { return Tensors{vt::segment_sum(a[0], a[1], 9), vt::segment_min(a[0], a[1], 9)}; }, {x, places}),
+        sources);
   const auto halve = [](Tensor x) { return vt::while_loop([](Tensor x) { return x > 1; }, [](Tensor x) { return x * 0.5; }, x); };
   add_kernels(graph_of([&](std::span<const Tensor> a) { return Tensors{vt::vmap(halve)(a[0])}; }, {vt::ones({100})}), sources);
   EXPECT_GT(sources.size(), 200u);

@@ -44,12 +44,6 @@ std::string identity(ReduceOp op, DType d) {
 
 constexpr std::int64_t sum_block = 128;  // elements that one thread adds up one after the other
 
-double rounds_of(const Nest& nest, const SmallVec<int, 6>& loops) {
-  double n = 1;
-  for (int l : loops) n *= static_cast<double>(nest.loops[static_cast<std::size_t>(l)].extent);
-  return n;
-}
-
 class Writer {
  public:
   Writer(const Nest& nest, const Mapping& mapping) : nest_(nest), mapping_(mapping), dependences_(loop_dependences(nest)) {
@@ -71,24 +65,7 @@ class Writer {
   }
 
   std::string kernel(const std::string& name) {
-    text_ += worded("typedef {} idx;\n", mapping_.wide_indices ? "i64" : "i32");
-    text_ += worded("extern \"C\" __global__ void __launch_bounds__({}) {}(", mapping_.block, name);
-    bool first = true;
-    const auto parameter = [&](const std::string& p) {
-      text_ += (first ? "" : ", ") + p;
-      first = false;
-    };
-    for (std::size_t b = 0; b < nest_.buffers.size(); ++b) {
-      const NestBuffer& buffer = nest_.buffers[b];
-      if (buffer.local) continue;
-      const bool alone = count_if(nest_.buffers, [&](const NestBuffer& o) { return o.alias == buffer.alias; }) == 1;
-      parameter(worded("{}{}*{} b{}", buffer.written ? "" : "const ", memory_type(buffer.dtype), alone ? " __restrict__" : "", b));
-    }
-    for (std::size_t l = 0; l < nest_.loops.size(); ++l)
-      if (nest_.loops[l].runtime) parameter(worded("long long e{}", l));
-    for (int a = 0; a < nest_.arguments; ++a) parameter(worded("long long a{}", a));
-    text_ += ") {\n";
-    indent_ = 1;
+    head(name, {}, {});
     prepare_local_arrays();
     const bool cooperates = mapping_.team > 1;
     if (cooperates) line(worded("const int lane = threadIdx.x % {};", mapping_.team));
@@ -111,7 +88,94 @@ class Writer {
     return std::move(text_);
   }
 
+  // See sorted_updates_source.
+  std::string updates(const SortedUpdates& u, bool join, const std::string& name) {
+    const NestStore& s = nest_.stores[0];
+    const DType d = nest_.buffers[static_cast<std::size_t>(s.buffer)].dtype;
+    const char *key = memory_type(u.key), *type = register_type(d);
+    head(name,
+         worded("const {0}* __restrict__ keys, const {1}* __restrict__ places, {2}* __restrict__ parts", key, memory_type(u.place), memory_type(d)),
+         "n");
+    line(worded("const {0} none = ({0})~0ull;", key));
+    line(worded("const idx window = {}, piece = {};", rounds(u.plan.window_loops), SortedUpdates::piece));
+    line(join ? "const idx all = ((idx)n - 1) / piece * window;" : "const idx all = (idx)n * window;");
+    open(worded("for (idx t = (idx)blockIdx.x * {0} + threadIdx.x; t < all; t += (idx)gridDim.x * {0})", mapping_.block));
+    line(join ? "const idx i = (t / window + 1) * piece, w = t % window;" : "const idx i = t / window, w = t % window;");
+    line(worded("const {} own = VT_LOAD(keys, i);", key));
+    line("if (own == none) continue;");
+    decompose("w", u.plan.window_loops);
+    const auto combined = [&](const std::string& so_far, const std::string& x, DType of) {
+      const Operand operands[] = {{so_far, d}, {x, of}};
+      return element(s.update, d, {}, operands);
+    };
+    Vec<int> roots;
+    const auto round_at = [&](const char* j) {
+      line(worded("const idx r = (idx)VT_LOAD(places, {});", j));
+      decompose("r", u.plan.key_loops);
+      write_all(needed_values(nest_, roots));
+    };
+    if (s.update == Op::select) {
+      line("if (i + 1 < (idx)n && VT_LOAD(keys, i + 1) == own) continue;  // the last one stays");
+      add_roots(nest_, s, roots);
+      round_at("i");
+      line("VT_STORE(" + access(s.buffer, s.index) + ", " + to_memory(d, this->name(s.value)) + ");");
+    } else if (join) {
+      line("// The first of the pieces that go on with an element takes those after it.");
+      line("if (VT_LOAD(keys, i - 1) != own || (i > piece && VT_LOAD(keys, i - piece - 1) == own)) continue;");
+      nest_.indices.each_value(s.index, [&](int v) { roots.push_back(v); });
+      round_at("i");
+      line("const idx at = " + index(s.index) + ";");
+      line(worded("{} sum = {};", type, from_memory(d, worded("VT_LOAD(b{}, at)", s.buffer))));
+      open("for (idx j = i; j < (idx)n && VT_LOAD(keys, j) == own; j += piece)");
+      line(worded("const {} part = {};", type, from_memory(d, "VT_LOAD(parts, j / piece * window + w)")));
+      line("sum = " + combined("sum", "part", d) + ";");
+      close();
+      line(worded("VT_STORE(b{}, at, {});", s.buffer, to_memory(d, "sum")));
+    } else {
+      line("const bool first = i == 0 || VT_LOAD(keys, i - 1) != own;");
+      line("if (!first && i % piece != 0) continue;");
+      line("const idx end = vt_min<idx>((idx)n, (i / piece + 1) * piece);");
+      line(worded("{} sum = 0;", type));
+      line("idx at = 0;");
+      open("for (idx j = i; j < end && VT_LOAD(keys, j) == own; ++j)");
+      add_roots(nest_, s, roots);
+      round_at("j");
+      line("at = " + index(s.index) + ";");
+      line(worded("if (j == i && first) sum = {};", from_memory(d, worded("VT_LOAD(b{}, at)", s.buffer))));
+      line(worded("sum = j == i && !first ? ({}){} : {};", type, this->name(s.value), combined("sum", this->name(s.value), value(s.value).dtype)));
+      close();
+      line(worded("if (first) VT_STORE(b{}, at, {});", s.buffer, to_memory(d, "sum")));
+      line(worded("else VT_STORE(parts, i / piece * window + w, {});", to_memory(d, "sum")));
+    }
+    close();
+    text_ += "}\n";
+    return std::move(text_);
+  }
+
  private:
+  // The kernel's parameters: buffers, `pointers`, extents, arguments and `number`.
+  void head(const std::string& name, const std::string& pointers, const std::string& number) {
+    text_ += worded("typedef {} idx;\n", mapping_.wide_indices ? "i64" : "i32");
+    text_ += worded("extern \"C\" __global__ void __launch_bounds__({}) {}(", mapping_.block, name);
+    bool first = true;
+    const auto parameter = [&](const std::string& p) {
+      text_ += (first ? "" : ", ") + p;
+      first = false;
+    };
+    for (std::size_t b = 0; b < nest_.buffers.size(); ++b) {
+      const NestBuffer& buffer = nest_.buffers[b];
+      if (buffer.local) continue;
+      const bool alone = count_if(nest_.buffers, [&](const NestBuffer& o) { return o.alias == buffer.alias; }) == 1;
+      parameter(worded("{}{}*{} b{}", buffer.written ? "" : "const ", memory_type(buffer.dtype), alone ? " __restrict__" : "", b));
+    }
+    if (!pointers.empty()) parameter(pointers);
+    for (std::size_t l = 0; l < nest_.loops.size(); ++l)
+      if (nest_.loops[l].runtime) parameter(worded("long long e{}", l));
+    for (int a = 0; a < nest_.arguments; ++a) parameter(worded("long long a{}", a));
+    if (!number.empty()) parameter("long long " + number);
+    text_ += ") {\n";
+    indent_ = 1;
+  }
   const NestLoop& loop(int l) const { return nest_.loops[static_cast<std::size_t>(l)]; }
   const NestValue& value(int v) const { return nest_.values[static_cast<std::size_t>(v)]; }
   void line(const std::string& s) { text_.append(static_cast<std::size_t>(indent_) * 2, ' ').append(s) += '\n'; }
@@ -266,6 +330,14 @@ class Writer {
     const std::string target = access(s.buffer, s.index);
     if (s.update == Op::input || s.update == Op::select) {
       line((s.mask >= 0 ? "if (" + name(s.mask) + ") " : std::string()) + "VT_STORE(" + target + ", " + to_memory(d, x.text) + ");");
+      return;
+    }
+    if (mapping_.updates == UpdatePlan::Way::atomic) {
+      // Sums of signed integers are those of unsigned ones.
+      const char* call = s.update == Op::add ? "atomicAdd" : s.update == Op::min ? "atomicMin" : "atomicMax";
+      const char* type = s.update == Op::add ? (size_of(d) == 8 ? "u64" : "u32") : register_type(d);
+      line(worded("{0}{1}(({2}*)b{3} + ({4}), ({2}){5});", s.mask >= 0 ? "if (" + name(s.mask) + ") " : "", call, type, s.buffer, index(s.index),
+                  x.text));
       return;
     }
     open(s.mask >= 0 ? "if (" + name(s.mask) + ")" : "");
@@ -518,89 +590,11 @@ class Writer {
   std::string text_;
 };
 
-// How far from 0 an index, or a term of it, can be, with the loops' present extents.
-double reach_of(const Nest& nest, IndexId e) {
-  const IndexExpr& expr = nest.indices[e];
-  double reach = std::abs(static_cast<double>(expr.constant));
-  for (const IndexTerm& t : expr.terms) {
-    const IndexAtom& a = nest.indices.atom(t.atom);
-    double most = 0;
-    if (a.kind == IndexAtom::Kind::loop) {
-      const NestLoop& l = nest.loops[static_cast<std::size_t>(a.id)];
-      most = static_cast<double>(std::max(l.extent, l.total));
-    } else if (a.kind == IndexAtom::Kind::value) {
-      most = static_cast<double>(nest.indices.limit_of_value(a.id));
-    } else {
-      most = std::max(reach_of(nest, a.of), static_cast<double>(a.by));  // what is divided has the type of an index, too
-    }
-    reach += most * std::abs(static_cast<double>(t.factor));
-  }
-  return reach;
-}
-
-// Rows of so many elements get so many threads.
-int team_for(double elements, double rows) {
-  if (elements <= 4 || (elements <= 32 && rows >= 1e5)) return 1;
-  if (elements <= 1024 || (elements <= 4096 && rows >= 4096)) return 32;
-  return elements <= 16384 ? 256 : 512;
-}
-
 }  // namespace nest_text
 
-Mapping choose_mapping(const Nest& nest) {
-  using namespace nest_text;
-  Mapping m;
-  const Schedule cpu = choose_schedule(nest, 64);  // whose directions of reductions and loops of updates hold here too
-  const bool updates = any_of(nest.stores, [](const NestStore& s) { return s.update != Op::input; });
-  m.shared = nest.shared;
-  bool folds = false;
-  for (const NestReduction& r : nest.reductions) folds = folds || r.op == ReduceOp::fold;
-  std::int64_t local = 0;
-  for (const NestBuffer& b : nest.buffers) local += (b.local * static_cast<std::int64_t>(size_of(b.dtype)) + 15) / 16 * 16;
-  if (updates) {
-    if (cpu.parallel_loop >= 0) m.shared.push_back(cpu.parallel_loop);
-  } else if (nest.stages.size() == 1) {
-    SmallVec<int, 6> reduced;
-    for (int l : nest.stages[0].loops) {
-      if (nest.loops[static_cast<std::size_t>(l)].reduce) reduced.push_back(l);
-      else m.shared.push_back(l);
-    }
-    const bool vertical = cpu.stages[0].mode == StageSchedule::Mode::vertical;
-    if (!nest.reductions.empty() && !folds && !vertical) m.team = team_for(rounds_of(nest, reduced), rounds_of(nest, m.shared));
-    // A block's extent depends on the number of its block, which is then known first.
-    insertion_sort(m.shared, [&](int a, int b) {
-      const auto inner = [&](int l) { return nest.loops[static_cast<std::size_t>(l)].block_of >= 0; };
-      return !inner(a) && inner(b);
-    });
-  } else {
-    double most = 1;
-    for (const NestStage& s : nest.stages) most = std::max(most, rounds_of(nest, s.loops));
-    m.team = team_for(most, rounds_of(nest, m.shared));
-  }
-  if (local > 0 && m.team == 1 && local > 1024) m.team = 32;
-  m.block = m.team > 32 ? m.team : m.team == 32 ? 128 : 256;
-  if (local > 0 && m.team > 1) {
-    if (m.team == 32 && local * 4 > (std::int64_t{40} << 10)) m.team = m.block = 256;
-    m.local_bytes = local * m.teams_in_block();
-  }
-  m.teams = 1;
-  for (int l : m.shared) m.teams *= nest.loops[static_cast<std::size_t>(l)].extent;
-  const auto far = [&](IndexId e) { return reach_of(nest, e) >= 2e9; };
-  m.wide_indices = rounds_of(nest, m.shared) >= 2e9;
-  for (const NestStage& s : nest.stages) m.wide_indices = m.wide_indices || rounds_of(nest, s.loops) >= 2e9;
-  for (const NestValue& v : nest.values) m.wide_indices = m.wide_indices || (v.index >= 0 && far(v.index));
-  for (const NestStore& s : nest.stores) m.wide_indices = m.wide_indices || far(s.index);
-  return m;
-}
-
-std::string Mapping::str(const Nest& nest) const {
-  std::string text = worded("mapping: {} thread{} for a round of", team, team == 1 ? "" : "s");
-  if (shared.empty()) text += " all";
-  for (int l : shared) text += worded(" d{}", l);
-  text += worded(", blocks of {}", block);
-  if (local_bytes) text += worded(", {} bytes of shared memory", local_bytes);
-  if (nest.stages.size() > 1) text += worded(", {} stages", nest.stages.size());
-  return text + "\n";
+std::string sorted_updates_source(const Nest& nest, const SortedUpdates& updates, bool join, const std::string& name) {
+  const Mapping mapping = choose_mapping(nest);
+  return nest_text::Writer(nest, mapping).updates(updates, join, name);
 }
 
 std::string nest_source(const Nest& nest, const Mapping& mapping, const std::string& name) { return nest_text::Writer(nest, mapping).kernel(name); }

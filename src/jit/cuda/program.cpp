@@ -19,6 +19,7 @@
 #include "element_source.hpp"
 #include "op_rows.hpp"
 #include "product_source.hpp"
+#include "scatter.hpp"
 #include "sort.hpp"
 
 namespace vt::detail::cuda {
@@ -42,6 +43,12 @@ std::string kernel_name(const Nest& nest) {
   for (const NestReduction& r : nest.reductions) add(Op::count_, name_of(r.op));
   if (parts == 0) name += "_copy";
   return name;
+}
+
+std::string kernels_text(const Vec<Launch>& launches) {
+  std::string text;
+  for (const Launch& l : launches) text += worded("{}: {} blocks of {} threads\n", l.name, l.grid.blocks, l.grid.threads);
+  return text;
 }
 
 }  // namespace cuda_program
@@ -120,7 +127,12 @@ void CudaProgram::compile_kernels() {
 
 void CudaProgram::prepare_kernel(Step& step, const FusedStep& fused) const {
   const Nest& nest = fused.nest;
-  const Mapping mapping = choose_mapping(nest);
+  // Of updates: what the user promised.
+  const bool unique = any_of(fused.fused, [&](int k) {
+    const Equation& e = fusion_.graph.equations[static_cast<std::size_t>(k)];
+    return e.op >= Op::scatter && e.op <= Op::scatter_max && e.as<ScatterParams>().unique;
+  });
+  const Mapping mapping = choose_mapping(nest, unique);
   step.name = cuda_program::kernel_name(nest);
   step.text = nest.str() + mapping.str(nest);
   Launch launch;
@@ -140,6 +152,13 @@ void CudaProgram::prepare_kernel(Step& step, const FusedStep& fused) const {
   count(counters().fused_ops, fused.fused.size());
   count(counters().stages, nest.stages.size());
   if (mapping.teams == 0) return;  // no rounds
+  if (mapping.updates == UpdatePlan::Way::sorted) {
+    ScratchLayout scratch;
+    add_sorted_updates(nest, plan_updates(nest, unique), launch.pointers, launch.numbers, device_.facts().multiprocessors, scratch, step.launches);
+    step.scratch_bytes = scratch.bytes();
+    step.text = nest.str() + "updates are sorted by element\n" + cuda_program::kernels_text(step.launches);
+    return;
+  }
   launch.source = nest_source(nest, mapping, step.name);
   step.launches.push_back(std::move(launch));
 }
@@ -184,7 +203,7 @@ void CudaProgram::prepare_sort(Step& step, const Equation& e) const {
   add_sort(spec, operands, results, device_.facts().multiprocessors, scratch, step.launches);
   step.scratch_bytes = scratch.bytes();
   step.text = worded("{} rows of {}, places {} to {}\n", spec.outer * spec.inner, spec.length, spec.start, spec.limit);
-  for (const Launch& l : step.launches) step.text += worded("{}: {} blocks of {} threads\n", l.name, l.grid.blocks, l.grid.threads);
+  step.text += cuda_program::kernels_text(step.launches);
   step.equation = -1;
 }
 

@@ -139,7 +139,7 @@ struct Sort {
       for (int shift = 0; shift < g.bits; shift += 8) {
         add("kernel_sort_count", sort_count_source(r, "kernel_sort_count"), rows * tiles, sort_threads, {keys[now], counts},
             {s.length, tiles, shift});
-        add("kernel_sort_offsets", sort_offsets_source(r, "kernel_sort_offsets"), rows * sort_threads, sort_threads, {counts, totals}, {tiles});
+        add("kernel_sort_offsets", sort_offsets_source(r, "kernel_sort_offsets"), rows * 32, sort_threads, {counts, totals}, {tiles});
         SmallVec<Launch::Pointer, 8> moved = {keys[now]};
         if (places) moved.push_back(places_[now]);
         for (const Launch::Pointer& p : {counts, totals, keys[1 - now]}) moved.push_back(p);

@@ -231,18 +231,22 @@ std::string sort_offsets_source(const Record& r, const std::string& name) {
   kernel.pointer("place", "totals", true);
   kernel.numbers({"tiles"});
   return kernel.text(sort_text::types(r), R"cuda(
-  __shared__ place whole;
+  const int lane = threadIdx.x % 32;
+  const i64 digit = (i64)blockIdx.x * 8 + threadIdx.x / 32, first = digit * tiles;
   place before = 0;
-  const i64 first = (i64)blockIdx.x * tiles;
-  for (i64 c = 0; c < tiles; c += 256) {
-    const i64 i = c + threadIdx.x;
-    const place own = i < tiles ? VT_LOAD(counts, first + i) : (place)0, sum = vt_sums<place>(own);
-    if (i < tiles) VT_STORE(counts, first + i, before + sum - own);
-    if (threadIdx.x == 255) VT_STORE((&whole), 0, sum);
-    __syncthreads();
-    before += VT_LOAD((&whole), 0);
+  for (i64 c = 0; c < tiles; c += 32) {
+    const bool inside = c + lane < tiles;
+    const place own = inside ? VT_LOAD(counts, first + c + lane) : (place)0;
+    place sum = own;
+#pragma unroll
+    for (int by = 1; by < 32; by <<= 1) {
+      const place y = vt_lanes<sizeof(place)>::up(sum, by);
+      if (lane >= by) sum += y;
+    }
+    if (inside) VT_STORE(counts, first + c + lane, before + sum - own);
+    before += vt_lanes<sizeof(place)>::from(sum, 31);
   }
-  if (threadIdx.x == 0) VT_STORE(totals, blockIdx.x, before);
+  if (lane == 0) VT_STORE(totals, digit, before);
 )cuda");
 }
 

@@ -40,7 +40,7 @@ struct Record {
 std::string sort_keys_source(const SortSpec&, const Record&, int first, int end, const std::string& name);
 /// How often each digit is in each tile. Parameters: keys, counts; then length, tiles, shift. A block for each tile of each row.
 std::string sort_count_source(const Record&, const std::string& name);
-/// For each row and digit how often it is in the tiles before each, and in all. Parameters: counts, totals; then tiles. A block for each.
+/// For each row and digit how often it is in the tiles before each, and in all. Parameters: counts, totals; then tiles. A warp for each.
 std::string sort_offsets_source(const Record&, const std::string& name);
 /// Elements in the order of one digit. Parameters: keys, places, counts, totals, keys and places there; then length, tiles, shift, begun.
 std::string sort_move_source(const Record&, const std::string& name);

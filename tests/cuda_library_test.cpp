@@ -9,6 +9,7 @@
 
 #include "src/jit/cuda/cuda_library.hpp"
 #include "support/message.hpp"
+#include "support/passed_alike.hpp"
 
 #if defined(__has_include)
 #if __has_include(<cuda.h>) && __has_include(<nvrtc.h>)
@@ -28,35 +29,7 @@ using vt_test::message;
 
 #ifdef VT_TEST_HAS_CUDA_HEADERS
 
-// Handles are other pointers here than there and enumerations are numbers: what must agree is what a call passes.
-template <class A, class B>
-constexpr bool passed_alike() {
-  if constexpr (std::is_pointer_v<A> && std::is_pointer_v<B>) {
-    using C = std::remove_cv_t<std::remove_pointer_t<A>>;
-    using D = std::remove_cv_t<std::remove_pointer_t<B>>;
-    constexpr bool opaque = !(std::is_scalar_v<C> && std::is_scalar_v<D>);
-    if constexpr (opaque) {
-      return std::is_scalar_v<C> == std::is_scalar_v<D>;
-    } else {
-      return std::is_const_v<std::remove_pointer_t<A>> == std::is_const_v<std::remove_pointer_t<B>> && passed_alike<C, D>();
-    }
-  } else {
-    constexpr bool numbers = (std::is_integral_v<A> || std::is_enum_v<A>) && (std::is_integral_v<B> || std::is_enum_v<B>);
-    return sizeof(A) == sizeof(B) && (numbers || std::is_same_v<A, B>);
-  }
-}
-template <class A, class B>
-struct Alike;
-template <class R, class... A, class S, class... B>
-struct Alike<R (*)(A...), S (*)(B...)> {
-  static constexpr bool value = [] {
-    if constexpr (sizeof...(A) == sizeof...(B)) return passed_alike<R, S>() && (passed_alike<A, B>() && ... && true);
-    else return false;
-  }();
-};
-
-static_assert(!Alike<int (*)(int), int (*)(long)>::value && !Alike<int (*)(int*), int (*)(int)>::value &&
-              !Alike<int (*)(int*), int (*)(double*)>::value);
+using vt_test::Alike;
 #define VT_SAME_FUNCTION(name, parameters) \
   static_assert(Alike<decltype(cuda::Driver::name), decltype(&::name)>::value, #name " is declared otherwise in cuda.h");
 VT_CUDA_FUNCTIONS(VT_SAME_FUNCTION)

@@ -9,6 +9,7 @@
 
 #include "src/jit/cuda/compile.hpp"
 #include "src/jit/cuda/element_source.hpp"
+#include "src/jit/cuda/matrix_source.hpp"
 #include "src/jit/cuda/nest_source.hpp"
 #include "src/jit/cuda/product_source.hpp"
 #include "src/jit/cuda/register_source.hpp"
@@ -54,11 +55,22 @@ void add_kernels(const GraphBody& graph, std::set<std::string>& sources) {
       continue;
     }
     const Equation& e = fusion.graph.equations[static_cast<std::size_t>(step.equation)];
-    if (e.op == Op::dot_general) {
-      const MatmulPlan plan = plan_matmul(e.as<DotParams>(), fusion.graph.aval(e.inputs[0]), fusion.graph.aval(e.inputs[1]));
-      cuda::ProductSource p = cuda::product_source(plan.spec);
+    if (family_of(e.op) == Family::contract) {
+      const Aval &lhs = fusion.graph.aval(e.inputs[0]), &rhs = fusion.graph.aval(e.inputs[1]);
+      cuda::ProductSource p = e.op == Op::dot_general
+                                  ? cuda::product_source(plan_matmul(e.as<DotParams>(), lhs, rhs).spec)
+                                  : cuda::product_source(plan_conv(e.as<ConvParams>(), lhs.shape, rhs.shape, lhs.dtype, ConvTarget::device)->spec);
+      if (p.blocks == 0) continue;
       p.source.replace(p.source.find(p.name), p.name.size(), "kernel");
       sources.insert(p.source);
+      if (p.parts == 1) continue;
+      p.join_source.replace(p.join_source.find(p.join_name), p.join_name.size(), "kernel");
+      sources.insert(p.join_source);
+    } else if (family_of(e.op) == Family::linalg) {
+      cuda::MatrixSource m = cuda::matrix_source(linalg_spec(fusion.graph, e));
+      if (m.source.empty()) continue;
+      m.source.replace(m.source.find(m.name), m.name.size(), "kernel");
+      sources.insert(m.source);
     } else if (is_control(e.op)) {
       if (const std::optional<LaneForm> form = register_form(alone(fusion.graph, e))) sources.insert(cuda::register_loop_source(*form, "kernel"));
     }
@@ -158,8 +170,31 @@ TEST(CudaSources, NvrtcCompilesEveryKernel) {
     add_kernels(
         graph_of([](std::span<const Tensor> a) { return Tensors{vt::segment_sum(a[0], a[1], 9), vt::segment_min(a[0], a[1], 9)}; }, {x, places}),
         sources);
+  // Tiles of both sizes, sums in parts, stretched images by phases and place by place.
+  const auto convolution = [&](const vt::Shape& x, const vt::Shape& filter, const vt::ConvOptions& options, vt::DType d) {
+    add_kernels(graph_of([&](std::span<const Tensor> a) { return Tensors{vt::conv(a[0], a[1], options)}; }, {vt::ones(x, d), vt::ones(filter, d)}),
+                sources);
+  };
+  convolution({2, 9, 9, 16}, {3, 3, 16, 40}, {.padding = "SAME"}, vt::f32);
+  convolution({4, 64, 64, 2}, {3, 3, 2, 128}, {.padding = "SAME"}, vt::bf16);
+  convolution({1, 14, 14, 40}, {8, 8, 40, 16}, {}, vt::f64);
+  convolution({1, 33, 33, 8}, {32, 32, 8, 3}, {}, vt::f16);
+  for (std::int64_t stride : {1, 2}) {
+    convolution({2, 6, 7, 8}, {4, 3, 8, 20}, {.strides = {stride, stride}, .padding = "SAME", .lhs_dilation = {3, 2}}, vt::f32);
+    convolution({2, 6, 7, 8}, {4, 3, 8, 2}, {.strides = {stride, stride}, .padding = "SAME", .lhs_dilation = {3, 2}}, vt::i32);
+  }
   const auto halve = [](Tensor x) { return vt::while_loop([](Tensor x) { return x > 1; }, [](Tensor x) { return x * 0.5; }, x); };
   add_kernels(graph_of([&](std::span<const Tensor> a) { return Tensors{vt::vmap(halve)(a[0])}; }, {vt::ones({100})}), sources);
+  // A thread, a warp and a block for each matrix.
+  for (int n : {4, 20, 40})
+    add_kernels(graph_of(
+                    [](std::span<const Tensor> a) {
+                      namespace la = vt::linalg;
+                      const la::SvdResult svd = la::svd(a[0], false);
+                      return Tensors{la::cholesky(a[0]), la::lu(a[0]).lu, la::solve(a[0], a[0]), la::qr(a[0]).q, la::eigh(a[0]).eigenvectors, svd.u};
+                    },
+                    {vt::ones({2, n, n})}),
+                sources);
   EXPECT_GT(sources.size(), 200u);
   int n = 0;
   for (const std::string& source : sources) {

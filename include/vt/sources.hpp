@@ -85,6 +85,7 @@
 #include "../../src/jit/cpu/target.cpp"
 #include "../../src/jit/cpu/visible_code.cpp"
 #ifdef VT_CUDA  // a prototype without it waits for less
+#include "../../src/jit/cuda/blas_library.cpp"
 #include "../../src/jit/cuda/compile.cpp"
 #include "../../src/jit/cuda/control.cpp"
 #include "../../src/jit/cuda/cuda_library.cpp"
@@ -92,6 +93,8 @@
 #include "../../src/jit/cuda/element_source.cpp"
 #include "../../src/jit/cuda/executables.cpp"
 #include "../../src/jit/cuda/mapping.cpp"
+#include "../../src/jit/cuda/matrix_source.cpp"
+#include "../../src/jit/cuda/matrix_text.cpp"
 #include "../../src/jit/cuda/nest_source.cpp"
 #include "../../src/jit/cuda/prelude.cpp"
 #include "../../src/jit/cuda/product_source.cpp"

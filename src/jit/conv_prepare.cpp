@@ -18,7 +18,7 @@ bool too_few_columns(const ConvSpec& s) {
 
 class Preparation {
  public:
-  explicit Preparation(GraphBody graph) : old_(std::move(graph)), graph_(old_) { graph_.equations.clear(); }
+  Preparation(GraphBody graph, ConvTarget target) : old_(std::move(graph)), graph_(old_), target_(target) { graph_.equations.clear(); }
 
   GraphBody run() {
     for (const Equation& e : old_.equations) {
@@ -95,21 +95,21 @@ class Preparation {
       const Var given = *operand;
       relabel(read, operand == &a, t->as<PermutationParams>().permutation, old_.aval(e.outputs[0]).shape.rank());
       *operand = t->inputs[0];
-      const std::optional<ConvPlan> plan = plan_conv(read, old_.aval(a).shape, old_.aval(b).shape, old_.aval(a).dtype);
+      const std::optional<ConvPlan> plan = plan_conv(read, old_.aval(a).shape, old_.aval(b).shape, old_.aval(a).dtype, target_);
       if (plan && !plan->lhs_permutation) p = read;
       else *operand = given;
     }
     const Axes order = p.order;
     const Shape &lhs = old_.aval(a).shape, &rhs = old_.aval(b).shape;
     const DType d = old_.aval(a).dtype;
-    std::optional<ConvPlan> plan = plan_conv(p, lhs, rhs, d);
+    std::optional<ConvPlan> plan = plan_conv(p, lhs, rhs, d, target_);
     const bool ordered_after = !plan;
     if (!plan) {
       p.order = {};
       plan = plan_conv(p, lhs, rhs, d);
     }
     Var result;
-    if (too_few_columns(plan->spec)) {
+    if (target_ == ConvTarget::host && too_few_columns(plan->spec)) {
       result = as_sum(a, b, p, order);
     } else {
       if (plan->lhs_permutation) {
@@ -186,14 +186,15 @@ class Preparation {
   }
 
   GraphBody old_, graph_;
+  ConvTarget target_;
   Where where_{};
 };
 
 }  // namespace conv_planning
 
-GraphBody prepare_convolutions(GraphBody graph) {
+GraphBody prepare_convolutions(GraphBody graph, ConvTarget target) {
   const bool any = any_of(graph.equations, [](const Equation& e) { return e.op == Op::conv_general; });
-  return any ? conv_planning::Preparation(std::move(graph)).run() : graph;
+  return any ? conv_planning::Preparation(std::move(graph), target).run() : graph;
 }
 
 }  // namespace vt::detail

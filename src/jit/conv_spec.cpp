@@ -99,12 +99,12 @@ bool is_image(const ConvParams& p, const Shape& lhs) {
 
 }  // namespace conv_planning
 
-std::optional<ConvPlan> plan_conv(const ConvParams& p, const Shape& lhs, const Shape& rhs, DType operands) {
+std::optional<ConvPlan> plan_conv(const ConvParams& p, const Shape& lhs, const Shape& rhs, DType operands, ConvTarget target) {
   using namespace conv_planning;
   ConvPlan plan;
   ConvSpec& s = plan.spec;
   Axes lhs_order = Axes::first(lhs.rank());
-  if (!is_image(p, lhs)) {
+  if (target == ConvTarget::host && !is_image(p, lhs)) {
     // All others in front, but for the last.
     Axes others, order;
     for (int axis = 0; axis < lhs.rank(); ++axis)
@@ -175,7 +175,7 @@ std::optional<ConvPlan> plan_conv(const ConvParams& p, const Shape& lhs, const S
   // The last free axes of b, as far as they are one in b and in c.
   s.columns = {1, 0, 1, 1};
   std::size_t taken = rhs_free.size();
-  for (; taken > 0; --taken) {
+  for (; target == ConvTarget::host && taken > 0; --taken) {
     const std::int64_t extent = rhs[axis_index(rhs_free[taken - 1])], b = b_strides[axis_index(rhs_free[taken - 1])],
                        c = c_strides[rhs_free_at + taken - 1];
     if (extent == 1) continue;

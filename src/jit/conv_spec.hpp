@@ -1,6 +1,7 @@
 // A conv_general as kernels take it: its axes by what they do and where they lie, with their distances in both operands and the result.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -53,12 +54,16 @@ struct ConvPlan {
 /// stretching puts there: each has a part of c and of the filter. Empty if it is not stretched, or too much; phases of nothing have windows of
 /// size 0.
 Vec<ConvSpec> phases_of(const ConvSpec&);
-/// Nothing if the features do not lie side by side in the result.
-std::optional<ConvPlan> plan_conv(const ConvParams&, const Shape& lhs, const Shape& rhs, DType operands);
+/// Whose kernels take it: rows of the host's read an image from one end to the other and write features side by side; a device's go by distances
+/// alone.
+enum class ConvTarget : std::uint8_t { host, device };
+/// Nothing if the features do not lie side by side in the result; for a device there always is a plan, and nothing to copy.
+std::optional<ConvPlan> plan_conv(const ConvParams&, const Shape& lhs, const Shape& rhs, DType operands, ConvTarget target = ConvTarget::host);
 
 /// Rewrites the convolutions of a Graph for compiled programs: those with few columns as sums over windows, which become loop
-/// nests; operands of the others in an order that plan_conv takes, filters that are turned round read from their ends.
-GraphBody prepare_convolutions(GraphBody);
+/// nests; operands of the others in an order that plan_conv takes, filters that are turned round read from their ends. For a device all stay
+/// convolutions, and operands that were transposed for them are read as they were.
+GraphBody prepare_convolutions(GraphBody, ConvTarget target = ConvTarget::host);
 
 /// What one call of a kernel computes: loops over rows of c, outermost first, and for each of its elements loops over what is added up, in
 /// the order in which b is packed. Either of one image, which may have been edged with zeros, or of images side by side: then the first

@@ -128,7 +128,8 @@ Fusion fuse(GraphBody graph, const FuseOptions& options) {
   Fusion fusion;
   fusion.graph = inline_calls(graph);
   if (options.matrix_products)
-    fusion.graph = nest_assembly::order_product_operands(sum_before_products(prepare_convolutions(std::move(fusion.graph))));
+    fusion.graph = nest_assembly::order_product_operands(
+        sum_before_products(prepare_convolutions(std::move(fusion.graph), options.on_host ? ConvTarget::host : ConvTarget::device)));
   FusionPlanner planner(fusion.graph, options);
   planner.run();
   NestSource source = planner.source;

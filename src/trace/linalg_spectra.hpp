@@ -297,7 +297,8 @@ inline bool diagonalize(double* d, double* e, Index n, Rotations& u, Rotations& 
   return true;
 }
 
-/// Singular values of a (m × n, m ≥ n, destroyed), descending; u is m × columns (n, or m for a full one) and vh n × n, unless null.
+/// Singular values of a (m × n, m ≥ n, destroyed), descending; u is m × columns (n, or m for a full one) and vh n × n, unless null. The first
+/// element of a left vector that is no smaller than 0.37 of its largest has no negative real part, so that signs do not depend on the algorithm.
 template <class T>
 void tall_svd(T* a, Index m, Index n, T* u, Index columns, double* values, T* vh) {
   const double factor = scale_of(a, m * n);
@@ -342,12 +343,21 @@ void tall_svd(T* a, Index m, Index n, T* u, Index columns, double* values, T* vh
   if (!u) return;
   if (m == n) {
     std::copy_n(basis.data(), n * n, u);
-    return;
+  } else {
+    std::fill_n(u, m * columns, T(0));
+    const T *left = q.data(), *right = basis.data();
+    multiply_add(u, columns, 1, matrix_lanes::rows_of(left, columns), matrix_lanes::rows_of(right, n), m, n, n);
+    for (Index row = 0; row < m; ++row) std::copy_n(q.data() + row * columns + n, columns - n, u + row * columns + n);
   }
-  std::fill_n(u, m * columns, T(0));
-  const T *left = q.data(), *right = basis.data();
-  multiply_add(u, columns, 1, matrix_lanes::rows_of(left, columns), matrix_lanes::rows_of(right, n), m, n, n);
-  for (Index row = 0; row < m; ++row) std::copy_n(q.data() + row * columns + n, columns - n, u + row * columns + n);
+  for (Index k = 0; k < n; ++k) {
+    double most = 0;
+    for (Index row = 0; row < m; ++row) most = std::max(most, size(u[row * columns + k]));
+    Index first = 0;
+    while (first + 1 < m && size(u[first * columns + k]) < 0.37 * most) ++first;
+    if (!(real(u[first * columns + k]) < 0)) continue;
+    for (Index row = 0; row < m; ++row) u[row * columns + k] = -u[row * columns + k];
+    scale(vh + k * n, -1, n);
+  }
 }
 
 /// Singular value decomposition of a (m × n, destroyed): a wide matrix by way of its adjoint.

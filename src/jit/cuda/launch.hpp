@@ -1,13 +1,15 @@
-// Launch: one kernel of a step of a program: its text, its code once that is made, and what it is given.
+// Launch: one kernel of a step of a program, or one call of a library: its text, its code once that is made, and what it is given.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include <vt/small_vec.hpp>
 
 #include "../../trace/graph.hpp"
+#include "blas_library.hpp"
 #include "compile.hpp"
 
 namespace vt::detail::cuda {
@@ -18,11 +20,12 @@ struct Launch {
     Var var = -1;
     std::int64_t offset = 0;  ///< bytes
   };
-  std::string name, source;
-  DeviceCode::Grid grid;
-  SmallVec<Pointer, 8> pointers;  ///< the kernel's first parameters …
-  Vec<std::int64_t> numbers;      ///< … and those that follow, `long long` each
-  std::shared_ptr<const DeviceCode> code;
+  std::string name = {}, source = {};
+  DeviceCode::Grid grid = {};
+  SmallVec<Pointer, 8> pointers = {};  ///< the kernel's first parameters …
+  Vec<std::int64_t> numbers = {};      ///< … and those that follow, `long long` each
+  std::shared_ptr<const DeviceCode> code = {};
+  std::optional<BlasProduct> library = {};  ///< cuBLAS makes this product of the pointers, and there is no kernel
 };
 
 /// Scratch memory that a step's launches share: each piece begins where 16 bytes at a time can be read.

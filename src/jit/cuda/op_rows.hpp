@@ -9,7 +9,7 @@ namespace vt::detail::cuda {
 
 enum class Way : std::uint8_t {
   kernel,   ///< a loop nest's kernel, fused with its neighbours
-  product,  ///< a kernel for matrix products, or a nest's
+  product,  ///< a kernel for matrix products and convolutions, a nest's, or (large products) cuBLAS where it is found
   control,  ///< a loop or branch: one kernel with its values in registers, or kernels in turn, steered from the host
   library,  ///< a library of NVIDIA's, where it is found
   host,     ///< the host: operands are copied there, results back
@@ -75,16 +75,16 @@ inline constexpr auto op_rows = rule_table<OpRow>({
     // windows
     {Op::windows, {Way::kernel, "too many axes for a kernel's loops"}}, {Op::overlap_add, {Way::kernel, "too many axes for a kernel's loops"}},
     // contract
-    {Op::dot_general, {Way::product, "a product of no elements"}},
-    {Op::conv_general, {Way::host, "no kernel for convolutions"}},
+    {Op::dot_general, {Way::product}},
+    {Op::conv_general, {Way::product}},
     // spectral
     {Op::fft, {Way::host, "no kernel for Fourier transforms"}},
-    // linear algebra
-    {Op::cholesky, {Way::host, "no kernel for linear algebra"}}, {Op::triangular_solve, {Way::host, "no kernel for linear algebra"}},
-    {Op::lu, {Way::host, "no kernel for linear algebra"}}, {Op::solve, {Way::host, "no kernel for linear algebra"}},
-    {Op::qr, {Way::host, "no kernel for linear algebra"}}, {Op::eigh, {Way::host, "no kernel for linear algebra"}},
-    {Op::svd, {Way::host, "no kernel for linear algebra"}}, {Op::eig, {Way::host, "no kernel for linear algebra"}},
-    {Op::tridiagonal_solve, {Way::host, "no kernel for linear algebra"}},
+    // linear algebra (matrix_source.cpp), which says why a matrix is not for a thread, a warp or a block
+    {Op::cholesky, {Way::kernel, "a complex or large matrix"}}, {Op::triangular_solve, {Way::kernel, "a complex or large matrix"}},
+    {Op::lu, {Way::kernel, "a complex or large matrix"}}, {Op::solve, {Way::kernel, "a complex or large matrix"}},
+    {Op::qr, {Way::kernel, "a complex or large matrix"}}, {Op::eigh, {Way::kernel, "a complex or large matrix"}},
+    {Op::svd, {Way::kernel, "a complex or large matrix"}}, {Op::eig, {Way::host, "eigenvalues without symmetry"}},
+    {Op::tridiagonal_solve, {Way::kernel, "a complex or large matrix"}},
     // collective: vmap resolves them
     {Op::psum, {Way::lowered}}, {Op::pmax, {Way::lowered}}, {Op::pmin, {Way::lowered}}, {Op::all_gather, {Way::lowered}},
     {Op::all_to_all, {Way::lowered}}, {Op::ppermute, {Way::lowered}},

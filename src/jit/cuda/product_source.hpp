@@ -1,21 +1,30 @@
-// Matrix products as CUDA kernels.
+// Matrix products and convolutions as CUDA kernels.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
+#include "../conv_spec.hpp"
 #include "../matmul_spec.hpp"
 
 namespace vt::detail::cuda {
 
 struct ProductSource {
-  std::string source, name;
+  std::string source, name;  ///< a kernel `name(a, b, c)`
   std::int64_t blocks = 0;
-  int threads = 0;
+  int threads = 256;
+  /// > 1: too few elements of c for a device, so the sum is cut in so many parts. Then `c` is an array of all elements for each part in the dtype
+  /// of the sums, of `parts_bytes`, and a second kernel `join_name(parts, c)` adds them up, the first part first.
+  std::int64_t parts = 1, parts_bytes = 0;
+  std::string join_source, join_name;
+  std::int64_t join_blocks = 0;
+  std::string way;  ///< "tiles of 64 × 64", for explain
 };
 
-/// A kernel `name(a, b, c)` for this product: small ones an element per thread, others in tiles that a block keeps in shared memory. Each element is
-/// summed over k in one order, whatever the device.
+/// A kernel for this product: large ones in tiles that a block keeps in shared memory, a convolution as an implicit product of the matrix of its
+/// windows, which is never laid out; others (few columns or rows, depthwise) an element per thread. Chosen by shapes alone, and each element is
+/// summed in one order, whatever the device.
 ProductSource product_source(const MatmulSpec&);
+ProductSource product_source(const ConvSpec&);
 
 }  // namespace vt::detail::cuda

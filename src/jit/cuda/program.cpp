@@ -17,6 +17,7 @@
 #include "../scan_motion.hpp"
 #include "../threads.hpp"
 #include "element_source.hpp"
+#include "matrix_source.hpp"
 #include "op_rows.hpp"
 #include "product_source.hpp"
 #include "scatter.hpp"
@@ -71,7 +72,8 @@ CudaProgram::CudaProgram(const GraphBody& graph, const CudaDevice& device) : dev
     if (e.where.file) step.lines.push_back(e.where);
     for (Var v : e.inputs) step.bytes += g.aval(v).bytes();
     for (Var v : e.outputs) step.bytes += g.aval(v).bytes();
-    if (e.op == Op::dot_general && prepare_product(step, e)) {
+    const Family family = family_of(e.op);
+    if ((family == Family::contract && prepare_product(step, e)) || (family == Family::linalg && prepare_matrices(step, e))) {
       fused.writes_given_memory = true;
     } else if (e.op == Op::sort) {
       fused.writes_given_memory = true;
@@ -80,7 +82,7 @@ CudaProgram::CudaProgram(const GraphBody& graph, const CudaDevice& device) : dev
       step.control = new_shared<const DeviceControl>(g, e, device_);
     } else {
       step.kind = Step::Kind::host;
-      step.text = op_rows[e.op].on_host;
+      if (step.text.empty()) step.text = op_rows[e.op].on_host;
       step.host = host_executable(alone(g, e));
     }
   }
@@ -107,7 +109,8 @@ CudaProgram::CudaProgram(const GraphBody& graph, const CudaDevice& device) : dev
 void CudaProgram::compile_kernels() {
   Vec<Launch*> all;
   for (Step& step : steps_)
-    for (Launch& launch : step.launches) all.push_back(&launch);
+    for (Launch& launch : step.launches)
+      if (!launch.library) all.push_back(&launch);
   Vec<std::exception_ptr> errors(all.size());
   parallel_ranges(static_cast<std::int64_t>(all.size()), 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
@@ -165,17 +168,57 @@ void CudaProgram::prepare_kernel(Step& step, const FusedStep& fused) const {
 
 bool CudaProgram::prepare_product(Step& step, const Equation& e) const {
   const GraphBody& g = fusion_.graph;
-  const MatmulPlan plan = plan_matmul(e.as<DotParams>(), g.aval(e.inputs[0]), g.aval(e.inputs[1]));
-  const MatmulSpec& s = plan.spec;
-  if (plan.lhs_permutation || plan.rhs_permutation || s.batch * s.m * s.n * s.k == 0) return false;
-  ProductSource p = product_source(s);
-  Launch launch;
-  for (Var v : {e.inputs[0], e.inputs[1], e.outputs[0]}) launch.pointers.push_back({fusion_.storage[static_cast<std::size_t>(v)]});
-  launch.grid = {p.blocks, p.threads, 0};
-  step.text = worded("{} matrices {} × {} × {}, a block of {} threads for each of {} parts\n", s.batch, s.m, s.k, s.n, p.threads, p.blocks);
+  const Aval &lhs = g.aval(e.inputs[0]), &rhs = g.aval(e.inputs[1]);
+  const auto memory = [&](Var v) { return Launch::Pointer{fusion_.storage[static_cast<std::size_t>(v)]}; };
+  const Launch::Pointer a = memory(e.inputs[0]), b = memory(e.inputs[1]), c = memory(e.outputs[0]);
+  ProductSource p;
+  if (e.op == Op::conv_general) {
+    const ConvSpec s = plan_conv(e.as<ConvParams>(), lhs.shape, rhs.shape, lhs.dtype, ConvTarget::device)->spec;
+    p = product_source(s);
+    step.text = worded("{} results, {} products\n", s.results(), s.multiply_adds());
+  } else {
+    const MatmulPlan plan = plan_matmul(e.as<DotParams>(), lhs, rhs);
+    const MatmulSpec& s = plan.spec;
+    if (plan.lhs_permutation || plan.rhs_permutation) return false;
+    step.text = worded("{} matrices {} × {} × {}\n", s.batch, s.m, s.k, s.n);
+    if (BlasProduct product; suits_blas(s, &product)) {
+      const std::string reason = prepare_blas(device_);
+      if (reason.empty()) {
+        step.text += "by cuBLAS\n";
+        step.equation = -1;
+        step.launches.push_back({.name = "cublas_product", .pointers = {a, b, c}, .library = product});
+        return true;
+      }
+      step.text += "not by cuBLAS: " + reason + "\n";
+    }
+    p = product_source(s);
+  }
+  step.text += p.way + "\n";
   step.equation = -1;
-  launch.name = std::move(p.name);
-  launch.source = std::move(p.source);
+  if (p.blocks == 0) return true;  // no results
+  ScratchLayout scratch;
+  const Launch::Pointer parts = p.parts > 1 ? scratch.take(p.parts_bytes) : c;
+  step.launches.push_back({.name = std::move(p.name), .source = std::move(p.source), .grid = {p.blocks, p.threads, 0}, .pointers = {a, b, parts}});
+  if (p.parts > 1)
+    step.launches.push_back(
+        {.name = std::move(p.join_name), .source = std::move(p.join_source), .grid = {p.join_blocks, p.threads, 0}, .pointers = {parts, c}});
+  step.scratch_bytes = scratch.bytes();
+  return true;
+}
+
+bool CudaProgram::prepare_matrices(Step& step, const Equation& e) const {
+  const LinalgSpec spec = linalg_spec(fusion_.graph, e);
+  MatrixSource m = matrix_source(spec);
+  if (!m.refusal.empty()) {
+    step.text = m.refusal;
+    return false;
+  }
+  step.text = worded("{} matrices of {} × {}: {}\n", spec.batch, spec.m, spec.n, m.way);
+  step.equation = -1;
+  if (m.blocks == 0) return true;
+  Launch launch{.name = std::move(m.name), .source = std::move(m.source), .grid = {m.blocks, m.threads, m.shared_bytes}};
+  for (Var v : e.inputs) launch.pointers.push_back({fusion_.storage[static_cast<std::size_t>(v)]});
+  for (Var v : e.outputs) launch.pointers.push_back({v});
   step.launches.push_back(std::move(launch));
   return true;
 }
@@ -264,6 +307,10 @@ void CudaProgram::run_kernels(const Step& step, const Vec<DevicePtr>& pointers, 
     SmallVec<DevicePtr, 16> addresses;
     for (const Launch::Pointer& p : launch.pointers)
       addresses.push_back((p.var < 0 ? scratch : pointers[static_cast<std::size_t>(p.var)]) + static_cast<DevicePtr>(p.offset));
+    if (launch.library) {
+      run_blas(device_, *launch.library, addresses[0], addresses[1], addresses[2]);
+      continue;
+    }
     SmallVec<void*, 24> parameters;
     for (DevicePtr& a : addresses) parameters.push_back(&a);
     for (const std::int64_t& n : launch.numbers) parameters.push_back(const_cast<std::int64_t*>(&n));
@@ -329,6 +376,8 @@ void CudaProgram::report(Report& report, int depth) const {
     if (step.kind != Step::Kind::host) r.nest = step.text;
     if (step.kind == Step::Kind::kernel && step.launches.size() != 1)
       r.title = worded("step {}: {}, {} kernels, {} bytes", k, step.name, step.launches.size(), step.bytes);
+    else if (step.kind == Step::Kind::kernel && step.launches[0].library)
+      r.title = worded("step {}: {} by cuBLAS, {} bytes", k, step.name, step.bytes);
     else if (step.kind == Step::Kind::kernel)
       r.title = worded("step {}: {}, {} blocks of {} threads, {} bytes", k, step.name, step.launches[0].grid.blocks, step.launches[0].grid.threads,
                        step.bytes);

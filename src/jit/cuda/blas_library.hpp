@@ -1,0 +1,64 @@
+// cuBLAS, where it is found: its functions, loaded at run time, and large matrix products through them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "../matmul_spec.hpp"
+#include "device.hpp"
+
+namespace vt::detail::cuda {
+
+using BlasHandle = struct BlasTag*;
+
+// The values of cuBLAS's enumerations that vt uses, by their names there (cuda_libraries_test.cpp compares them with cublas_v2.h).
+// clang-format off
+#define VT_CUBLAS_CONSTANTS(X)                                                                                          \
+  X(CUBLAS_STATUS_SUCCESS, 0) X(CUBLAS_STATUS_ALLOC_FAILED, 3) X(CUBLAS_OP_N, 0) X(CUBLAS_OP_T, 1)                      \
+  X(CUBLAS_DEFAULT_MATH, 0) X(CUBLAS_TF32_TENSOR_OP_MATH, 3) X(CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION, 16)    \
+  X(CUBLAS_COMPUTE_32F, 68) X(CUBLAS_COMPUTE_64F, 70) X(CUBLAS_GEMM_DEFAULT, -1)                                        \
+  X(CUDA_R_32F, 0) X(CUDA_R_64F, 1) X(CUDA_R_16F, 2) X(CUDA_R_16BF, 14)
+#define VT_CUBLAS_FUNCTIONS(X)                                                                                          \
+  X(cublasCreate_v2, (BlasHandle*)) X(cublasDestroy_v2, (BlasHandle)) X(cublasGetVersion_v2, (BlasHandle, int*))        \
+  X(cublasSetStream_v2, (BlasHandle, Stream)) X(cublasSetWorkspace_v2, (BlasHandle, void*, std::size_t))                \
+  X(cublasSetMathMode, (BlasHandle, int))                                                                               \
+  X(cublasGemmStridedBatchedEx, (BlasHandle, int, int, int, int, int, const void*, const void*, int, int, long long,    \
+    const void*, int, int, long long, const void*, void*, int, int, long long, int, int, int))
+// clang-format on
+
+struct BlasConstant {
+#define VT_CUDA_CONSTANT(name, value) static constexpr int name = value;
+  VT_CUBLAS_CONSTANTS(VT_CUDA_CONSTANT)
+#undef VT_CUDA_CONSTANT
+};
+
+/// One pointer per function of the library in use.
+struct Blas {
+#define VT_CUDA_MEMBER(name, parameters) Result(*name) parameters = nullptr;
+  VT_CUBLAS_FUNCTIONS(VT_CUDA_MEMBER)
+#undef VT_CUDA_MEMBER
+  const char* (*cublasGetStatusString)(Result) = nullptr;
+};
+
+/// cuBLAS, loaded on the first call; any thread. Null where there is none: then `*reason` (unless null) says why. VT_CUBLAS_LIBRARY names a file,
+/// or "none".
+const Blas* blas(std::string* reason);
+
+/// A product as cuBLAS takes it, which counts columns first: so it is asked for cᵀ = bᵀ · aᵀ.
+struct BlasProduct {
+  int operation_b = 0, operation_a = 0, n = 0, m = 0, k = 0, b_columns = 0, a_columns = 0, batch = 1;
+  long long b_batch = 0, a_batch = 0, c_batch = 0;
+  int operand_type = 0, result_type = 0, compute_type = 0;
+};
+
+/// Which products go to cuBLAS: floats, sums in f32 or f64, operands that are dense along rows or columns, and large enough to win. All others,
+/// and all where there is no cuBLAS, are vt's own kernels.
+bool suits_blas(const MatmulSpec&, BlasProduct* product);
+
+/// A handle of the device is made, if there is none yet. Empty if products can go through it, else why not.
+std::string prepare_blas(const CudaDevice&);
+/// Puts the product on the device's stream. Throws: Error(backend), Error(memory).
+void run_blas(const CudaDevice&, const BlasProduct&, DevicePtr a, DevicePtr b, DevicePtr c);
+
+}  // namespace vt::detail::cuda

@@ -6,6 +6,8 @@
 
 #if VT_HAS_LLVM_HEADERS
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include <vt/small_vec.hpp>
@@ -33,11 +35,43 @@ V middle(V x) {
   return mad(x, x.is_f64() ? polynomial(z, math_tables::erf_f64) : polynomial(z, math_tables::erf_f32), x);
 }
 
+/// numbers[low four bits of index], for all lanes in one instruction of AVX-512.
+V chosen(V index, const char* name, const double (&numbers)[16]) {
+  IrBuilder& b = *index.b;
+  std::uint64_t bits[16];
+  for (int k = 0; k < 16; ++k) bits[k] = std::bit_cast<std::uint32_t>(static_cast<float>(numbers[k]));
+  const Value table = b.constant_array(name, DType::f32, bits);
+  const int lanes = index.v.lanes;
+  if (lanes == 1) return {&b, b.load(b.offset(table, DType::f32, b.convert((index & index.like_int(15)).v, DType::i64)), DType::f32)};
+  const Value all = b.load(table, DType::f32, 16, 64);
+  Value found;
+  for (int first = 0; first < lanes; first += 16) {
+    int of[16];
+    for (int k = 0; k < 16; ++k) of[k] = std::min(first + k, lanes - 1);
+    const Value part = lanes == 16 ? index.v : b.shuffle(index.v, index.v, of);
+    const Value sixteen = IrBuilder::wrap(b.intrinsic("llvm.x86.avx512.permvar.sf.512", {}, {all.ref, part.ref}), DType::f32, 16);
+    const Value some = lanes - first >= 16 ? sixteen : b.slice_lanes(sixteen, 0, lanes - first);
+    found = first == 0 ? some : b.concat_lanes(found, some);
+  }
+  return {&b, found};
+}
+
+// Polynomials around multiples of 1/4, whose coefficients are taken from registers: three fifths of the operations that the other way takes.
+V in_pieces(V x) {
+  const V a = abs(x), shifted = at_most(a, 3.75) + 0x1.8p21, middle = shifted - 0x1.8p21, d = at_most(a, 4.0) - middle, piece = shifted.bits();
+  constexpr const char* names[] = {"erf_pieces_0", "erf_pieces_1", "erf_pieces_2", "erf_pieces_3", "erf_pieces_4", "erf_pieces_5"};
+  const auto coefficient = [&](int j) { return chosen(piece, names[j], math_tables::erf_pieces_f32[j]); };
+  V p = coefficient(5);
+  for (int j = 4; j > 0; --j) p = mad(p, d, coefficient(j));
+  return copysign(mad(p, d, coefficient(0) + select(middle < 1.125, d, 0.0)), x);
+}
+
 }  // namespace erf_parts
 
 V erf(V x) {
   const V a = abs(x);
   if (x.is_f64()) return select(a < 0.875, erf_parts::middle(x), copysign(1.0 - erf_parts::tail_f64(at_least(a, 0.5)), x));
+  if (x.b->target().vector_bytes == 64) return erf_parts::in_pieces(x);
   // erf a = 1 - 2^(-a·p(a)); from 4 on it is 1.
   const V c = at_most(a, 4.0);
   const V y = -(c * polynomial(c, math_tables::erf_tail_f32));

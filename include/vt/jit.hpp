@@ -1,35 +1,77 @@
 // jit: compile once per signature; make_graph and eval_shape: what a function records.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include <vt/detail/signature.hpp>
 #include <vt/execution.hpp>
 
 namespace vt {
 
+namespace detail {
+
+/// Per Tensor of the arguments: is it of one that `donate` names? Empty where none is named.
+template <class... A>
+Vec<char> donated_leaves(const std::vector<int>& donate, Where where, const A&... arguments) {
+  Vec<char> donated;
+  if (donate.empty()) return donated;
+  check_donated(donate, sizeof...(A), where);
+  int position = 0;
+  SmallVec<Tensor, 8> leaves;
+  const auto append = [&](const auto& argument) {
+    append_leaves_of(leaves, argument);
+    donated.resize(leaves.size(), std::find(donate.begin(), donate.end(), position++) != donate.end());
+  };
+  (append(arguments), ...);
+  return donated;
+}
+
+/// A JitCache for call_by_signature, with the arguments that are given away.
+struct DonatingCache {
+  JitCache& cache;
+  Vec<char> donated;
+  std::vector<Tensor> call(std::span<const Tensor> arguments, const StaticKey& key, const FlatFunction& f, FunctionRef<std::shared_ptr<void>()> keep,
+                           std::shared_ptr<void>& kept, Where where) const {
+    return cache.call(arguments, key, f, keep, kept, where, {donated.begin(), donated.size()});
+  }
+};
+
+}  // namespace detail
+
 struct JitOptions {
   std::optional<Device> device = {};  ///< where it runs, and where its results lie; arguments are brought there. Nothing: where the arguments are
+  /// Arguments, counted from 0, whose values the caller gives up: results may be written over them, and their memory is free once the function has
+  /// run. All Tensors of such an argument, and copies of them, have no value after the call; asking for one is an Error(value). Inside other
+  /// transforms nothing is given up. See Jitted::memory: results that lie "over an input" take no memory.
+  std::vector<int> donate = {};
 };
 
 /// A compiled function. Copies share their programs; any thread may call it.
 template <class F>
 class Jitted {
  public:
-  Jitted(F f, JitOptions options, Where where) : f_(std::move(f)), where_(where), cache_(detail::new_shared<detail::JitCache>(options.device)) {}
+  Jitted(F f, JitOptions options, Where where)
+      : f_(std::move(f)), where_(where), donate_(std::move(options.donate)), cache_(detail::new_shared<detail::JitCache>(options.device)) {}
 
   /// Traces and compiles on a new signature (dtypes and shapes of the Tensors, everything static), else runs the program.
+  /// Throws: Error(value) where a donated argument is passed twice, or `donate` names one that the call does not have.
   template <class... A>
   auto operator()(const A&... arguments) const {
-    return detail::call_by_signature(*cache_, f_, where_, arguments...);
+    if (donate_.empty()) return detail::call_by_signature(*cache_, f_, where_, arguments...);
+    const detail::DonatingCache cache{*cache_, detail::donated_leaves(donate_, where_, arguments...)};
+    return detail::call_by_signature(cache, f_, where_, arguments...);
   }
 
   /// What running on arguments like these will need. Traces and compiles if they are new, but runs nothing.
   /// Throws: Error(value) where a program is good for one call only (called inside another transform, or with tracers captured).
   template <class... A>
   Memory memory(const A&... arguments) const {
-    return detail::with_signature(f_, [&](const auto&... call) { return cache_->memory(call..., where_); }, arguments...);
+    const Vec<char> donated = detail::donated_leaves(donate_, where_, arguments...);
+    return detail::with_signature(
+        f_, [&](const auto&... call) { return cache_->memory(call..., where_, {donated.begin(), donated.size()}); }, arguments...);
   }
 
   /// What runs for arguments like these, once they have been called: see vt::explain.
@@ -52,6 +94,7 @@ class Jitted {
  private:
   mutable F f_;
   Where where_;
+  std::vector<int> donate_;
   std::shared_ptr<detail::JitCache> cache_;
 };
 

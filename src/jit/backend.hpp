@@ -63,6 +63,10 @@ class Backend {
   virtual Kernel compile_matrices(const LinalgSpec& spec, int& lanes, bool hurry) const = 0;
   virtual std::shared_ptr<const ProductKernel> product(const MatmulSpec&, bool hurry) const = 0;
   virtual std::shared_ptr<const ProductKernel> convolution(const ConvSpec&) const = 0;
+  /// What its machine's parts take, as far as is known now.
+  virtual MachineCosts costs() const { return {}; }
+  /// A program is ready: those that nobody has measured may be, in the background, for programs to come.
+  virtual void measure_costs() const {}
   virtual MachineLimits limits(bool /*again*/) const { return {}; }
 };
 

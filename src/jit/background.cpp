@@ -180,6 +180,14 @@ void in_background(Function<void()> job) {
   start(s);
 }
 
+bool background_takes_jobs() {
+  const bool first = background_jobs::watch_exit();
+  background_jobs::State& s = background_jobs::state();
+  const std::lock_guard hold(s.lock);
+  s.watched |= first;
+  return (s.begun || s.watched) && !s.ended;
+}
+
 BackgroundPause::BackgroundPause() {
   const bool first = background_jobs::watch_exit();
   background_jobs::State& s = background_jobs::state();

@@ -12,6 +12,8 @@ bool background_open();
 /// Runs `job`, which must not throw, after those given before, on a thread that ends when there are none left. A fork and the end of the
 /// process wait until the job that is running rests; at the end it and those that have not begun are dropped.
 void in_background(Function<void()> job);
+/// Would a job that is given now run there, rather than at once on this thread because nobody would know when the process ends?
+bool background_takes_jobs();
 /// Between two parts of a job that may take long; does nothing on other threads. Waits there while there are pauses; does not return (throws what
 /// no handler of std::exception sees) when the process ends. The caller must hold nothing that others wait for.
 void background_rest();

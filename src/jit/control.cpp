@@ -76,7 +76,7 @@ Program& ControlRunner::program(std::size_t body, std::int64_t lanes) const {
   if (!made) {
     // The body of a loop may write its next state over the last.
     const bool loops = (equation_.op == Op::while_ && body == 1) || equation_.op == Op::scan;
-    made = new_shared<Program>(graph_for(body, lanes), backend_, loops ? carries_ : 0);
+    made = new_shared<Program>(graph_for(body, lanes), backend_, loops ? OwnedInputs::carries(carries_) : OwnedInputs());
   }
   return *made;
 }

@@ -1,7 +1,10 @@
 // The costs that schedules are decided by.
 #include "cost_model.hpp"
 
+#include <algorithm>
 #include <bit>
+#include <cstdio>
+#include <iterator>
 
 #include "schedule.hpp"
 
@@ -28,9 +31,47 @@ int op_weight(Op op, DType d) {
 }
 // clang-format on
 
-double scheduling::access_cost(const LaneStep& s, int lanes, bool turned) {
+double op_cost(Op op, DType d, const MachineCosts& costs) {
+  const int weight = op_weight(op, d);
+  return weight >= 15 && is_float(d) ? weight * costs.exp / op_weight(Op::exp, DType::f32) : weight;
+}
+
+double MachineCosts::nanoseconds(std::uint64_t vector_operations, std::uint64_t bytes) const {
+  std::size_t level = 0;
+  while (level < std::size(cache_bytes) && static_cast<double>(bytes) > cache_bytes[level]) ++level;
+  return std::max(static_cast<double>(vector_operations) * vector_ns, static_cast<double>(bytes) / bytes_per_ns[level]);
+}
+
+MachineCosts MachineCosts::bounded() const {
+  const MachineCosts usual;
+  MachineCosts m = *this;
+  const auto bound = [](double& x, double around) { x = x > 0 ? std::clamp(x, around / 4, around * 4) : around; };
+  bound(m.vector_ns, usual.vector_ns);
+  bound(m.exp, usual.exp);
+  bound(m.gather, usual.gather);
+  bound(m.wake_ns, usual.wake_ns);
+  for (std::size_t k = 0; k < std::size(bytes_per_ns); ++k) bound(m.bytes_per_ns[k], usual.bytes_per_ns[k]);
+  return m;
+}
+
+std::string MachineCosts::str() const {
+  const auto number = [](double x) { return scheduling::cost_text(x); };
+  std::string text = std::string("machine, ") + (measured ? "measured" : "usual numbers") + ": vector operation " + number(vector_ns) + " ns, exp " +
+                     number(exp) + " of them, gather " + number(gather) + " a lane, waking a thread " + number(wake_ns / 1000) + " us, reading";
+  for (double b : bytes_per_ns) text += " " + number(b);
+  return text + " GB/s by cache level\n";
+}
+
+std::string scheduling::cost_text(double x) {
+  // Two digits: what costs differ by beyond them decides nothing that one would look for.
+  char text[32];
+  std::snprintf(text, sizeof text, x >= 10 ? "%.0f" : "%.2g", x);
+  return text;
+}
+
+double scheduling::access_cost(const LaneStep& s, int lanes, bool turned, const MachineCosts& costs) {
   if (turned && (!s.regular || s.step > 1 || s.step < -1)) return 2 + 0.5 * std::bit_width(static_cast<unsigned>(lanes));
-  if (!s.regular) return 0.8 * lanes + 2;
+  if (!s.regular) return costs.gather * lanes + 2;
   if (s.step == 0) return 0.3;
   if (s.step == 1) return 1.0;
   if (s.step == -1) return 2.0;

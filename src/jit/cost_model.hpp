@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "../trace/graph.hpp"
 
@@ -9,11 +10,34 @@ namespace vt::detail {
 
 struct LaneStep;
 
+/// What the machine's parts take: measured once on a machine (src/jit/cpu/machine_costs.hpp), or these numbers. Read only by choices that change no
+/// bit of a result: how threads share rounds and whether they are woken, the vector loop of stages without reductions, tiles. What shapes
+/// reductions goes by the constants below, so that results are the same on every machine with vectors of the same length.
+struct MachineCosts {
+  static constexpr double cache_bytes[] = {32 << 10, 512 << 10, 16 << 20};  ///< where the levels below end
+  double vector_ns = 0.25;                                                  ///< a vector operation, as one of a long body
+  double exp = 15;                              ///< of a vector of f32, in vector operations; other functions in proportion
+  double gather = 0.8;                          ///< a lane of one, in vector operations
+  double wake_ns = 16384;                       ///< until a sleeping thread has begun
+  double bytes_per_ns[4] = {200, 120, 80, 15};  ///< that one thread reads from the first, second, third cache and memory
+  bool measured = false;
+
+  /// About the time of a kernel on one thread.
+  double nanoseconds(std::uint64_t vector_operations, std::uint64_t bytes) const;
+  /// From here on another thread is woken: it halves the time, and takes wake_ns to come.
+  double worth_waking() const { return 2 * wake_ns; }
+  /// Between a quarter and four times the numbers above, whatever a busy machine seemed to take.
+  MachineCosts bounded() const;
+  std::string str() const;
+};
+
 /// Bytes that no cache holds, as far as one can tell from shapes.
 inline constexpr std::int64_t beyond_all_caches = std::int64_t{64} << 20;
 
 /// Cost of one op in about the cost of an addition.
 int op_weight(Op, DType);
+/// The same on this machine: for choices that change no bit.
+double op_cost(Op, DType, const MachineCosts&);
 
 namespace scheduling {
 
@@ -30,7 +54,10 @@ inline constexpr double combining_lanes = 12;          ///< at the end of a hori
 
 /// A load of a vector whose lanes move so; a store costs half as much again. `turned`: through squares that are turned in registers, a shuffle for
 /// each doubling of the rows and the way over the stack.
-double access_cost(const LaneStep&, int lanes, bool turned);
+double access_cost(const LaneStep&, int lanes, bool turned, const MachineCosts& = {});
+
+/// As decisions print costs.
+std::string cost_text(double);
 
 }  // namespace scheduling
 

@@ -200,8 +200,8 @@ class Attacher {
 
 void attach_epilogues(Fusion& fusion, int vector_bytes) { epilogue_fusion::Attacher(fusion, vector_bytes).run(); }
 
-Schedule schedule_epilogue(const Nest& nest, int row_loop, int vector_bytes) {
-  Schedule s = choose_schedule(nest, vector_bytes);
+Schedule schedule_epilogue(const Nest& nest, int row_loop, int vector_bytes, std::string* told) {
+  Schedule s = choose_schedule(nest, vector_bytes, {}, told);
   s.parallel_loop = row_loop;
   return s;
 }

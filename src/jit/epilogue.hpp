@@ -10,6 +10,6 @@ namespace vt::detail {
 void attach_epilogues(Fusion&, int vector_bytes);
 
 /// The schedule of an epilogue: its parallel loop is the one over rows.
-Schedule schedule_epilogue(const Nest&, int row_loop, int vector_bytes);
+Schedule schedule_epilogue(const Nest&, int row_loop, int vector_bytes, std::string* told = nullptr);
 
 }  // namespace vt::detail

@@ -99,14 +99,15 @@ const Backend* backend() {
   return chosen;
 }
 
-std::shared_ptr<Executable> compile(const GraphBody& graph, const Backend& b) {
+std::shared_ptr<Executable> compile(const GraphBody& graph, const Backend& b, std::span<const char> donated = {}) {
+  OwnedInputs owned{Vec<char>(donated.begin(), donated.end()), graph.outputs.size()};
   try {
     if (has_complex(graph)) {
       const auto real = lower_complex(graph);
       if (!real) return new_shared<InterpretedGraph>(graph);
-      return new_shared<Program>(*real, b);
+      return new_shared<Program>(*real, b, owned);
     }
-    return new_shared<Program>(graph, b);
+    return new_shared<Program>(graph, b, owned);
   } catch (const Error& e) {
     // A fault of the compiler must not take the user's program down: the interpreter gives the same results.
     if (choice() == Choice::cpu || e.kind() != ErrorKind::backend) throw;
@@ -291,12 +292,12 @@ Memory plan_graph(const GraphBody& graph) {
   return m;
 }
 
-std::shared_ptr<Executable> compile_graph(GraphBody graph, Device device) {
+std::shared_ptr<Executable> compile_graph(GraphBody graph, Device device, std::span<const char> donated) {
   GraphBody simple = simplify(graph, SimplifyFor::running);
   if (device.kind == Device::Kind::cuda) return execution::compile_for_device(simple, device.index);
   const Backend* b = execution::backend();
   if (!b) return new_shared<execution::InterpretedGraph>(std::move(simple));
-  return execution::compile(simple, *b);
+  return execution::compile(simple, *b, donated);
 }
 
 }  // namespace vt::detail

@@ -6,6 +6,7 @@
 #include <shared_mutex>
 #include <string>
 
+#include <vt/detail/message.hpp>
 #include <vt/small_vec.hpp>
 
 #include "../trace/devices.hpp"
@@ -13,6 +14,7 @@
 #include "../trace/executable.hpp"
 #include "../trace/hash_map.hpp"
 #include "../trace/named_axes.hpp"
+#include "../trace/node.hpp"
 #include "../trace/thread_state.hpp"
 
 namespace vt::detail {
@@ -79,11 +81,41 @@ struct JitCache::State {
   std::optional<Device> device;
 };
 
+namespace jit_program {
+
+// The values of donated arguments are their nodes' no more, and whoever else holds one that is written over keeps it: the program gets a copy.
+void take_donated(std::span<const Tensor> arguments, std::span<const char> donated, std::span<BufferRef> inputs,
+                  std::span<const std::size_t> overwritten, Where where) {
+  for (std::size_t i = 0; i < donated.size(); ++i)
+    for (std::size_t j = 0; donated[i] && j < arguments.size(); ++j)
+      if (j != i && arguments[j].node() == arguments[i].node() && arguments[j].output() == arguments[i].output())
+        fail(ErrorKind::value,
+             worded("vt::jit: {} is donated, and is another argument too (leaves {} and {}): pass a copy", aval_of(arguments[i]).str(), i, j), where);
+  for (std::size_t i = 0; i < donated.size(); ++i)
+    if (donated[i]) donate(arguments[i], where);
+  for (const std::size_t i : overwritten) {
+    BufferRef& b = inputs[i];
+    if (b->references.load() == 1 && b->capacity > 0) continue;
+    BufferRef copy = allocate(b->bytes, "a donated argument that others hold");
+    if (b->bytes) std::memcpy(copy->data, b->data, b->bytes);
+    b = std::move(copy);
+  }
+}
+
+}  // namespace jit_program
+
+void check_donated(const std::vector<int>& donate, std::size_t arguments, Where where) {
+  for (int position : donate)
+    if (position < 0 || static_cast<std::size_t>(position) >= arguments)
+      fail(ErrorKind::value, worded("vt::jit: donate names argument {} of a call with {}, counted from 0", position, arguments), where);
+}
+
 JitCache::JitCache(std::optional<Device> device) : state_(new_box<State>()) { state_->device = device; }
 JitCache::~JitCache() = default;
 
 std::shared_ptr<const JitCache::Entry> JitCache::entry(std::span<const Tensor> arguments, const StaticKey& static_key, const FlatFunction& f,
-                                                       FunctionRef<std::shared_ptr<void>()> keep, bool& traced, Where where) {
+                                                       FunctionRef<std::shared_ptr<void>()> keep, bool& traced, std::span<const char> donated,
+                                                       Where where) {
   traced = thread_state().floor > 0;  // inside another jit: its equations are taken over, and compiled with the rest
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     if (!arguments[i].defined()) fail(ErrorKind::value, "vt::jit: argument leaf " + std::to_string(i) + " is an empty Tensor", where);
@@ -117,7 +149,7 @@ std::shared_ptr<const JitCache::Entry> JitCache::entry(std::span<const Tensor> a
       if (state_->device) fresh->device = *state_->device;
       else fresh->device = device_of(*fresh->graph, jit_program::places_of(arguments));
       fresh->captured_values = brought(fresh->captured_values, fresh->device);
-      fresh->executable = compile_graph(*fresh->graph, fresh->device);
+      fresh->executable = compile_graph(*fresh->graph, fresh->device, donated);
       std::unique_lock lock(state_->mutex);
       // Another thread may have been first; its program is as good.
       program = state_->programs.emplace(std::move(key), std::move(fresh)).entry->second;
@@ -129,9 +161,10 @@ std::shared_ptr<const JitCache::Entry> JitCache::entry(std::span<const Tensor> a
 }
 
 std::vector<Tensor> JitCache::call(std::span<const Tensor> arguments, const StaticKey& static_key, const FlatFunction& f,
-                                   FunctionRef<std::shared_ptr<void>()> keep, std::shared_ptr<void>& kept, Where where) {
+                                   FunctionRef<std::shared_ptr<void>()> keep, std::shared_ptr<void>& kept, Where where,
+                                   std::span<const char> donated) {
   bool traced = false;
-  const std::shared_ptr<const Entry> program = entry(arguments, static_key, f, keep, traced, where);
+  const std::shared_ptr<const Entry> program = entry(arguments, static_key, f, keep, traced, donated, where);
   if (!program->states.empty() && (traced || !program->executable || current_level() > 0)) {
     // Variables as the scopes around see them: what lanes add is no new value yet.
     std::vector<Tensor> results = f(arguments);
@@ -152,6 +185,7 @@ std::vector<Tensor> JitCache::call(std::span<const Tensor> arguments, const Stat
   // Variables may have been updated elsewhere.
   if (state_->device || !program->states.empty())
     for (BufferRef& b : inputs) b = moved(b, program->device);
+  if (!donated.empty()) jit_program::take_donated(arguments, donated, {inputs.data(), inputs.size()}, program->executable->overwritten(), where);
   Vec<BufferRef> outputs = program->executable->run({inputs.data(), inputs.size()});
   std::vector<Tensor> results;
   results.reserve(outputs.size());
@@ -197,9 +231,9 @@ std::string JitCache::explain(std::span<const Tensor> arguments, const StaticKey
 }
 
 Memory JitCache::memory(std::span<const Tensor> arguments, const StaticKey& static_key, const FlatFunction& f,
-                        FunctionRef<std::shared_ptr<void>()> keep, Where where) {
+                        FunctionRef<std::shared_ptr<void>()> keep, Where where, std::span<const char> donated) {
   bool traced = false;
-  const std::shared_ptr<const Entry> program = entry(arguments, static_key, f, keep, traced, where);
+  const std::shared_ptr<const Entry> program = entry(arguments, static_key, f, keep, traced, donated, where);
   if (traced || !program->executable)
     fail(ErrorKind::value,
          "vt::jit: memory(…) inside another transform, or of a function that captures a value of one, has no program of its own to tell of; "

@@ -184,26 +184,42 @@ void keep_buffers(Nest& nest, Vec<Var>& behind, const Vec<int>& order) {
   behind = std::move(vars);
 }
 
-void find_updates_in_place(Nest& nest) {
-  for (const NestStore& s : nest.stores) {
-    const auto w = static_cast<std::size_t>(s.buffer);
-    int stores = 0;
-    for (const NestStore& other : nest.stores) stores += other.buffer == s.buffer;
-    bool reads_result = false;
-    for (const NestValue& v : nest.values) reads_result = reads_result || (v.kind == NestValue::Kind::load && v.buffer == s.buffer);
-    if (stores != 1 || reads_result || nest.buffers[w].alias != s.buffer || nest.stages.size() > 1) continue;
-    for (std::size_t r = 0; r < nest.buffers.size(); ++r) {
-      if (nest.buffers[r].written || nest.buffers[r].alias != static_cast<int>(r) || r == w) continue;
-      if (size_of(nest.buffers[r].dtype) != size_of(nest.buffers[w].dtype)) continue;
-      bool same = true, taken = false;
-      for (const NestValue& v : nest.values)
-        if (v.kind == NestValue::Kind::load && v.buffer == static_cast<int>(r)) same = same && v.index == s.index;
-      for (const NestBuffer& b : nest.buffers) taken = taken || (&b != &nest.buffers[r] && b.alias == static_cast<int>(r));
-      if (!same || taken) continue;
-      nest.buffers[w].alias = static_cast<int>(r);
-      break;
+namespace in_place {
+
+// May the result of store `s` take the memory of operand `r`?
+bool fits(const Nest& nest, const NestStore& s, std::size_t r) {
+  const auto w = static_cast<std::size_t>(s.buffer);
+  if (nest.buffers[r].written || nest.buffers[r].alias != static_cast<int>(r) || r == w) return false;
+  if (size_of(nest.buffers[r].dtype) != size_of(nest.buffers[w].dtype)) return false;
+  for (const NestValue& v : nest.values)
+    if (v.kind == NestValue::Kind::load && v.buffer == static_cast<int>(r) && v.index != s.index) return false;
+  for (const NestBuffer& b : nest.buffers)
+    if (&b != &nest.buffers[r] && b.alias == static_cast<int>(r)) return false;
+  return true;
+}
+
+}  // namespace in_place
+
+void find_updates_in_place(Nest& nest, std::span<const int> wanted) {
+  if (nest.stages.size() > 1) return;
+  for (std::size_t b = 0; b < wanted.size(); ++b)
+    if (nest.buffers[b].written) nest.buffers[b].alias = static_cast<int>(b);
+  for (const bool first : {true, false})
+    for (const NestStore& s : nest.stores) {
+      const auto w = static_cast<std::size_t>(s.buffer);
+      int stores = 0;
+      for (const NestStore& other : nest.stores) stores += other.buffer == s.buffer;
+      bool reads_result = false;
+      for (const NestValue& v : nest.values) reads_result = reads_result || (v.kind == NestValue::Kind::load && v.buffer == s.buffer);
+      if (stores != 1 || reads_result || nest.buffers[w].alias != s.buffer) continue;
+      const int best = w < wanted.size() ? wanted[w] : -1;
+      for (std::size_t r = 0; r < nest.buffers.size(); ++r) {
+        if (first && static_cast<int>(r) != best) continue;
+        if (!in_place::fits(nest, s, r)) continue;
+        nest.buffers[w].alias = static_cast<int>(r);
+        break;
+      }
     }
-  }
 }
 
 }  // namespace vt::detail

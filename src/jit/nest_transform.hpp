@@ -1,6 +1,8 @@
 // Rewriting of whole loop nests: joining adjacent loops, splitting loops at divisions, cutting long reductions.
 #pragma once
 
+#include <span>
+
 #include "loop_nest.hpp"
 
 namespace vt::detail {
@@ -24,6 +26,7 @@ int cut_loop(Nest&, int loop, std::int64_t block);
 void keep_buffers(Nest&, Vec<Var>& behind, const Vec<int>& order);
 
 /// Says which buffers may share memory: a result that is stored where one operand was read, element by element.
-void find_updates_in_place(Nest&);
+/// `wanted`: per buffer, for a result the operand that it should rather share with, or −1.
+void find_updates_in_place(Nest&, std::span<const int> wanted = {});
 
 }  // namespace vt::detail

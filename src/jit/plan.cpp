@@ -6,6 +6,8 @@
 
 #include <vt/small_vec.hpp>
 
+#include "nest_transform.hpp"
+
 namespace vt::detail {
 
 namespace buffer_planning {
@@ -19,10 +21,12 @@ struct Life {
 
 class Planner {
  public:
-  explicit Planner(const Fusion& fusion) : fusion_(fusion), lives_(fusion.graph.avals.size()) { plan_.slots.resize(fusion.graph.avals.size()); }
+  Planner(const Fusion& fusion, const OwnedInputs& owned) : fusion_(fusion), owned_(owned), lives_(fusion.graph.avals.size()) {
+    plan_.slots.resize(fusion.graph.avals.size());
+  }
 
-  BufferPlan run(std::size_t carries) {
-    taken_.assign(carries, false);
+  BufferPlan run() {
+    taken_.assign(owned_.inputs.size(), false);
     const GraphBody& g = fusion_.graph;
     for (std::size_t i = 0; i < g.inputs.size(); ++i) slot(g.inputs[i]) = {Kind::input, static_cast<int>(i), 0, bytes(g.inputs[i])};
     for (std::size_t i = 0; i < g.equations.size(); ++i)
@@ -32,7 +36,7 @@ class Planner {
     for (const FusedStep& step : fusion_.steps)
       if (step.equation >= 0 && !step.writes_given_memory)
         for (Var v : g.equations[static_cast<std::size_t>(step.equation)].outputs) slot(v) = {Kind::produced, -1, 0, bytes(v)};
-    place_over_carries(carries);
+    place_over_owned();
     for (std::size_t i = 0; i < g.outputs.size(); ++i) {
       const Var v = fusion_.storage[static_cast<std::size_t>(g.outputs[i])];
       if (slot(v).kind == Kind::unused) slot(v) = {Kind::output, static_cast<int>(i), 0, bytes(v)};
@@ -87,19 +91,23 @@ class Planner {
     return wi >= 0 && ri >= 0 && step.nest.buffers[static_cast<std::size_t>(wi)].alias == ri && bytes(w) == bytes(r);
   }
 
-  // Outputs of a loop's body over the carries that end where they are written.
-  void place_over_carries(std::size_t carries) {
+  bool owned(std::size_t input) const { return input < owned_.inputs.size() && owned_.inputs[input]; }
+
+  // Results over owned inputs that end where they are written: first the input of the same place, as states and parameters come back in order.
+  void place_over_owned() {
     const GraphBody& g = fusion_.graph;
-    for (std::size_t o = 0; o < carries; ++o) {
+    for (std::size_t o = 0; o < std::min(owned_.results, g.outputs.size()); ++o) {
       const Var v = fusion_.storage[static_cast<std::size_t>(g.outputs[o])];
       if (slot(v).kind != Kind::unused || lives_[static_cast<std::size_t>(v)].first < 0) continue;
       const int s = lives_[static_cast<std::size_t>(v)].first;
       const FusedStep& step = fusion_.steps[static_cast<std::size_t>(s)];
-      for (std::size_t i = 0; i < carries && slot(v).kind == Kind::unused; ++i) place_over_carry(v, s, step, i);
+      if (owned(o)) place_over_input(v, s, step, o);
+      for (std::size_t i = 0; i < owned_.inputs.size() && slot(v).kind == Kind::unused; ++i)
+        if (owned(i)) place_over_input(v, s, step, i);
     }
   }
 
-  bool place_over_carry(Var v, int s, const FusedStep& step, std::size_t i) {
+  bool place_over_input(Var v, int s, const FusedStep& step, std::size_t i) {
     const Var r = fusion_.graph.inputs[i];
     if (taken_[i] || is_output(r) || lives_[static_cast<std::size_t>(r)].last != s || !updates(step, v, r) || is_step_operand(r)) return false;
     taken_[i] = true;
@@ -126,7 +134,7 @@ class Planner {
       const Equation& e = g.equations[static_cast<std::size_t>(step.equation)];
       for (Var o : e.inputs) {
         const Var v = fusion_.storage[static_cast<std::size_t>(o)];
-        if (slot(v).kind != Kind::input || static_cast<std::size_t>(slot(v).index) >= taken_.size() || is_output(v)) continue;
+        if (slot(v).kind != Kind::input || !owned(static_cast<std::size_t>(slot(v).index)) || is_output(v)) continue;
         const Var carry = g.inputs[static_cast<std::size_t>(slot(v).index)];
         int uses = 0, last = -1;
         for (Var other : e.inputs)
@@ -160,8 +168,8 @@ class Planner {
     // Over an operand of this step that ends here.
     for (Var r : step.buffers) {
       const BufferPlan::Slot& old = slot(r);
-      if (old.kind == Kind::input && static_cast<std::size_t>(old.index) < taken_.size() &&
-          fusion_.graph.inputs[static_cast<std::size_t>(old.index)] == r && place_over_carry(v, s, step, static_cast<std::size_t>(old.index)))
+      if (old.kind == Kind::input && owned(static_cast<std::size_t>(old.index)) && fusion_.graph.inputs[static_cast<std::size_t>(old.index)] == r &&
+          place_over_input(v, s, step, static_cast<std::size_t>(old.index)))
         return;
       if ((old.kind != Kind::arena && old.kind != Kind::in_output) || lives_[static_cast<std::size_t>(r)].last != s || !updates(step, v, r)) continue;
       if (old.kind == Kind::in_output && !free_until(old.index, life, v, r)) continue;
@@ -222,14 +230,57 @@ class Planner {
   }
 
   const Fusion& fusion_;
+  const OwnedInputs& owned_;
   BufferPlan plan_;
   Vec<Life> lives_;
   Vec<Var> placed_;
-  Vec<bool> taken_;  // per carry: a result lies over it
+  Vec<bool> taken_;  // per owned input: a result lies over it
 };
 
 }  // namespace buffer_planning
 
-BufferPlan plan_buffers(const Fusion& fusion, std::size_t carries) { return buffer_planning::Planner(fusion).run(carries); }
+void prefer_owned(Fusion& fusion, const OwnedInputs& owned) {
+  if (owned.inputs.empty()) return;
+  const GraphBody& g = fusion.graph;
+  const auto storage = [&](Var v) { return fusion.storage[static_cast<std::size_t>(v)]; };
+  // Per Var: the owned input that it is, and the last step that reads it.
+  Vec<int> input_of(g.avals.size(), -1), last(g.avals.size(), -1);
+  for (std::size_t i = 0; i < owned.inputs.size() && i < g.inputs.size(); ++i)
+    if (owned.inputs[i]) input_of[static_cast<std::size_t>(g.inputs[i])] = static_cast<int>(i);
+  for (Var o : g.outputs) input_of[static_cast<std::size_t>(storage(o))] = -1;
+  for (std::size_t k = 0; k < fusion.steps.size(); ++k) {
+    const FusedStep& step = fusion.steps[k];
+    for (Var v : step.buffers) last[static_cast<std::size_t>(v)] = static_cast<int>(k);
+    if (step.equation >= 0)  // read as long as its rows are made
+      for (Var v : g.equations[static_cast<std::size_t>(step.equation)].inputs) input_of[static_cast<std::size_t>(storage(v))] = -1;
+  }
+  for (std::size_t k = 0; k < fusion.steps.size(); ++k) {
+    FusedStep& step = fusion.steps[k];
+    const std::size_t count = std::min(step.nest.buffers.size(), step.buffers.size());
+    Vec<int> wanted(count, -1);
+    Vec<char> taken(count, 0);
+    bool any = false;
+    // The input in the result's own place first: states and parameters come back in order.
+    for (const bool own_place : {true, false})
+      for (std::size_t w = 0; w < count; ++w) {
+        if (!step.nest.buffers[w].written || step.nest.buffers[w].local > 0 || wanted[w] >= 0) continue;
+        for (std::size_t r = 0; r < count && wanted[w] < 0; ++r) {
+          const Var v = step.buffers[r];
+          const int input = step.nest.buffers[r].local > 0 ? -1 : input_of[static_cast<std::size_t>(v)];
+          if (input < 0 || taken[r] || last[static_cast<std::size_t>(v)] != static_cast<int>(k) ||
+              g.aval(v).bytes() != g.aval(step.buffers[w]).bytes())
+            continue;
+          const auto place = static_cast<std::size_t>(input);
+          if (own_place && (place >= g.outputs.size() || storage(g.outputs[place]) != step.buffers[w])) continue;
+          wanted[w] = static_cast<int>(r);
+          taken[r] = 1;
+          any = true;
+        }
+      }
+    if (any) find_updates_in_place(step.nest, {wanted.begin(), wanted.size()});
+  }
+}
+
+BufferPlan plan_buffers(const Fusion& fusion, const OwnedInputs& owned) { return buffer_planning::Planner(fusion, owned).run(); }
 
 }  // namespace vt::detail

@@ -32,7 +32,17 @@ struct BufferPlan {
   Vec<Vec<Var>> handed_over;
 };
 
-/// `carries`: so many inputs may be overwritten by as many outputs (any of them by any): a loop that owns them hands them in.
-BufferPlan plan_buffers(const Fusion&, std::size_t carries = 0);
+/// Inputs that nobody else holds, so that results may be written over them: the states of a loop, donated arguments.
+struct OwnedInputs {
+  Vec<char> inputs;         ///< per input, as far as there are owned ones
+  std::size_t results = 0;  ///< any of the first so many may lie over any of them
+  /// The first so many of both.
+  static OwnedInputs carries(std::size_t count) { return {Vec<char>(count, 1), count}; }
+};
+
+/// Has results share memory with the owned inputs that end where they are written, rather than with other operands. Before kernels are compiled.
+void prefer_owned(Fusion&, const OwnedInputs& owned);
+
+BufferPlan plan_buffers(const Fusion&, const OwnedInputs& owned = {});
 
 }  // namespace vt::detail

@@ -21,8 +21,8 @@ namespace vt::detail {
 
 namespace program_cost {
 
-// Below this much work, in vector operations, waking another thread costs more than it saves.
-constexpr std::uint64_t worth_threads = least_waking_work / 4;
+// Of what wakes another thread, this much is worth sharing with one that is awake.
+constexpr double worth_threads = 0.25;
 constexpr std::uint64_t worth_a_range = 4096;
 
 std::uint64_t rounds_of(const Nest& nest, const SmallVec<int, 6>& loops) {
@@ -36,14 +36,16 @@ std::uint64_t rounds_of(const Nest& nest, const SmallVec<int, 6>& loops) {
 
 }  // namespace program_cost
 
-Program::Program(const GraphBody& graph, const Backend& backend, std::size_t carries) : planned_(Planning::now()) {
+Program::Program(const GraphBody& graph, const Backend& backend, const OwnedInputs& owned)
+    : vector_bytes_(backend.vector_bytes()), costs_(backend.costs()), planned_(Planning::now()) {
   const Span span("compile", "compile program");
   {
     const Span fusing("compile", "fuse");
     fusion_ = fuse(form_lane_regions(move_out_of_scans(graph)), {.matrix_products = true, .vector_bytes = backend.vector_bytes()});
+    prefer_owned(fusion_, owned);
   }
   compile_steps(backend);
-  plan_ = plan_buffers(fusion_, carries);
+  plan_ = plan_buffers(fusion_, owned);
   const GraphBody& g = fusion_.graph;
   fixed_.assign(g.avals.size(), nullptr);
   for (std::size_t v = 0; v < plan_.slots.size(); ++v) {
@@ -75,6 +77,7 @@ Program::Program(const GraphBody& graph, const Backend& backend, std::size_t car
   if (timeline_wanted()) name_steps();
   if (planned_) return;
   count(counters().programs);
+  backend.measure_costs();
   if (!dump_folder().empty()) {
     const std::string text = to_text(g);
     dump_text(short_name(text) + ".program.txt", text + "\n" + explain());
@@ -105,7 +108,7 @@ void Program::compile_steps(const Backend& backend) {
     const FusedStep& fused = fusion_.steps[k];
     Step& step = steps_[k];
     if (fused.equation < 0) {
-      schedules[k] = choose_schedule(fused.nest, backend.vector_bytes());
+      schedules[k] = choose_schedule(fused.nest, vector_bytes_, costs_);
       prepare_kernel(step, fused, schedules[k]);
       make_kernel(k);
       continue;
@@ -138,8 +141,8 @@ void Program::compile_steps(const Backend& backend) {
       step.operands.push_back(fusion_.storage[static_cast<std::size_t>(e.inputs[0])]);
       step.operands.push_back(e.outputs[0]);
       step.work = static_cast<std::uint64_t>(step.fft.operations());
-      step.parallel = step.work >= program_cost::worth_threads;
-      step.wakes = step.work >= least_waking_work;
+      step.alone = costs_.nanoseconds(step.work, 0);
+      share(step);
       fusion_.steps[k].writes_given_memory = true;
     }
     if (family_of(e.op) == Family::linalg) {
@@ -245,8 +248,8 @@ void Program::prepare_linalg(Step& step, const Equation& e, const Backend& backe
   step.work = static_cast<std::uint64_t>(each * step.linalg.batch);
   step.rounds = step.linalg.batch / block * block;
   step.grain = (std::max<std::int64_t>(static_cast<std::int64_t>(worth_a_range) / each, 1) + block - 1) / block * block;
-  step.parallel = step.work >= worth_threads;
-  step.wakes = step.work >= least_waking_work;
+  step.alone = costs_.nanoseconds(step.work, 0);
+  share(step);
 }
 
 // What is left of a batch over whole blocks of lanes is copied into a block of its own, and filled up with copies of its last matrix.
@@ -289,6 +292,11 @@ void Program::run_transform(const Step& step, void* const* pointers) {
                       : FftRanges([](std::int64_t total, RangeBody body, void* context) { body(context, 0, total); }));
 }
 
+void Program::share(Step& step) const {
+  step.parallel = step.alone >= program_cost::worth_threads * costs_.worth_waking();
+  step.wakes = step.alone >= costs_.worth_waking();
+}
+
 void Program::prepare_kernel(Step& step, const FusedStep& fused, const Schedule& schedule) const {
   using namespace program_cost;
   const Nest& nest = fused.nest;
@@ -313,10 +321,22 @@ void Program::prepare_kernel(Step& step, const FusedStep& fused, const Schedule&
   std::uint64_t most = 1;
   for (const NestStage& s : nest.stages) most = std::max(most, rounds_of(nest, s.loops));
   std::uint64_t weight = 1;
-  for (const NestValue& v : nest.values)
-    weight += v.kind == NestValue::Kind::op ? static_cast<std::uint64_t>(op_weight(v.op, v.dtype)) : v.kind == NestValue::Kind::load ? 1 : 0;
+  double cost = 1;  // the same by this machine's numbers
+  for (const NestValue& v : nest.values) {
+    if (v.kind != NestValue::Kind::op && v.kind != NestValue::Kind::load) continue;
+    weight += v.kind == NestValue::Kind::op ? static_cast<std::uint64_t>(op_weight(v.op, v.dtype)) : 1;
+    cost += v.kind == NestValue::Kind::op ? op_cost(v.op, v.dtype, costs_) : 1;
+  }
   step.work = shared * most * weight;
   const std::uint64_t vectors = step.work * static_cast<std::uint64_t>(schedule.registers) / static_cast<std::uint64_t>(schedule.lanes);
+  // Of large tables from which few elements are taken, what is taken counts.
+  std::uint64_t bytes = 0;
+  for (std::size_t b = 0; b < fused.buffers.size(); ++b) {
+    if (b < nest.buffers.size() && nest.buffers[b].local > 0) continue;
+    const Aval& a = fusion_.graph.aval(fused.buffers[b]);
+    bytes += std::min(static_cast<std::uint64_t>(a.bytes()), shared * most * nest.values.size() * size_of(a.dtype));
+  }
+  step.alone = costs_.nanoseconds(static_cast<std::uint64_t>(static_cast<double>(vectors) * cost / static_cast<double>(weight)), bytes);
   if (!planned_) {
     Counters& c = counters();
     count(c.fused_ops, fused.fused.size());
@@ -329,8 +349,7 @@ void Program::prepare_kernel(Step& step, const FusedStep& fused, const Schedule&
     return;
   }
   step.rounds = nest.loops[static_cast<std::size_t>(schedule.parallel_loop)].extent;
-  step.parallel = vectors >= worth_threads;
-  step.wakes = vectors >= least_waking_work;
+  share(step);
   const std::uint64_t per_round = std::max<std::uint64_t>(vectors / static_cast<std::uint64_t>(std::max<std::int64_t>(step.rounds, 1)), 1);
   std::int64_t grain = std::max<std::int64_t>(static_cast<std::int64_t>(worth_a_range / per_round), 1);
   for (const StageSchedule& s : schedule.stages)

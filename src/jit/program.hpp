@@ -24,16 +24,15 @@ namespace printer {
 class Names;
 }
 
-/// From this much work on, in vector operations, waking another thread costs less than it saves.
+/// From this much work on, in vector operations, waking another thread usually costs less than it saves.
 inline constexpr std::uint64_t least_waking_work = 131072;
 
 class Program : public Executable {
  public:
   /// Fuses, plans and compiles. Throws: Error(backend).
-  /// `carries`: the first inputs, which the outputs may overwrite; see overwritten().
-  Program(const GraphBody& graph, const Backend& backend, std::size_t carries = 0);
-  /// The inputs that run() writes over: nobody else may hold them.
-  const Vec<std::size_t>& overwritten() const { return overwritten_; }
+  /// `owned`: inputs which results may overwrite; see overwritten().
+  Program(const GraphBody& graph, const Backend& backend, const OwnedInputs& owned = {});
+  std::span<const std::size_t> overwritten() const override { return {overwritten_.begin(), overwritten_.size()}; }
   Vec<BufferRef> run(std::span<const BufferRef> inputs) override { return run(inputs, {}, {}); }
   /// `into`: memory for the results, or null where there is none to put one in; what is written there is left out of the list.
   /// `own`: the inputs once more, if the caller gives its hold on carries away to loops inside: those come back null.
@@ -103,6 +102,7 @@ class Program : public Executable {
     Vec<Var> released;     // produced buffers that end here
     Vec<Var> handed_over;  // carries that end here
     std::uint64_t bytes = 0, work = 0;
+    double alone = 0;                      // a kernel's nanoseconds on one thread, as the cost model has it
     Var copied_from = -1, copied_to = -1;  // a plain copy, which is not run where the two are the same memory
     std::string nest_text;                 // nest and schedule
     std::string name, details;             // in timelines, where one is wanted
@@ -118,6 +118,8 @@ class Program : public Executable {
   void prepare_linalg(Step& step, const Equation& e, const Backend& backend, bool hurry) const;
   static void run_matrices(const Step& step, void* const* pointers);
   void prepare_kernel(Step& step, const FusedStep& fused, const Schedule& schedule) const;
+  /// Whether waking threads pays.
+  void share(Step& step) const;
   /// Of the user's code: what to name when memory is short.
   Where line_of_largest() const;
   static void run_transform(const Step& step, void* const* pointers);
@@ -129,6 +131,7 @@ class Program : public Executable {
   static void run_kernel(const Step& step, void* const* pointers, std::int64_t begin, std::int64_t end, const void* rows = nullptr);
   std::string kernel_text(const Step& step) const;
   std::string operations_of(const Step& step) const;
+  std::string decisions_of(const Step& step) const;
   std::string bindings_of(const Step& step, const printer::Names& names) const;
   std::string step_name(const Step& step) const;
   Vec<Where> lines_of(const Step& step) const;
@@ -151,6 +154,8 @@ class Program : public Executable {
   std::int64_t scratch_of(std::size_t step, const RunMemory& use) const;
   void run_equation(const Step& step, void** pointers, Vec<BufferRef>& produced, std::span<const BufferRef> inputs, std::span<BufferRef> own) const;
 
+  const int vector_bytes_;
+  const MachineCosts costs_;  // those that this program was scheduled by
   Fusion fusion_;
   BufferPlan plan_;
   Vec<Step> steps_;

@@ -6,6 +6,7 @@
 
 #include "../trace/printer.hpp"
 #include "../trace/timeline.hpp"
+#include "epilogue.hpp"
 #include "program.hpp"
 
 namespace vt::detail {
@@ -42,6 +43,23 @@ std::string Program::short_operations_of(const Step& s) const {
 std::string Program::kernel_text(const Step& s) const {
   return "kernel " + short_name(s.nest_text) + (s.partial ? ", first half of a cut reduction" : "") + ", fuses " +
          program_texts::counted(s.fused.size(), "equation") + " (" + operations_of(s) + ")" + (s.kernel.optimised() ? "" : ", not optimised yet");
+}
+
+// What was chosen over what. Schedules are chosen by shapes and costs alone, so choosing again tells what was chosen.
+std::string Program::decisions_of(const Step& s) const {
+  const FusedStep& fused = fusion_.steps[static_cast<std::size_t>(&s - steps_.begin())];
+  std::string text;
+  if (fused.row_loop >= 0) static_cast<void>(schedule_epilogue(fused.nest, fused.row_loop, vector_bytes_, &text));
+  else static_cast<void>(choose_schedule(fused.nest, vector_bytes_, costs_, &text));
+  if (s.has_epilogue()) text += "  threads: those of the product\n";
+  else
+    text += std::string("  threads: ") +
+            (s.wakes      ? "all"
+             : s.parallel ? "those that are awake"
+                          : "one") +
+            ", about " + scheduling::cost_text(s.alone / 1000) + " us alone and woken from " + scheduling::cost_text(costs_.worth_waking() / 1000) +
+            " us on\n";
+  return "decisions\n" + text;
 }
 
 // What the nest leaves to each use: extents known when it runs, and whose elements its buffers hold.
@@ -85,6 +103,7 @@ void Program::report(Report& report, int depth) const {
                (loops_ ? counted(loops_, "loop or branch") + ", " : "") + counted(interpreted_, "interpreted equation") + ", " +
                std::to_string(plan_.arena_bytes) + " bytes of scratch memory";
   head.graph = &g;
+  if (depth == 0) head.nest = costs_.str();
   report.push_back(head);
   for (std::size_t k = 0; k < steps_.size(); ++k) {
     const Step& s = steps_[k];
@@ -97,7 +116,7 @@ void Program::report(Report& report, int depth) const {
     r.work = s.work;
     r.seconds = s.time.seconds();
     r.runs = s.time.count;
-    if (!s.nest_text.empty()) r.nest = s.nest_text + bindings_of(s, names);
+    if (!s.nest_text.empty()) r.nest = s.nest_text + bindings_of(s, names) + decisions_of(s);
     const Equation* shown = shown_equation(s, s.kind == Step::Kind::kernel);
     r.wide = shown && !shown->outputs.empty() && size_of(g.aval(shown->outputs[0]).dtype) == 8;
     if (s.kind == Step::Kind::kernel) {

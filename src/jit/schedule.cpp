@@ -1,4 +1,4 @@
-// Chooses loop order, vector loop and parallel loop by a cost model over accesses and ops.
+// Chooses a kernel's schedule, one decision after the other, each of which can say what it chose over what.
 #include "schedule.hpp"
 
 #include <algorithm>
@@ -7,11 +7,11 @@
 
 #include <vt/small_vec.hpp>
 
+#include "schedule_costs.hpp"
+
 namespace vt::detail {
 
 namespace scheduling {
-
-const NestLoop& loop_of(const Nest& nest, int l) { return nest.loops[static_cast<std::size_t>(l)]; }
 
 // Bytes per lane that the registers are sized for: the widest dtype, but 4 where only some values are 8 bytes wide.
 int lane_bytes(const Nest& nest) {
@@ -25,181 +25,6 @@ int lane_bytes(const Nest& nest) {
     ++all;
   }
   return most == 8 && wide * 2 < all ? 4 : most;
-}
-
-// The share of rounds in which a load under this mask, the same for all lanes of `loop`, reads at all: where sections of another loop decide
-// it, it is not even asked.
-double share_read(const Nest& nest, int mask, std::uint64_t lanes_of, const Vec<std::uint64_t>& dependences) {
-  if (mask < 0 || (dependences[static_cast<std::size_t>(mask)] & lanes_of) != 0) return 1;
-  const NestValue& v = nest.values[static_cast<std::size_t>(mask)];
-  if (v.kind == NestValue::Kind::op && v.op == Op::and_) {
-    double share = 1;
-    for (int o : v.operands) share *= share_read(nest, o, lanes_of, dependences);
-    return share;
-  }
-  if (v.kind != NestValue::Kind::in_range) return 1;
-  const IndexBounds all = nest.indices.bounds(v.index);
-  const double from = static_cast<double>(std::max(v.low, all.low)), to = static_cast<double>(std::min(v.high, all.high + 1));
-  return std::clamp((to - from) / static_cast<double>(std::max<std::int64_t>(all.high + 1 - all.low, 1)), 0.0, 1.0);
-}
-
-struct Body {
-  Vec<int> values;
-  Vec<const NestStore*> stores;
-};
-
-Body body_of(const Nest& nest, int stage, bool after) {
-  Body body;
-  Vec<int> roots;
-  for (const NestStore& s : nest.stores)
-    if (s.stage == stage && s.after == after) {
-      body.stores.push_back(&s);
-      add_roots(nest, s, roots);
-    }
-  if (!after)
-    for (const NestReduction& r : nest.reductions)
-      if (r.stage == stage) add_roots(r, roots);
-  body.values = needed_values(nest, roots);
-  return body;
-}
-
-// About the time of one element with lanes along `loop`, in units of a vector addition.
-double cost_along(const Nest& nest, const Body& body, int loop, int lanes, const Vec<std::uint64_t>& dependences, bool horizontal,
-                  int tile_loop = -1) {
-  const std::uint64_t bit = std::uint64_t{1} << loop;
-  double work = 1;  // the loop itself
-  const auto access = [&](IndexId index) { return access_cost(lane_step(nest, index, loop, lanes, dependences), lanes, tile_loop >= 0); };
-  for (int id : body.values) {
-    const NestValue& v = nest.values[static_cast<std::size_t>(id)];
-    if (v.kind == NestValue::Kind::load) work += access(v.index) * share_read(nest, v.mask, bit, dependences);
-    else if (!(dependences[static_cast<std::size_t>(id)] & bit)) continue;
-    else if (v.kind == NestValue::Kind::op) work += op_weight(v.op, v.dtype);
-    else if (v.kind == NestValue::Kind::index || v.kind == NestValue::Kind::in_range) work += 1;
-  }
-  for (const NestStore* s : body.stores) work += 1.5 * access(s->index);
-  const std::int64_t extent = std::max<std::int64_t>(loop_of(nest, loop).extent, 1);
-  const std::int64_t vectors = (extent + lanes - 1) / lanes;
-  if (horizontal) work += combining_lanes / static_cast<double>(vectors);  // combining the lanes
-  return work * static_cast<double>(vectors) / static_cast<double>(extent);
-}
-
-// Do all accesses step from lane to lane of `loop` by one element or none?
-bool all_contiguous(const Nest& nest, const Body& body, int loop, int lanes, const Vec<std::uint64_t>& dependences) {
-  const auto good = [&](IndexId index) {
-    const LaneStep s = lane_step(nest, index, loop, lanes, dependences);
-    return s.regular && s.step >= -1 && s.step <= 1;
-  };
-  for (int id : body.values) {
-    const NestValue& v = nest.values[static_cast<std::size_t>(id)];
-    if (v.kind == NestValue::Kind::load && !good(v.index)) return false;
-  }
-  return all_of(body.stores, [&](const NestStore* w) { return good(w->index); });
-}
-
-// Rounds that build on each other along rows of memory, lanes along `loop`: the reduce loop for whose squares every access is turned that is not
-// contiguous; −1: there is none.
-int find_fold_tile(const Nest& nest, const Body& body, const NestStage& stage, int loop, int lanes, const Vec<std::uint64_t>& dependences) {
-  StageSchedule s;
-  s.vector_loop = loop;
-  for (int l : stage.loops) {
-    if (!loop_of(nest, l).reduce) continue;
-    if (s.tile_loop >= 0 || loop_of(nest, l).block_of >= 0) return -1;
-    s.tile_loop = l;
-  }
-  if (s.tile_loop < 0 || loop_of(nest, s.tile_loop).extent < lanes || loop_of(nest, loop).extent < lanes / 2) return -1;
-  bool any = false;
-  const auto good = [&](IndexId index, bool turned) {
-    any = any || turned;
-    const LaneStep step = lane_step(nest, index, loop, lanes, dependences);
-    return turned || (step.regular && step.step >= -1 && step.step <= 1);
-  };
-  for (int id : body.values) {
-    const NestValue& v = nest.values[static_cast<std::size_t>(id)];
-    if (v.kind == NestValue::Kind::load && !good(v.index, reads_turned(nest, v, s, lanes, dependences))) return -1;
-  }
-  for (const NestStore* w : body.stores)
-    if (w->update != Op::input || !good(w->index, lies_turned(nest, w->index, s, lanes, dependences))) return -1;
-  return any ? s.tile_loop : -1;
-}
-
-// The loop along which most of the operands lie that jump along the vector loop; −1: there are none, or it is too short.
-int find_tile_loop(const Nest& nest, const Body& body, StageSchedule s, int lanes, const Vec<std::uint64_t>& dependences) {
-  int best = -1;
-  double most = 0;
-  for (int l : s.order) {
-    const NestLoop& loop = loop_of(nest, l);
-    if (l == s.vector_loop || loop.block_of >= 0 || loop.extent < lanes / 2) continue;
-    s.tile_loop = l;
-    double loads = 0;
-    const std::uint64_t both = std::uint64_t{1} << l | std::uint64_t{1} << s.vector_loop;
-    for (int id : body.values) {
-      const NestValue& v = nest.values[static_cast<std::size_t>(id)];
-      if (reads_turned(nest, v, s, lanes, dependences)) loads += share_read(nest, v.mask, both, dependences);
-    }
-    if (loads > most) {
-      most = loads;
-      best = l;
-    }
-  }
-  // Tiles are as high as vectors are long, and lie on the stack.
-  return most <= 4 && loop_of(nest, s.vector_loop).extent >= lanes / 2 ? best : -1;
-}
-
-// About the bytes that the stage reads and writes; arrays that are read along some of the loops only count for those.
-std::int64_t bytes_of(const Nest& nest, const Body& body, const NestStage& stage, const Vec<std::uint64_t>& dependences) {
-  double total = 0;
-  const auto add = [&](IndexId index, DType d) {
-    double n = static_cast<double>(size_of(d));
-    const auto count = [&](const SmallVec<int, 6>& loops) {
-      for (int l : loops) {
-        bool used = nest.indices.uses_loop(index, l);
-        nest.indices.each_value(index, [&](int v) { used = used || ((dependences[static_cast<std::size_t>(v)] >> l) & 1u) != 0; });
-        if (used)
-          n *= static_cast<double>(std::max<std::int64_t>(loop_of(nest, l).block_of >= 0 ? loop_of(nest, l).block : loop_of(nest, l).extent, 1));
-      }
-    };
-    count(nest.shared);
-    count(stage.loops);
-    total += n;
-  };
-  for (int id : body.values) {
-    const NestValue& v = nest.values[static_cast<std::size_t>(id)];
-    if (v.kind == NestValue::Kind::load) add(v.index, v.dtype);
-  }
-  for (const NestStore* s : body.stores) add(s->index, nest.buffers[static_cast<std::size_t>(s->buffer)].dtype);
-  return static_cast<std::int64_t>(std::min(total, 1e18));
-}
-
-// Updates must come in the loops' order, and no two lanes may update one element: lanes can only go along the innermost loop,
-// and only where the index moves with it in a known way.
-bool keeps_update_order(const Nest& nest, const Body& body, const NestStage& stage, int loop, int lanes, const Vec<std::uint64_t>& dependences) {
-  for (const NestStore* s : body.stores) {
-    if (s->update == Op::input) continue;
-    const LaneStep step = lane_step(nest, s->index, loop, lanes, dependences);
-    if (loop != stage.loops.back() || !step.regular || step.step == 0) return false;
-  }
-  return true;
-}
-
-int choose_parallel(const Nest& nest, const Schedule& schedule) {
-  // Blocks of rows: each thread reads whole rows on end, which the processor's prefetcher follows better than parts of all rows.
-  if (nest.stages.size() == 1 && schedule.stages[0].mode == StageSchedule::Mode::vertical)
-    for (int l : nest.stages[0].loops)
-      if (const int blocks = loop_of(nest, l).block_of; blocks >= 0 && loop_of(nest, blocks).extent >= worth_sharing) return blocks;
-  SmallVec<int, 6> candidates = nest.shared;
-  if (nest.stages.size() == 1) {
-    for (int l : schedule.stages[0].order)
-      if (!loop_of(nest, l).reduce) candidates.push_back(l);
-    const StageSchedule& s = schedule.stages[0];
-    if (s.mode == StageSchedule::Mode::vertical) candidates.push_back(s.vector_loop);
-  }
-  int best = -1;
-  for (int l : candidates) {
-    const std::int64_t extent = loop_of(nest, l).extent;
-    if (loop_of(nest, l).block_of >= 0) continue;
-    if (best < 0 || (loop_of(nest, best).extent < 64 && extent > loop_of(nest, best).extent * (nest.stages.size() == 1 ? 4 : 1))) best = l;
-  }
-  return best;
 }
 
 // Do updates in different rounds of `loop` always go to different elements? Then threads can share its rounds, each of them
@@ -224,134 +49,15 @@ bool updates_apart(const Nest& nest, int loop, const Vec<std::uint64_t>& depende
   return true;
 }
 
-// The loop that threads share: of updates one whose rounds are apart, the longest.
-int choose_parallel_updates(const Nest& nest, const Vec<std::uint64_t>& dependences) {
-  int best = -1;
-  for (int l : nest.stages[0].loops) {
-    const NestLoop& loop = loop_of(nest, l);
-    if (loop.reduce || loop.block_of >= 0 || loop.extent < 2 || !updates_apart(nest, l, dependences)) continue;
-    if (best < 0 || loop.extent > loop_of(nest, best).extent) best = l;
-  }
-  return best;
+std::string counted(std::int64_t n, const char* thing) { return std::to_string(n) + " " + thing + (n == 1 ? "" : "s"); }
+std::string loop_name(int l) { return "d" + std::to_string(l); }
+std::string rounds_text(const Nest& nest, int l) {
+  const NestLoop& loop = loop_of(nest, l);
+  return loop.runtime ? "n" + std::to_string(l) + " rounds" : counted(loop.extent, "round");
 }
 
-}  // namespace scheduling
-
-Schedule choose_schedule(const Nest& nest, int vector_bytes) {
-  using namespace scheduling;
-  using Mode = StageSchedule::Mode;
-  Schedule schedule;
-  const Vec<std::uint64_t> dependences = loop_dependences(nest);
-  schedule.lanes = std::max(vector_bytes / lane_bytes(nest), 1);
-  bool any_vector = false, two_registers = false;
-  for (std::size_t k = 0; k < nest.stages.size(); ++k) {
-    StageSchedule s;
-    const Body body = body_of(nest, static_cast<int>(k), false);
-    const NestStage& stage = nest.stages[k];
-    bool reduces = false, finds_position = false, extreme = false, running = false, folds = false, in_order = true;
-    for (const NestReduction& r : nest.reductions) {
-      if (r.stage != static_cast<int>(k)) continue;
-      reduces = true;
-      finds_position = finds_position || r.position >= 0;
-      extreme = extreme || r.op == ReduceOp::maximum || r.op == ReduceOp::minimum;
-      running = running || r.running;
-      folds = folds || r.op == ReduceOp::fold;
-      // Lanes pass on integers and extremes in steps of a cycle each; sums of floats in steps of four, which squares are worth.
-      in_order = in_order && (r.op == ReduceOp::fold || (r.running && r.op == ReduceOp::sum && is_float(r.dtype)));
-    }
-    int weight = 0;
-    for (int id : body.values) {
-      const NestValue& v = nest.values[static_cast<std::size_t>(id)];
-      weight += v.kind == NestValue::Kind::op ? op_weight(v.op, v.dtype) : 1;
-    }
-    int innermost_reduce = -1;
-    for (int l : stage.loops)
-      if (loop_of(nest, l).reduce) innermost_reduce = l;
-    double best = 0;
-    for (int l : stage.loops) {
-      const NestLoop& loop = loop_of(nest, l);
-      if (loop.extent == 1 && !loop.runtime) continue;
-      // Rounds that build on each other keep their order; those of a fold one by one.
-      if (loop.reduce && (folds || (running && l != innermost_reduce))) continue;
-      const bool vertical = reduces && !loop.reduce;
-      if (vertical && (nest.stages.size() > 1 || loop.block_of >= 0)) continue;
-      // Where lanes jump, each vector of a scan touches as many cache lines as it has lanes, in every round: heavy rounds only.
-      const int tile = vertical && in_order ? find_fold_tile(nest, body, stage, l, schedule.lanes, dependences) : -1;
-      if (vertical && (running || folds) && tile < 0 && weight <= worth_jumping && !all_contiguous(nest, body, l, schedule.lanes, dependences))
-        continue;
-      if (!keeps_update_order(nest, body, stage, l, schedule.lanes, dependences)) continue;
-      double cost = cost_along(nest, body, l, schedule.lanes, dependences, reduces && loop.reduce, tile) + (vertical ? 0.05 : 0);
-      if (running && loop.reduce) cost += combining_lanes / schedule.lanes;  // lanes pass on what they have in several steps
-      // Of equals the innermost: it comes last.
-      if (s.vector_loop < 0 || cost <= best) {
-        s.vector_loop = l;
-        best = cost;
-      }
-    }
-    // One lane at a time where vectors would be no faster: all accesses irregular, or the loop is tiny.
-    if (s.vector_loop >= 0) {
-      double one = 1;
-      for (int id : body.values) {
-        const NestValue& v = nest.values[static_cast<std::size_t>(id)];
-        if (v.kind == NestValue::Kind::load) one += 1;
-        else if (v.kind == NestValue::Kind::op) one += op_weight(v.op, v.dtype);
-      }
-      if (best > one * 1.5) s.vector_loop = -1;
-    }
-    s.mode = !reduces ? Mode::elementwise : s.vector_loop >= 0 && !loop_of(nest, s.vector_loop).reduce ? Mode::vertical : Mode::horizontal;
-    for (bool reduce : {false, true})
-      for (int l : stage.loops)
-        if (loop_of(nest, l).reduce == reduce && l != s.vector_loop) s.order.push_back(l);
-    const bool updates = any_of(body.stores, [](const NestStore* w) { return w->update != Op::input; });
-    if (s.vector_loop >= 0 && s.mode == Mode::elementwise && nest.stages.size() == 1 && !updates)
-      s.tile_loop = find_tile_loop(nest, body, s, schedule.lanes, dependences);
-    if (s.mode == Mode::vertical && reduces && in_order) s.tile_loop = find_fold_tile(nest, body, stage, s.vector_loop, schedule.lanes, dependences);
-    if (s.tile_loop >= 0) {
-      s.order.erase(std::find(s.order.begin(), s.order.end(), s.tile_loop));
-      s.order.push_back(s.tile_loop);
-    }
-    if (s.vector_loop >= 0 && s.mode != Mode::vertical) s.order.push_back(s.vector_loop);
-    s.masked = weight > masked_body_weight;
-    const bool one_by_one = running || folds;
-    if (s.mode == Mode::horizontal && s.vector_loop >= 0 && !one_by_one) {
-      // Additions take about four cycles and two run at a time; rows must be long enough to fill the accumulators.
-      int count = finds_position ? 4 : weight <= 6 ? 8 : weight <= 20 ? 4 : weight <= masked_body_weight ? 2 : 1;
-      while (count > 1 && !loop_of(nest, s.vector_loop).runtime && loop_of(nest, s.vector_loop).extent < std::int64_t{2} * count * schedule.lanes)
-        count /= 2;
-      s.accumulators = count;
-    }
-    const std::int64_t bytes = bytes_of(nest, body, stage, dependences);
-    if (s.mode == Mode::vertical) {
-      // Two streams of rows are as many as the processor follows at full speed once they come from far.
-      s.narrow = one_by_one && s.tile_loop < 0 && !all_contiguous(nest, body, s.vector_loop, schedule.lanes, dependences);
-      s.fetch_ahead = bytes > beyond_near_caches;
-      if (s.fetch_ahead) s.accumulators = weight > 20 || s.narrow || extreme ? 1 : 2;
-      else s.accumulators = one_by_one || finds_position || weight > 20 ? 1 : weight > 6 ? 2 : 4;
-    }
-    if (s.tile_loop >= 0 && s.mode == Mode::elementwise && bytes > beyond_near_caches) {
-      s.fetch_ahead = true;
-      s.tiles_in_a_row = std::max(rows_in_flight / schedule.lanes, 4);
-    }
-    s.stream = s.tile_loop >= 0 && s.mode == Mode::elementwise && bytes > beyond_all_caches;
-    // Long chains of operations: two vectors side by side are two chains.
-    two_registers = nest.stages.size() == 1 && vector_bytes >= registers_for_two && s.vector_loop >= 0 && s.tile_loop < 0 &&
-                    loop_of(nest, s.vector_loop).extent >= std::int64_t{8} * schedule.lanes &&
-                    ((s.mode == Mode::elementwise && weight > worth_two_registers &&
-                      all_contiguous(nest, body, s.vector_loop, 2 * schedule.lanes, dependences)) ||
-                     (s.mode == Mode::vertical && folds && weight > worth_jumping));
-    any_vector = any_vector || s.vector_loop >= 0;
-    schedule.stages.push_back(std::move(s));
-  }
-  if (!any_vector) schedule.lanes = 1;
-  if (two_registers) schedule.registers = 2;
-  schedule.lanes *= schedule.registers;
-  const bool updates = any_of(nest.stores, [](const NestStore& s) { return s.update != Op::input; });
-  schedule.parallel_loop = updates ? choose_parallel_updates(nest, dependences) : choose_parallel(nest, schedule);
-  return schedule;
-}
-
-ReductionCut find_reduction_cut(const Nest& nest, const Schedule& schedule) {
-  using namespace scheduling;
+// How long the blocks of a reduction are that is cut, and along which loop; {} for those that are never cut.
+ReductionCut block_of_reduction(const Nest& nest, const Schedule& schedule) {
   if (nest.stages.size() != 1 || !nest.shared.empty() || nest.reductions.empty()) return {};
   for (const NestReduction& r : nest.reductions)
     if (r.position >= 0 || r.running || r.op == ReduceOp::fold) return {};
@@ -372,32 +78,300 @@ ReductionCut find_reduction_cut(const Nest& nest, const Schedule& schedule) {
   } else {
     cut.block = std::max<std::int64_t>(block_elements / std::max<std::int64_t>(inner, 1), 1);
   }
-  if (loop_of(nest, cut.loop).extent < 2 * cut.block) return {};
   return cut;
 }
 
-std::string Schedule::str(const Nest& nest) const {
-  std::string text = "schedule lanes " + std::to_string(lanes);
-  if (parallel_loop >= 0) text += ", threads along d" + std::to_string(parallel_loop);
-  text += "\n";
-  for (std::size_t k = 0; k < stages.size(); ++k) {
-    const StageSchedule& s = stages[k];
-    constexpr const char* modes[] = {"element-wise", "horizontal", "vertical"};
-    if (nest.stages.size() > 1) text += "  stage " + std::to_string(k) + ":";
-    else text += " ";
-    text += std::string(" ") + modes[static_cast<int>(s.mode)] + ", loops";
-    for (int l : s.order) text += " d" + std::to_string(l);
-    if (s.vector_loop >= 0) text += ", vector d" + std::to_string(s.vector_loop);
-    if (s.accumulators > 1) text += (s.mode == StageSchedule::Mode::vertical ? ", rows " : ", accumulators ") + std::to_string(s.accumulators);
-    if (s.tile_loop >= 0) text += ", tiles with d" + std::to_string(s.tile_loop);
-    if (s.tile_loop >= 0 && s.mode == StageSchedule::Mode::elementwise) text += " by " + std::to_string(s.tiles_in_a_row);
-    if (s.narrow) text += ", a vector at a time";
-    if (s.fetch_ahead) text += ", fetched ahead";
-    if (s.stream) text += ", past the caches";
-    if (s.masked) text += ", masked";
-    text += "\n";
+// One decision after the other, in the order in which explain prints them.
+class Scheduler {
+ public:
+  Scheduler(const Nest& nest, int vector_bytes, const MachineCosts& costs, std::string* told)
+      : nest_(nest), dependences_(loop_dependences(nest)), vector_bytes_(vector_bytes), costs_(costs), told_(told) {}
+
+  Schedule run() {
+    const int bytes = lane_bytes(nest_);
+    schedule_.lanes = std::max(vector_bytes_ / bytes, 1);
+    tell_fusion();
+    bool any_vector = false;
+    for (std::size_t k = 0; k < nest_.stages.size(); ++k) {
+      stage_ = static_cast<int>(k);
+      facts_ = facts_of(nest_, stage_, dependences_);
+      StageSchedule s;
+      choose_vector_loop(s);
+      choose_order(s);
+      choose_tile(s);
+      choose_unroll(s);
+      choose_memory(s);
+      any_vector = any_vector || s.vector_loop >= 0;
+      schedule_.stages.push_back(std::move(s));
+    }
+    stage_ = -1;
+    choose_width(any_vector, bytes);
+    tell_split();
+    choose_parallel_loop();
+    return std::move(schedule_);
   }
-  return text;
+
+ private:
+  const NestLoop& loop(int l) const { return loop_of(nest_, l); }
+  const NestStage& stage() const { return nest_.stages[static_cast<std::size_t>(stage_)]; }
+  bool contiguous(int l, int lanes) const { return all_contiguous(nest_, facts_.body, l, lanes, dependences_); }
+  // What shapes reductions must be the same on every machine.
+  const MachineCosts& costs() const {
+    static constexpr MachineCosts usual;
+    return facts_.reduces ? usual : costs_;
+  }
+  void tell(const char* step, const std::string& what) {
+    *told_ += "  " + std::string(step) + (stage_ >= 0 && nest_.stages.size() > 1 ? " of stage " + std::to_string(stage_) : "") + ": " + what + "\n";
+  }
+
+  void tell_fusion() {
+    if (!told_) return;
+    stage_ = -1;
+    std::string text = counted(nest_.fused_ops, "equation") + " in " + counted(static_cast<std::int64_t>(nest_.stages.size()), "stage");
+    double saved = 0;
+    for (const NestBuffer& b : nest_.buffers) {
+      double bytes = 2.0 * static_cast<double>(b.local) * static_cast<double>(size_of(b.dtype));
+      for (int l : nest_.shared) bytes *= static_cast<double>(loop(l).extent);
+      saved += bytes;
+    }
+    if (nest_.stages.size() > 1) {
+      text += " that share";
+      for (int l : nest_.shared) text += " " + loop_name(l);
+      if (nest_.shared.empty()) text += " nothing but the launch";
+      text += " over " + std::to_string(nest_.stages.size()) + " kernels";
+      if (saved > 0) text += " (" + cost_text(saved) + " bytes of rows written and read again)";
+    }
+    tell("fusion", text);
+  }
+
+  void choose_vector_loop(StageSchedule& s) {
+    double best = 0, next = 0;
+    int second = -1;
+    for (int l : stage().loops) {
+      const double cost = cost_of_lanes_along(l);
+      if (cost < 0) continue;
+      // Of equals the innermost: it comes last.
+      const bool better = s.vector_loop < 0 || cost <= best;
+      if (better || second < 0 || cost < next) {
+        second = better ? s.vector_loop : l;
+        next = better ? best : cost;
+      }
+      if (better) {
+        s.vector_loop = l;
+        best = cost;
+      }
+    }
+    // One lane at a time where vectors would be no faster: all accesses irregular, or the loop is tiny.
+    double one = 1;
+    for (int id : facts_.body.values) {
+      const NestValue& v = nest_.values[static_cast<std::size_t>(id)];
+      if (v.kind == NestValue::Kind::load) one += 1;
+      else if (v.kind == NestValue::Kind::op) one += op_cost(v.op, v.dtype, costs());
+    }
+    one *= 1.5;
+    const int fastest = s.vector_loop;
+    if (best > one) s.vector_loop = -1;
+    s.mode = !facts_.reduces ? Mode::elementwise : s.vector_loop >= 0 && !loop(s.vector_loop).reduce ? Mode::vertical : Mode::horizontal;
+    if (!told_) return;
+    const auto along = [&](int l, double cost) {
+      const char* way = !facts_.reduces ? "" : loop(l).reduce ? ", horizontal" : ", vertical";
+      return loop_name(l) + " (" + cost_text(cost) + " an element" + way + ")";
+    };
+    const std::string alone = "one lane (" + cost_text(one) + ")";
+    if (fastest < 0) return tell("vector level", alone + ", as no loop can have lanes");
+    if (s.vector_loop < 0) return tell("vector level", alone + " over " + along(fastest, best));
+    tell("vector level", along(s.vector_loop, best) + " over " + (second >= 0 && next < one ? along(second, next) : alone));
+  }
+
+  // −1: it cannot have lanes.
+  double cost_of_lanes_along(int l) const {
+    const int lanes = schedule_.lanes;
+    const NestLoop& at = loop(l);
+    if (at.extent == 1 && !at.runtime) return -1;
+    // Rounds that build on each other keep their order; those of a fold one by one.
+    if (at.reduce && (facts_.folds || (facts_.running && l != facts_.innermost_reduce))) return -1;
+    const bool vertical = facts_.reduces && !at.reduce;
+    if (vertical && (nest_.stages.size() > 1 || at.block_of >= 0)) return -1;
+    // Where lanes jump, each vector of a scan touches as many cache lines as it has lanes, in every round: heavy rounds only.
+    const int tile = vertical && facts_.in_order ? find_fold_tile(nest_, facts_.body, stage(), l, lanes, dependences_) : -1;
+    if (vertical && facts_.one_by_one() && tile < 0 && facts_.weight <= worth_jumping && !contiguous(l, lanes)) return -1;
+    if (!keeps_update_order(nest_, facts_.body, stage(), l, lanes, dependences_)) return -1;
+    double cost = cost_along(nest_, facts_.body, l, lanes, dependences_, facts_.reduces && at.reduce, tile >= 0, costs()) + (vertical ? 0.05 : 0);
+    if (facts_.running && at.reduce) cost += combining_lanes / lanes;  // lanes pass on what they have in several steps
+    return cost;
+  }
+
+  void choose_order(StageSchedule& s) {
+    for (bool reduce : {false, true})
+      for (int l : stage().loops)
+        if (loop(l).reduce == reduce && l != s.vector_loop) s.order.push_back(l);
+  }
+
+  void choose_tile(StageSchedule& s) {
+    const int lanes = schedule_.lanes;
+    if (s.vector_loop >= 0 && s.mode == Mode::elementwise && nest_.stages.size() == 1 && !facts_.updates)
+      s.tile_loop = find_tile_loop(nest_, facts_.body, s, lanes, dependences_);
+    if (s.mode == Mode::vertical && facts_.in_order) s.tile_loop = find_fold_tile(nest_, facts_.body, stage(), s.vector_loop, lanes, dependences_);
+    if (s.tile_loop >= 0) {
+      s.order.erase(std::find(s.order.begin(), s.order.end(), s.tile_loop));
+      s.order.push_back(s.tile_loop);
+    }
+    if (s.vector_loop >= 0 && s.mode != Mode::vertical) s.order.push_back(s.vector_loop);
+    if (!told_) return;
+    std::string text;
+    for (int l : s.order) text += (text.empty() ? "" : " ") + loop_name(l);
+    if (s.mode == Mode::vertical) text += " around " + loop_name(s.vector_loop);
+    tell("loop order", (text.empty() ? "none" : text) + (facts_.reduces ? ", as arrays lie, reductions inside" : ", as arrays lie"));
+    if (s.tile_loop < 0) return;
+    const auto cost = [&](bool turned) {
+      return cost_text(cost_along(nest_, facts_.body, s.vector_loop, lanes, dependences_, false, turned, costs()));
+    };
+    tell("tile", "squares of " + std::to_string(lanes) + " along " + loop_name(s.vector_loop) + " and " + loop_name(s.tile_loop) +
+                     ", turned in registers (" + cost(true) + " an element) over jumps from lane to lane (" + cost(false) + ")");
+  }
+
+  void choose_unroll(StageSchedule& s) {
+    s.masked = facts_.weight > masked_body_weight;
+    if (s.mode == Mode::horizontal && s.vector_loop >= 0 && !facts_.one_by_one()) {
+      // Additions take about four cycles and two run at a time; rows must be long enough to fill the accumulators.
+      const int wanted = facts_.finds_position ? 4 : facts_.weight <= 6 ? 8 : facts_.weight <= 20 ? 4 : facts_.weight <= masked_body_weight ? 2 : 1;
+      const NestLoop& along = loop(s.vector_loop);
+      s.accumulators = wanted;
+      while (s.accumulators > 1 && !along.runtime && along.extent < std::int64_t{2} * s.accumulators * schedule_.lanes) s.accumulators /= 2;
+      if (told_) {
+        std::string text = counted(s.accumulators, "accumulator") + " for a body of work " + std::to_string(facts_.weight);
+        if (s.accumulators < wanted) text += " over " + std::to_string(wanted) + ", which " + rounds_text(nest_, s.vector_loop) + " do not fill";
+        else if (wanted > 1) text += " over " + std::to_string(wanted / 2) + ", which would wait for each other's additions";
+        tell("unroll", text);
+      }
+    }
+    if (s.mode != Mode::vertical) return;
+    s.narrow = facts_.one_by_one() && s.tile_loop < 0 && !contiguous(s.vector_loop, schedule_.lanes);
+    s.fetch_ahead = facts_.bytes > beyond_near_caches;
+    // Two streams of rows are as many as the processor follows at full speed once they come from far.
+    const int heavy = facts_.weight > 20;
+    if (s.fetch_ahead) s.accumulators = heavy || s.narrow || facts_.extreme ? 1 : 2;
+    else s.accumulators = facts_.one_by_one() || facts_.finds_position || heavy ? 1 : facts_.weight > 6 ? 2 : 4;
+    if (told_)
+      tell("unroll", counted(s.accumulators, "row") + " at a time for a body of work " + std::to_string(facts_.weight) +
+                         (s.fetch_ahead ? ", fetched ahead as " + cost_text(static_cast<double>(facts_.bytes)) + " bytes come from far" : ""));
+  }
+
+  void choose_memory(StageSchedule& s) {
+    if (s.tile_loop < 0 || s.mode != Mode::elementwise) return;
+    if (facts_.bytes > beyond_near_caches) {
+      s.fetch_ahead = true;
+      s.tiles_in_a_row = std::max(rows_in_flight / schedule_.lanes, 4);
+    }
+    s.stream = facts_.bytes > beyond_all_caches;
+    if (told_)
+      tell("memory", std::to_string(s.tiles_in_a_row) + " squares in a row, " + (s.fetch_ahead ? "fetched ahead, " : "") + "stored " +
+                         (s.stream ? "past the caches" : "in the caches") + ", for " + cost_text(static_cast<double>(facts_.bytes)) + " bytes");
+  }
+
+  void choose_width(bool any_vector, int bytes) {
+    // Long chains of operations: two vectors side by side are two chains.
+    const StageSchedule& s = schedule_.stages.back();
+    const int lanes = schedule_.lanes;
+    const bool room = nest_.stages.size() == 1 && vector_bytes_ >= registers_for_two && s.vector_loop >= 0 && s.tile_loop < 0 &&
+                      loop(s.vector_loop).extent >= std::int64_t{8} * lanes;
+    if (room && ((s.mode == Mode::elementwise && facts_.weight > worth_two_registers && contiguous(s.vector_loop, 2 * lanes)) ||
+                 (s.mode == Mode::vertical && facts_.folds && facts_.weight > worth_jumping)))
+      schedule_.registers = 2;
+    schedule_.lanes = any_vector ? lanes * schedule_.registers : 1;
+    if (!told_) return;
+    if (!any_vector) return tell("width", "one lane");
+    int wider = 0;
+    for (const NestValue& v : nest_.values)
+      wider += v.kind != NestValue::Kind::literal && v.kind != NestValue::Kind::argument && static_cast<int>(size_of(v.dtype)) > bytes;
+    std::string text = counted(schedule_.lanes, "lane") + " of " + counted(bytes, "byte");
+    if (schedule_.registers == 2) text += " in two registers, for a body of work " + std::to_string(facts_.weight) + ", over one";
+    else if (wider > 0)
+      text += " over " + std::to_string(std::max(lanes / 2, 1)) + ", as few of its values are wider (" + std::to_string(wider) + ")";
+    tell("width", text);
+  }
+
+  void tell_split() {
+    if (!told_) return;
+    for (std::size_t l = 0; l < nest_.loops.size(); ++l)
+      if (const NestLoop& at = nest_.loops[l]; at.block_of >= 0)
+        tell("split", counted(loop(at.block_of).extent, "block") + " of " + std::to_string(at.block) + " along " + loop_name(at.block_of) + " over " +
+                          (at.runtime ? "n" + std::to_string(l) + " rounds" : counted(at.total, "round")) + " in a row");
+    const ReductionCut cut = block_of_reduction(nest_, schedule_);
+    if (cut.loop >= 0) tell("split", "none over blocks of " + std::to_string(cut.block) + ", of which " + loop_name(cut.loop) + " has less than two");
+  }
+
+  void choose_parallel_loop() {
+    int best = -1, second = -1;
+    const auto take = [&](int l) {
+      second = best;
+      best = l;
+    };
+    const bool updates = any_of(nest_.stores, [](const NestStore& s) { return s.update != Op::input; });
+    if (updates) {
+      // Of updates one whose rounds are apart, the longest.
+      for (int l : nest_.stages[0].loops)
+        if (shares_updates(l) && (best < 0 || loop(l).extent > loop(best).extent)) take(l);
+        else if (shares_updates(l)) second = l;
+    } else if (const int blocks = blocks_of_rows(); blocks >= 0) {
+      best = blocks;
+    } else {
+      SmallVec<int, 6> candidates = nest_.shared;
+      const bool single = nest_.stages.size() == 1;
+      if (single) {
+        const StageSchedule& s = schedule_.stages[0];
+        for (int l : s.order)
+          if (!loop(l).reduce) candidates.push_back(l);
+        if (s.mode == Mode::vertical) candidates.push_back(s.vector_loop);
+      }
+      for (int l : candidates) {
+        const std::int64_t extent = loop(l).extent;
+        if (loop(l).block_of >= 0) continue;
+        if (best < 0 || (loop(best).extent < 64 && extent > loop(best).extent * (single ? 4 : 1))) take(l);
+        else if (second < 0) second = l;
+      }
+    }
+    schedule_.parallel_loop = best;
+    if (!told_) return;
+    if (best < 0) return tell("parallel depth", updates ? "one thread, as updates may meet" : "one thread, as no loop can be shared");
+    tell("parallel depth", loop_name(best) + " (" + rounds_text(nest_, best) + ")" +
+                               (second >= 0 ? " over " + loop_name(second) + " (" + rounds_text(nest_, second) + ")" : ""));
+  }
+
+  // Each thread reads whole rows on end, which the processor's prefetcher follows better than parts of all rows.
+  int blocks_of_rows() const {
+    if (nest_.stages.size() == 1 && schedule_.stages[0].mode == Mode::vertical)
+      for (int l : nest_.stages[0].loops)
+        if (const int blocks = loop(l).block_of; blocks >= 0 && loop(blocks).extent >= worth_sharing) return blocks;
+    return -1;
+  }
+
+  bool shares_updates(int l) const {
+    const NestLoop& at = loop(l);
+    return !at.reduce && at.block_of < 0 && at.extent >= 2 && updates_apart(nest_, l, dependences_);
+  }
+
+  using Mode = StageSchedule::Mode;
+  const Nest& nest_;
+  const Vec<std::uint64_t> dependences_;
+  const int vector_bytes_;
+  const MachineCosts& costs_;
+  std::string* const told_;
+  Schedule schedule_;
+  int stage_ = -1;  // the one that is decided about
+  StageFacts facts_;
+};
+
+}  // namespace scheduling
+
+Schedule choose_schedule(const Nest& nest, int vector_bytes, const MachineCosts& costs, std::string* told) {
+  return scheduling::Scheduler(nest, vector_bytes, costs, told).run();
+}
+
+ReductionCut find_reduction_cut(const Nest& nest, const Schedule& schedule) {
+  const ReductionCut cut = scheduling::block_of_reduction(nest, schedule);
+  if (cut.loop < 0 || scheduling::loop_of(nest, cut.loop).extent < 2 * cut.block) return {};
+  return cut;
 }
 
 }  // namespace vt::detail

@@ -48,7 +48,8 @@ bool lies_turned(const Nest&, IndexId, const StageSchedule&, int lanes, const Ve
 /// Is this load read through turned tiles?
 bool reads_turned(const Nest&, const NestValue&, const StageSchedule&, int lanes, const Vec<std::uint64_t>& dependences);
 
-Schedule choose_schedule(const Nest&, int vector_bytes);
+/// `costs` decide nothing that could change a bit of a result. `told`: each decision, a line for each, with what it was chosen over.
+Schedule choose_schedule(const Nest&, int vector_bytes, const MachineCosts& costs = {}, std::string* told = nullptr);
 
 /// A reduce loop to be cut into blocks of `block` rounds that are reduced on their own first, for accuracy and for threads.
 /// loop −1: none.

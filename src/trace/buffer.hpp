@@ -18,6 +18,7 @@ struct Buffer : RefCounted {
   std::size_t capacity = 0;  ///< of the pool's block; 0 for borrowed memory
   Device device{};
   Ref<Buffer> host;                 ///< of a device's memory: the copy that was made to look at it; see on_host
+  Where donated{};                  ///< a value that was given away, and to whom; there are no bytes then
   void* owner = nullptr;            ///< of borrowed memory
   void (*let_go)(void*) = nullptr;  ///< called with `owner` at the end, if there is one
   ~Buffer();

@@ -33,6 +33,8 @@ class Executable {
   /// One buffer per Graph output. `inputs` are read only; their sizes are those of the Graph's inputs. A device's program copies there what lies
   /// elsewhere; a program of the host reads the host's memory only. Any thread may call it.
   virtual Vec<BufferRef> run(std::span<const BufferRef> inputs) = 0;
+  /// The inputs that run() writes over: nobody else may hold them.
+  virtual std::span<const std::size_t> overwritten() const { return {}; }
   /// What runs, for people: kernels, what each fused, loops, bytes and flops. Graphs in it belong to this.
   virtual void report(Report&, int depth) const = 0;
   /// It as text.
@@ -42,7 +44,8 @@ class Executable {
 };
 
 /// Simplifies, fuses and compiles for a device (on the host for the interpreter where there is no compiler).
-std::shared_ptr<Executable> compile_graph(GraphBody, Device = default_device());
+/// `donated`: inputs that it may write over, by as many flags as there are of those; see Executable::overwritten.
+std::shared_ptr<Executable> compile_graph(GraphBody, Device = default_device(), std::span<const char> donated = {});
 /// Where a Graph runs whose first inputs are at these places, and whose others follow: on the one device that they are on, else on the default one.
 /// Numbers (values without axes) may lie on the host. Throws: Error(backend) if there are several, which names the first equation that brings them together.
 Device device_of(const GraphBody&, std::span<const Device> places);

@@ -28,6 +28,17 @@ namespace lazy_run {
 
 bool pending(const Node* n) { return !n->ready.load(std::memory_order_acquire); }
 
+// The value of an evaluated Tensor, unless it was given away.
+const BufferRef& kept_buffer(const Tensor& t, Where where) {
+  const BufferRef& b = t.node()->buffers[static_cast<std::size_t>(t.output())];
+  if (b->donated.file)
+    fail(ErrorKind::value,
+         "vt::Tensor: this " + aval_of(t).str() + " was donated to the function jitted" + at(b->donated).substr(1) +
+             " and has no value any more; use what that function returned, or do not donate it",
+         where);
+  return b;
+}
+
 // The pending ops below some Tensors as a Graph. All of it happens with lazy_mutex() held.
 struct Batch {
   GraphBody graph;
@@ -37,7 +48,8 @@ struct Batch {
 
 class Collector {
  public:
-  Collector() : epoch_(next_epoch()) {}
+  /// `where`: of whoever asks for values.
+  explicit Collector(Where where) : where_(where), epoch_(next_epoch()) {}
 
   Batch collect(std::span<const Tensor> wanted) {
     for (const Tensor& t : wanted)
@@ -102,10 +114,11 @@ class Collector {
       n->first_var = v;
     }
     batch_.graph.inputs.push_back(v);
-    batch_.inputs.push_back(n->buffers[static_cast<std::size_t>(t.output())]);
+    batch_.inputs.push_back(kept_buffer(t, where_));
     return v;
   }
 
+  Where where_;
   std::uint32_t epoch_;
   Vec<Node*> order_;
   Vec<std::uint32_t> uses_;
@@ -200,7 +213,7 @@ void evaluate(std::span<const Tensor> wanted, Where where) {
   lazy_run::Batch batch;
   {
     std::lock_guard lock(lazy_mutex());
-    batch = lazy_run::Collector().collect(here);
+    batch = lazy_run::Collector(where).collect(here);
   }
   if (batch.results.empty()) return;
   const WhereScope line(where);  // what messages name where an equation knows no line
@@ -215,7 +228,20 @@ BufferRef buffer_of(const Tensor& t, Where where) {
     outer = lazy_run::look_through(outer, where);
   }
   if (lazy_run::pending(outer.node())) evaluate(std::span<const Tensor>(&outer, 1), where);
-  return outer.node()->buffers[static_cast<std::size_t>(outer.output())];
+  return lazy_run::kept_buffer(outer, where);
+}
+
+void donate(const Tensor& t, Where to) {
+  Tensor outer = t;
+  while (outer.node()->level > 0) outer = lazy_run::look_through(outer, to);
+  Node* n = outer.node();
+  const std::lock_guard lock(lazy_mutex());
+  BufferRef& buffer = n->buffers[static_cast<std::size_t>(outer.output())];
+  BufferRef gone = borrow_memory(nullptr, 0);
+  gone->device = buffer->device;
+  gone->donated = to;
+  buffer = std::move(gone);
+  if (n->op == Op::full) n->op = Op::constant;  // its number is not asked for without its value
 }
 
 BufferRef value_of(const Tensor& t, Where where) { return on_host(buffer_of(t, where)); }

@@ -86,6 +86,8 @@ Tensor full_tensor(Scalar, const Aval&);
 BufferRef buffer_of(const Tensor&, Where);
 /// The value's buffer on the host; evaluates. Throws Error(tracer) if the value is not known under the active transform.
 BufferRef value_of(const Tensor&, Where);
+/// Gives away the value, which has been evaluated, to the function of that line: whoever asks for it later gets an Error(value).
+void donate(const Tensor&, Where to);
 /// Evaluates all of them in one go.
 void evaluate(std::span<const Tensor>, Where);
 /// Is the value a constant known now, without running anything?

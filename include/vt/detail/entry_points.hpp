@@ -108,6 +108,8 @@ std::vector<Tensor> eval_shape_flat(const FlatFunction&, std::span<const Tensor>
 
 /// What decides which compiled program a call uses: the static parts of the arguments as bytes.
 using StaticKey = std::string;
+/// Throws: Error(value) unless all of `donate` are between 0 and `arguments` − 1.
+void check_donated(const std::vector<int>& donate, std::size_t arguments, Where);
 /// The compiled programs of one jitted function, by signature. Any thread may use it.
 class JitCache {
  public:
@@ -115,13 +117,15 @@ class JitCache {
   explicit JitCache(std::optional<Device> device = {});
   ~JitCache();
   /// The results of the program for this signature. Traces and compiles when it is new: `trace` runs the function, and returns
-  /// what `result` later gives back (the static part of the results).
+  /// what `result` later gives back (the static part of the results). `donated`, per Tensor or empty: those whose values are given away, the same
+  /// for every call of a signature.
   std::vector<Tensor> call(std::span<const Tensor> arguments, const StaticKey& key, const FlatFunction& f, FunctionRef<std::shared_ptr<void>()> keep,
-                           std::shared_ptr<void>& kept, Where);
+                           std::shared_ptr<void>& kept, Where, std::span<const char> donated = {});
   /// What runs for this signature, as text; empty if it has not been compiled.
   std::string explain(std::span<const Tensor> arguments, const StaticKey& key) const;
   /// What the program for this signature needs; nothing runs.
-  Memory memory(std::span<const Tensor> arguments, const StaticKey& key, const FlatFunction& f, FunctionRef<std::shared_ptr<void>()> keep, Where);
+  Memory memory(std::span<const Tensor> arguments, const StaticKey& key, const FlatFunction& f, FunctionRef<std::shared_ptr<void>()> keep, Where,
+                std::span<const char> donated = {});
   /// As a page, for which the program runs some times and f is recorded again.
   std::string explain_page(std::span<const Tensor> arguments, const StaticKey& key, const FlatFunction& f, Where) const;
 
@@ -130,7 +134,7 @@ class JitCache {
   struct State;
   /// The program for this signature, traced and compiled if it is new. `traced`: are we inside another transform?
   std::shared_ptr<const Entry> entry(std::span<const Tensor> arguments, const StaticKey& key, const FlatFunction& f,
-                                     FunctionRef<std::shared_ptr<void>()> keep, bool& traced, Where);
+                                     FunctionRef<std::shared_ptr<void>()> keep, bool& traced, std::span<const char> donated, Where);
   Box<State> state_;
 };
 

@@ -7,6 +7,7 @@
 #include "emit_matrices.hpp"
 #include "emit_nest.hpp"
 #include "emit_register_loop.hpp"
+#include "machine_costs.hpp"
 #include "machine_limits.hpp"
 #include "matmul.hpp"
 
@@ -53,6 +54,8 @@ class CpuBackend : public Backend {
 
   std::shared_ptr<const ProductKernel> product(const MatmulSpec& spec, bool hurry) const override { return make_matmul(spec, hurry); }
   std::shared_ptr<const ProductKernel> convolution(const ConvSpec& spec) const override { return make_convolution(spec); }
+  MachineCosts costs() const override { return machine_costs(); }
+  void measure_costs() const override { measure_machine_costs(); }
   MachineLimits limits(bool again) const override { return cpu::machine_limits(again); }
 };
 

@@ -18,9 +18,6 @@ namespace vt::detail::cpu {
 
 namespace limit_loops {
 
-constexpr int chains = 12, vectors = 8;  // multiply-adds in flight, vectors read in a round
-
-// arguments[0]: rounds; each of `chains` · lanes multiply-adds.
 void emit_multiply_adds(IrBuilder& b) {
   b.begin_function("kernel", {Param::ptr(), Param::ptr(), Param::of(DType::i64), Param::of(DType::i64)});
   const int lanes = b.target().lanes(4);
@@ -38,7 +35,6 @@ void emit_multiply_adds(IrBuilder& b) {
   b.end_function();
 }
 
-// arguments: rounds, elements of each thread. [begin, end): threads.
 void emit_reading(IrBuilder& b) {
   b.begin_function("kernel", {Param::ptr(), Param::ptr(), Param::of(DType::i64), Param::of(DType::i64)});
   const int lanes = b.target().lanes(4);

@@ -1,0 +1,179 @@
+// What schedules are decided by: the body of a stage, what it costs with lanes along a loop, which squares it could be read in, its bytes.
+#include "schedule_costs.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace vt::detail {
+
+namespace scheduling {
+
+// The share of rounds in which a load under this mask, the same for all lanes of `loop`, reads at all: where sections of another loop decide
+// it, it is not even asked.
+double share_read(const Nest& nest, int mask, std::uint64_t lanes_of, const Vec<std::uint64_t>& dependences) {
+  if (mask < 0 || (dependences[static_cast<std::size_t>(mask)] & lanes_of) != 0) return 1;
+  const NestValue& v = nest.values[static_cast<std::size_t>(mask)];
+  if (v.kind == NestValue::Kind::op && v.op == Op::and_) {
+    double share = 1;
+    for (int o : v.operands) share *= share_read(nest, o, lanes_of, dependences);
+    return share;
+  }
+  if (v.kind != NestValue::Kind::in_range) return 1;
+  const IndexBounds all = nest.indices.bounds(v.index);
+  const double from = static_cast<double>(std::max(v.low, all.low)), to = static_cast<double>(std::min(v.high, all.high + 1));
+  return std::clamp((to - from) / static_cast<double>(std::max<std::int64_t>(all.high + 1 - all.low, 1)), 0.0, 1.0);
+}
+
+Body body_of(const Nest& nest, int stage, bool after) {
+  Body body;
+  Vec<int> roots;
+  for (const NestStore& s : nest.stores)
+    if (s.stage == stage && s.after == after) {
+      body.stores.push_back(&s);
+      add_roots(nest, s, roots);
+    }
+  if (!after)
+    for (const NestReduction& r : nest.reductions)
+      if (r.stage == stage) add_roots(r, roots);
+  body.values = needed_values(nest, roots);
+  return body;
+}
+
+double cost_along(const Nest& nest, const Body& body, int loop, int lanes, const Vec<std::uint64_t>& dependences, bool horizontal, bool turned,
+                  const MachineCosts& costs) {
+  const std::uint64_t bit = std::uint64_t{1} << loop;
+  double work = 1;  // the loop itself
+  const auto access = [&](IndexId index) { return access_cost(lane_step(nest, index, loop, lanes, dependences), lanes, turned, costs); };
+  for (int id : body.values) {
+    const NestValue& v = nest.values[static_cast<std::size_t>(id)];
+    if (v.kind == NestValue::Kind::load) work += access(v.index) * share_read(nest, v.mask, bit, dependences);
+    else if (!(dependences[static_cast<std::size_t>(id)] & bit)) continue;
+    else if (v.kind == NestValue::Kind::op) work += op_cost(v.op, v.dtype, costs);
+    else if (v.kind == NestValue::Kind::index || v.kind == NestValue::Kind::in_range) work += 1;
+  }
+  for (const NestStore* s : body.stores) work += 1.5 * access(s->index);
+  const std::int64_t extent = std::max<std::int64_t>(loop_of(nest, loop).extent, 1);
+  const std::int64_t vectors = (extent + lanes - 1) / lanes;
+  if (horizontal) work += combining_lanes / static_cast<double>(vectors);  // combining the lanes
+  return work * static_cast<double>(vectors) / static_cast<double>(extent);
+}
+
+bool all_contiguous(const Nest& nest, const Body& body, int loop, int lanes, const Vec<std::uint64_t>& dependences) {
+  const auto good = [&](IndexId index) {
+    const LaneStep s = lane_step(nest, index, loop, lanes, dependences);
+    return s.regular && s.step >= -1 && s.step <= 1;
+  };
+  for (int id : body.values) {
+    const NestValue& v = nest.values[static_cast<std::size_t>(id)];
+    if (v.kind == NestValue::Kind::load && !good(v.index)) return false;
+  }
+  return all_of(body.stores, [&](const NestStore* w) { return good(w->index); });
+}
+
+int find_fold_tile(const Nest& nest, const Body& body, const NestStage& stage, int loop, int lanes, const Vec<std::uint64_t>& dependences) {
+  StageSchedule s;
+  s.vector_loop = loop;
+  for (int l : stage.loops) {
+    if (!loop_of(nest, l).reduce) continue;
+    if (s.tile_loop >= 0 || loop_of(nest, l).block_of >= 0) return -1;
+    s.tile_loop = l;
+  }
+  if (s.tile_loop < 0 || loop_of(nest, s.tile_loop).extent < lanes || loop_of(nest, loop).extent < lanes / 2) return -1;
+  bool any = false;
+  const auto good = [&](IndexId index, bool turned) {
+    any = any || turned;
+    const LaneStep step = lane_step(nest, index, loop, lanes, dependences);
+    return turned || (step.regular && step.step >= -1 && step.step <= 1);
+  };
+  for (int id : body.values) {
+    const NestValue& v = nest.values[static_cast<std::size_t>(id)];
+    if (v.kind == NestValue::Kind::load && !good(v.index, reads_turned(nest, v, s, lanes, dependences))) return -1;
+  }
+  for (const NestStore* w : body.stores)
+    if (w->update != Op::input || !good(w->index, lies_turned(nest, w->index, s, lanes, dependences))) return -1;
+  return any ? s.tile_loop : -1;
+}
+
+int find_tile_loop(const Nest& nest, const Body& body, StageSchedule s, int lanes, const Vec<std::uint64_t>& dependences) {
+  int best = -1;
+  double most = 0;
+  for (int l : s.order) {
+    const NestLoop& loop = loop_of(nest, l);
+    if (l == s.vector_loop || loop.block_of >= 0 || loop.extent < lanes / 2) continue;
+    s.tile_loop = l;
+    double loads = 0;
+    const std::uint64_t both = std::uint64_t{1} << l | std::uint64_t{1} << s.vector_loop;
+    for (int id : body.values) {
+      const NestValue& v = nest.values[static_cast<std::size_t>(id)];
+      if (reads_turned(nest, v, s, lanes, dependences)) loads += share_read(nest, v.mask, both, dependences);
+    }
+    if (loads > most) {
+      most = loads;
+      best = l;
+    }
+  }
+  // Tiles are as high as vectors are long, and lie on the stack.
+  return most <= 4 && loop_of(nest, s.vector_loop).extent >= lanes / 2 ? best : -1;
+}
+
+std::int64_t bytes_of(const Nest& nest, const Body& body, const NestStage& stage, const Vec<std::uint64_t>& dependences) {
+  double total = 0;
+  const auto add = [&](IndexId index, DType d) {
+    double n = static_cast<double>(size_of(d));
+    const auto count = [&](const SmallVec<int, 6>& loops) {
+      for (int l : loops) {
+        bool used = nest.indices.uses_loop(index, l);
+        nest.indices.each_value(index, [&](int v) { used = used || ((dependences[static_cast<std::size_t>(v)] >> l) & 1u) != 0; });
+        if (used)
+          n *= static_cast<double>(std::max<std::int64_t>(loop_of(nest, l).block_of >= 0 ? loop_of(nest, l).block : loop_of(nest, l).extent, 1));
+      }
+    };
+    count(nest.shared);
+    count(stage.loops);
+    total += n;
+  };
+  for (int id : body.values) {
+    const NestValue& v = nest.values[static_cast<std::size_t>(id)];
+    if (v.kind == NestValue::Kind::load) add(v.index, v.dtype);
+  }
+  for (const NestStore* s : body.stores) add(s->index, nest.buffers[static_cast<std::size_t>(s->buffer)].dtype);
+  return static_cast<std::int64_t>(std::min(total, 1e18));
+}
+
+bool keeps_update_order(const Nest& nest, const Body& body, const NestStage& stage, int loop, int lanes, const Vec<std::uint64_t>& dependences) {
+  for (const NestStore* s : body.stores) {
+    if (s->update == Op::input) continue;
+    const LaneStep step = lane_step(nest, s->index, loop, lanes, dependences);
+    if (loop != stage.loops.back() || !step.regular || step.step == 0) return false;
+  }
+  return true;
+}
+
+StageFacts facts_of(const Nest& nest, int k, const Vec<std::uint64_t>& dependences) {
+  StageFacts f;
+  f.body = body_of(nest, k, false);
+  const NestStage& stage = nest.stages[static_cast<std::size_t>(k)];
+  for (const NestReduction& r : nest.reductions) {
+    if (r.stage != k) continue;
+    f.reduces = true;
+    f.finds_position = f.finds_position || r.position >= 0;
+    f.extreme = f.extreme || r.op == ReduceOp::maximum || r.op == ReduceOp::minimum;
+    f.running = f.running || r.running;
+    f.folds = f.folds || r.op == ReduceOp::fold;
+    // Lanes pass on integers and extremes in steps of a cycle each; sums of floats in steps of four, which squares are worth.
+    f.in_order = f.in_order && (r.op == ReduceOp::fold || (r.running && r.op == ReduceOp::sum && is_float(r.dtype)));
+  }
+  for (int id : f.body.values) {
+    const NestValue& v = nest.values[static_cast<std::size_t>(id)];
+    f.weight += v.kind == NestValue::Kind::op ? op_weight(v.op, v.dtype) : 1;
+  }
+  for (int l : stage.loops)
+    if (loop_of(nest, l).reduce) f.innermost_reduce = l;
+  f.updates = any_of(f.body.stores, [](const NestStore* w) { return w->update != Op::input; });
+  f.bytes = bytes_of(nest, f.body, stage, dependences);
+  return f;
+}
+
+}  // namespace scheduling
+
+}  // namespace vt::detail

@@ -149,6 +149,7 @@
 #include "../../src/trace/dlpack.cpp"
 #include "../../src/trace/effects.cpp"
 #include "../../src/trace/errors.cpp"
+#include "../../src/trace/exact_functions.cpp"
 #include "../../src/trace/formulas.cpp"
 #include "../../src/trace/interpret_binary.cpp"
 #include "../../src/trace/interpret_complex.cpp"

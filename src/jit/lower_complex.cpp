@@ -164,11 +164,19 @@ class Lowering {
     give(out, {re, zeros_like(re)});
   }
 
-  void dot_general(const Equation& e) {
-    DotParams p = e.as<DotParams>();
-    p.dtype = real_dtype(p.dtype);
-    const ParamsRef params = make_params(p);
-    const auto product = [&](const Tensor& a, const Tensor& b) { return emit(Op::dot_general, params, {a, b}, {}); };
+  /// A matrix product or a convolution.
+  void contraction(const Equation& e) {
+    ParamsRef params;
+    if (e.op == Op::dot_general) {
+      DotParams p = e.as<DotParams>();
+      p.dtype = real_dtype(p.dtype);
+      params = make_params(std::move(p));
+    } else {
+      ConvParams p = e.as<ConvParams>();
+      p.dot.dtype = real_dtype(p.dot.dtype);
+      params = make_params(std::move(p));
+    }
+    const auto product = [&](const Tensor& a, const Tensor& b) { return emit(e.op, params, {a, b}, {}); };
     const ComplexParts a = parts(e.inputs[0]), b = parts(e.inputs[1]);
     give(e.outputs[0], {product(a.re, b.re) - product(a.im, b.im), product(a.re, b.im) + product(a.im, b.re)});
   }
@@ -258,10 +266,13 @@ class Lowering {
       case Op::dynamic_update_slice:
       case Op::gather:
       case Op::scatter:
-      case Op::scatter_add: return by_parts(e);
+      case Op::scatter_add:
+      case Op::windows:
+      case Op::overlap_add: return by_parts(e);
       case Op::reduce_prod: return reduce_prod(e);
       case Op::cumprod: return cumprod(e);
-      case Op::dot_general: return dot_general(e);
+      case Op::dot_general:
+      case Op::conv_general: return contraction(e);
       case Op::fft: {
         FftParams p = e.as<FftParams>();
         p.parts = true;

@@ -88,9 +88,13 @@ double step_at_one(DType d) { return d == f64 ? std::numeric_limits<double>::eps
 /// (0, 1): for functions with a pole at 0.
 Tensor open_unit(const Draw& d, const Shape& shape, DType dtype) { return between(d, shape, least_normal(dtype), 1.0, dtype); }
 
-Tensor exponential(const Draw& d, const Shape& shape, DType dtype) { return cast(-log1p(-wide(unit(d, shape, dtype))), dtype, d.where); }
-Tensor gumbel(const Draw& d, const Shape& shape, DType dtype) { return cast(-log(-log(wide(open_unit(d, shape, dtype)))), dtype, d.where); }
-Tensor normal_at(const Tensor& u, Where where) { return cast(erf_inv(wide(u)), u.dtype(), where) * std::numbers::sqrt2; }
+Tensor exponential(const Draw& d, const Shape& shape, DType dtype) { return cast(-log1p_of(-unit(d, shape, dtype), dtype), dtype, d.where); }
+Tensor gumbel(const Draw& d, const Shape& shape, DType dtype) {
+  return cast(-log_of(-log_of(open_unit(d, shape, dtype), dtype), dtype), dtype, d.where);
+}
+Tensor normal_at(const Tensor& u, Where where) {
+  return (u.dtype() == f64 ? exact::erf_inv(u) : cast(erf_inv(wide(u)), u.dtype(), where)) * std::numbers::sqrt2;
+}
 Tensor normal(const Draw& d, const Shape& shape, DType dtype) {
   const double low = dtype == f64 ? std::nextafter(-1.0, 0.0) : static_cast<double>(std::nextafter(-1.0f, 0.0f));
   return normal_at(between(d, shape, low, 1.0, dtype), d.where);
@@ -132,7 +136,7 @@ Tensor chosen(const Draw& d, std::int64_t n, const Shape& shape, const random::C
     return cast(minimum(searchsorted(total, at), n - 1), dtype, d.where);
   }
   const Tensor noise = gumbel(d, Shape{n}, p.dtype());
-  return cast(reshaped(top_k(wide(noise) + log(wide(p)), draws).second, shape, d.where), dtype, d.where);
+  return cast(reshaped(top_k(wide(noise) + log_of(p, p.dtype()), draws).second, shape, d.where), dtype, d.where);
 }
 
 }  // namespace vt::detail::randoms
@@ -250,7 +254,7 @@ Tensor lognormal(Operand key, const Shape& shape, Operand sigma, DType dtype) {
   const detail::UserLine line(d.where);
   d.want_float(dtype);
   const DType w = parts::working(dtype);
-  return detail::cast(exp(parts::wide(d.parameter(sigma, shape, w) * parts::normal(d, shape, w))), dtype, d.where);
+  return detail::cast(parts::exp_of(d.parameter(sigma, shape, w) * parts::normal(d, shape, w), w), dtype, d.where);
 }
 
 Tensor exponential(Operand key, const Shape& shape, DType dtype) {
@@ -273,15 +277,16 @@ Tensor laplace(Operand key, const Shape& shape, DType dtype) {
   d.want_float(dtype);
   const DType w = parts::working(dtype);
   const Tensor u = parts::wide(parts::between(d, shape, -1.0 + parts::step_at_one(w), 1.0, w));
-  return detail::cast(-sign(u) * log1p(-abs(u)), dtype, d.where);
+  return detail::cast(-sign(u) * parts::log1p_of(-abs(u), w), dtype, d.where);
 }
 
 Tensor logistic(Operand key, const Shape& shape, DType dtype) {
   const Draw d("logistic", key);
   const detail::UserLine line(d.where);
   d.want_float(dtype);
-  const Tensor u = parts::wide(parts::open_unit(d, shape, parts::working(dtype)));
-  return detail::cast(log(u) - log1p(-u), dtype, d.where);
+  const DType w = parts::working(dtype);
+  const Tensor u = parts::wide(parts::open_unit(d, shape, w));
+  return detail::cast(parts::log_of(u, w) - parts::log1p_of(-u, w), dtype, d.where);
 }
 
 Tensor cauchy(Operand key, const Shape& shape, DType dtype) {
@@ -289,7 +294,7 @@ Tensor cauchy(Operand key, const Shape& shape, DType dtype) {
   const detail::UserLine line(d.where);
   d.want_float(dtype);
   const Tensor u = parts::wide(parts::open_unit(d, shape, parts::working(dtype)));
-  return detail::cast(tan((u - 0.5) * std::numbers::pi), dtype, d.where);
+  return detail::cast(dtype == f64 ? detail::exact::tan_pi(u - 0.5) : tan((u - 0.5) * std::numbers::pi), dtype, d.where);
 }
 
 Tensor rayleigh(Operand key, const Shape& shape, Operand scale, DType dtype) {
@@ -306,7 +311,9 @@ Tensor weibull(Operand key, const Shape& shape, Operand scale, Operand concentra
   d.want_float(dtype);
   const DType w = parts::working(dtype);
   const Tensor power = 1.0 / parts::wide(d.parameter(concentration, shape, w));
-  return detail::cast(parts::wide(d.parameter(scale, shape, w)) * pow(parts::wide(parts::exponential(d, shape, w)), power), dtype, d.where);
+  const Tensor e = parts::wide(parts::exponential(d, shape, w));
+  const auto exact_power = [&] { return where(e > 0.0, parts::exp_of(power * parts::log_of(where(e > 0.0, e, 1.0), w), w), 0.0); };
+  return detail::cast(parts::wide(d.parameter(scale, shape, w)) * (w == f64 ? exact_power() : pow(e, power)), dtype, d.where);
 }
 
 Tensor pareto(Operand key, const Shape& shape, Operand b, DType dtype) {
@@ -314,7 +321,7 @@ Tensor pareto(Operand key, const Shape& shape, Operand b, DType dtype) {
   const detail::UserLine line(d.where);
   d.want_float(dtype);
   const DType w = parts::working(dtype);
-  return detail::cast(exp(parts::wide(parts::exponential(d, shape, w)) / parts::wide(d.parameter(b, shape, w))), dtype, d.where);
+  return detail::cast(parts::exp_of(parts::wide(parts::exponential(d, shape, w)) / parts::wide(d.parameter(b, shape, w)), w), dtype, d.where);
 }
 
 Tensor triangular(Operand key, const Shape& shape, Operand left, Operand mode, Operand right, DType dtype) {

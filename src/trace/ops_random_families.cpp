@@ -14,7 +14,7 @@ namespace vt::detail::random_families {
 using namespace element_functions;
 using element_functions::Leaves;  // not the one around
 using namespace formulas;
-using randoms::Draw, randoms::part, randoms::wide, randoms::working;
+using randoms::Draw, randoms::part, randoms::wide, randoms::working, randoms::exp_of, randoms::log_of;
 inline constexpr double infinity = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
 
 Tensor counter(std::uint64_t n) { return full_tensor(Scalar(n), Aval(u64, Shape{})); }
@@ -61,7 +61,7 @@ std::pair<Tensor, Tensor> gamma_attempt(const Tensor& key, const Tensor& number,
   const auto [u, w] = fractions(key, number, d.dtype(), where);
   const Tensor x = randoms::normal_at(2.0 * u - 1.0, where), t = 1.0 + x * width, positive = t > 0.0;
   const Tensor v = vt::where(positive, t * t * t, 1.0);
-  const Tensor X = wide(x), V = wide(v);
+  const Tensor X = wide(x), V = wide(v);  // no value, only whether it is accepted, hangs on their logarithms' last digits
   return {d * v, logical_and(positive, log(wide(w)) < 0.5 * (X * X) + wide(d) * (1.0 - V + log(V)))};
 }
 
@@ -73,10 +73,10 @@ std::pair<Tensor, Tensor> gamma_pair(const Draw& draw, const Shape& shape, const
   const Tensor value = accepted("vt::random::gamma", keys, parameters, logical_not(valid), gamma_attempt, draw.where);
   // To a < 1 by a power of a uniform number, which is 1 elsewhere.
   const Tensor u = fraction(randoms::hashed(keys, counter(~std::uint64_t{0}), draw.where), a.dtype());
-  const Tensor power = vt::where(low, log(wide(u)) / wide(A), 0.0), size = wide(value);
+  const Tensor power = vt::where(low, log_of(u, a.dtype()) / wide(A), 0.0), size = wide(value);
   const Tensor edge = vt::where(equal(a, 0.0), 0.0, vt::where(equal(a, infinity), infinity, nan));
-  return {vt::where(valid, cast(size * exp(power), a.dtype(), draw.where), edge),
-          vt::where(valid, cast(log(size) + power, a.dtype(), draw.where), log(edge))};
+  return {vt::where(valid, cast(size * exp_of(power, a.dtype()), a.dtype(), draw.where), edge),
+          vt::where(valid, cast(log_of(size, a.dtype()) + power, a.dtype(), draw.where), log(edge))};
 }
 
 Tensor gamma(const Draw& draw, const Shape& shape, const Tensor& a, bool logarithm) {
@@ -97,7 +97,7 @@ Tensor log_gamma(const Draw& d, const Shape& shape, const Tensor& a) { return ga
 
 /// ±x^(1/p) for x of the gamma distribution with 1/p.
 Tensor signed_power(const Draw& d, const Shape& shape, const Tensor& p, DType w) {
-  const Tensor x = cast(exp(wide(log_gamma(part(d, 0), shape, 1.0 / p)) / wide(p)), w, d.where);
+  const Tensor x = cast(exp_of(wide(log_gamma(part(d, 0), shape, 1.0 / p)) / wide(p), w), w, d.where);
   return x * random::rademacher(part(d, 1).key, shape, w);
 }
 
@@ -224,8 +224,10 @@ Tensor beta(Operand key, const Shape& shape, Operand a, Operand b, DType dtype) 
   const DType w = families::working(dtype);
   // By logarithms, as both may be too small for a number.
   const Tensor x = families::log_gamma(families::part(d, 0), shape, d.parameter(a, shape, w));
-  return detail::cast(sigmoid(families::wide(x) - families::wide(families::log_gamma(families::part(d, 1), shape, d.parameter(b, shape, w)))), dtype,
-                      d.where);
+  const Tensor z = families::wide(x) - families::wide(families::log_gamma(families::part(d, 1), shape, d.parameter(b, shape, w)));
+  if (w != f64) return detail::cast(sigmoid(z), dtype, d.where);
+  const Tensor e = families::exp_of(-abs(z), w);
+  return vt::where(z < 0.0, e, 1.0) / (1.0 + e);
 }
 
 Tensor dirichlet(Operand key, const Shape& shape, Operand alpha, DType dtype) {
@@ -250,7 +252,7 @@ Tensor t(Operand key, const Shape& shape, Operand df, DType dtype) {
   const DType w = families::working(dtype);
   const Tensor half = 0.5 * d.parameter(df, shape, w), n = detail::randoms::normal(families::part(d, 0), shape, w);
   const Tensor y = families::wide(families::log_gamma(families::part(d, 1), shape, half));
-  return detail::cast(families::wide(n) * exp(0.5 * (log(families::wide(half)) - y)), dtype, d.where);
+  return detail::cast(families::wide(n) * families::exp_of(0.5 * (families::log_of(half, w) - y), w), dtype, d.where);
 }
 
 Tensor f(Operand key, const Shape& shape, Operand dfnum, Operand dfden, DType dtype) {
@@ -260,7 +262,7 @@ Tensor f(Operand key, const Shape& shape, Operand dfnum, Operand dfden, DType dt
   const DType w = families::working(dtype);
   const Tensor above = 0.5 * d.parameter(dfnum, shape, w), below = 0.5 * d.parameter(dfden, shape, w);
   const Tensor x = families::log_gamma(families::part(d, 0), shape, above), y = families::log_gamma(families::part(d, 1), shape, below);
-  return detail::cast(exp(families::wide(x) - families::wide(y)) * families::wide(below / above), dtype, d.where);
+  return detail::cast(families::exp_of(families::wide(x) - families::wide(y), w) * families::wide(below / above), dtype, d.where);
 }
 
 Tensor generalized_normal(Operand key, const Shape& shape, Operand p, DType dtype) {

@@ -7,6 +7,7 @@
 #include <vt/detail/message.hpp>
 #include <vt/random.hpp>
 
+#include "exact_functions.hpp"
 #include "promote.hpp"
 
 namespace vt::detail::randoms {
@@ -61,6 +62,10 @@ inline DType working(DType d) { return d == f64 ? f64 : f32; }
 /// For logarithms and the like of draws: a function's result in f64, rounded to f32, has the same bits on every backend, whose own functions of f32
 /// are right to two units in the last place but not equal.
 inline Tensor wide(const Tensor& t) { return cast(t, f64, {}); }
+/// Functions in f64 of numbers of dtype d. Where d is f64 itself nothing rounds the last digits away: then they are made of what all round alike.
+inline Tensor log_of(const Tensor& x, DType d) { return d == f64 ? exact::log(x) : log(wide(x)); }
+inline Tensor log1p_of(const Tensor& x, DType d) { return d == f64 ? exact::log1p(x) : log1p(wide(x)); }
+inline Tensor exp_of(const Tensor& x, DType d) { return d == f64 ? exact::exp(x) : exp(wide(x)); }
 /// The key of part `number` of a draw.
 inline Draw part(const Draw& d, std::uint64_t number) {
   Draw p = d;

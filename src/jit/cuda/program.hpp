@@ -18,7 +18,8 @@ namespace vt::detail::cuda {
 
 class CudaProgram : public Executable {
  public:
-  /// Real dtypes only. Fuses, plans and compiles. Throws: Error(backend), Error(memory).
+  /// Real dtypes only (lower_complex.hpp puts two numbers in the place of a complex one). Fuses, plans and compiles. Throws: Error(backend),
+  /// Error(memory).
   CudaProgram(const GraphBody& graph, const CudaDevice& device);
   /// Returns when the work is given to the device, not when it is done.
   Vec<BufferRef> run(std::span<const BufferRef> inputs) override;

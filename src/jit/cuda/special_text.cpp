@@ -288,7 +288,7 @@ const SpecialText special_texts[] = {
 )cuda"},
     {"gamma", "table_gamma_2 table_gamma_star",
      R"cuda(template <class N>
- static __device__ N gamma(N x) {
+ static __device__ __noinline__ N gamma(N x) {
  const N y = at_most(abs(x), 200.0);
  N factor = like(y, 1.0), rest = y;
  for (int step = 0; step < 6; ++step) {
@@ -317,7 +317,7 @@ const SpecialText special_texts[] = {
 )cuda"},
     {"erfcx", "table_erfcx",
      R"cuda(template <class N>
- static __device__ N erfcx(N x) {
+ static __device__ __noinline__ N erfcx(N x) {
  const N y = abs(x), capped = at_most(y, 1e17);
  const N right = fitted((capped - 2.0) / (capped + 2.0), table_erfcx) * 0.5 / (y + 0.5);
  const N small = at_most(y, 30.0);
@@ -328,7 +328,7 @@ const SpecialText special_texts[] = {
 )cuda"},
     {"erfc_inv", "table_erf_inv_low table_erf_inv_middle table_erf_inv_high table_erf_inv_higher table_erf_inv_highest",
      R"cuda(template <class N>
- static __device__ N erfc_inv(N q) {
+ static __device__ __noinline__ N erfc_inv(N q) {
  const N x = 1.0 - q, p = select(q < 1.0, q, 2.0 - q);
  const N w = -log_of(p * (2.0 - p)), s = sqrt(at_least(w, 4.0));
  N ratio = fitted(w, table_erf_inv_low);
@@ -357,7 +357,7 @@ const SpecialText special_texts[] = {
 )cuda"},
     {"ndtr", "normal_tail",
      R"cuda(template <class N>
- static __device__ N ndtr(N x) {
+ static __device__ __noinline__ N ndtr(N x) {
  const auto [size, square, low] = normal_tail(at_least(x, -1e3));
  const N tail = size * (exp_of(-square) * (1.0 - low));
  const N middle = erf_of(x * (1 / sqrt2)) * 0.5 + 0.5;
@@ -366,7 +366,7 @@ const SpecialText special_texts[] = {
 )cuda"},
     {"log_ndtr", "normal_tail",
      R"cuda(template <class N>
- static __device__ N log_ndtr(N x) {
+ static __device__ __noinline__ N log_ndtr(N x) {
  const auto [size, square, low] = normal_tail(x);
  const N half = erf_of(abs(x) * (1 / sqrt2)) * 0.5;
  const N above = select(x > 1.0, size * (exp_of(-square) * (1.0 - low)), 0.5 - half);
@@ -376,7 +376,7 @@ const SpecialText special_texts[] = {
 )cuda"},
     {"dawsn", "table_dawson_small table_dawson_middle table_dawson_large",
      R"cuda(template <class N>
- static __device__ N dawsn(N x) {
+ static __device__ __noinline__ N dawsn(N x) {
  const N a = abs(x), z = at_most(a, 2.0);
  const N small = x * fitted(z * z, table_dawson_small);
  const N inverse = 1.0 / at_least(a, 4.0);
@@ -387,7 +387,7 @@ const SpecialText special_texts[] = {
 )cuda"},
     {"bessel_i0e", "table_i0_small table_i0e_large",
      R"cuda(template <class N>
- static __device__ N bessel_i0e(N x) {
+ static __device__ __noinline__ N bessel_i0e(N x) {
  const N a = abs(x), z = at_most(a, 8.0);
  const N small = exp_of(-z) * fitted(z * z * 0.25, table_i0_small);
  const N b = at_least(a, 8.0);
@@ -396,7 +396,7 @@ const SpecialText special_texts[] = {
 )cuda"},
     {"bessel_i1e", "table_i1_small table_i1e_large",
      R"cuda(template <class N>
- static __device__ N bessel_i1e(N x) {
+ static __device__ __noinline__ N bessel_i1e(N x) {
  const N a = abs(x), z = at_most(a, 8.0);
  const N small = x * 0.5 * exp_of(-z) * fitted(z * z * 0.25, table_i1_small);
  const N b = at_least(a, 8.0);
@@ -405,7 +405,7 @@ const SpecialText special_texts[] = {
 )cuda"},
     {"bessel_k0e", "table_i0_small table_k0_small table_k0e_middle table_k0e_large",
      R"cuda(template <class N>
- static __device__ N bessel_k0e(N x) {
+ static __device__ __noinline__ N bessel_k0e(N x) {
  const N s = at_most(x, 1.0), z = s * s * 0.25;
  const N small = exp_of(s) * (fitted(z, table_k0_small) - log_of(s * 0.5) * fitted(z, table_i0_small));
  const N b = at_least(x, 1.0), r = 1.0 / b;
@@ -415,7 +415,7 @@ const SpecialText special_texts[] = {
 )cuda"},
     {"bessel_k1e", "table_i1_small table_k1_small table_k1e_middle table_k1e_large",
      R"cuda(template <class N>
- static __device__ N bessel_k1e(N x) {
+ static __device__ __noinline__ N bessel_k1e(N x) {
  const N s = at_most(x, 1.0), z = s * s * 0.25;
  const N log_term = s * log_of(s * 0.5) * (s * 0.5) * fitted(z, table_i1_small);
  const N small = exp_of(s) * (1.0 + (log_term + z * fitted(z, table_k1_small))) / s;
@@ -454,7 +454,7 @@ const SpecialText special_texts[] = {
 )cuda"},
     {"bessel_j0", "table_p0 table_q0 oscillation j0_small",
      R"cuda(template <class N>
- static __device__ N bessel_j0(N x) {
+ static __device__ __noinline__ N bessel_j0(N x) {
  const N a = abs(x);
  const auto w = oscillation(a, table_p0, table_q0);
  const N large = (w.p * w.sum - w.q * w.difference) * w.size;
@@ -464,7 +464,7 @@ const SpecialText special_texts[] = {
 )cuda"},
     {"bessel_j1", "table_p1 table_q1 oscillation j1_small",
      R"cuda(template <class N>
- static __device__ N bessel_j1(N x) {
+ static __device__ __noinline__ N bessel_j1(N x) {
  const N a = abs(x);
  const auto w = oscillation(a, table_p1, table_q1);
  const N large = (w.p * w.difference + w.q * w.sum) * w.size;
@@ -474,7 +474,7 @@ const SpecialText special_texts[] = {
 )cuda"},
     {"bessel_y0", "table_y0_small table_p0 table_q0 oscillation j0_small",
      R"cuda(template <class N>
- static __device__ N bessel_y0(N x) {
+ static __device__ __noinline__ N bessel_y0(N x) {
  const N s = at_most(x, 5.0);
  const N small = log_of(s) * j0_small(s) * (2 * inv_pi) + fitted(s * s, table_y0_small);
  const auto w = oscillation(x, table_p0, table_q0);
@@ -484,7 +484,7 @@ const SpecialText special_texts[] = {
 )cuda"},
     {"bessel_y1", "table_y1_small table_p1 table_q1 oscillation j1_small",
      R"cuda(template <class N>
- static __device__ N bessel_y1(N x) {
+ static __device__ __noinline__ N bessel_y1(N x) {
  const N s = at_most(x, 5.0);
  const N small = (log_of(s) * j1_small(s) - 1.0 / s) * (2 * inv_pi) + s * fitted(s * s, table_y1_small);
  const auto w = oscillation(x, table_p1, table_q1);
@@ -495,7 +495,7 @@ const SpecialText special_texts[] = {
 )cuda"},
     {"expi", "table_e1_small table_e1_large table_ei_small table_ei_6 table_ei_12 table_ei_24 table_ei_48 table_ei_zero",
      R"cuda(template <class N>
- static __device__ N expi(N x) {
+ static __device__ __noinline__ N expi(N x) {
  const N y = abs(x), one = at_most(y, 1.0), capped = at_most(at_least(y, 1.0), 1e17);
  const N e1 = select(y < 1.0, fitted(one, table_e1_small) - log_of(one),
  exp_of(-y) / y * fitted((capped - 3.0) / (capped + 3.0), table_e1_large));
@@ -513,7 +513,7 @@ const SpecialText special_texts[] = {
 )cuda"},
     {"spence", "table_li2",
      R"cuda(template <class N>
- static __device__ N spence(N x) {
+ static __device__ __noinline__ N spence(N x) {
  const auto small = x < 0.5, great = x > 2.0;
  const N inverse = 1.0 / at_least(x, 1.0);
  const N y = select(small, x, select(great, inverse, 1.0 - x));
@@ -545,7 +545,7 @@ const SpecialText special_texts[] = {
 )cuda"},
     {"fresnel_sin", "table_fresnel_s fresnel_tail",
      R"cuda(template <class N>
- static __device__ N fresnel_sin(N x) {
+ static __device__ __noinline__ N fresnel_sin(N x) {
  const N a = abs(x), s = at_most(a, 1.6), z = s * s;
  const auto w = fresnel_tail(a);
  const N small = s * z * fitted(z * z, table_fresnel_s), large = 0.5 - (w.f * w.cosine + w.g * w.sine);
@@ -554,7 +554,7 @@ const SpecialText special_texts[] = {
 )cuda"},
     {"fresnel_cos", "table_fresnel_c fresnel_tail",
      R"cuda(template <class N>
- static __device__ N fresnel_cos(N x) {
+ static __device__ __noinline__ N fresnel_cos(N x) {
  const N a = abs(x), s = at_most(a, 1.6), z = s * s;
  const auto w = fresnel_tail(a);
  const N small = s * fitted(z * z, table_fresnel_c), large = 0.5 + (w.f * w.sine - w.g * w.cosine);
@@ -581,7 +581,7 @@ const SpecialText special_texts[] = {
 )cuda"},
     {"zeta", "bernoulli_over_factorial zeta_terms zeta_lowest",
      R"cuda(template <class N>
- static __device__ N zeta(N s, N q) {
+ static __device__ __noinline__ N zeta(N s, N q) {
  const auto usable = (q > zeta_lowest) & (s > 1.0);
  const N from = select(usable, q, like(q, 1.0)), power = select(usable, -at_most(s, 1e30), like(s, -2.0));
  const N sum = rounds(
@@ -636,7 +636,7 @@ const SpecialText special_texts[] = {
 }
 )cuda"},
     {"digamma_positive", "digamma_near_root digamma_asymptotic",
-     R"cuda(static __device__ double digamma_positive(double x) {
+     R"cuda(static __device__ __noinline__ double digamma_positive(double x) {
  if (x >= 8) return digamma_asymptotic(x);
  if (x < 1) return digamma_near_root(x + 1) - 1 / x;
  double sum = 0;
@@ -645,7 +645,7 @@ const SpecialText special_texts[] = {
 }
 )cuda"},
     {"digamma", "digamma_positive",
-     R"cuda(static __device__ double digamma(double x) {
+     R"cuda(static __device__ __noinline__ double digamma(double x) {
  if ((x != x) || x == -(f64)VT_INF) return (f64)VT_NAN;
  if (x == 0) return -::copysign((f64)VT_INF, x);
  if (x > 0) return digamma_positive(x);

@@ -1,0 +1,16 @@
+// Functions made of operations that IEEE 754 rounds, so that every backend gives the same bits: what random draws in f64 are made with.
+#pragma once
+
+#include <vt/tensor.hpp>
+
+namespace vt::detail::exact {
+
+// Operands and results are f64, right to a few units in the last place. Values of Op::log and its like are each library's own.
+
+Tensor log(const Tensor& x);      ///< NaN below 0
+Tensor log1p(const Tensor& x);    ///< of finite x; has no derivative
+Tensor exp(const Tensor& x);      ///< subnormal results are rounded twice
+Tensor erf_inv(const Tensor& x);  ///< of |x| < 1 − 2⁻⁵⁴ and ±1
+Tensor tan_pi(const Tensor& x);   ///< tan(πx) of |x| ≤ ½; has no derivative
+
+}  // namespace vt::detail::exact

@@ -165,6 +165,15 @@ TEST(CudaSources, NvrtcCompilesEveryKernel) {
                       {vt::ones(shape)}),
                   sources);
   add_kernels(graph_of([](std::span<const Tensor> a) { return Tensors{vt::matmul(a[0], a[0])}; }, {vt::ones({100, 100})}), sources);
+  // Neighbours at a time, squares that are turned, columns.
+  add_kernels(graph_of([](std::span<const Tensor> a) { return Tensors{a[0] * a[1] + a[2], a[0].astype(vt::f16) * vt::tensor(2, vt::f16)}; },
+                       {vt::ones({2048, 1024}), vt::ones({1024}), vt::ones({2048, 1})}),
+              sources);
+  add_kernels(graph_of([](std::span<const Tensor> a) { return Tensors{a[0] * 2, a[1] > 0, a[2] + 1}; },
+                       {vt::ones({2048, 1025}, vt::bf16), vt::ones({2048, 1025}, vt::f64), vt::ones({2048, 2048}, vt::i8)}),
+              sources);
+  add_kernels(graph_of([](std::span<const Tensor> a) { return Tensors{vt::transpose(a[0]) + a[0], vt::argmax(a[0], 0)}; }, {vt::ones({200, 200})}),
+              sources);
   const Tensor places = vt::zeros({1000}, vt::i32);
   for (const Tensor& x : {vt::ones({1000, 3}), vt::ones({1000}, vt::bf16), vt::ones({1000}, vt::i64), vt::ones({1000}, vt::i8)})
     add_kernels(

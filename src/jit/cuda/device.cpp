@@ -76,6 +76,7 @@ CudaDevice::CudaDevice(const Driver& driver, int index, Where where) : driver_(d
   facts_.major = attribute(Constant::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
   facts_.minor = attribute(Constant::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
   facts_.multiprocessors = attribute(Constant::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+  facts_.threads = attribute(Constant::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR);
   facts_.shared_bytes = attribute(Constant::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
   need(driver_.cuDeviceTotalMem_v2(&facts_.memory_bytes, device), "cuDeviceTotalMem");
   pools_ = attribute(Constant::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED) != 0;

@@ -14,6 +14,7 @@ struct DeviceFacts {
   std::string name;
   int major = 0, minor = 0;  ///< compute capability
   int multiprocessors = 1;
+  int threads = 2048;           ///< that a multiprocessor holds
   int shared_bytes = 48 << 10;  ///< the most that a block may ask for
   std::size_t memory_bytes = 0;
 };

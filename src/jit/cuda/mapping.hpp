@@ -1,6 +1,7 @@
 // How a loop nest's loops are shared out among the blocks and threads of a kernel.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 
@@ -22,23 +23,40 @@ struct UpdatePlan {
   SmallVec<int, 6> key_loops, window_loops;
 };
 
-/// A team is the threads that work together on one round of the loops that are shared out: one thread, a warp, or a block.
+/// A team is the threads that work together on one round of the loops that are shared out: one thread, a warp, a block, or a column of a block.
+/// What is known of a device when work is shared out.
+struct DeviceShape {
+  int multiprocessors = 100;
+  int threads = 2048;  ///< that one of them holds
+};
 struct Mapping {
   SmallVec<int, 6> shared;       ///< loops whose rounds are shared out among teams, outermost first
-  int team = 1;                  ///< threads: 1, 32, or a multiple of 32 that is a whole block
+  int team = 1;                  ///< threads: 1, 32, or a multiple of 32 that is a whole block; of a column any number
   int block = 256;               ///< threads of a block
   std::int64_t teams = 1;        ///< rounds in all
   std::int64_t local_bytes = 0;  ///< of a team's own arrays in shared memory
   UpdatePlan::Way updates = UpdatePlan::Way::apart;
+  int vector = 1;  ///< neighbouring elements of the last shared loop that a thread takes at a time; where they lie densely by accesses of 16 bytes
   bool wide_indices = false;  ///< offsets of 64 bits
   int teams_in_block() const { return block / team; }
-  std::int64_t blocks() const { return (teams + teams_in_block() - 1) / teams_in_block(); }
+  int tile_loop = -1;  ///< ≥ 0: blocks take squares of 32 × 32 rounds of this loop and the last shared one, as some arrays lie along this one
+  int columns = 1;     ///< > 1: so many teams of a block lie side by side, so that their first threads are neighbours, too
+  std::int64_t tiles = 0;
+  std::int64_t most_blocks = 0;  ///< blocks that the device holds some times over: with more, each would be over at once
+  std::int64_t blocks() const {
+    const std::int64_t rounds = (teams + vector - 1) / vector;
+    if (tile_loop >= 0) return std::min(tiles, most_blocks);
+    return std::min((rounds + teams_in_block() - 1) / teams_in_block(), most_blocks);
+  }
   std::string str(const Nest&) const;
 };
-/// From shapes alone, so that results do not depend on the device.
-/// `unique`: the user promises that no element is updated twice. Updates that are to be sorted have no mapping; see scatter.hpp.
-Mapping choose_mapping(const Nest&, bool unique = false);
-
+/// What decides over results (teams, and so the order of sums) follows from the nest's shapes alone, the rest from the device, too. `unique`: the
+/// user promises that no element is updated twice. Updates that are to be sorted have no mapping; see scatter.hpp.
+Mapping choose_mapping(const Nest&, bool unique = false, const DeviceShape& = {});
+/// Is an element read or written densely along the last shared loop, and its first of each `vector` where as many begin? Then they are one access.
+bool is_packed(const Nest&, const Mapping&, int vector, IndexId index);
+/// Does an array that is read at `index` lie along loop `a`, and jump from round to round of loop `b`?
+bool lies_along(const Nest&, IndexId index, int a, int b);
 /// Rounds of some loops together, with their present extents.
 double rounds_of(const Nest&, const SmallVec<int, 6>& loops);
 

@@ -215,6 +215,23 @@ VT_FN f32 vt_next_bf16(f32 x, f32 y) { return vt_bf16(vt_next_bits(vt_bf16_bits(
 template <class I> VT_FN I vt_floor_div(I a, I b) { const I q = a / b; return a % b < 0 ? q - 1 : q; }
 template <class I> VT_FN I vt_floor_mod(I a, I b) { const I r = a % b; return r < 0 ? r + b : r; }
 
+// --- neighbours that are read and written by one access
+template <int bytes> struct vt_raw { struct __align__(16) type { u32 x[4]; }; };
+template <> struct vt_raw<8> { struct __align__(8) type { u32 x[2]; }; };
+template <> struct vt_raw<4> { typedef u32 type; };
+template <> struct vt_raw<2> { typedef u16 type; };
+template <int n, class T> VT_FN void vt_load_pack(T (&to)[n], const T* from) {
+  typedef typename vt_raw<(int)sizeof(T) * n>::type raw;
+  const raw r = VT_LOAD((const raw*)from, 0);
+  memcpy(to, &r, sizeof(r));
+}
+template <int n, class T> VT_FN void vt_store_pack(T* to, const T (&from)[n]) {
+  typedef typename vt_raw<(int)sizeof(T) * n>::type raw;
+  raw r;
+  memcpy(&r, from, sizeof(r));
+  VT_STORE((raw*)to, 0, r);
+}
+
 // --- teams: the threads that work on one round of a kernel's shared loops together. Sums go over the same tree whatever the grid.
 struct vt_sum { template <class T> VT_FN T of(T a, T b) { return vt_add(a, b); } };
 struct vt_product { template <class T> VT_FN T of(T a, T b) { return vt_mul(a, b); } };
@@ -251,10 +268,10 @@ template <int team, class Op, class T> VT_FN T vt_reduce(T x) {
   if (team == 32) return vt_lanes<sizeof(T)>::from(x, 0);
   __shared__ T parts[32];
   __syncthreads();
-  if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = x;
+  if (threadIdx.x % 32 == 0) VT_STORE(parts, threadIdx.x / 32, x);
   __syncthreads();
-  x = parts[0];
-  for (int w = 1; w < team / 32; ++w) x = Op::of(x, parts[w]);
+  x = VT_LOAD(parts, 0);
+  for (int w = 1; w < team / 32; ++w) x = Op::of(x, VT_LOAD(parts, w));
   return x;
 }
 template <int team, bool greatest, class T, class P> VT_FN vt_best<T, P> vt_reduce_best(vt_best<T, P> b) {
@@ -273,23 +290,51 @@ template <int team, bool greatest, class T, class P> VT_FN vt_best<T, P> vt_redu
   __shared__ T extremes[32];
   __shared__ P places[32];
   __syncthreads();
-  if (threadIdx.x % 32 == 0) { extremes[threadIdx.x / 32] = b.x; places[threadIdx.x / 32] = b.at; }
+  if (threadIdx.x % 32 == 0) { VT_STORE(extremes, threadIdx.x / 32, b.x); VT_STORE(places, threadIdx.x / 32, b.at); }
   __syncthreads();
-  b.x = extremes[0];
-  b.at = places[0];
-  for (int w = 1; w < team / 32; ++w)
-    if (vt_wins<greatest>(extremes[w], places[w], b.x, b.at)) { b.x = extremes[w]; b.at = places[w]; }
+  b.x = VT_LOAD(extremes, 0);
+  b.at = VT_LOAD(places, 0);
+  for (int w = 1; w < team / 32; ++w) {
+    const T x = VT_LOAD(extremes, w);
+    const P at = VT_LOAD(places, w);
+    if (vt_wins<greatest>(x, at, b.x, b.at)) { b.x = x; b.at = at; }
+  }
+  return b;
+}
+// Of teams that are columns of a block; only the first thread of each has the result.
+template <int columns, int team, class Op, class T> VT_FN T vt_reduce_columns(T x) {
+  __shared__ T parts[columns * team];
+  __syncthreads();
+  VT_STORE(parts, threadIdx.x, x);
+  __syncthreads();
+  if (threadIdx.x < columns)
+    for (int w = 1; w < team; ++w) x = Op::of(x, VT_LOAD(parts, w * columns + threadIdx.x));
+  return x;
+}
+template <int columns, int team, bool greatest, class T, class P> VT_FN vt_best<T, P> vt_reduce_best_columns(vt_best<T, P> b) {
+  __shared__ T extremes[columns * team];
+  __shared__ P places[columns * team];
+  __syncthreads();
+  VT_STORE(extremes, threadIdx.x, b.x);
+  VT_STORE(places, threadIdx.x, b.at);
+  __syncthreads();
+  if (threadIdx.x < columns)
+    for (int w = 1; w < team; ++w) {
+      const T x = VT_LOAD(extremes, w * columns + threadIdx.x);
+      const P at = VT_LOAD(places, w * columns + threadIdx.x);
+      if (vt_wins<greatest>(x, at, b.x, b.at)) { b.x = x; b.at = at; }
+    }
   return b;
 }
 // What the first thread of a team has.
 template <int team, class T> VT_FN T vt_share(T x) {
   if (team == 1) return x;
   if (team == 32) return vt_lanes<sizeof(T)>::from(x, 0);
-  __shared__ T first;
+  __shared__ T first[1];
   __syncthreads();
-  if (threadIdx.x == 0) first = x;
+  if (threadIdx.x == 0) VT_STORE(first, 0, x);
   __syncthreads();
-  return first;
+  return VT_LOAD(first, 0);
 }
 // The results so far for each thread of a team, after `carry`, which becomes that of the last thread.
 template <int team, class Op, class T> VT_FN T vt_running(T x, T& carry) {
@@ -307,12 +352,12 @@ template <int team, class Op, class T> VT_FN T vt_running(T x, T& carry) {
   }
   __shared__ T ends[32];
   __syncthreads();
-  if (lane == 31) ends[threadIdx.x / 32] = x;
+  if (lane == 31) VT_STORE(ends, threadIdx.x / 32, x);
   __syncthreads();
   T before = carry;
   for (int w = 0; w < team / 32; ++w) {
     if (w == (int)(threadIdx.x / 32)) x = Op::of(before, x);
-    before = Op::of(before, ends[w]);
+    before = Op::of(before, VT_LOAD(ends, w));
   }
   carry = before;
   return x;

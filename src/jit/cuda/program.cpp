@@ -135,7 +135,7 @@ void CudaProgram::prepare_kernel(Step& step, const FusedStep& fused) const {
     const Equation& e = fusion_.graph.equations[static_cast<std::size_t>(k)];
     return e.op >= Op::scatter && e.op <= Op::scatter_max && e.as<ScatterParams>().unique;
   });
-  const Mapping mapping = choose_mapping(nest, unique);
+  const Mapping mapping = choose_mapping(nest, unique, {device_.facts().multiprocessors, device_.facts().threads});
   step.name = cuda_program::kernel_name(nest);
   step.text = nest.str() + mapping.str(nest);
   Launch launch;

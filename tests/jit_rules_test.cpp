@@ -33,6 +33,15 @@ TEST(JitRules, EveryPrimitiveCase) {
   }
 }
 
+// Of all numbers of 16 bits, whose small ones are rounded at a fixed place.
+TEST(JitRules, FewerBitsOfShortNumbers) {
+  for (DType d : {f16, bf16})
+    for (const auto& [exponent, mantissa] : {std::pair{5, 4}, {8, 3}, {3, 2}, {5, 10}, {4, 0}})
+      expect_same(
+          [&](std::span<const Tensor> a) { return Tensors{apply(Op::reduce_precision, make_params(PrecisionParams{exponent, mantissa}), a)}; },
+          {bitcast(arange(65536).astype(u16), d)}, vt_test::exact, std::string(name_of(d)) + " " + std::to_string(exponent));
+}
+
 // 37 × 37 has a tail in every vector width and is joined to one loop; rows of 1000 have whole vectors and a tail.
 const std::vector<Shape>& shapes() {
   static const std::vector<Shape> all = {Shape{}, Shape{0}, Shape{1}, Shape{3}, Shape{17}, Shape{37, 37}, Shape{3, 1000}};

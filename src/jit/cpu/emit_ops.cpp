@@ -37,9 +37,10 @@ Value integer_power(IrBuilder& b, Value x, int exponent) {
 
 // Rounds to fewer exponent and mantissa bits, to nearest even, as XLA's ReducePrecision.
 Value reduce_precision(IrBuilder& b, Value x, const PrecisionParams& p) {
-  const DType d = x.dtype == DType::f64 ? DType::f64 : DType::f32;
-  const DType bits = d == DType::f64 ? DType::u64 : DType::u32;
-  const int mantissa = d == DType::f64 ? 52 : 23, exponent = d == DType::f64 ? 11 : 8, lanes = x.lanes;
+  // f16 in its own bits: its subnormal numbers are no such in f32. bf16 is f32 without the last bits.
+  const bool wide = x.dtype == DType::f64, half = x.dtype == DType::f16;
+  const DType d = wide || half ? x.dtype : DType::f32, bits = wide ? DType::u64 : half ? DType::u16 : DType::u32;
+  const int mantissa = wide ? 52 : half ? 10 : 23, exponent = wide ? 11 : half ? 5 : 8, lanes = x.lanes;
   Value u = b.bitcast(b.convert(x, d), bits);
   const auto number = [&](std::uint64_t v) { return b.integer(bits, static_cast<std::int64_t>(v), lanes); };
   const std::uint64_t sign_bit = std::uint64_t{1} << (mantissa + exponent);

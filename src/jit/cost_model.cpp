@@ -45,19 +45,32 @@ double MachineCosts::nanoseconds(std::uint64_t vector_operations, std::uint64_t 
 MachineCosts MachineCosts::bounded() const {
   const MachineCosts usual;
   MachineCosts m = *this;
-  const auto bound = [](double& x, double around) { x = x > 0 ? std::clamp(x, around / 4, around * 4) : around; };
+  const auto bound = [](double& x, double around, double most = 4) { x = x > 0 ? std::clamp(x, around / 4, around * most) : around; };
   bound(m.vector_ns, usual.vector_ns);
   bound(m.exp, usual.exp);
   bound(m.gather, usual.gather);
-  bound(m.wake_ns, usual.wake_ns);
+  bound(m.wake_ns, usual.wake_ns, 2);
   for (std::size_t k = 0; k < std::size(bytes_per_ns); ++k) bound(m.bytes_per_ns[k], usual.bytes_per_ns[k]);
+  return m;
+}
+
+MachineCosts MachineCosts::better(const MachineCosts& other) const {
+  if (measured == 0) return other;
+  MachineCosts m = *this;
+  m.measured += other.measured;
+  m.vector_ns = std::min(m.vector_ns, other.vector_ns);
+  m.exp = std::min(m.exp, other.exp);
+  m.gather = std::min(m.gather, other.gather);
+  m.wake_ns = std::min(m.wake_ns, other.wake_ns);
+  for (std::size_t k = 0; k < std::size(bytes_per_ns); ++k) m.bytes_per_ns[k] = std::max(m.bytes_per_ns[k], other.bytes_per_ns[k]);
   return m;
 }
 
 std::string MachineCosts::str() const {
   const auto number = [](double x) { return scheduling::cost_text(x); };
-  std::string text = std::string("machine, ") + (measured ? "measured" : "usual numbers") + ": vector operation " + number(vector_ns) + " ns, exp " +
-                     number(exp) + " of them, gather " + number(gather) + " a lane, waking a thread " + number(wake_ns / 1000) + " us, reading";
+  std::string text = std::string("machine, ") + (measured > 0 ? "measured" : "usual numbers") + ": vector operation " + number(vector_ns) +
+                     " ns, exp " + number(exp) + " of them, gather " + number(gather) + " a lane, waking a thread " + number(wake_ns / 1000) +
+                     " us, reading";
   for (double b : bytes_per_ns) text += " " + number(b);
   return text + " GB/s by cache level\n";
 }

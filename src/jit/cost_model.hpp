@@ -10,7 +10,7 @@ namespace vt::detail {
 
 struct LaneStep;
 
-/// What the machine's parts take: measured once on a machine (src/jit/cpu/machine_costs.hpp), or these numbers. Read only by choices that change no
+/// What the machine's parts take: measured on a machine (src/jit/cpu/machine_costs.hpp), or these numbers. Read only by choices that change no
 /// bit of a result: how threads share rounds and whether they are woken, the vector loop of stages without reductions, tiles. What shapes
 /// reductions goes by the constants below, so that results are the same on every machine with vectors of the same length.
 struct MachineCosts {
@@ -20,14 +20,16 @@ struct MachineCosts {
   double gather = 0.8;                          ///< a lane of one, in vector operations
   double wake_ns = 16384;                       ///< until a sleeping thread has begun
   double bytes_per_ns[4] = {200, 120, 80, 15};  ///< that one thread reads from the first, second, third cache and memory
-  bool measured = false;
+  int measured = 0;                             ///< so many times
 
   /// About the time of a kernel on one thread.
   double nanoseconds(std::uint64_t vector_operations, std::uint64_t bytes) const;
   /// From here on another thread is woken: it halves the time, and takes wake_ns to come.
   double worth_waking() const { return 2 * wake_ns; }
-  /// Between a quarter and four times the numbers above, whatever a busy machine seemed to take.
+  /// Between a quarter and four times the numbers above (waking: twice), whatever a busy machine seemed to take.
   MachineCosts bounded() const;
+  /// The better of each of both, if both were measured: other work only makes a machine slower.
+  MachineCosts better(const MachineCosts&) const;
   std::string str() const;
 };
 

@@ -189,6 +189,7 @@ int FusionPlanner::cost(Var v) {
 }
 
 void FusionPlanner::mark_stored() {
+  again.assign(graph_.avals.size(), 0);
   for (Var v : graph_.outputs) {
     is_output_[static_cast<std::size_t>(base_of(v))] = 1;
     mark(v);
@@ -228,6 +229,7 @@ void FusionPlanner::mark_stored() {
         store = store || (!leading && c >= fusion_costs::worth_storing_before_growth);
       }
       if (store) {
+        again[static_cast<std::size_t>(base_of(o))] = c;
         mark(o);
         cost_[static_cast<std::size_t>(o)] = 1;
       }
@@ -246,6 +248,7 @@ void FusionPlanner::mark_stored() {
       const int limit = graph_.aval(v).elements() == 1 ? fusion_costs::worth_storing_scalar : fusion_costs::worth_storing;
       const bool view = e.op == Op::reshape || e.op == Op::stop_gradient || e.op == Op::windows;
       if (!view && uses_[static_cast<std::size_t>(v)].size() > 1 && cost(v) > limit) {
+        again[static_cast<std::size_t>(v)] = cost(v);
         source.stored[static_cast<std::size_t>(v)] = 1;
         cost_[static_cast<std::size_t>(v)] = 1;
       }

@@ -56,6 +56,7 @@ class FusionPlanner {
   NestSource source;
   Vec<FusionGroup> groups;
   Vec<int> order;  ///< alive groups, producers first
+  Vec<int> again;  ///< see Fusion
   Vec<char> kept;  ///< per Var: somebody outside its group (or the caller) reads it from memory
 
   Shape kept_shape(const FusionGroup&) const;

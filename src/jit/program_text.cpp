@@ -51,6 +51,12 @@ std::string Program::decisions_of(const Step& s) const {
   std::string text;
   if (fused.row_loop >= 0) static_cast<void>(schedule_epilogue(fused.nest, fused.row_loop, vector_bytes_, &text));
   else static_cast<void>(choose_schedule(fused.nest, vector_bytes_, costs_, &text));
+  for (std::size_t b = 0; b < fused.nest.buffers.size() && b < fused.buffers.size(); ++b) {
+    const auto v = static_cast<std::size_t>(fused.buffers[b]);
+    if (fused.nest.buffers[b].written && v < fusion_.again.size() && fusion_.again[v] > 0)
+      text += "  fusion: b" + std::to_string(b) + " stored over computed again by its readers (about " + std::to_string(fusion_.again[v]) +
+              " operations an element)\n";
+  }
   if (s.has_epilogue()) text += "  threads: those of the product\n";
   else
     text += std::string("  threads: ") +

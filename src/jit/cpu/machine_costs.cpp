@@ -29,6 +29,7 @@ namespace cost_loops {
 constexpr int exps = 4, gathers = 6;      // in flight
 constexpr std::int64_t places = 4096;     // of the table that is gathered from, in the first cache
 constexpr std::int64_t rounds = 1 << 12;  // of each loop
+constexpr int enough_times = 4;           // one of them will find the machine idle
 
 // arguments[0]: rounds; each of `exps` vectors, of numbers between 0 and 1.
 void emit_exps(IrBuilder& b) {
@@ -83,7 +84,7 @@ double fastest(void (*emit)(IrBuilder&), void* buffer, std::int64_t times, std::
   return best;
 }
 
-// Nanoseconds until a thread that sleeps has noticed that it is needed: the second least of some, as chance makes a few short too.
+// Nanoseconds until a thread that sleeps has noticed that it is needed: the least of some.
 double waking() {
   constexpr int turns = 8;
   std::atomic<int> asked{0}, seen{0};
@@ -94,19 +95,17 @@ double waking() {
       seen.store(i + 1);
     }
   });
-  double least = 1e18, second = 1e18;
+  double least = 1e18;
   for (int i = 0; i < turns; ++i) {
     std::this_thread::sleep_for(std::chrono::microseconds(300));
     const auto since = std::chrono::steady_clock::now();
     asked.store(i + 1);
     asked.notify_one();
     while (seen.load() != i + 1) std::this_thread::yield();
-    const double took = std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - since).count();
-    second = std::min(second, std::max(least, took));
-    least = std::min(least, took);
+    least = std::min(least, std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - since).count());
   }
   other.join();
-  return second;
+  return least;
 }
 
 struct Known {
@@ -129,7 +128,7 @@ bool wanted() {
   return !usual;
 }
 
-CacheKey costs_key() { return cache_key("machine costs 1, " + host_target().key()); }
+CacheKey costs_key() { return cache_key("machine costs 2, " + host_target().key()); }
 
 // With the lock held.
 void look(Known& k) {
@@ -147,12 +146,12 @@ void measure() {
     static_cast<void>(llvm());
     background_ends_first();
     const Span span("compile", "measure the machine");
-    const MachineCosts m = measured_costs();
+    const MachineCosts m = machine_costs().better(measured_costs()).bounded();
     background_ends_first();
     DiskCache::process().store(costs_key(), {reinterpret_cast<const char*>(&m), sizeof m});
     Known& k = known();
     const std::lock_guard hold(k.lock);
-    k.costs = m.bounded();
+    k.costs = m;
   } catch (const std::exception& e) {
     warn_once(std::string("the machine could not be measured: ") + e.what());
   }
@@ -168,7 +167,7 @@ MachineCosts measured_costs() {
   const std::unique_ptr<char[]> memory(new char[bytes + 64]);
   void* const buffer = reinterpret_cast<void*>((reinterpret_cast<std::uintptr_t>(memory.get()) + 63) / 64 * 64);
   MachineCosts m;
-  m.measured = true;
+  m.measured = 1;
   std::memset(buffer, 0, static_cast<std::size_t>(sizes[1]));
   m.vector_ns = fastest(limit_loops::emit_multiply_adds, buffer, rounds) / (rounds * limit_loops::chains);
   m.exp = fastest(emit_exps, buffer, rounds) / (rounds * exps) / m.vector_ns;
@@ -198,7 +197,7 @@ void measure_machine_costs() {
     const std::lock_guard hold(k.lock);
     if (std::exchange(k.asked, true) || !cost_loops::wanted()) return;
     cost_loops::look(k);
-    if (k.costs.measured || !DiskCache::process().usable() || !background_open() || !background_takes_jobs()) return;
+    if (k.costs.measured >= cost_loops::enough_times || !DiskCache::process().usable() || !background_open() || !background_takes_jobs()) return;
   }
   in_background(cost_loops::measure);
 }

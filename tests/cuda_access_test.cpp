@@ -127,4 +127,20 @@ TEST(CudaAccess, ReductionsDownColumns) {
   }
 }
 
+// Few long rows, cut in blocks that threads share.
+TEST(CudaAccess, LongScans) {
+  const vt_test::Tolerance rounding{.relative = 1e-6, .absolute = 1e-5};
+  const Tensor rows = vt_test::random_tensor(vt::f32, {2, 33000}, -1, 1, 12), columns = vt_test::random_tensor(vt::f32, {1100, 40}, -1, 1, 13);
+  const Tensor counts = vt::floor(vt_test::random_tensor(vt::f64, {40000}, -9, 9, 14)).astype(vt::i32).eval();
+  const std::string along =
+      expect_same([](std::span<const Tensor> a) { return Tensors{vt::cumsum(a[0], 1), vt::cummax(a[0], 1), vt::cumsum(a[0] * 2, 1, true) + 1}; },
+                  {rows}, rounding, "along rows");
+  EXPECT_TRUE(says(along, "rows are cut in blocks of 4096")) << along;
+  const std::string down =
+      expect_same([](std::span<const Tensor> a) { return Tensors{vt::cumsum(a[0], 0), vt::cummin(a[0], 0)}; }, {columns}, rounding, "down columns");
+  EXPECT_TRUE(says(down, "rows are cut in blocks of 256")) << down;
+  expect_same([](std::span<const Tensor> a) { return Tensors{vt::cumsum(a[0]), vt::cumprod(a[0] % 3 + 2), vt::nonzero(a[0] > 3, 40000)[0]}; },
+              {counts}, {}, "integers");
+}
+
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "src/jit/cuda/compile.hpp"
 #include "src/jit/cuda/element_source.hpp"
+#include "src/jit/cuda/long_scans.hpp"
 #include "src/jit/cuda/matrix_source.hpp"
 #include "src/jit/cuda/nest_source.hpp"
 #include "src/jit/cuda/product_source.hpp"
@@ -40,17 +41,19 @@ void add_kernels(const GraphBody& graph, std::set<std::string>& sources) {
   for (const FusedStep& step : fusion.steps) {
     if (step.equation < 0) {
       const cuda::Mapping mapping = cuda::choose_mapping(step.nest);
-      if (mapping.updates == cuda::UpdatePlan::Way::sorted) {
-        cuda::ScratchLayout scratch;
-        vt::Vec<cuda::Launch> launches;
+      cuda::ScratchLayout scratch;
+      vt::Vec<cuda::Launch> launches;
+      if (const std::int64_t block = cuda::scan_block(step.nest)) {
+        cuda::add_long_scan(step.nest, block, {}, {}, {}, scratch, launches);
+      } else if (mapping.updates == cuda::UpdatePlan::Way::sorted) {
         cuda::add_sorted_updates(step.nest, cuda::plan_updates(step.nest, false), {}, {}, 100, scratch, launches);
-        for (cuda::Launch& l : launches) {
-          if (!l.name.starts_with("kernel_scatter")) continue;
-          l.source.replace(l.source.find(l.name + "("), l.name.size(), "kernel");
-          sources.insert(l.source);
-        }
       } else {
         sources.insert(cuda::nest_source(step.nest, mapping, "kernel"));
+      }
+      for (cuda::Launch& l : launches) {
+        if (!l.name.starts_with("kernel_sc")) continue;  // sorts are below
+        l.source.replace(l.source.find(" " + l.name + "(") + 1, l.name.size(), "kernel");
+        sources.insert(l.source);
       }
       continue;
     }
@@ -174,6 +177,8 @@ TEST(CudaSources, NvrtcCompilesEveryKernel) {
               sources);
   add_kernels(graph_of([](std::span<const Tensor> a) { return Tensors{vt::transpose(a[0]) + a[0], vt::argmax(a[0], 0)}; }, {vt::ones({200, 200})}),
               sources);
+  add_kernels(graph_of([](std::span<const Tensor> a) { return Tensors{vt::cumsum(a[0], 1), vt::cummax(a[0], 1)}; }, {vt::ones({2, 40000})}), sources);
+  add_kernels(graph_of([](std::span<const Tensor> a) { return Tensors{vt::cumsum(a[0], 0)}; }, {vt::ones({3000, 40}, vt::f16)}), sources);
   const Tensor places = vt::zeros({1000}, vt::i32);
   for (const Tensor& x : {vt::ones({1000, 3}), vt::ones({1000}, vt::bf16), vt::ones({1000}, vt::i64), vt::ones({1000}, vt::i8)})
     add_kernels(

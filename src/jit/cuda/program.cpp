@@ -17,6 +17,7 @@
 #include "../scan_motion.hpp"
 #include "../threads.hpp"
 #include "element_source.hpp"
+#include "long_scans.hpp"
 #include "matrix_source.hpp"
 #include "op_rows.hpp"
 #include "product_source.hpp"
@@ -155,6 +156,13 @@ void CudaProgram::prepare_kernel(Step& step, const FusedStep& fused) const {
   count(counters().fused_ops, fused.fused.size());
   count(counters().stages, nest.stages.size());
   if (mapping.teams == 0) return;  // no rounds
+  if (const std::int64_t block = scan_block(nest)) {
+    ScratchLayout scratch;
+    add_long_scan(nest, block, launch.pointers, launch.numbers, {device_.facts().multiprocessors, device_.facts().threads}, scratch, step.launches);
+    step.scratch_bytes = scratch.bytes();
+    step.text = nest.str() + worded("rows are cut in blocks of {}\n", block) + cuda_program::kernels_text(step.launches);
+    return;
+  }
   if (mapping.updates == UpdatePlan::Way::sorted) {
     ScratchLayout scratch;
     add_sorted_updates(nest, plan_updates(nest, unique), launch.pointers, launch.numbers, device_.facts().multiprocessors, scratch, step.launches);

@@ -410,6 +410,8 @@ TEST(LinalgErrors, WrongUses) {
   expect([&] { la::solve(square, v); }, ErrorKind::shape, {"vt::solve", "3 rows", "f32[3,3]", "f32[4]", here});
   expect([&] { la::solve(vt::ones({2, 3, 3}), vt::ones({5, 3, 1})); }, ErrorKind::shape, {"vt::solve", "broadcast", here});
   expect([&] { la::triangular_solve(square, v); }, ErrorKind::shape, {"vt::triangular_solve", "two axes", here});
+  expect([&] { la::triangular_solve(vt::eye(3), vt::ones({3, 2})); }, ErrorKind::shape,
+         {"vt::triangular_solve", "3 columns", ".left_side", "f32[3,3]", "f32[3,2]", here});
   expect([&] { la::solve_triangular(square, vt::ones({3}), 3); }, ErrorKind::value, {"trans", "3", here});
   expect([&] { la::tridiagonal_solve(v, v, vt::ones({3}), vt::ones({4, 1})); }, ErrorKind::shape, {"vt::tridiagonal_solve", here});
   expect([&] { la::cholesky(square.astype(vt::f16)); }, ErrorKind::dtype, {"vt::cholesky", "f32, f64, c64 or c128", "f16", here});

@@ -250,6 +250,9 @@ Tensor triangular_solve(Operand a, Operand b, const TriangularSolveOptions& o) {
   const Where w = a.where;
   const detail::UserLine line(w);
   Tensor matrix = la::square("triangular_solve", a, w), right = la::matrices("triangular_solve", b, w);
+  if (!o.left_side && right.dim(-1) != matrix.dim(-1))
+    detail::refuse(ErrorKind::shape, "triangular_solve",
+                   detail::worded("x a = b needs a b of {} columns ({{.left_side = true}} is for a x = b)", matrix.dim(-1)), matrix, right, w);
   la::meet(matrix, right, w);
   const detail::ParamsRef p = detail::make_params(detail::TriangularParams{o.lower, o.transpose_a == o.left_side, o.unit_diagonal});
   const Tensor x = la::for_right_sides("triangular_solve", matrix, o.left_side ? right : la::turned(right), w,

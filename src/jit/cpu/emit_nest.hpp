@@ -86,6 +86,7 @@ class ValueEmitter {
   bool varies(int value) const { return vector_loop_ >= 0 && ((dependences_[static_cast<std::size_t>(value)] >> vector_loop_) & 1u) != 0; }
   Value emit(int value);
   int uses_of(Op op, DType dtype) const;  ///< how many values of the nest this op makes
+  Value keeps_near(const NestValue& load, int mask, bool& fixed);
   Value emit_load(const NestValue& v);
   Value emit_index_value(const NestValue& v);
   Value emit_in_range(const NestValue& v);

@@ -273,6 +273,28 @@ Value ValueEmitter::with_tail(Value mask) {
   return mask ? b_.bit_and(widen(mask), mask_) : mask_;
 }
 
+/// What must hold of `mask` so that a vector lies no more than a page beside what is wanted of the load; none if all do. Vectors that nothing
+/// is wanted of may lie far outside of the buffer otherwise, where no memory is: processors take hundreds of cycles, or a fault in silence, to
+/// find out that no lane asks for it. `fixed` stays true if it is the same for all vectors of a row.
+Value ValueEmitter::keeps_near(const NestValue& load, int mask, bool& fixed) {
+  const NestValue& m = nest_.values[static_cast<std::size_t>(mask)];
+  if (m.kind == NestValue::Kind::op && m.op == Op::and_) {
+    const Value a = keeps_near(load, m.operands[0], fixed), b = keeps_near(load, m.operands[1], fixed);
+    return a && b ? b_.bit_and(a, b) : a ? a : b;
+  }
+  const IndexExpr* e = m.kind == NestValue::Kind::in_range ? &nest_.indices[m.index] : nullptr;
+  if (e && !e->terms.empty() && nest_.indices.atom(e->terms[0].atom).kind == IndexAtom::Kind::loop) {
+    const IndexBounds known = nest_.indices.bounds(m.index);
+    const bool bounded = known.low > -IndexTable::unbounded && known.high < IndexTable::unbounded;
+    const std::int64_t stride = std::abs(nest_.indices.factor_of_loop(load.index, nest_.indices.atom(e->terms[0].atom).id) / e->terms[0].factor);
+    const std::int64_t outside = std::max(m.low - known.low, known.high - m.high + 1);
+    constexpr std::int64_t page = 4096;
+    if (bounded && outside * stride * static_cast<std::int64_t>(size_of(load.dtype)) <= page) return {};
+  }
+  fixed = fixed && !varies(mask);
+  return b_.any(get(mask));
+}
+
 Value ValueEmitter::emit_load(const NestValue& v) {
   const LaneStep step = vector_loop_ < 0 ? LaneStep{true, 0} : lane_step(nest_, v.index, vector_loop_, lanes(), dependences_);
   const Value mask = v.mask >= 0 ? get(v.mask) : Value{};
@@ -287,7 +309,17 @@ Value ValueEmitter::emit_load(const NestValue& v) {
   }
   const Value wanted = with_tail(mask);
   if (step.regular) {
-    const Value at = b_.offset(pointer(v.buffer), v.dtype, scalar_index(v.index, false));
+    bool fixed = true;
+    const Value near = mask && (step.step == 1 || step.step == -1) ? keeps_near(v, v.mask, fixed) : Value{};
+    const Value base = pointer(v.buffer);
+    const bool along =
+        step.step == 1 && nest_.indices.factor_of_loop(v.index, vector_loop_) == 1 && !nest_.indices.loop_inside_division(v.index, vector_loop_);
+    if (near && fixed && along) {  // chosen before the loop over the row begins
+      const Value row = b_.select(near, b_.offset(base, v.dtype, scalar_index(v.index, true)), base);
+      return b_.load_masked(b_.offset(row, v.dtype, positions_[static_cast<std::size_t>(vector_loop_)]), v.dtype, wanted);
+    }
+    Value at = b_.offset(base, v.dtype, scalar_index(v.index, false));
+    if (near) at = b_.select(near, at, base);
     if (step.step == 1) return wanted ? b_.load_masked(at, v.dtype, wanted) : b_.load(at, v.dtype, lanes());
     return b_.load_strided(at, v.dtype, lanes(), step.step, wanted);
   }

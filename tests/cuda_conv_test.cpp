@@ -171,6 +171,21 @@ TEST(CudaProducts, LongSums) {
   expect_same(product, {random_quarters(vt::f32, {1100, 24}, 1), random_quarters(vt::f32, {24, 1030}, 2)}, "many results", "tiles of 128");
 }
 
+TEST(CudaProducts, TensorCores) {
+  const auto product = [](const Tensors& a) { return Tensors{vt::matmul(a[0], a[1])}; };
+  const auto both = [](const Tensors& a) { return Tensors{vt::matmul(a[0], a[1]), vt::matmul(vt::transpose(a[1]), vt::transpose(a[0]))}; };
+  for (vt::DType d : {vt::f16, vt::bf16}) {
+    const std::string name(vt::name_of(d));
+    expect_same(both, {random_quarters(d, {70, 101}, 1), random_quarters(d, {101, 90}, 2)}, name, "tiles of 64 × 64 on tensor cores", {.ulps = 1});
+    expect_same(product, {random_quarters(d, {40, 1100}, 1), random_quarters(d, {1100, 40}, 2)}, name + " deep", "on tensor cores, sums in",
+                {.ulps = 1});
+    expect_same(convolution({.strides = {2}, .padding = "SAME"}), {random_quarters(d, {2, 90, 12}, 1), random_quarters(d, {3, 12, 20}, 2)},
+                name + " convolution", "on tensor cores", {.ulps = 1});
+  }
+  expect_same(product, {random_quarters(vt::f16, {1100, 10}, 1), random_quarters(vt::f16, {10, 1030}, 2)}, "large",
+              "tiles of 128 × 128 on tensor cores", {.ulps = 1});
+}
+
 // --- windows
 
 TEST(CudaWindows, ReductionsAndTheirDerivatives) {

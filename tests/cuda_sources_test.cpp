@@ -9,6 +9,7 @@
 
 #include "src/jit/cuda/compile.hpp"
 #include "src/jit/cuda/element_source.hpp"
+#include "src/jit/cuda/fft_source.hpp"
 #include "src/jit/cuda/long_scans.hpp"
 #include "src/jit/cuda/matrix_source.hpp"
 #include "src/jit/cuda/nest_source.hpp"
@@ -199,6 +200,13 @@ TEST(CudaSources, NvrtcCompilesEveryKernel) {
   }
   const auto halve = [](Tensor x) { return vt::while_loop([](Tensor x) { return x > 1; }, [](Tensor x) { return x * 0.5; }, x); };
   add_kernels(graph_of([&](std::span<const Tensor> a) { return Tensors{vt::vmap(halve)(a[0])}; }, {vt::ones({100})}), sources);
+  // Transforms in one step and in two, of all kinds.
+  for (const auto& [kind, d, n] :
+       {std::tuple{FftKind::fft, vt::f32, std::int64_t{34}}, {FftKind::rfft, vt::f64, 120}, {FftKind::irfft, vt::f32, 8192}})
+    for (cuda::FftPass& p : cuda::fft_source({.kind = kind, .part = d, .batch = 2, .lengths = {3, n}}).passes) {
+      p.source.replace(p.source.find(p.name), p.name.size(), "kernel");
+      sources.insert(p.source);
+    }
   // A thread, a warp and a block for each matrix.
   for (int n : {4, 20, 40})
     add_kernels(graph_of(
@@ -210,6 +218,15 @@ TEST(CudaSources, NvrtcCompilesEveryKernel) {
                     {vt::ones({2, n, n})}),
                 sources);
   EXPECT_GT(sources.size(), 200u);
+  // Tensor cores are those of newer devices.
+  for (vt::DType d : {vt::f16, vt::bf16})
+    for (std::int64_t m : {200, 2000}) {
+      MatmulSpec s{.a_dtype = d, .b_dtype = d, .result = d, .m = m, .n = m, .k = 100, .a_row = 100, .b_row = m};
+      const cuda::ProductSource p = cuda::product_source(s, true);
+      std::string log;
+      EXPECT_FALSE(cuda::compile_cubin(p.source, p.name, m == 200 ? "sm_80" : "sm_90", &log).empty());
+      EXPECT_EQ(log, "") << p.source;
+    }
   int n = 0;
   for (const std::string& source : sources) {
     std::string log;

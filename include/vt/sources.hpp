@@ -93,6 +93,7 @@
 #include "../../src/jit/cuda/device.cpp"
 #include "../../src/jit/cuda/element_source.cpp"
 #include "../../src/jit/cuda/executables.cpp"
+#include "../../src/jit/cuda/fft_source.cpp"
 #include "../../src/jit/cuda/long_scans.cpp"
 #include "../../src/jit/cuda/mapping.cpp"
 #include "../../src/jit/cuda/matrix_source.cpp"

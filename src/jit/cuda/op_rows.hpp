@@ -78,7 +78,7 @@ inline constexpr auto op_rows = rule_table<OpRow>({
     {Op::dot_general, {Way::product}},
     {Op::conv_general, {Way::product}},
     // spectral
-    {Op::fft, {Way::host, "no kernel for Fourier transforms"}},
+    {Op::fft, {Way::kernel, "long rows without two factors that fit in shared memory"}},
     // linear algebra (matrix_source.cpp), which says why a matrix is not for a thread, a warp or a block
     {Op::cholesky, {Way::kernel, "a complex or large matrix"}}, {Op::triangular_solve, {Way::kernel, "a complex or large matrix"}},
     {Op::lu, {Way::kernel, "a complex or large matrix"}}, {Op::solve, {Way::kernel, "a complex or large matrix"}},

@@ -24,6 +24,38 @@ std::string element(DType memory, DType sums, const std::string& place) {
 
 constexpr int threads = 256;
 
+// What a warp's lanes hold of a product of 16 × 16 by 16 × 8 is told in the PTX manual (mma.m16n8k16).
+constexpr const char* tensor_functions = R"cuda(
+#ifdef VT_EMULATED
+VT_FN u32 vt_two(const u16* p) { return (u32)p[0] | (u32)p[1] << 16; }
+template <f32 (*value)(u16)> VT_FN void vt_multiply(f32* sum, const u32* x, const u32* y) {
+  const int lane = threadIdx.x % 32;
+  for (int step = 0; step < 4; ++step) {
+    u32 a[4], b[4];
+    for (int i = 0; i < 4; ++i) {
+      a[i] = __shfl_sync(0xffffffffu, x[i], lane / 4 * 4 + step);
+      b[i] = __shfl_sync(0xffffffffu, y[i / 2], (lane % 4 * 2 + i % 2) * 4 + step);
+    }
+    for (int k = 0; k < 4; ++k)
+      for (int i = 0; i < 4; ++i)
+        sum[i] = fmaf(value((u16)(a[i / 2 + k / 2 * 2] >> k % 2 * 16)), value((u16)(b[i % 2 + k / 2 * 2] >> k % 2 * 16)), sum[i]);
+  }
+}
+VT_FN void vt_multiply_f16(f32* sum, const u32* x, const u32* y) { vt_multiply<vt_f16>(sum, x, y); }
+VT_FN void vt_multiply_bf16(f32* sum, const u32* x, const u32* y) { vt_multiply<vt_bf16>(sum, x, y); }
+#else
+VT_FN u32 vt_two(const u16* p) { return *(const u32*)p; }
+#define VT_MULTIPLY(type)                                                                                                              \
+  VT_FN void vt_multiply_##type(f32* sum, const u32* x, const u32* y) {                                                                \
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." #type "." #type ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" \
+                 : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])                                                              \
+                 : "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "r"(y[0]), "r"(y[1]));                                                  \
+  }
+VT_MULTIPLY(f16)
+VT_MULTIPLY(bf16)
+#endif
+)cuda";
+
 /// An axis with its distances; `window` ≥ 0: it counts that window's results (of c) or its places (of depth).
 struct Axis {
   std::int64_t extent, a, b, c;
@@ -48,7 +80,8 @@ void sort_by(AxisList& axes, std::int64_t Axis::* distance) {
 
 class ProductWriter {
  public:
-  explicit ProductWriter(const ConvSpec& spec) : s_(spec) {
+  ProductWriter(const ConvSpec& spec, bool tensor_cores) : s_(spec) {
+    tensor_ = tensor_cores && s_.a_dtype == s_.b_dtype && size_of(s_.a_dtype) == 2 && is_float(s_.a_dtype) && s_.accumulate == DType::f32;
     const auto add = [](AxisList& list, const ConvAxes& axes) {
       for (const ConvAxis& x : axes)
         if (x.extent != 1) list.push_back({x.extent, x.a, x.b, x.c});
@@ -265,7 +298,7 @@ class ProductWriter {
     const std::int64_t m = rounds_of(rows), n = rounds_of(columns_), k = rounds_of(depth), batches = rounds_of(batch);
     constexpr std::int64_t large = 128;
     const int own = size_of(s_.accumulate) <= 4 && m >= large && n >= large && batches * m * n >= 64 * large * large ? 8 : 4;
-    const int side = 16 * own, deep = 64 / own;
+    const int side = 16 * own, deep = (tensor_ ? 128 : 64) / own;
     const std::int64_t row_tiles = (m + side - 1) / side, column_tiles = (n + side - 1) / side, tiles = batches * row_tiles * column_tiles;
     std::int64_t each = k;
     constexpr std::int64_t enough = 256, least = 256;  // blocks; steps of the sum for each
@@ -275,12 +308,23 @@ class ProductWriter {
       choose_parts((k + each - 1) / each);
     }
     p_.blocks = tiles * p_.parts;
-    p_.way = worded("tiles of {0} × {0}", side) + (p_.parts > 1 ? worded(", sums in {} parts", p_.parts) : std::string());
+    p_.way = worded("tiles of {0} × {0}", side) + (tensor_ ? " on tensor cores" : "") +
+             (p_.parts > 1 ? worded(", sums in {} parts", p_.parts) : std::string());
     begin(written());
+    if (tensor_) text_.insert(0, tensor_functions);
     const bool a_by_k = nearest(depth, &Axis::a) < nearest(rows, &Axis::a), b_by_k = nearest(depth, &Axis::b) < nearest(columns_, &Axis::b);
     const bool c_by_row = nearest(rows, &Axis::c) < nearest(columns_, &Axis::c);
-    line(worded("__shared__ {0} as[{1}][{2}], bs[{1}][{2}];", sums_, deep, side + 4));
-    line(worded("const int t = threadIdx.x, tr = {} * 4, tc = {} * 4;", c_by_row ? "t % 16" : "t / 16", c_by_row ? "t / 16" : "t % 16"));
+    // The rows and columns of a tile whose results are a thread's, and each of these.
+    std::string row_of = "i / 4 * 64 + tr + i % 4", column_of = "i / 4 * 64 + tc + i % 4", sum_of = "sum[i][j]";
+    if (tensor_) {
+      row_of = "tr + i / 2 * 16 + i % 2 * 8", column_of = "tc + i / 2 * 8 + i % 2", sum_of = "sum[i / 2][j / 2][i % 2 * 2 + j % 2]";
+      line(worded("__shared__ __align__(16) u16 as[{0}][{1}], bs[{0}][{1}];", side, deep + 8));
+      line(worded("const int t = threadIdx.x, wr = t / 128 * {}, wc = t / 32 % 4 * {}, tr = wr + t % 32 / 4, tc = wc + t % 4 * 2;", side / 2,
+                  side / 4));
+    } else {
+      line(worded("__shared__ {0} as[{1}][{2}], bs[{1}][{2}];", sums_, deep, side + 4));
+      line(worded("const int t = threadIdx.x, tr = {} * 4, tc = {} * 4;", c_by_row ? "t % 16" : "t / 16", c_by_row ? "t / 16" : "t % 16"));
+    }
     line(worded("const idx column0 = (idx)(blockIdx.x % {0}) * {1}, row0 = (idx)(blockIdx.x / {0} % {2}) * {1};", column_tiles, side, row_tiles));
     line(worded("const idx rest = (idx)(blockIdx.x / {}){};", column_tiles * row_tiles, p_.parts > 1 ? worded(" / {}", p_.parts) : std::string()));
     if (p_.parts > 1) {
@@ -304,28 +348,19 @@ class ProductWriter {
                 offset("0", batch, "g", &Axis::c)));
     operand_lines('a', a_by_k, side, deep, rows, m, phases);
     operand_lines('b', b_by_k, side, deep, columns_, n, phases);
-    line(worded("{} sum[{}][{}] = {{}};", sums_, own, own));
+    line(tensor_ ? worded("f32 sum[{0}][{0}][4] = {{}};", own / 2) : worded("{} sum[{}][{}] = {{}};", sums_, own, own));
     open(worded("for (idx k0 = k_begin; k0 < k_end; k0 += {})", deep));
     fetch('a', a_by_k, side, deep, depth);
     fetch('b', b_by_k, side, deep, depth);
     line("__syncthreads();");
-    unrolled(worded("for (int k = 0; k < {}; ++k)", deep));
-    line(worded("{} x[{}], y[{}];", sums_, own, own));
-    unrolled(worded("for (int i = 0; i < {}; ++i)", own));
-    line("x[i] = as[k][i / 4 * 64 + tr + i % 4];");
-    line("y[i] = bs[k][i / 4 * 64 + tc + i % 4];");
-    close();
-    unrolled(worded("for (int i = 0; i < {}; ++i)", own));
-    text_ += "#pragma unroll\n";
-    line(worded("for (int j = 0; j < {}; ++j) sum[i][j] = {};", own, multiply_add(s_.accumulate, "sum[i][j]", "x[i]", "y[j]")));
-    close();
-    close();
+    if (tensor_) multiply_on_tensor_cores(deep, own / 2);
+    else multiply(deep, own);
     line("__syncthreads();");
     close();
     // What each result's place is, by its row and by its column.
     line(worded("idx row_at[{0}], column_at[{0}];", own));
     unrolled(worded("for (int i = 0; i < {}; ++i)", own));
-    line("const idx row = row0 + i / 4 * 64 + tr + i % 4, column = column0 + i / 4 * 64 + tc + i % 4;");
+    line(worded("const idx row = row0 + {}, column = column0 + {};", row_of, column_of));
     decode("row", rows, "r");
     decode("column", columns_, "s");
     std::string inside = worded("row < {}", m);
@@ -341,18 +376,49 @@ class ProductWriter {
     text_ += "#pragma unroll\n";
     line(worded("for (int j = 0; j < {}; ++j)", own));
     line(worded("  if (row_at[i] >= 0 && column_at[j] >= 0) VT_STORE(c, {}row_at[i] + column_at[j], {});",
-                p_.parts > 1 ? worded("(i64)part * {}ll + ", results_) : std::string(), result("sum[i][j]")));
+                p_.parts > 1 ? worded("(i64)part * {}ll + ", results_) : std::string(), result(sum_of)));
     close();
     close();
     p_.source = std::move(text_);
   }
 
-  // What a thread reads of an operand, four numbers for each round: always the same rows (of b: columns), or the same places of the depth.
+  void multiply(int deep, int own) {
+    unrolled(worded("for (int k = 0; k < {}; ++k)", deep));
+    line(worded("{} x[{}], y[{}];", sums_, own, own));
+    unrolled(worded("for (int i = 0; i < {}; ++i)", own));
+    line("x[i] = as[k][i / 4 * 64 + tr + i % 4];");
+    line("y[i] = bs[k][i / 4 * 64 + tc + i % 4];");
+    close();
+    unrolled(worded("for (int i = 0; i < {}; ++i)", own));
+    text_ += "#pragma unroll\n";
+    line(worded("for (int j = 0; j < {}; ++j) sum[i][j] = {};", own, multiply_add(s_.accumulate, "sum[i][j]", "x[i]", "y[j]")));
+    close();
+    close();
+  }
+  // A warp has `each` × `each` products of 16 × 16 by 16 × 8.
+  void multiply_on_tensor_cores(int deep, int each) {
+    unrolled(worded("for (int k = 0; k < {}; k += 16)", deep));
+    line(worded("u32 x[{0}][4], y[{0}][2];", each));
+    line("const int at = k + t % 4 * 2, beside = wc + t % 32 / 4;");
+    unrolled(worded("for (int i = 0; i < {}; ++i)", each));
+    line("x[i][0] = vt_two(&as[tr + i * 16][at]), x[i][1] = vt_two(&as[tr + i * 16 + 8][at]);");
+    line("x[i][2] = vt_two(&as[tr + i * 16][at + 8]), x[i][3] = vt_two(&as[tr + i * 16 + 8][at + 8]);");
+    line("y[i][0] = vt_two(&bs[beside + i * 8][at]), y[i][1] = vt_two(&bs[beside + i * 8][at + 8]);");
+    close();
+    unrolled(worded("for (int i = 0; i < {}; ++i)", each));
+    text_ += "#pragma unroll\n";
+    line(worded("for (int j = 0; j < {}; ++j) vt_multiply_{}(sum[i][j], x[i], y[j]);", each, name_of(s_.a_dtype)));
+    close();
+    close();
+  }
+
+  // What a thread reads of an operand, four numbers (eight of 16 bits) for each round: always the same rows (of b: columns), or the same places of
+  // the depth.
   void operand_lines(char which, bool by_k, int side, int deep, const AxisList& axes, std::int64_t extent, const SmallVec<std::string, 3>& phases) {
     const std::string start = which == 'a' ? "row0" : "column0";
     if (by_k) line(worded("const int {0}k = t % {1}, {0}r = t / {1};", which, deep));
     else line(worded("const int {0}k = t / {1}, {0}r = t % {1};", which, side));
-    const int kept = by_k ? 4 : 1;
+    const int kept = by_k ? side * deep / threads : 1;
     line(worded("idx {0}_at[{1}];", which, kept));
     line(worded("bool {0}_in[{1}];", which, kept));
     if (which == 'a')
@@ -368,11 +434,11 @@ class ProductWriter {
     close();
   }
   void fetch(char which, bool by_k, int side, int deep, const AxisList& depth) {
-    unrolled("for (int i = 0; i < 4; ++i)");
+    unrolled(worded("for (int i = 0; i < {}; ++i)", side * deep / threads));
     const std::string k_step = by_k ? std::string() : worded(" + i * {}", threads / side), row_step = by_k ? worded(" + i * {}", threads / deep) : "";
     const char* kept = by_k ? "i" : "0";
     line(worded("const idx k = k0 + {}k{};", which, k_step));
-    line(worded("{} x = 0;", sums_));
+    line(worded("{} x = 0;", tensor_ ? "u16" : sums_));
     open(worded("if ({}_in[{}] && k < k_end)", which, kept));
     decode("k", depth, "d");
     std::string inside, at = worded("{}_at[{}]", which, kept);
@@ -390,9 +456,11 @@ class ProductWriter {
     }
     const DType d = which == 'a' ? s_.a_dtype : s_.b_dtype;
     at = offset(at, depth, "d", which == 'a' ? &Axis::a : &Axis::b);
-    line((inside.empty() ? std::string() : "if (" + inside + ") ") + "x = " + element(d, s_.accumulate, worded("{}, {}", which, at)) + ";");
+    const std::string place = worded("{}, {}", which, at), read = tensor_ ? "VT_LOAD(" + place + ")" : element(d, s_.accumulate, place);
+    line((inside.empty() ? std::string() : "if (" + inside + ") ") + "x = " + read + ";");
     close();
-    line(worded("{0}s[{0}k{1}][{0}r{2}] = x;", which, k_step, row_step));
+    if (tensor_) line(worded("{0}s[{0}r{2}][{0}k{1}] = x;", which, k_step, row_step));
+    else line(worded("{0}s[{0}k{1}][{0}r{2}] = x;", which, k_step, row_step));
     close();
   }
 
@@ -415,7 +483,7 @@ class ProductWriter {
   ConvSpec s_;
   AxisList batch_, rows_, columns_, depth_;  // but for windows
   std::int64_t results_ = 0, depth_count_ = 0;
-  bool wide_ = false;
+  bool wide_ = false, tensor_ = false;
   const char* sums_ = nullptr;
   ProductSource p_;
   std::string text_;
@@ -424,16 +492,16 @@ class ProductWriter {
 
 }  // namespace product_text
 
-ProductSource product_source(const ConvSpec& s) { return product_text::ProductWriter(s).write(); }
+ProductSource product_source(const ConvSpec& s, bool tensor_cores) { return product_text::ProductWriter(s, tensor_cores).write(); }
 
-ProductSource product_source(const MatmulSpec& m) {
+ProductSource product_source(const MatmulSpec& m, bool tensor_cores) {
   ConvSpec s;
   s.a_dtype = m.a_dtype, s.b_dtype = m.b_dtype, s.accumulate = m.accumulate, s.result = m.result;
   s.outer_batch.push_back({m.batch, m.a_batch, m.b_batch, m.m * m.n});
   s.outer_free.push_back({m.m, m.a_row, 0, m.n});
   s.outer_contract.push_back({m.k, m.a_column, m.b_row, 0});
   s.b_free.push_back({m.n, 0, m.b_column, 1});
-  return product_source(s);
+  return product_source(s, tensor_cores);
 }
 
 }  // namespace vt::detail::cuda

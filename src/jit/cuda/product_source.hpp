@@ -23,8 +23,9 @@ struct ProductSource {
 
 /// A kernel for this product: large ones in tiles that a block keeps in shared memory, a convolution as an implicit product of the matrix of its
 /// windows, which is never laid out; others (few columns or rows, depthwise) an element per thread. Chosen by shapes alone, and each element is
-/// summed in one order, whatever the device.
-ProductSource product_source(const MatmulSpec&);
-ProductSource product_source(const ConvSpec&);
+/// summed in one order, whatever the device; but with `tensor_cores` (compute capability 8.0 or more) tiles of 16-bit floats that are summed in f32
+/// are made by these, whose sums of 16 products may be rounded otherwise.
+ProductSource product_source(const MatmulSpec&, bool tensor_cores = false);
+ProductSource product_source(const ConvSpec&, bool tensor_cores = false);
 
 }  // namespace vt::detail::cuda

@@ -17,6 +17,7 @@
 #include "../scan_motion.hpp"
 #include "../threads.hpp"
 #include "element_source.hpp"
+#include "fft_source.hpp"
 #include "long_scans.hpp"
 #include "matrix_source.hpp"
 #include "op_rows.hpp"
@@ -74,7 +75,8 @@ CudaProgram::CudaProgram(const GraphBody& graph, const CudaDevice& device) : dev
     for (Var v : e.inputs) step.bytes += g.aval(v).bytes();
     for (Var v : e.outputs) step.bytes += g.aval(v).bytes();
     const Family family = family_of(e.op);
-    if ((family == Family::contract && prepare_product(step, e)) || (family == Family::linalg && prepare_matrices(step, e))) {
+    if ((family == Family::contract && prepare_product(step, e)) || (family == Family::linalg && prepare_matrices(step, e)) ||
+        (family == Family::spectral && prepare_transform(step, e))) {
       fused.writes_given_memory = true;
     } else if (e.op == Op::sort) {
       fused.writes_given_memory = true;
@@ -179,10 +181,11 @@ bool CudaProgram::prepare_product(Step& step, const Equation& e) const {
   const Aval &lhs = g.aval(e.inputs[0]), &rhs = g.aval(e.inputs[1]);
   const auto memory = [&](Var v) { return Launch::Pointer{fusion_.storage[static_cast<std::size_t>(v)]}; };
   const Launch::Pointer a = memory(e.inputs[0]), b = memory(e.inputs[1]), c = memory(e.outputs[0]);
+  const bool tensor_cores = device_.facts().major >= 8;
   ProductSource p;
   if (e.op == Op::conv_general) {
     const ConvSpec s = plan_conv(e.as<ConvParams>(), lhs.shape, rhs.shape, lhs.dtype, ConvTarget::device)->spec;
-    p = product_source(s);
+    p = product_source(s, tensor_cores);
     step.text = worded("{} results, {} products\n", s.results(), s.multiply_adds());
   } else {
     const MatmulPlan plan = plan_matmul(e.as<DotParams>(), lhs, rhs);
@@ -199,7 +202,7 @@ bool CudaProgram::prepare_product(Step& step, const Equation& e) const {
       }
       step.text += "not by cuBLAS: " + reason + "\n";
     }
-    p = product_source(s);
+    p = product_source(s, tensor_cores);
   }
   step.text += p.way + "\n";
   step.equation = -1;
@@ -232,6 +235,30 @@ bool CudaProgram::prepare_matrices(Step& step, const Equation& e) const {
 }
 
 // Which of the results are wanted shows in the plan.
+bool CudaProgram::prepare_transform(Step& step, const Equation& e) const {
+  FftSource f = fft_source(fft_spec(e.as<FftParams>(), fusion_.graph.aval(e.inputs[0])));
+  if (!f.refusal.empty()) {
+    step.text = f.refusal;
+    return false;
+  }
+  step.text = "transform: " + describe(e.op, e.params) + "\n";
+  step.equation = -1;
+  ScratchLayout scratch;
+  SmallVec<Launch::Pointer, 2> pieces;
+  for (std::int64_t bytes : f.bytes) pieces.push_back(scratch.take(bytes));
+  const Launch::Pointer operand{fusion_.storage[static_cast<std::size_t>(e.inputs[0])]}, result{e.outputs[0]};
+  const auto memory = [&](int which) { return which == -1 ? operand : which == -2 ? result : pieces[static_cast<std::size_t>(which)]; };
+  for (FftPass& p : f.passes) {
+    step.text += worded("{} blocks of {} threads\n", p.blocks, p.threads);
+    step.launches.push_back({.name = std::move(p.name),
+                             .source = std::move(p.source),
+                             .grid = {p.blocks, p.threads, p.shared_bytes},
+                             .pointers = {memory(p.from), memory(p.to)}});
+  }
+  step.scratch_bytes = scratch.bytes();
+  return true;
+}
+
 void CudaProgram::prepare_sort(Step& step, const Equation& e) const {
   const GraphBody& g = fusion_.graph;
   SmallVec<DType, 4> dtypes;

@@ -43,6 +43,7 @@ class CudaProgram : public Executable {
   void prepare_kernel(Step& step, const FusedStep& fused) const;
   bool prepare_product(Step& step, const Equation& e) const;
   bool prepare_matrices(Step& step, const Equation& e) const;
+  bool prepare_transform(Step& step, const Equation& e) const;
   void prepare_sort(Step& step, const Equation& e) const;
   void compile_kernels();
   void run_kernels(const Step& step, const Vec<DevicePtr>& pointers, DevicePtr scratch) const;

@@ -67,11 +67,11 @@ MachineCosts MachineCosts::better(const MachineCosts& other) const {
 }
 
 std::string MachineCosts::str() const {
-  const auto number = [](double x) { return scheduling::cost_text(x); };
-  std::string text = std::string("machine, ") + (measured > 0 ? "measured" : "usual numbers") + ": vector operation " + number(vector_ns) +
-                     " ns, exp " + number(exp) + " of them, gather " + number(gather) + " a lane, waking a thread " + number(wake_ns / 1000) +
-                     " us, reading";
-  for (double b : bytes_per_ns) text += " " + number(b);
+  using scheduling::cost_text;
+  std::string text = std::string("machine, ") + (measured > 0 ? "measured" : "usual numbers") + ": vector operation " + cost_text(vector_ns) +
+                     " ns, exp " + cost_text(exp) + " of them, gather " + cost_text(gather) + " a lane, waking a thread " +
+                     cost_text(wake_ns / 1000) + " us, reading";
+  for (double b : bytes_per_ns) text += " " + cost_text(b);
   return text + " GB/s by cache level\n";
 }
 

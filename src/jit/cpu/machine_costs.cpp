@@ -6,6 +6,11 @@
 
 #if VT_HAS_LLVM_HEADERS
 
+#include <pthread.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
@@ -14,7 +19,7 @@
 #include <mutex>
 #include <optional>
 #include <string_view>
-#include <thread>
+#include <utility>
 
 #include "../../trace/timeline.hpp"
 #include "../../trace/warnings.hpp"
@@ -84,27 +89,40 @@ double fastest(void (*emit)(IrBuilder&), void* buffer, std::int64_t times, std::
   return best;
 }
 
-// Nanoseconds until a thread that sleeps has noticed that it is needed: the least of some.
-double waking() {
-  constexpr int turns = 8;
+constexpr int turns = 8;
+
+struct WakeTurns {
   std::atomic<int> asked{0}, seen{0};
-  const SignalsBlocked quiet;
-  std::thread other([&] {
-    for (int i = 0; i < turns; ++i) {
-      asked.wait(i);
-      seen.store(i + 1);
-    }
-  });
+};
+
+void* answer(void* turn) {
+  WakeTurns& t = *static_cast<WakeTurns*>(turn);
+  for (int i = 0; i < turns; ++i) {
+    t.asked.wait(i);
+    t.seen.store(i + 1);
+  }
+  return nullptr;
+}
+
+// Nanoseconds until a thread that sleeps has noticed that it is needed: the least of some. 0, which is no measurement, where there is no thread to be
+// had.
+double waking() {
+  WakeTurns t;
+  pthread_t other{};
+  {
+    const SignalsBlocked quiet;
+    if (pthread_create(&other, nullptr, answer, &t) != 0) return 0;
+  }
   double least = 1e18;
   for (int i = 0; i < turns; ++i) {
-    std::this_thread::sleep_for(std::chrono::microseconds(300));
+    usleep(300);
     const auto since = std::chrono::steady_clock::now();
-    asked.store(i + 1);
-    asked.notify_one();
-    while (seen.load() != i + 1) std::this_thread::yield();
+    t.asked.store(i + 1);
+    t.asked.notify_one();
+    while (t.seen.load() != i + 1) sched_yield();
     least = std::min(least, std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - since).count());
   }
-  other.join();
+  pthread_join(other, nullptr);
   return least;
 }
 
@@ -119,21 +137,17 @@ Known& known() {
 }
 
 bool wanted() {
-  static const bool usual = [] {
-    const char* text = std::getenv("VT_MACHINE");
-    const std::string_view name = text ? text : "";
-    if (!name.empty() && name != "usual") warn_once("VT_MACHINE=" + std::string(name) + " is not usual: ignored");
-    return name == "usual";
-  }();
-  return !usual;
+  const char* text = std::getenv("VT_MACHINE");
+  const std::string_view name = text ? text : "";
+  if (!name.empty() && name != "usual") warn_once("VT_MACHINE=" + std::string(name) + " is not usual: ignored");
+  return name != "usual";
 }
 
 CacheKey costs_key() { return cache_key("machine costs 2, " + host_target().key()); }
 
 // With the lock held.
 void look(Known& k) {
-  if (k.looked || !wanted()) return;
-  k.looked = true;
+  if (std::exchange(k.looked, true) || !wanted()) return;
   const std::optional<Vec<char>> kept = DiskCache::process().load(costs_key());
   if (!kept || kept->size() != sizeof k.costs) return;
   std::memcpy(&k.costs, kept->begin(), sizeof k.costs);

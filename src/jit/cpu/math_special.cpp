@@ -60,10 +60,12 @@ V chosen(V index, const char* name, const double (&numbers)[16]) {
 V in_pieces(V x) {
   const V a = abs(x), shifted = at_most(a, 3.75) + 0x1.8p21, middle = shifted - 0x1.8p21, d = at_most(a, 4.0) - middle, piece = shifted.bits();
   constexpr const char* names[] = {"erf_pieces_0", "erf_pieces_1", "erf_pieces_2", "erf_pieces_3", "erf_pieces_4", "erf_pieces_5"};
-  const auto coefficient = [&](int j) { return chosen(piece, names[j], math_tables::erf_pieces_f32[j]); };
-  V p = coefficient(5);
-  for (int j = 4; j > 0; --j) p = mad(p, d, coefficient(j));
-  return copysign(mad(p, d, coefficient(0) + select(middle < 1.125, d, 0.0)), x);
+  V p = chosen(piece, names[5], math_tables::erf_pieces_f32[5]);
+  for (int j = 4; j >= 0; --j) {
+    const V c = chosen(piece, names[j], math_tables::erf_pieces_f32[j]);
+    p = mad(p, d, j > 0 ? c : c + select(middle < 1.125, d, 0.0));
+  }
+  return copysign(p, x);
 }
 
 }  // namespace erf_parts

@@ -35,8 +35,11 @@ struct InlineElements<T, 0> {
   [[gnu::always_inline]] const T* within() const { return nullptr; }
 };
 
-/// Room for `bytes` bytes that begins with the first `kept` of `from`; frees `heap`.
-inline void* moved_bytes(const void* from, std::size_t kept, void* heap, std::size_t bytes) {
+/// How many elements to make room for, where there is room for `now` and `wanted` are wanted.
+[[gnu::always_inline]] inline std::size_t grown_room(std::size_t now, std::size_t wanted) { return wanted > 2 * now ? wanted : 2 * now; }
+
+/// For elements that are bytes: room for `bytes` bytes that begins with the first `kept` of `from`; frees `heap`. One function for all types.
+[[gnu::noinline]] inline void* moved_bytes(const void* from, std::size_t kept, void* heap, std::size_t bytes) {
   void* fresh = ::operator new(bytes);
   if (kept) std::memcpy(fresh, from, kept);
   ::operator delete(heap);
@@ -286,18 +289,23 @@ class SmallVec : detail::InlineElements<T, N> {
       }
     }
   }
-  [[gnu::noinline]] void grow(std::size_t wanted) {
-    const std::size_t twice = std::size_t{capacity_} * 2, grown = wanted > twice ? wanted : twice;
+  [[gnu::always_inline]] void grow(std::size_t wanted) {
     if constexpr (std::is_trivially_copyable_v<T> && !over_aligned() && on_heap()) {
+      const std::size_t grown = detail::grown_room(capacity_, wanted);
       heap_ = static_cast<T*>(detail::moved_bytes(data(), size_ * sizeof(T), heap_, grown * sizeof(T)));
+      capacity_ = static_cast<Count>(grown);
     } else {
-      T* fresh;
-      if constexpr (over_aligned()) fresh = static_cast<T*>(::operator new(grown * sizeof(T), std::align_val_t(alignof(T))));
-      else fresh = static_cast<T*>(Memory::take(grown * sizeof(T)));
-      relocate(data(), size_, fresh);
-      free_heap();
-      heap_ = fresh;
+      grow_each(wanted);
     }
+  }
+  [[gnu::noinline]] void grow_each(std::size_t wanted) {
+    const std::size_t grown = detail::grown_room(capacity_, wanted);
+    T* fresh;
+    if constexpr (over_aligned()) fresh = static_cast<T*>(::operator new(grown * sizeof(T), std::align_val_t(alignof(T))));
+    else fresh = static_cast<T*>(Memory::take(grown * sizeof(T)));
+    relocate(data(), size_, fresh);
+    free_heap();
+    heap_ = fresh;
     capacity_ = static_cast<Count>(grown);
   }
   [[gnu::always_inline]] void free_heap() {

@@ -4,10 +4,14 @@
 
 #include <atomic>
 #include <memory>
+#include <new>
 #include <type_traits>
 #include <utility>
 
 namespace vt::detail {
+
+/// Ends a callable that has no destructor: one function for all of them.
+inline void drop_plain(void* target) { ::operator delete(target); }
 
 template <class Signature>
 class Function;
@@ -23,7 +27,7 @@ class Function<R(Arguments...)> {
     requires(!std::is_same_v<std::remove_cvref_t<F>, Function> && std::is_invocable_r_v<R, std::remove_cvref_t<F>&, Arguments...>)
   [[gnu::always_inline]]  // one allocation; also where nothing else is inlined
   Function(F&& f)
-      : target_(new Target<std::decay_t<F>>{{1, Target<std::decay_t<F>>::run, Target<std::decay_t<F>>::drop}, static_cast<F&&>(f)}) {}
+      : target_(new Target<std::decay_t<F>>{{1, Target<std::decay_t<F>>::run, drop_of<std::decay_t<F>>()}, static_cast<F&&>(f)}) {}
   Function(const Function& other) noexcept : target_(other.target_) {
     if (target_) target_->owners.fetch_add(1, std::memory_order_relaxed);
   }
@@ -43,7 +47,7 @@ class Function<R(Arguments...)> {
   struct Head {
     std::atomic<int> owners{1};
     R (*call)(Head*, Arguments...);
-    void (*destroy)(Head*);
+    void (*destroy)(void*);
   };
   template <class F>
   struct Target : Head {
@@ -52,8 +56,13 @@ class Function<R(Arguments...)> {
       if constexpr (std::is_void_v<R>) static_cast<Target*>(head)->f(static_cast<Arguments&&>(arguments)...);
       else return static_cast<Target*>(head)->f(static_cast<Arguments&&>(arguments)...);
     }
-    static void drop(Head* head) { delete static_cast<Target*>(head); }
+    static void drop(void* head) { delete static_cast<Target*>(static_cast<Head*>(head)); }
   };
+  template <class F>
+  [[gnu::always_inline]] static constexpr auto drop_of() -> void (*)(void*) {
+    if constexpr (std::is_trivially_destructible_v<F> && alignof(Target<F>) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__) return drop_plain;
+    else return Target<F>::drop;
+  }
 
   Head* target_ = nullptr;
 };

@@ -2,6 +2,7 @@
 #include <map>
 
 #include "networks.hpp"
+#include "support.hpp"
 
 namespace {
 

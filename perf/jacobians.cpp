@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "networks.hpp"
+#include "support.hpp"
 
 namespace {
 

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "support.hpp"
+#include "data.hpp"
 
 namespace perf {
 

@@ -1,4 +1,4 @@
-// What the benchmarks share: registering a row by name, timing in a process of its own, and data that is the same in every run.
+// What the benchmarks share: registering a row by name, and timing in a process of its own.
 #pragma once
 
 #include <benchmark/benchmark.h>
@@ -12,6 +12,8 @@
 #include <vector>
 
 #include <vt/vt.hpp>
+
+#include "data.hpp"
 
 namespace perf {
 
@@ -86,21 +88,6 @@ inline void first_call_row(const std::string& name, const std::string& mode, boo
                                })
       ->UseManualTime()
       ->Iterations(5);
-}
-
-/// Numbers between −1 and 1 from a fixed generator.
-template <class T>
-std::vector<T> numbers(std::size_t n, std::uint64_t seed = 1) {
-  std::vector<T> values(n);
-  for (T& v : values) {
-    seed = seed * 6364136223846793005u + 1442695040888963407u;
-    v = static_cast<T>(static_cast<double>(seed >> 11) * 0x1p-52 - 1.0);
-  }
-  return values;
-}
-template <class T>
-vt::Tensor random_tensor(const vt::Shape& shape, std::uint64_t seed = 1) {
-  return vt::tensor(numbers<T>(static_cast<std::size_t>(shape.elements()), seed), shape).eval();
 }
 
 }  // namespace perf

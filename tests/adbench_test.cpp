@@ -5,6 +5,7 @@
 #include "perf/bundle.hpp"
 #include "perf/character_lstm.hpp"
 #include "perf/hand.hpp"
+#include "support/data.hpp"
 #include "support/property.hpp"
 
 namespace {
@@ -16,7 +17,7 @@ using Numbers = std::vector<double>;
 template <class T>
 using Triple = std::array<T, 3>;
 
-const std::string data = VT_SOURCE_DIR "/perf/data/";
+const std::string data = vt_test::data_folder();
 constexpr double step = 1e-40;
 constexpr vt_test::Tolerance near{.relative = 1e-11, .absolute = 1e-12};
 

@@ -33,6 +33,7 @@ using vt_test::Alike;
 #define VT_SAME_FUNCTION(name, parameters) \
   static_assert(Alike<decltype(cuda::Driver::name), decltype(&::name)>::value, #name " is declared otherwise in cuda.h");
 VT_CUDA_FUNCTIONS(VT_SAME_FUNCTION)
+VT_CUDA_NEWER_FUNCTIONS(VT_SAME_FUNCTION)
 #undef VT_SAME_FUNCTION
 #define VT_SAME_FUNCTION(name, parameters) \
   static_assert(Alike<decltype(cuda::Nvrtc::name), decltype(&::name)>::value, #name " is declared otherwise in nvrtc.h");
@@ -43,6 +44,21 @@ VT_CUDA_CONSTANTS(VT_SAME_CONSTANT)
 VT_NVRTC_CONSTANTS(VT_SAME_CONSTANT)
 static_assert(sizeof(cuda::GraphExecUpdateInfo) == sizeof(CUgraphExecUpdateResultInfo) &&
               offsetof(cuda::GraphExecUpdateInfo, error_from_node) == offsetof(CUgraphExecUpdateResultInfo, errorFromNode));
+#define VT_SAME_MEMBER(ours, ourMember, theirs, theirMember) \
+  static_assert(offsetof(cuda::ours, ourMember) == offsetof(theirs, theirMember), #ours "::" #ourMember " lies elsewhere in cuda.h");
+static_assert(sizeof(cuda::KernelNodeParams) == sizeof(CUDA_KERNEL_NODE_PARAMS_v2) && sizeof(cuda::CopyParams) == sizeof(CUDA_MEMCPY3D_v2) &&
+              sizeof(cuda::ConditionalNodeParams) == sizeof(CUgraphNodeParams));
+VT_SAME_MEMBER(KernelNodeParams, shared_bytes, CUDA_KERNEL_NODE_PARAMS_v2, sharedMemBytes)
+VT_SAME_MEMBER(KernelNodeParams, parameters, CUDA_KERNEL_NODE_PARAMS_v2, kernelParams)
+VT_SAME_MEMBER(CopyParams, from.device, CUDA_MEMCPY3D_v2, srcDevice)
+VT_SAME_MEMBER(CopyParams, from.memory_type, CUDA_MEMCPY3D_v2, srcMemoryType)
+VT_SAME_MEMBER(CopyParams, to.memory_type, CUDA_MEMCPY3D_v2, dstMemoryType)
+VT_SAME_MEMBER(CopyParams, to.device, CUDA_MEMCPY3D_v2, dstDevice)
+VT_SAME_MEMBER(CopyParams, bytes, CUDA_MEMCPY3D_v2, WidthInBytes)
+VT_SAME_MEMBER(ConditionalNodeParams, handle, CUgraphNodeParams, conditional.handle)
+VT_SAME_MEMBER(ConditionalNodeParams, kind, CUgraphNodeParams, conditional.type)
+VT_SAME_MEMBER(ConditionalNodeParams, bodies, CUgraphNodeParams, conditional.phGraph_out)
+#undef VT_SAME_MEMBER
 static_assert(sizeof(cuda::DevicePtr) == sizeof(CUdeviceptr) && std::is_same_v<cuda::Device_, CUdevice>);
 
 #endif

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "perf/gmm.hpp"
+#include "support/data.hpp"
 
 namespace {
 
@@ -15,7 +16,7 @@ struct Case {
 class Gmm : public testing::TestWithParam<Case> {};
 
 TEST_P(Gmm, ValueAndGradient) {
-  const perf::Gmm g = perf::read_gmm(std::string(VT_SOURCE_DIR "/perf/data/gmm_") + GetParam().name + ".txt");
+  const perf::Gmm g = perf::read_gmm(vt_test::data_folder() + "gmm_" + GetParam().name + ".txt");
   const auto f = perf::gmm_objective(g);
   const double value = vt::jit(f)(g.alphas, g.means, g.factors).item<double>();
   EXPECT_NEAR(value, GetParam().value, 1e-11 * std::abs(value));

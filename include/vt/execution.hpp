@@ -39,6 +39,7 @@ struct Stats {
   std::uint64_t product_epilogues = 0;  ///< kernels that ran inside a matrix product, on its rows as they were done
   std::uint64_t interpreter_steps = 0;  ///< equations run by the interpreter
   std::uint64_t host_steps = 0;         ///< equations of a CUDA device's programs run by the host, with copies there and back
+  std::uint64_t graph_launches = 0;     ///< runs of programs on a CUDA device by one launch of a CUDA graph
   std::uint64_t bytes = 0;              ///< read and written by launched kernels, as their shapes say
   std::uint64_t llvm_unavailable = 0;   ///< runs that fell back to the interpreter because there is no LLVM
   /// One line per counter that is not zero.

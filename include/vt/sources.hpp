@@ -91,6 +91,7 @@
 #include "../../src/jit/cuda/control.cpp"
 #include "../../src/jit/cuda/cuda_library.cpp"
 #include "../../src/jit/cuda/device.cpp"
+#include "../../src/jit/cuda/dump_code.cpp"
 #include "../../src/jit/cuda/element_source.cpp"
 #include "../../src/jit/cuda/executables.cpp"
 #include "../../src/jit/cuda/fft_source.cpp"
@@ -105,12 +106,15 @@
 #include "../../src/jit/cuda/product_source.cpp"
 #include "../../src/jit/cuda/program.cpp"
 #include "../../src/jit/cuda/register_source.cpp"
+#include "../../src/jit/cuda/replay_graph.cpp"
+#include "../../src/jit/cuda/replay_list.cpp"
 #include "../../src/jit/cuda/scatter.cpp"
 #include "../../src/jit/cuda/scatter_source.cpp"
 #include "../../src/jit/cuda/sort.cpp"
 #include "../../src/jit/cuda/sort_source.cpp"
 #include "../../src/jit/cuda/special_source.cpp"
 #include "../../src/jit/cuda/special_text.cpp"
+#include "../../src/jit/cuda/staging.cpp"
 #else
 #include "../../src/jit/cuda_absent.cpp"
 #endif

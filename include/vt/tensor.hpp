@@ -149,7 +149,7 @@ class Tensor {
   /// The single element as a truth value, as in `if (t)`. Throws as item does; as C++ tells no line of a conversion, the message
   /// names the line where the Tensor was made, which in `if (a > b)` is the same.
   explicit operator bool() const { return detail::truth_of(*this); }
-  /// Computes the value now; returns *this.
+  /// Computes the value now; returns *this. On a device: gives the work to it, and does not wait for it.
   const Tensor& eval(Where where = Where::here()) const;
 
   Tensor astype(DType dtype, Where where = Where::here()) const;

@@ -36,6 +36,7 @@ constexpr Row rows[] = {
     {"product epilogues", &Counters::product_epilogues, &Stats::product_epilogues},
     {"interpreter steps", &Counters::interpreter_steps, &Stats::interpreter_steps},
     {"host steps", &Counters::host_steps, &Stats::host_steps},
+    {"graph launches", &Counters::graph_launches, &Stats::graph_launches},
     {"bytes", &Counters::bytes, &Stats::bytes},
     {"llvm unavailable", &Counters::llvm_unavailable, &Stats::llvm_unavailable},
 };

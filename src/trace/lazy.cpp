@@ -338,7 +338,7 @@ std::int64_t Tensor::dim(int axis, Where where) const {
   return shape()[static_cast<std::size_t>(axis < 0 ? axis + r : axis)];
 }
 const Tensor& Tensor::eval(Where where) const {
-  detail::value_of(*this, where);
+  detail::buffer_of(*this, where);  // of a device: given to it, not waited for
   return *this;
 }
 

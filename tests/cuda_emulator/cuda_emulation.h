@@ -459,6 +459,8 @@ inline uint3 make_uint3(unsigned x, unsigned y, unsigned z) { return {x, y, z}; 
 inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
 #undef VT_VECTOR
 
+extern "C" inline void cudaGraphSetConditional(unsigned long long handle, unsigned value) { vt_emulator->set_condition(handle, value); }
+
 // ---- how the emulator calls a kernel
 
 template <class... T>

@@ -96,6 +96,8 @@ Allocation* find_allocation(std::uint64_t address);
 extern std::mutex& memory_mutex;
 /// Whether all of a device range is alive on `device`; else `*why` says what it is instead.
 bool device_range(DevicePtr pointer, std::uint64_t size, int device, std::string* why);
+/// A copy within a device, once its turn has come.
+Result copy_on_device(DevicePtr to, DevicePtr from, std::uint64_t bytes, int device);
 /// Whether a host range is memory that the driver allocated (pinned), so that copies are not staged.
 bool is_pinned(const void* pointer);
 std::string describe_address(std::uint64_t host_address);
@@ -109,16 +111,20 @@ struct Moment {
   double seconds = 0;
 };
 
+struct GraphObject;
 struct GraphNode {
   std::string kind;  // "kernel NAME", "copy" …: what an update may not change
   std::function<Result()> run;
   std::vector<int> after;
+  // Of a conditional node: how its graphs are chosen, by the value behind a handle.
+  int conditional = -1;
+  std::uint64_t handle = 0;
+  std::vector<std::shared_ptr<GraphObject>> bodies;
 };
 struct GraphObject {
   std::vector<GraphNode> nodes;
-};
-struct GraphExecObject {
-  GraphObject graph;
+  bool is_body = false;                                        // of a conditional node, which owns it
+  std::vector<std::pair<std::uint64_t, unsigned>> conditions;  // handles that a launch begins with these values
 };
 
 /// Puts work into a stream, or into the graph that the stream is captured into.
@@ -130,6 +136,9 @@ Result finish_device(int device);
 int device_of(vt::detail::cuda::Stream stream);
 /// Whether this call may not happen while a stream of this thread is captured; then that capture is broken.
 bool breaks_capture();
+
+/// Makes a graph known by its handle (graphs.cpp).
+vt::detail::cuda::Graph keep_graph(GraphObject* graph);
 
 // ---- launches (launch.cpp)
 
@@ -158,6 +167,11 @@ struct Launch {
   std::vector<char> parameters;
   std::vector<unsigned> offsets;
 };
+/// A launch as cuLaunchKernel and kernel nodes describe it, checked (modules.cpp).
+Result describe_launch(vt::detail::cuda::Function function, dim3 grid, dim3 block, unsigned shared_bytes, void** parameters, void** extra,
+                       std::shared_ptr<Launch>* made);
+/// What the device function cudaGraphSetConditional does.
+void set_condition(unsigned long handle, unsigned value);
 /// Runs all of a grid's threads. One launch at a time in the process.
 Result run_launch(const Launch& launch);
 

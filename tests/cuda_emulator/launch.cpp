@@ -71,7 +71,7 @@ void stop(int error, const char* what, int line) {
   give_up_if_failed();
 }
 
-const vt_services services = {at, sync_threads, sync_threads_with, warp, stop, special_function};
+const vt_services services = {at, sync_threads, sync_threads_with, warp, stop, special_function, set_condition};
 
 // A stack that takes threads of the block as they come; where one waits, the stack is its own until it ended.
 void take_threads(void*) {

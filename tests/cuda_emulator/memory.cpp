@@ -137,6 +137,14 @@ bool device_range(DevicePtr pointer, std::uint64_t size, int device, std::string
   return false;
 }
 
+Result copy_on_device(DevicePtr to, DevicePtr from, std::uint64_t bytes, int device) {
+  std::string why;
+  if (!device_range(to, bytes, device, &why)) return bad_copy("a copy on the device", to, bytes, why);
+  if (!device_range(from, bytes, device, &why)) return bad_copy("a copy on the device", from, bytes, why);
+  std::memmove(reinterpret_cast<void*>(to - device_tag), reinterpret_cast<const void*>(from - device_tag), bytes);
+  return Constant::CUDA_SUCCESS;
+}
+
 bool is_pinned(const void* pointer) {
   const std::lock_guard lock(memory_mutex);
   auto& pinned = memory().pinned;
@@ -344,13 +352,7 @@ Result cuMemcpyDtoDAsync_v2(DevicePtr to, DevicePtr from, std::size_t bytes, Str
   if (bytes == 0) return 0;
   if (!known_range(to, bytes) || !known_range(from, bytes)) return Constant::CUDA_ERROR_INVALID_VALUE;
   const int device = device_of(stream);
-  return enqueue(stream, "copy on device", [=] {
-    std::string why;
-    if (!device_range(to, bytes, device, &why)) return bad_copy("a copy on the device", to, bytes, why);
-    if (!device_range(from, bytes, device, &why)) return bad_copy("a copy on the device", from, bytes, why);
-    std::memmove(reinterpret_cast<void*>(to - device_tag), reinterpret_cast<const void*>(from - device_tag), bytes);
-    return Constant::CUDA_SUCCESS;
-  });
+  return enqueue(stream, "copy on device", [=] { return copy_on_device(to, from, bytes, device); });
 }
 Result cuMemsetD8Async(DevicePtr to, unsigned char value, std::size_t bytes, Stream stream) {
   if (const Result error = enter("cuMemsetD8Async", needs_start | needs_context)) return error;

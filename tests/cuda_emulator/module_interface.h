@@ -32,6 +32,8 @@ struct vt_services {
   unsigned long (*warp)(int operation, unsigned mask, unsigned long value, unsigned source, int line);
   void (*stop)(int error, const char* text, int line);
   double (*special)(int function, double x);
+  // The value behind the handle of a graph's conditional nodes.
+  void (*set_condition)(unsigned long handle, unsigned value);
 };
 
 struct vt_kernel {

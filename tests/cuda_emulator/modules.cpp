@@ -95,6 +95,44 @@ long long alive_modules() {
   return static_cast<long long>(modules().all.size());
 }
 
+Result describe_launch(vt::detail::cuda::Function handle, dim3 grid, dim3 block, unsigned shared_bytes, void** parameters, void** extra,
+                       std::shared_ptr<Launch>* made) {
+  auto launch = std::make_shared<Launch>();
+  {
+    const std::lock_guard lock(modules().mutex);
+    const FunctionObject* function = known(handle);
+    if (!function) return Constant::CUDA_ERROR_INVALID_HANDLE;
+    launch->function = *function;
+  }
+  const auto refuse = [&](Result error, const char* why) {
+    add_report(std::string("launch of ") + launch->function.kernel->name + ": " + why);
+    return error;
+  };
+  const std::uint64_t threads = std::uint64_t{block.x} * block.y * block.z;
+  if (extra) return refuse(Constant::CUDA_ERROR_NOT_SUPPORTED, "parameters in a buffer");
+  if (!grid.x || !grid.y || !grid.z || !threads) return refuse(Constant::CUDA_ERROR_INVALID_VALUE, "a size is 0");
+  if (grid.x > 2147483647u || grid.y > 65535 || grid.z > 65535) return refuse(Constant::CUDA_ERROR_INVALID_VALUE, "the grid is too large");
+  if (block.x > 1024 || block.y > 1024 || block.z > 64 || threads > 1024) return refuse(Constant::CUDA_ERROR_INVALID_VALUE, "the block is too large");
+  if (threads > static_cast<std::uint64_t>(launch->function.max_threads))
+    return refuse(Constant::CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, "more threads than its __launch_bounds__");
+  if (shared_bytes > static_cast<unsigned>(launch->function.dynamic_shared_limit) ||
+      shared_bytes + static_cast<unsigned>(static_shared(launch->function)) > 227u << 10)
+    return refuse(Constant::CUDA_ERROR_INVALID_VALUE, "more shared memory than it may have");
+  const vt_kernel& kernel = *launch->function.kernel;
+  if (kernel.parameter_count && !parameters) return refuse(Constant::CUDA_ERROR_INVALID_VALUE, "no parameters");
+  launch->grid = grid;
+  launch->block = block;
+  launch->dynamic_shared = shared_bytes;
+  for (unsigned i = 0; i < kernel.parameter_count; ++i) {
+    const auto at = static_cast<unsigned>((launch->parameters.size() + 15) / 16 * 16);
+    launch->offsets.push_back(at);
+    launch->parameters.resize(at + kernel.parameter_sizes[i]);
+    std::memcpy(launch->parameters.data() + at, parameters[i], kernel.parameter_sizes[i]);
+  }
+  *made = std::move(launch);
+  return 0;
+}
+
 }  // namespace emulator
 
 using namespace emulator;
@@ -213,41 +251,15 @@ Result cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, Function handle,
 Result cuLaunchKernel(Function handle, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,
                       unsigned shared_bytes, Stream stream, void** parameters, void** extra) {
   if (const Result error = enter("cuLaunchKernel", needs_start | needs_context)) return error;
-  auto launch = std::make_shared<Launch>();
-  {
-    const std::lock_guard lock(modules().mutex);
-    const FunctionObject* function = known(handle);
-    if (!function) return Constant::CUDA_ERROR_INVALID_HANDLE;
-    launch->function = *function;
-  }
-  const auto refuse = [&](Result error, const char* why) {
-    add_report(std::string("launch of ") + launch->function.kernel->name + ": " + why);
+  std::shared_ptr<Launch> launch;
+  if (const Result error = describe_launch(handle, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes, parameters, extra, &launch))
     return error;
-  };
-  const std::uint64_t threads = std::uint64_t{block_x} * block_y * block_z;
-  if (extra) return refuse(Constant::CUDA_ERROR_NOT_SUPPORTED, "parameters in a buffer");
-  if (!grid_x || !grid_y || !grid_z || !threads) return refuse(Constant::CUDA_ERROR_INVALID_VALUE, "a size is 0");
-  if (grid_x > 2147483647u || grid_y > 65535 || grid_z > 65535) return refuse(Constant::CUDA_ERROR_INVALID_VALUE, "the grid is too large");
-  if (block_x > 1024 || block_y > 1024 || block_z > 64 || threads > 1024) return refuse(Constant::CUDA_ERROR_INVALID_VALUE, "the block is too large");
-  if (threads > static_cast<std::uint64_t>(launch->function.max_threads))
-    return refuse(Constant::CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, "more threads than its __launch_bounds__");
-  if (shared_bytes > static_cast<unsigned>(launch->function.dynamic_shared_limit) ||
-      shared_bytes + static_cast<unsigned>(static_shared(launch->function)) > 227u << 10)
-    return refuse(Constant::CUDA_ERROR_INVALID_VALUE, "more shared memory than it may have");
-  const vt_kernel& kernel = *launch->function.kernel;
-  if (kernel.parameter_count && !parameters) return refuse(Constant::CUDA_ERROR_INVALID_VALUE, "no parameters");
   if (device_of(stream) < 0) return Constant::CUDA_ERROR_INVALID_HANDLE;
-  if (device_of(stream) != launch->function.module->device) return refuse(Constant::CUDA_ERROR_INVALID_HANDLE, "the stream is another device's");
-  launch->grid = {grid_x, grid_y, grid_z};
-  launch->block = {block_x, block_y, block_z};
-  launch->dynamic_shared = shared_bytes;
-  for (unsigned i = 0; i < kernel.parameter_count; ++i) {
-    const auto at = static_cast<unsigned>((launch->parameters.size() + 15) / 16 * 16);
-    launch->offsets.push_back(at);
-    launch->parameters.resize(at + kernel.parameter_sizes[i]);
-    std::memcpy(launch->parameters.data() + at, parameters[i], kernel.parameter_sizes[i]);
+  if (device_of(stream) != launch->function.module->device) {
+    add_report(std::string("launch of ") + launch->function.kernel->name + ": the stream is another device's");
+    return Constant::CUDA_ERROR_INVALID_HANDLE;
   }
   count("launches");
-  return enqueue(stream, std::string("kernel ") + kernel.name, [launch] { return run_launch(*launch); });
+  return enqueue(stream, std::string("kernel ") + launch->function.kernel->name, [launch] { return run_launch(*launch); });
 }
 }

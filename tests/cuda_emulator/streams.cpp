@@ -1,4 +1,4 @@
-// Streams of the emulated driver: queues of work that somebody runs later, in an order that only events and streams fix; events; captured graphs.
+// Streams of the emulated driver: queues of work that somebody runs later, in an order that only events and streams fix; events; capturing.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -58,7 +58,7 @@ struct Streams {
   std::condition_variable changed;
   std::vector<StreamObject*> all;
   StreamObject* defaults[max_devices] = {};
-  std::set<void*> events, graphs, graph_execs;
+  std::set<void*> events;
   std::vector<std::shared_ptr<Capture>> captures;
   std::uint64_t next_number = 1;
   bool executing = false, worker_started = false;
@@ -182,33 +182,6 @@ int add_node(StreamObject* stream, GraphNode node) {
   return stream->capture_heads[0];
 }
 
-// Nodes in one of the orders that their edges allow.
-std::vector<int> order_of(const GraphObject& graph) {
-  const std::uint64_t seed = emulator::seed();
-  std::vector<int> order, ready, missing(graph.nodes.size());
-  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
-    missing[i] = static_cast<int>(graph.nodes[i].after.size());
-    if (missing[i] == 0) ready.push_back(static_cast<int>(i));
-  }
-  Random random(seed);
-  while (!ready.empty()) {
-    const std::size_t pick = seed == 0 ? 0 : seed == 1 ? ready.size() - 1 : random.below(ready.size());
-    const int node = ready[pick];
-    ready.erase(ready.begin() + static_cast<std::ptrdiff_t>(pick));
-    order.push_back(node);
-    for (std::size_t i = 0; i < graph.nodes.size(); ++i)
-      for (int before : graph.nodes[i].after)
-        if (before == node && --missing[i] == 0) ready.push_back(static_cast<int>(i));
-  }
-  return order;
-}
-
-Result run_graph(const GraphObject& graph) {
-  for (int i : order_of(graph))
-    if (const Result result = graph.nodes[static_cast<std::size_t>(i)].run()) return result;
-  return 0;
-}
-
 bool breaks(const std::shared_ptr<Capture>& capture) {
   if (!capture) return false;
   capture->broken = true;
@@ -227,7 +200,10 @@ Result enqueue(vt::detail::cuda::Stream handle, const std::string& kind, std::fu
       stream->capture->broken = true;
       return Constant::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     }
-    add_node(stream, {kind, std::move(run), {}});
+    GraphNode node;
+    node.kind = kind;
+    node.run = std::move(run);
+    add_node(stream, std::move(node));
     return 0;
   }
   // The default stream waits for blocking streams: not while one of them is captured.
@@ -279,8 +255,9 @@ bool breaks_capture() {
   return broke;
 }
 
-long long alive_modules();   // modules.cpp
-long long alive_programs();  // compiler.cpp
+long long alive_modules();                        // modules.cpp
+long long alive_programs();                       // compiler.cpp
+long long alive_graphs(const std::string& what);  // graphs.cpp
 
 long long alive_handles(const std::string& what) {
   if (what == "modules") return alive_modules();
@@ -289,9 +266,7 @@ long long alive_handles(const std::string& what) {
   const Streams& s = streams();
   if (what == "streams") return std::count_if(s.all.begin(), s.all.end(), [](const StreamObject* stream) { return !stream->is_default; });
   if (what == "events") return static_cast<long long>(s.events.size());
-  if (what == "graphs") return static_cast<long long>(s.graphs.size());
-  if (what == "graph_execs") return static_cast<long long>(s.graph_execs.size());
-  return -1;
+  return alive_graphs(what);
 }
 
 }  // namespace emulator
@@ -483,71 +458,7 @@ Result cuStreamEndCapture(Stream handle, Graph* graph) {
     delete capture->graph;
     return capture->broken ? Constant::CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : 904;
   }
-  streams().graphs.insert(capture->graph);
-  *graph = reinterpret_cast<Graph>(capture->graph);
-  return 0;
-}
-Result cuGraphInstantiateWithFlags(GraphExec* exec, Graph handle, unsigned long long) {
-  if (const Result error = enter("cuGraphInstantiateWithFlags", needs_start | needs_context)) return error;
-  const Lock lock(streams().mutex);
-  auto* graph = known<GraphObject>(streams().graphs, handle);
-  if (!graph) return Constant::CUDA_ERROR_INVALID_VALUE;
-  auto* made = new std::shared_ptr<GraphExecObject>(new GraphExecObject{*graph});
-  streams().graph_execs.insert(made);
-  *exec = reinterpret_cast<GraphExec>(made);
-  return 0;
-}
-Result cuGraphLaunch(GraphExec handle, Stream stream) {
-  if (const Result error = enter("cuGraphLaunch", needs_start | needs_context)) return error;
-  std::shared_ptr<GraphExecObject> exec;
-  {
-    const Lock lock(streams().mutex);
-    auto* held = known<std::shared_ptr<GraphExecObject>>(streams().graph_execs, handle);
-    if (!held) return Constant::CUDA_ERROR_INVALID_VALUE;
-    exec = std::make_shared<GraphExecObject>(**held);  // what an update changes later is not meant
-  }
-  count("graph_launches");
-  return enqueue(stream, "graph", [exec] { return run_graph(exec->graph); });
-}
-Result cuGraphExecDestroy(GraphExec handle) {
-  if (const Result error = enter("cuGraphExecDestroy", needs_start | needs_context | even_if_lost)) return error;
-  const Lock lock(streams().mutex);
-  auto* held = known<std::shared_ptr<GraphExecObject>>(streams().graph_execs, handle);
-  if (!held) return Constant::CUDA_ERROR_INVALID_VALUE;
-  streams().graph_execs.erase(held);
-  delete held;
-  return 0;
-}
-Result cuGraphDestroy(Graph handle) {
-  if (const Result error = enter("cuGraphDestroy", needs_start | even_if_lost)) return error;
-  const Lock lock(streams().mutex);
-  auto* graph = known<GraphObject>(streams().graphs, handle);
-  if (!graph) return Constant::CUDA_ERROR_INVALID_VALUE;
-  streams().graphs.erase(graph);
-  delete graph;
-  return 0;
-}
-Result cuGraphExecUpdate_v2(GraphExec exec_handle, Graph graph_handle, GraphExecUpdateInfo* info) {
-  if (const Result error = enter("cuGraphExecUpdate_v2", needs_start | needs_context)) return error;
-  const Lock lock(streams().mutex);
-  auto* held = known<std::shared_ptr<GraphExecObject>>(streams().graph_execs, exec_handle);
-  auto* graph = known<GraphObject>(streams().graphs, graph_handle);
-  if (!held || !graph || !info) return Constant::CUDA_ERROR_INVALID_VALUE;
-  *info = {0, nullptr, nullptr};
-  const std::vector<GraphNode>& old = (*held)->graph.nodes;
-  bool same = old.size() == graph->nodes.size();
-  for (std::size_t i = 0; same && i < old.size(); ++i) same = old[i].after == graph->nodes[i].after;
-  if (!same) {
-    info->result = 2;  // the topology changed
-    return Constant::CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
-  }
-  const auto type = [](const std::string& kind) { return kind.substr(0, kind.find(' ')); };
-  for (std::size_t i = 0; i < old.size(); ++i)
-    if (type(old[i].kind) != type(graph->nodes[i].kind)) {
-      info->result = 3;  // a node's type changed
-      return Constant::CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
-    }
-  *held = std::make_shared<GraphExecObject>(GraphExecObject{*graph});
+  *graph = keep_graph(capture->graph);
   return 0;
 }
 }

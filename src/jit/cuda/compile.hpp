@@ -28,6 +28,7 @@ class DeviceCode {
   };
   /// Puts a run of the kernel on the device's stream. `parameters`: the address of each.
   void launch(const Grid& grid, void** parameters) const;
+  Function function() const { return function_; }
 
  private:
   const CudaDevice& device_;
@@ -41,5 +42,8 @@ std::shared_ptr<const DeviceCode> device_code(const CudaDevice& device, const st
 
 /// The machine code of `source` for `architecture` ("sm_90"); `log`: what the compiler said, warnings. Throws as device_code.
 Vec<char> compile_cubin(const std::string& source, const std::string& name, const std::string& architecture, std::string* log = nullptr);
+
+/// Where VT_DUMP asks for it: files of that stem with PTX, machine code and, where cuobjdump or nvdisasm is found, SASS.
+void dump_code(const std::string& stem, const std::string& ptx, const Vec<char>& cubin);
 
 }  // namespace vt::detail::cuda

@@ -59,16 +59,24 @@ DeviceControl::DeviceControl(const GraphBody& graph, const Equation& e, const Cu
   }
 }
 
+// Large carries are updated where the results lie.
+bool DeviceControl::carried_in_memory(std::size_t result) const {
+  const GraphBody& body = *bodies_of(equation_.params).back();
+  const int carries = equation_.op == Op::while_ ? equation_.as<WhileParams>().carries
+                      : equation_.op == Op::scan ? equation_.as<ScanParams>().carries
+                                                 : 0;
+  return result < static_cast<std::size_t>(carries) && !in_registers(body.aval(body.inputs[result]));
+}
+
+DeviceCode::Grid DeviceControl::grid_in_registers() const {
+  return {lanes_ < 0 ? 1 : (lanes_ + register_loop_threads - 1) / register_loop_threads, register_loop_threads, 0};
+}
+
 Vec<BufferRef> DeviceControl::run_in_registers(std::span<const BufferRef> operands) const {
   Vec<BufferRef> results;
-  const GraphBody& body = *bodies_of(equation_.params).back();
-  const std::size_t carries = equation_.op == Op::while_ ? static_cast<std::size_t>(equation_.as<WhileParams>().carries)
-                              : equation_.op == Op::scan ? static_cast<std::size_t>(equation_.as<ScanParams>().carries)
-                                                         : 0;
   for (std::size_t i = 0; i < alone_.outputs.size(); ++i) {
     results.push_back(device_.allocate(alone_.aval(alone_.outputs[i]).bytes(), "the results of a loop"));
-    // Large carries are updated where the results lie.
-    if (i < carries && !in_registers(body.aval(body.inputs[i]))) device_.copy(address(*results[i]), address(*operands[i]), results[i]->bytes);
+    if (carried_in_memory(i)) device_.copy(address(*results[i]), address(*operands[i]), results[i]->bytes);
   }
   if (lanes_ == 0) return results;
   SmallVec<DevicePtr, 16> addresses;
@@ -76,7 +84,7 @@ Vec<BufferRef> DeviceControl::run_in_registers(std::span<const BufferRef> operan
   for (const BufferRef& b : results) addresses.push_back(address(*b));
   SmallVec<void*, 16> parameters;
   for (DevicePtr& a : addresses) parameters.push_back(&a);
-  in_registers_->launch({lanes_ < 0 ? 1 : (lanes_ + register_loop_threads - 1) / register_loop_threads, register_loop_threads, 0}, parameters.data());
+  in_registers_->launch(grid_in_registers(), parameters.data());
   return results;
 }
 

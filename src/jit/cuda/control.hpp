@@ -9,6 +9,7 @@
 #include "../../trace/executable.hpp"
 #include "compile.hpp"
 #include "device.hpp"
+#include "replay_list.hpp"
 
 namespace vt::detail::cuda {
 
@@ -20,12 +21,16 @@ class DeviceControl {
   DeviceControl(const GraphBody&, const Equation&, const CudaDevice&);
   /// The equation's results; operands and results on the device. Only cond and while wait for it, to see which way they go.
   Vec<BufferRef> run(std::span<const BufferRef> operands) const;
+  /// Adds what `run` does, with results where they are wanted. False where only the host can steer it.
+  bool list(ReplayList&, std::span<const Place> operands, std::span<const Place> results) const;
   std::string describe() const;
   /// Of the bodies' programs.
   void report(Report&, int depth) const;
 
  private:
   Vec<BufferRef> run_in_registers(std::span<const BufferRef> operands) const;
+  bool carried_in_memory(std::size_t result) const;
+  DeviceCode::Grid grid_in_registers() const;
   Vec<BufferRef> run_scan(std::span<const BufferRef> operands) const;
 
   Equation equation_;

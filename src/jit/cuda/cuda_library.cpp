@@ -15,15 +15,18 @@ namespace vt::detail::cuda {
 namespace cuda_loading {
 
 #define VT_CUDA_NAME(name, parameters) #name,
-constexpr const char* driver_names[] = {VT_CUDA_FUNCTIONS(VT_CUDA_NAME)};
+constexpr const char* driver_names[] = {VT_CUDA_FUNCTIONS(VT_CUDA_NAME) VT_CUDA_NEWER_FUNCTIONS(VT_CUDA_NAME)};
+constexpr const char* newer_names[] = {VT_CUDA_NEWER_FUNCTIONS(VT_CUDA_NAME)};
 constexpr const char* nvrtc_names[] = {VT_NVRTC_FUNCTIONS(VT_CUDA_NAME) "nvrtcGetErrorString"};
 #undef VT_CUDA_NAME
 constexpr std::size_t driver_count = sizeof(driver_names) / sizeof(*driver_names), nvrtc_count = sizeof(nvrtc_names) / sizeof(*nvrtc_names);
+constexpr std::size_t newer_count = sizeof(newer_names) / sizeof(*newer_names), needed_count = driver_count - newer_count;
 static_assert(sizeof(Driver) == sizeof(driver_names), "one name per member of Driver, in the same order");
 static_assert(sizeof(Nvrtc) == sizeof(nvrtc_names), "one name per member of Nvrtc, in the same order");
 
 // What a driver must know at least: it is asked for before a function that an older one lacks is missed.
 constexpr int oldest_driver = 12000;
+constexpr int driver_with_conditions = 12040;  // graphs with conditional nodes
 
 // Both are leaked on purpose: handles of the driver live in objects that static destructors drop.
 struct LoadedDriver {
@@ -104,10 +107,15 @@ LostDevices& lost_devices() {
 std::string start_driver(const std::string& path, LoadedDriver& made) {
   void* pointers[driver_count] = {};
   const char* missing = nullptr;
-  std::string wrong = load_functions(path, driver_names, driver_count, pointers, &missing);
+  std::string wrong = load_functions(path, driver_names, needed_count, pointers, &missing);
   if (!wrong.empty() && !missing) return wrong;
   std::memcpy(&made.table, pointers, sizeof(made.table));
   if (made.table.cuDriverGetVersion) made.table.cuDriverGetVersion(&made.version);
+  if (!missing && made.version >= driver_with_conditions) {
+    load_functions(path, newer_names, newer_count, pointers + needed_count, &missing);
+    if (!missing) std::memcpy(&made.table, pointers, sizeof(made.table));
+    missing = nullptr;
+  }
   if (missing || made.version < oldest_driver) {
     if (made.version > 0 && made.version < oldest_driver)
       return worded("the driver is for CUDA {}, vt needs one for {} or newer{}{}: update the NVIDIA driver", version_text(made.version),

@@ -21,6 +21,7 @@ using Module = struct ModuleTag*;
 using Function = struct FunctionTag*;
 using Graph = struct GraphTag*;
 using GraphExec = struct GraphExecTag*;
+using GraphNode = struct GraphNodeTag*;
 using MemPool = struct MemPoolTag*;
 using RtcProgram = struct RtcProgramTag*;
 
@@ -29,6 +30,41 @@ struct GraphExecUpdateInfo {
   int result;
   void* error_node;
   void* error_from_node;
+};
+
+/// CUDA_KERNEL_NODE_PARAMS_v2: a launch, as a node of a graph.
+struct KernelNodeParams {
+  Function function;
+  unsigned grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes;
+  void** parameters;
+  void** extra;
+  void* kernel;
+  Context context;
+};
+
+/// CUDA_MEMCPY3D_v2: one side of a copy, and both.
+struct CopySide {
+  std::size_t x, y, z, level;
+  int memory_type;
+  const void* host;
+  DevicePtr device;
+  void *array, *reserved;
+  std::size_t pitch, height;
+};
+struct CopyParams {
+  CopySide from, to;
+  std::size_t bytes, height, depth;
+};
+
+/// CUgraphNodeParams of a conditional node.
+struct ConditionalNodeParams {
+  int node_type, reserved[3];
+  unsigned long long handle;
+  int kind;
+  unsigned size;
+  Graph* bodies;  ///< set by the driver
+  Context context;
+  long long padding[25], reserved_too;
 };
 
 // The values of CUDA's enumerations that vt uses, by their names there (cuda_library_test.cpp compares them with cuda.h).
@@ -61,6 +97,7 @@ struct GraphExecUpdateInfo {
   X(CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, 4) X(CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, 5) X(CU_MEMPOOL_ATTR_USED_MEM_CURRENT, 7) \
   X(CU_STREAM_DEFAULT, 0) X(CU_STREAM_NON_BLOCKING, 1) X(CU_EVENT_DEFAULT, 0) X(CU_EVENT_DISABLE_TIMING, 2)             \
   X(CU_STREAM_CAPTURE_MODE_GLOBAL, 0) X(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, 1) X(CU_STREAM_CAPTURE_MODE_RELAXED, 2)    \
+  X(CU_MEMORYTYPE_DEVICE, 2) X(CU_GRAPH_NODE_TYPE_CONDITIONAL, 13) X(CU_GRAPH_COND_TYPE_IF, 0) X(CU_GRAPH_COND_TYPE_WHILE, 1) \
   X(CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 0) X(CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, 1)                               \
   X(CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES, 2) X(CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, 3) X(CU_FUNC_ATTRIBUTE_NUM_REGS, 4)    \
   X(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 8) X(CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, 9)
@@ -112,7 +149,15 @@ struct Constant {
   X(cuStreamBeginCapture_v2, (Stream, int)) X(cuStreamEndCapture, (Stream, Graph*))                                     \
   X(cuGraphInstantiateWithFlags, (GraphExec*, Graph, unsigned long long)) X(cuGraphLaunch, (GraphExec, Stream))         \
   X(cuGraphExecDestroy, (GraphExec)) X(cuGraphDestroy, (Graph))                                                         \
-  X(cuGraphExecUpdate_v2, (GraphExec, Graph, GraphExecUpdateInfo*))
+  X(cuGraphExecUpdate_v2, (GraphExec, Graph, GraphExecUpdateInfo*)) X(cuGraphCreate, (Graph*, unsigned))                \
+  X(cuGraphAddKernelNode_v2, (GraphNode*, Graph, const GraphNode*, std::size_t, const KernelNodeParams*))               \
+  X(cuGraphAddMemcpyNode, (GraphNode*, Graph, const GraphNode*, std::size_t, const CopyParams*, Context))               \
+  X(cuGraphExecKernelNodeSetParams_v2, (GraphExec, GraphNode, const KernelNodeParams*))                                 \
+  X(cuGraphExecMemcpyNodeSetParams, (GraphExec, GraphNode, const CopyParams*, Context))
+/* What only a driver for CUDA 12.4 or newer can do: null in an older one. */
+#define VT_CUDA_NEWER_FUNCTIONS(X)                                                                                      \
+  X(cuGraphAddNode_v2, (GraphNode*, Graph, const GraphNode*, const void*, std::size_t, ConditionalNodeParams*))         \
+  X(cuGraphConditionalHandleCreate, (unsigned long long*, Graph, Context, unsigned, unsigned))
 #define VT_NVRTC_FUNCTIONS(X)                                                                                           \
   X(nvrtcVersion, (int*, int*)) X(nvrtcGetNumSupportedArchs, (int*)) X(nvrtcGetSupportedArchs, (int*))                  \
   X(nvrtcCreateProgram, (RtcProgram*, const char*, const char*, int, const char* const*, const char* const*))           \
@@ -126,6 +171,7 @@ struct Constant {
 /// One pointer per function of the driver in use, by the name that the library exports.
 struct Driver {
   VT_CUDA_FUNCTIONS(VT_CUDA_MEMBER)
+  VT_CUDA_NEWER_FUNCTIONS(VT_CUDA_MEMBER)
 };
 /// One pointer per function of NVRTC in use.
 struct Nvrtc {

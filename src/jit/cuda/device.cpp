@@ -116,7 +116,7 @@ BufferRef CudaDevice::allocate(std::size_t bytes, const char* what) const {
 BufferRef CudaDevice::upload(const Buffer& host) const {
   const Span span("copy", "to the device");
   BufferRef copy = allocate(host.bytes, "a copy");
-  if (host.bytes) {
+  if (host.bytes && !staging_.upload(address(*copy), host.data, host.bytes)) {
     check(driver_.cuMemcpyHtoDAsync_v2(address(*copy), host.data, host.bytes, stream_), "cuMemcpyHtoDAsync");
     synchronise();  // the host's memory may change or go once this returns
   }
@@ -127,8 +127,10 @@ BufferRef CudaDevice::download(const Buffer& device) const {
   const Span span("copy", "to the host");
   enter();
   BufferRef copy = vt::detail::allocate(device.bytes, "a copy");
-  if (device.bytes) check(driver_.cuMemcpyDtoHAsync_v2(copy->data, address(device), device.bytes, stream_), "cuMemcpyDtoHAsync");
-  synchronise();
+  if (device.bytes && !staging_.download(copy->data, address(device), device.bytes)) {
+    check(driver_.cuMemcpyDtoHAsync_v2(copy->data, address(device), device.bytes, stream_), "cuMemcpyDtoHAsync");
+    synchronise();
+  }
   return copy;
 }
 

@@ -6,6 +6,7 @@
 
 #include "../../trace/buffer.hpp"
 #include "cuda_library.hpp"
+#include "staging.hpp"
 
 namespace vt::detail::cuda {
 
@@ -30,12 +31,14 @@ class CudaDevice {
   const DeviceFacts& facts() const { return facts_; }
   int index() const { return index_; }
   Stream stream() const { return stream_; }
+  Context context() const { return context_; }
 
   /// Makes this the calling thread's context.
   void enter() const;
   void enter_quietly() const;  ///< whatever comes of it
   /// Throws: Error(memory), Error(backend).
   BufferRef allocate(std::size_t bytes, const char* what) const;
+  /// Does not wait for the device, and is done with the host's memory when it returns.
   BufferRef upload(const Buffer& host) const;
   BufferRef download(const Buffer& device) const;
   void copy(DevicePtr to, DevicePtr from, std::size_t bytes) const;
@@ -52,6 +55,7 @@ class CudaDevice {
   Stream stream_ = nullptr;
   bool pools_ = false;  // memory is allocated and freed in the stream's order
   DeviceFacts facts_;
+  mutable Staging staging_{*this};
 };
 
 /// Where a buffer of a device begins.

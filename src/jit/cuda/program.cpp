@@ -105,6 +105,7 @@ CudaProgram::CudaProgram(const GraphBody& graph, const CudaDevice& device) : dev
     host_steps_ += steps_[k].kind == Step::Kind::host;
     bytes_ += steps_[k].bytes;
   }
+  replay_ = new_replay();
   count(counters().programs);
 }
 
@@ -286,14 +287,26 @@ void CudaProgram::prepare_sort(Step& step, const Equation& e) const {
 }
 
 Vec<BufferRef> CudaProgram::run(std::span<const BufferRef> given) {
-  using Kind = BufferPlan::Slot::Kind;
   const Span span("run", "run program on CUDA");
   const GraphBody& g = fusion_.graph;
   require_device(device_.index());
   device_.enter();
   const Vec<BufferRef> inputs = brought(given, vt::cuda(device_.index()));
+  Vec<BufferRef> results(g.outputs.size());
+  if (!replay(inputs, results)) run_steps(inputs, results);
+  Counters& c = counters();
+  count(c.programs_run);
+  count(c.launches, launches_);
+  count(c.bytes, bytes_);
+  if (host_steps_) count(c.host_steps, host_steps_);
+  return results;
+}
+
+void CudaProgram::run_steps(std::span<const BufferRef> inputs, Vec<BufferRef>& results) {
+  using Kind = BufferPlan::Slot::Kind;
+  const GraphBody& g = fusion_.graph;
   Vec<DevicePtr> pointers(g.avals.size(), 0);
-  Vec<BufferRef> results(g.outputs.size()), produced(g.avals.size());
+  Vec<BufferRef> produced(g.avals.size());
   for (std::size_t v = 0; v < constants_.size(); ++v)
     if (constants_[v]) pointers[v] = address(*constants_[v]);
   for (std::size_t i = 0; i < g.inputs.size(); ++i) pointers[static_cast<std::size_t>(g.inputs[i])] = address(*inputs[i]);
@@ -328,12 +341,6 @@ Vec<BufferRef> CudaProgram::run(std::span<const BufferRef> given) {
     else if (s.kind == Kind::produced) results[i] = produced[v];
     else results[i] = results[static_cast<std::size_t>(s.index)];
   }
-  Counters& c = counters();
-  count(c.programs_run);
-  count(c.launches, launches_);
-  count(c.bytes, bytes_);
-  if (host_steps_) count(c.host_steps, host_steps_);
-  return results;
 }
 
 void CudaProgram::run_kernels(const Step& step, const Vec<DevicePtr>& pointers, DevicePtr scratch) const {
@@ -399,6 +406,7 @@ void CudaProgram::report(Report& report, int depth) const {
   head.depth = depth;
   head.title = worded("program on cuda({}), {}: {} kernels, {} steps on the host, {} bytes of scratch memory", device_.index(), f.name, launches_,
                       host_steps_, plan_.arena_bytes + scratch_bytes_);
+  if (is_replayed()) head.title += "; replayed as one CUDA graph";
   head.graph = &fusion_.graph;
   report.push_back(std::move(head));
   for (std::size_t k = 0; k < steps_.size(); ++k) {

@@ -13,6 +13,7 @@
 #include "control.hpp"
 #include "launch.hpp"
 #include "nest_source.hpp"
+#include "replay_list.hpp"
 
 namespace vt::detail::cuda {
 
@@ -26,6 +27,8 @@ class CudaProgram : public Executable {
   void report(Report&, int depth) const override;
   /// Of the device's memory, by the plan; what steps that are loops or run on the host take meanwhile is not counted.
   Memory memory() const override;
+  /// Adds what `run` does, with results where they are wanted (`nowhere`: none asks for it). False where something takes the host.
+  bool list(ReplayList&, std::span<const Place> inputs, std::span<const Place> outputs) const;
 
  private:
   struct Step {
@@ -47,8 +50,16 @@ class CudaProgram : public Executable {
   void prepare_sort(Step& step, const Equation& e) const;
   void compile_kernels();
   void run_kernels(const Step& step, const Vec<DevicePtr>& pointers, DevicePtr scratch) const;
+  void run_steps(std::span<const BufferRef> inputs, Vec<BufferRef>& results);
   void run_equation(const Step& step, Vec<DevicePtr>& pointers, Vec<BufferRef>& produced, std::span<const BufferRef> inputs) const;
   BufferRef at(Var v, const Vec<DevicePtr>& pointers, const Vec<BufferRef>& produced, std::span<const BufferRef> inputs) const;
+
+  // Programs that run again do so by one launch of a CUDA graph, where it saves time.
+  struct Replay;
+  std::shared_ptr<Replay> new_replay() const;
+  /// False where it has to run kernel by kernel.
+  bool replay(std::span<const BufferRef> inputs, Vec<BufferRef>& results);
+  bool is_replayed() const;
 
   const CudaDevice& device_;
   Fusion fusion_;
@@ -56,6 +67,7 @@ class CudaProgram : public Executable {
   Vec<Step> steps_;
   Vec<BufferRef> constants_;       // per Var: on the device
   std::size_t scratch_bytes_ = 0;  // the most that a step's kernels share
+  std::shared_ptr<Replay> replay_;
   std::uint64_t launches_ = 0, host_steps_ = 0, bytes_ = 0;
 };
 

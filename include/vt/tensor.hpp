@@ -140,7 +140,7 @@ class Tensor {
   /// if the value is not known yet (under jit or vmap).
   template <Element T>
   T item(Where where = Where::here()) const;
-  /// All elements in row-major order, converted to T. Forces evaluation.
+  /// All elements in row-major order, converted to T. Forces evaluation. Throws: Error(memory) if there is no room for them.
   template <Element T>
   std::vector<T> to_vector(Where where = Where::here()) const;
   /// Read-only view of the elements; T must be the dtype's own type. Forces evaluation; valid while this Tensor lives.
@@ -367,6 +367,17 @@ namespace detail {
 /// Evaluates, converts to `dtype` on the host and copies all elements to `out` (bool_ as one byte).
 void copy_out(const Tensor&, DType dtype, void* out, Where);
 [[noreturn]] void not_one_element(const Tensor&, Where);
+[[noreturn]] void no_room_for_elements(const Tensor&, Where);
+/// As many elements as the Tensor has. Throws: Error(memory).
+template <class Elements>
+Elements room_for(const Tensor& t, Where where) {
+  const auto count = static_cast<std::size_t>(t.size(where));
+  try {
+    return Elements(count);
+  } catch (const std::exception&) {  // std::bad_alloc, std::length_error
+    no_room_for_elements(t, where);
+  }
+}
 }  // namespace detail
 
 template <Element T>
@@ -380,11 +391,11 @@ T Tensor::item(Where where) const {
 template <Element T>
 std::vector<T> Tensor::to_vector(Where where) const {
   if constexpr (std::is_same_v<T, bool>) {
-    Vec<std::uint8_t> bytes(static_cast<std::size_t>(size(where)));
+    auto bytes = detail::room_for<Vec<std::uint8_t>>(*this, where);
     detail::copy_out(*this, DType::bool_, bytes.data(), where);
     return std::vector<T>(bytes.begin(), bytes.end());
   } else {
-    std::vector<T> values(static_cast<std::size_t>(size(where)));
+    auto values = detail::room_for<std::vector<T>>(*this, where);
     detail::copy_out(*this, dtype_of<T>(), values.data(), where);
     return values;
   }

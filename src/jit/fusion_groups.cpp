@@ -17,6 +17,8 @@ namespace fusion_costs {
 constexpr int worth_storing = 4;  // work that is not done twice
 constexpr int worth_storing_scalar = 12;
 constexpr int worth_storing_before_growth = 8;
+constexpr int worth_vectors = 30;
+constexpr std::int64_t enough_for_vectors = 64;
 
 // clang-format off
 int of(Op op, DType d) {
@@ -227,6 +229,9 @@ void FusionPlanner::mark_stored() {
         bool leading = true;  // its value stays the same in the inner loops, so it is computed outside them
         for (std::size_t a = 0; a < axes.size(); ++a) leading = leading && (axes[a] == static_cast<int>(a) || graph_.aval(o).shape[a] == 1);
         store = store || (!leading && c >= fusion_costs::worth_storing_before_growth);
+        // … but as a single number each time, next to few elements: what outweighs those goes faster in vectors of its own.
+        const std::int64_t times = graph_.aval(e.outputs[0]).elements() / graph_.aval(o).elements();
+        store = store || (graph_.aval(o).elements() >= fusion_costs::enough_for_vectors && c >= fusion_costs::worth_vectors && c > 4 * times);
       }
       if (store) {
         again[static_cast<std::size_t>(base_of(o))] = c;

@@ -305,6 +305,10 @@ void not_one_element(const Tensor& t, Where where) {
   fail(ErrorKind::shape, "vt::Tensor::item: " + aval_of(t).str() + " has " + std::to_string(t.size()) + " elements, not one", where);
 }
 
+void no_room_for_elements(const Tensor& t, Where where) {
+  fail(ErrorKind::memory, "vt::Tensor::to_vector: there is no memory for the elements of " + aval_of(t).str(), where);
+}
+
 bool truth_of(const Tensor& t) {
   if (!t.defined()) fail(ErrorKind::value, "vt::Tensor: the truth of an empty Tensor was asked for", {});
   const Where made = t.node()->where;

@@ -36,7 +36,9 @@ const Loaded& loaded() {
       void* pointers[count] = {};
       std::string why = load_functions(path, names, count, pointers);
       if (why.empty()) {
-        std::memcpy(&made->table, pointers, sizeof(made->table));
+        Blas table;
+        std::memcpy(static_cast<void*>(&table), pointers, sizeof table);
+        made->table = table;
         made->reason.clear();
         return made;
       }

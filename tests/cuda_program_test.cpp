@@ -30,7 +30,10 @@ TEST(CudaProgram, EveryPrimitiveCase) {
   for (const vt_test::PrimitiveCase& c : vt_test::primitive_cases()) {
     Tensors operands;
     for (std::size_t i = 0; i < c.operands.size(); ++i) operands.push_back(c.operand(i, seed++));
-    expect_same([&](std::span<const Tensor> a) { return c.run(a); }, operands, c.tolerance(), c.name());
+    // The device's transforms are not the host's algorithm: their errors are those of the largest elements, which are not below 1, not of each.
+    vt_test::Tolerance tolerance = c.tolerance();
+    if (c.op == Op::fft) tolerance.absolute = 16 * (vt::real_dtype(c.operands[0].dtype) == vt::f64 ? 0x1p-52 : 0x1p-23);
+    expect_same([&](std::span<const Tensor> a) { return c.run(a); }, operands, tolerance, c.name());
   }
 }
 

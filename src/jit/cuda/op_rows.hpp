@@ -11,7 +11,6 @@ enum class Way : std::uint8_t {
   kernel,   ///< a loop nest's kernel, fused with its neighbours
   product,  ///< a kernel for matrix products and convolutions, a nest's, or (large products) cuBLAS where it is found
   control,  ///< a loop or branch: one kernel with its values in registers, or kernels in turn, steered from the host
-  library,  ///< a library of NVIDIA's, where it is found
   host,     ///< the host: operands are copied there, results back
   lowered,  ///< other ops take its place before there is a program
 };

@@ -81,7 +81,7 @@ const Function* named(const std::vector<Function>& all, const std::string& part)
 /// The name that explain gives the kernel with an exp.
 std::string kernel_name() {
   const std::string text = explained();
-  const std::size_t at = text.rfind("kernel ", text.find("exp"));
+  const std::size_t at = text.rfind("kernel ", text.find("exp", text.find("step 0")));  // not the head's word on what an exp takes
   return text.substr(at + 7, 16);
 }
 bool executable(std::uint64_t address) {

@@ -25,9 +25,9 @@ int of(Op op, DType d) {
   switch (op) {
     case Op::exp: case Op::exp2: case Op::expm1: case Op::log: case Op::log1p: case Op::log2: case Op::cbrt: case Op::sin: case Op::cos:
     case Op::tan: case Op::asin: case Op::acos: case Op::atan: case Op::sinh: case Op::cosh: case Op::tanh: case Op::asinh: case Op::acosh:
-    case Op::atanh: case Op::sigmoid: case Op::erf: case Op::erfc: case Op::erf_inv: case Op::pow: case Op::atan2:
+    case Op::atanh: case Op::sigmoid: case Op::erf: case Op::erfc: case Op::erf_inv: case Op::atan2:
       return 12;
-    case Op::lgamma: case Op::digamma: case Op::threefry: return 40;
+    case Op::pow: case Op::lgamma: case Op::digamma: case Op::threefry: return 40;
     case Op::gamma: case Op::erfcx: case Op::erfc_inv: case Op::ndtr: case Op::log_ndtr: case Op::dawsn: case Op::expi: case Op::spence: case Op::fresnel_sin: case Op::fresnel_cos:
     case Op::bessel_i0e: case Op::bessel_i1e: case Op::bessel_k0e: case Op::bessel_k1e: case Op::bessel_j0: case Op::bessel_j1: case Op::bessel_y0: case Op::bessel_y1:
     case Op::zeta:

@@ -6,6 +6,8 @@
 #include <map>
 #include <memory>
 
+#include "support.hpp"
+
 namespace perf {
 namespace {
 

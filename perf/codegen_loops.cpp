@@ -117,6 +117,8 @@ void layouts() {
                  const auto part = [&](std::int64_t i, std::int64_t j) { return vt::slice(p, {i, j}, {i + 1000, j + 1000}); };
                  return part(0, 1) + part(2, 1) + part(1, 0) + part(1, 2) - 4.0f * x[0];
                })});
+  codegen_row({"pad_reflect/1000x1000", {wide}, one([](const Tensors& x) { return vt::pad(x[0], {{3, 3}, {3, 3}}, vt::PadMode::reflect); })});
+  codegen_row({"inner/100x203x7", {{{100, 203, 7}}, {{100, 203, 7}}}, one([](const Tensors& x) { return vt::einsum("ijk,ijk->ik", x[0], x[1]); })});
   codegen_row({"roll/1000x1000", {wide}, one([](const Tensors& x) { return x[0] - vt::roll(x[0], 1, 1); })});
   codegen_row({"flip/1000x1000", {wide}, one([](const Tensors& x) { return vt::flip(x[0], 1) * 2.0f; })});
   codegen_row({"stack/1000x1000x3", {wide, wide, wide}, one([](const Tensors& x) { return vt::stack({x[0], x[1] * 2.0f, x[2]}, 2); })});

@@ -28,6 +28,10 @@ void rows_of_numbers() {
   with_gradient(
       {"group_norm/2/1x256x256x32", {{{1, 256, 256, 32}}, {{32}}, {{32}}}, one([](const Tensors& x) { return vt::group_norm(x[0], 2, x[1], x[2]); })},
       3, {1, 256, 256, 32});
+  // Groups of eight channels: half a vector of the longest.
+  with_gradient(
+      {"group_norm/6/4x65x63x48", {{{4, 65, 63, 48}}, {{48}}, {{48}}}, one([](const Tensors& x) { return vt::group_norm(x[0], 6, x[1], x[2]); })}, 3,
+      {4, 65, 63, 48});
   codegen_row({"log_softmax/0/1000x1000", {{{1000, 1000}, vt::f32, 5}}, one([](const Tensors& x) { return vt::log_softmax(x[0], 0); })});
   codegen_row({"norm_softmax/1024x512", {{{1024, 512}}, {{512}}, {{512}}}, one([](const Tensors& x) {
                  return vt::softmax(vt::layer_norm(x[0], x[1], x[2]));

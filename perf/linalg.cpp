@@ -1,5 +1,7 @@
 // Batches of 100,000 small matrices (Cholesky factors, linear systems with one right side, eigenvalues and eigenvectors) beside a loop of
 // Eigen's decompositions, and single large ones beside Eigen's blocked algorithms.
+#include <functional>
+
 #include <vt/linalg.hpp>
 
 #include "native_peer.hpp"
@@ -44,39 +46,53 @@ void all(const char* dtype) {
   rows<T, 16>(dtype);
 }
 
-/// One n × n matrix of f64, on one thread.
-void large(int n) {
-  const vt::Tensor x = perf::random_tensor<double>({n, n}), b = perf::random_tensor<double>({n, 1});
-  const vt::Tensor a = (vt::matmul(x, vt::swapaxes(x, 0, 1)) + vt::eye(n, vt::f64)).eval();
-  const std::string shape = "/f64/" + std::to_string(n) + "x" + std::to_string(n);
-  auto u = std::make_shared<std::vector<double>>(static_cast<std::size_t>(n * n)), v = std::make_shared<std::vector<double>>(*u),
-       s = std::make_shared<std::vector<double>>(static_cast<std::size_t>(n));
-  const auto row = [&](const std::string& name, const vt::Tensor& of, auto f, auto peer) {
+/// One n × n matrix, on one thread.
+template <class T>
+void large(const char* dtype, int n) {
+  using Peer = native::LargeMatrix<T>;
+  using Numbers = std::complex<T>;
+  namespace la = vt::linalg;
+  const vt::Tensor x = perf::random_tensor<T>({n, n}), b = perf::random_tensor<T>({n, 1}), right = perf::random_tensor<T>({n, n});
+  const vt::Tensor a = (vt::matmul(x, vt::swapaxes(x, 0, 1)) + vt::eye(n, x.dtype())).eval();
+  const std::string shape = "/" + std::string(dtype) + "/" + std::to_string(n) + "x" + std::to_string(n);
+  auto u = std::make_shared<std::vector<T>>(static_cast<std::size_t>(n * n)), v = std::make_shared<std::vector<T>>(*u),
+       s = std::make_shared<std::vector<T>>(static_cast<std::size_t>(n));
+  auto z = std::make_shared<std::vector<Numbers>>(static_cast<std::size_t>(n * n)), w = std::make_shared<std::vector<Numbers>>(*z);
+  const auto from = [](const vt::Tensor& t) { return t.template data<T>().data(); };
+  using Results = std::vector<vt::Tensor>;
+  const auto row = [&](const std::string& name, const vt::Tensor& of, const std::function<Results(vt::Tensor)>& f, auto peer) {
     const auto compiled = vt::jit(f);
     perf::row_on(1, name + shape + "/threads:1/vt", [=] { compiled(of).back().eval(); });
-    perf::row(name + shape + "/eigen", [=] { peer(of.data<double>().data()); });
+    perf::row(name + shape + "/eigen", [=] { peer(from(of)); });
   };
-  using Results = std::vector<vt::Tensor>;
-  row("cholesky", a, [](vt::Tensor m) { return Results{vt::linalg::cholesky(m)}; }, [=](const double* m) { native::cholesky(m, u->data(), n); });
-  row("lu", x, [](vt::Tensor m) { return Results{vt::linalg::lu(m).lu}; }, [=](const double* m) { native::lu(m, u->data(), n); });
+  row("cholesky", a, [](vt::Tensor m) { return Results{la::cholesky(m)}; }, [=](const T* m) { Peer::cholesky(m, u->data(), n); });
+  row("lu", x, [](vt::Tensor m) { return Results{la::lu(m).lu}; }, [=](const T* m) { Peer::lu(m, u->data(), n); });
+  row("solve", x, [b](vt::Tensor m) { return Results{la::solve(m, b)}; }, [=](const T* m) { Peer::solve(m, from(b), s->data(), n); });
   row(
-      "solve", x, [b](vt::Tensor m) { return Results{vt::linalg::solve(m, b)}; },
-      [=](const double* m) { native::solve(m, b.data<double>().data(), s->data(), n); });
+      "triangular_solve", a, [right](vt::Tensor m) { return Results{la::triangular_solve(m, right, {.left_side = true, .lower = true})}; },
+      [=](const T* m) { Peer::triangular_solve(m, from(right), u->data(), n); });
+  row("inv", x, [](vt::Tensor m) { return Results{la::inv(m)}; }, [=](const T* m) { Peer::inverse(m, u->data(), n); });
   const auto qr = [](vt::Tensor m) {
-    const auto f = vt::linalg::qr(m);
+    const auto f = la::qr(m);
     return Results{f.q, f.r};
   };
-  row("qr", x, qr, [=](const double* m) { native::qr(m, u->data(), v->data(), n); });
+  row("qr", x, qr, [=](const T* m) { Peer::qr(m, u->data(), v->data(), n); });
   const auto eigh = [](vt::Tensor m) {
-    const auto f = vt::linalg::eigh(m);
+    const auto f = la::eigh(m);
     return Results{f.eigenvalues, f.eigenvectors};
   };
-  row("eigh", a, eigh, [=](const double* m) { native::eigh(m, s->data(), u->data(), n); });
+  row("eigh", a, eigh, [=](const T* m) { Peer::eigh(m, s->data(), u->data(), n); });
   const auto svd = [](vt::Tensor m) {
-    const auto f = vt::linalg::svd(m, false);
+    const auto f = la::svd(m, false);
     return Results{f.u, f.s, f.vh};
   };
-  row("svd", x, svd, [=](const double* m) { native::svd(m, u->data(), s->data(), v->data(), n); });
+  row("svd", x, svd, [=](const T* m) { Peer::svd(m, u->data(), s->data(), v->data(), n); });
+  const auto eig = [](vt::Tensor m) {
+    const auto f = la::eig(m);
+    return Results{f.eigenvalues, f.eigenvectors};
+  };
+  row("eig", x, eig, [=](const T* m) { Peer::eig(m, w->data(), z->data(), n); });
+  row("expm", x, [](vt::Tensor m) { return Results{la::expm(m)}; }, [=](const T* m) { Peer::expm(m, u->data(), n); });
 }
 
 }  // namespace
@@ -84,7 +100,10 @@ void large(int n) {
 int main(int argc, char** argv) {
   all<float>("f32");
   all<double>("f64");
-  for (const int n : {32, 64, 128, 300}) large(n);
+  for (const int n : {32, 64, 128, 300}) {
+    large<float>("f32", n);
+    large<double>("f64", n);
+  }
   benchmark::Initialize(&argc, argv);
   benchmark::RunSpecifiedBenchmarks();
 }

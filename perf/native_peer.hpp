@@ -1,6 +1,7 @@
 // The limits and peers of this machine, compiled for it alone (-march=native): Eigen's products, plain loops, copies, FMA peak.
 #pragma once
 
+#include <complex>
 #include <cstddef>
 
 namespace native {
@@ -39,12 +40,19 @@ struct SmallMatrices {
   static void eigh(const T* a, T* values, T* vectors, int count);
 };
 
-/// The same of one n × n matrix, the size unknown to the compiler (native_large.cpp).
-void cholesky(const double* a, double* l, int n);
-void lu(const double* a, double* packed, int n);
-void solve(const double* a, const double* b, double* x, int n);
-void qr(const double* a, double* q, double* r, int n);
-void eigh(const double* a, double* values, double* vectors, int n);
-void svd(const double* a, double* u, double* values, double* v, int n);
+/// Decompositions of one n × n matrix, the size unknown to the compiler (native_large.cpp). triangular_solve: n right sides.
+template <class T>
+struct LargeMatrix {
+  static void cholesky(const T* a, T* l, int n);
+  static void lu(const T* a, T* packed, int n);
+  static void solve(const T* a, const T* b, T* x, int n);
+  static void triangular_solve(const T* a, const T* b, T* x, int n);
+  static void inverse(const T* a, T* x, int n);
+  static void qr(const T* a, T* q, T* r, int n);
+  static void eigh(const T* a, T* values, T* vectors, int n);
+  static void svd(const T* a, T* u, T* values, T* v, int n);
+  static void eig(const T* a, std::complex<T>* values, std::complex<T>* vectors, int n);
+  static void expm(const T* a, T* x, int n);
+};
 
 }  // namespace native

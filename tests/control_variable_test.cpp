@@ -52,10 +52,10 @@ TEST(Variable, IsATensorThatChanges) {
 
 TEST(Variable, RefusesWhatDoesNotFit) {
   Variable v(vt::zeros({2}), "v");
-  EXPECT_NE(message([&] { v.assign(vt::ones({3})); }).find("vt::Variable::assign: v is f32[2]: f32[3]; at control_variable_test.cpp"),
+  EXPECT_NE(message([&] { v.assign(vt::ones({3})); }).find("vt::Variable::assign: v is f32[2], and the value does not fit: f32[3]; at control_variable_test.cpp"),
             std::string::npos)
       << message([&] { v.assign(vt::ones({3})); });
-  EXPECT_NE(message([&] { v.assign_add(vt::ones({2}, vt::f64)); }).find("vt::Variable::assign_add: v is f32[2]: f64[2]"), std::string::npos);
+  EXPECT_NE(message([&] { v.assign_add(vt::ones({2}, vt::f64)); }).find("vt::Variable::assign_add: v is f32[2], and the value does not fit: f64[2]"), std::string::npos);
   EXPECT_NE(message([&] { v.assign(Tensor()); }), "no error");
   EXPECT_NE(message([] { Variable(Tensor(), "v"); }), "no error");
   Variable n(vt::zeros({}, vt::i32), "n");

@@ -8,36 +8,20 @@
 #include <vt/vt.hpp>
 
 #include "src/jit/cuda/nest_source.hpp"
-#include "src/trace/executable.hpp"
-#include "src/trace/node.hpp"
-#include "src/trace/scope.hpp"
-#include "support/cuda_emulator.hpp"
-#include "support/property.hpp"
+#include "support/cuda_program.hpp"
 
 namespace {
 
 using namespace vt::detail;
 using vt::Shape;
 using vt::Tensor;
-using Tensors = std::vector<Tensor>;
+using vt_test::device, vt_test::emulator, vt_test::Tensors;
 
-const vt_test::Emulator* const emulator = [] {
-  ::setenv("VT_EMULATOR_MULTIPROCESSORS", "1", 1);  // few threads have to be kept busy
-  return vt_test::use_cuda_emulator();
-}();
-const vt::Device device = vt::cuda(0);
+[[maybe_unused]] const int few_threads_are_kept_busy = ::setenv("VT_EMULATOR_MULTIPROCESSORS", "1", 1);
 
 /// f(arguments) on the device against the interpreter's results, with two orders of threads; its program as text.
-std::string expect_same(const FlatFunction& f, const Tensors& arguments, const vt_test::Tolerance& tolerance, const std::string& what) {
-  std::vector<Aval> avals;
-  vt::Vec<BufferRef> inputs;
-  for (const Tensor& t : arguments) {
-    avals.push_back(aval_of(t));
-    inputs.push_back(value_of(t, {}));
-  }
-  const Recorded recorded = record(f, avals, {});
-  for (const Tensor& t : recorded.captured) inputs.push_back(value_of(t, {}));
-  const vt::Vec<BufferRef> expected = interpret(recorded.graph, inputs);
+std::string expect_same_and_report(const FlatFunction& f, const Tensors& arguments, const vt_test::Tolerance& tolerance, const std::string& what) {
+  const auto [recorded, inputs, expected] = vt_test::interpreted(f, arguments);
   const std::shared_ptr<Executable> program = compile_graph(recorded.graph, device);
   for (unsigned long seed : {0ul, 5ul}) {
     if (emulator) emulator->set_seed(seed);
@@ -67,8 +51,8 @@ TEST(CudaAccess, NeighboursByOneAccess) {
   for (const Case c : {Case{vt::f32, 4}, {vt::f16, 8}, {vt::f64, 2}, {vt::u8, 8}})
     for (const std::int64_t n : {20000, 20003}) {
       const Tensor x = vt_test::random_tensor(c.dtype, {n}, 1, 9, 1), y = vt_test::random_tensor(c.dtype, {n}, 1, 9, 2);
-      const std::string text = expect_same([](std::span<const Tensor> a) { return Tensors{a[0] * a[1] + a[0]}; }, {x, y}, {.ulps = 1},
-                                           std::string(vt::name_of(c.dtype)) + " " + std::to_string(n));
+      const std::string text = expect_same_and_report([](std::span<const Tensor> a) { return Tensors{a[0] * a[1] + a[0]}; }, {x, y}, {.ulps = 1},
+                                                      std::string(vt::name_of(c.dtype)) + " " + std::to_string(n));
       EXPECT_TRUE(says(text, std::to_string(c.vector) + " neighbours at a time")) << text;
     }
 }
@@ -76,7 +60,7 @@ TEST(CudaAccess, NeighboursByOneAccess) {
 TEST(CudaAccess, NeighboursOfSeveralDtypesAndBroadcasts) {
   const Tensor x = vt_test::random_tensor(vt::f32, {90, 248}, -2, 2, 3), row = vt_test::random_tensor(vt::f32, {248}, -2, 2, 4),
                column = vt_test::random_tensor(vt::f32, {90, 1}, -2, 2, 5), table = vt_test::random_tensor(vt::f32, {50}, -2, 2, 6);
-  const std::string text = expect_same(
+  const std::string text = expect_same_and_report(
       [](std::span<const Tensor> a) {
         const Tensor at = vt::clip(vt::floor(a[0] * 10 + 20).astype(vt::i32), 0, 49);
         return Tensors{(a[0] + a[1]) * a[2], a[0] > a[1], a[0].astype(vt::f16), vt::take(a[3], at) + a[0]};
@@ -84,10 +68,10 @@ TEST(CudaAccess, NeighboursOfSeveralDtypesAndBroadcasts) {
       {x, row, column, table}, {.ulps = 1}, "all");
   EXPECT_TRUE(says(text, "4 neighbours at a time")) << text;
   // Rows that begin anywhere, and reversed ones, cannot be read so.
-  expect_same([](std::span<const Tensor> a) { return Tensors{vt::slice(a[0], {0, 1}, {90, 248}) * 2, vt::flip(a[0], 1) + a[0]}; }, {x}, {.ulps = 1},
-              "slices");
-  expect_same([](std::span<const Tensor> a) { return Tensors{vt::pad(a[0], {{3, 2}, {1, 7}}, 1.5), vt::concatenate({a[0], a[0]}, 1)}; }, {x}, {},
-              "pads");
+  expect_same_and_report([](std::span<const Tensor> a) { return Tensors{vt::slice(a[0], {0, 1}, {90, 248}) * 2, vt::flip(a[0], 1) + a[0]}; }, {x},
+                         {.ulps = 1}, "slices");
+  expect_same_and_report([](std::span<const Tensor> a) { return Tensors{vt::pad(a[0], {{3, 2}, {1, 7}}, 1.5), vt::concatenate({a[0], a[0]}, 1)}; },
+                         {x}, {}, "pads");
 }
 
 // The rounds of a scan lie anywhere in its operands and results.
@@ -96,29 +80,29 @@ TEST(CudaAccess, ArraysThatBeginAnywhere) {
   const auto f = [](Tensor xs) {
     return vt::scan([](Tensor sum, Tensor x) { return std::pair(sum + x * 0.5, vt::reshape(vt::tanh(sum) + x, {20001})); }, vt::zeros({20001}), xs);
   };
-  const std::string text = expect_same([&](std::span<const Tensor> a) { return Tensors{f(a[0]).first, f(a[0]).second}; }, {xs},
-                                       {.relative = 1e-6, .absolute = 1e-6}, "scan");
+  const std::string text = expect_same_and_report([&](std::span<const Tensor> a) { return Tensors{f(a[0]).first, f(a[0]).second}; }, {xs},
+                                                  {.relative = 1e-6, .absolute = 1e-6}, "scan");
   EXPECT_TRUE(says(text, "neighbours at a time")) << text;
 }
 
 // Squares of 32 × 32, and what is left of them.
 TEST(CudaAccess, TurnedArrays) {
   const Tensor x = vt_test::random_tensor(vt::f32, {3, 70, 45}, -2, 2, 8), y = vt_test::random_tensor(vt::f32, {3, 45, 70}, -2, 2, 9);
-  const std::string text =
-      expect_same([](std::span<const Tensor> a) { return Tensors{vt::transpose(a[0], {0, 2, 1}) * a[1]}; }, {x, y}, {}, "the last two axes");
+  const std::string text = expect_same_and_report([](std::span<const Tensor> a) { return Tensors{vt::transpose(a[0], {0, 2, 1}) * a[1]}; }, {x, y},
+                                                  {}, "the last two axes");
   EXPECT_TRUE(says(text, "turned in shared memory")) << text;
-  expect_same([](std::span<const Tensor> a) { return Tensors{vt::transpose(a[0], {2, 0, 1}) + 1, vt::transpose(a[0], {2, 1, 0})}; }, {x}, {},
-              "others");
+  expect_same_and_report([](std::span<const Tensor> a) { return Tensors{vt::transpose(a[0], {2, 0, 1}) + 1, vt::transpose(a[0], {2, 1, 0})}; }, {x},
+                         {}, "others");
   for (const vt::DType d : {vt::f16, vt::f64, vt::bool_})
-    expect_same([](std::span<const Tensor> a) { return Tensors{vt::transpose(a[0])}; }, {vt_test::random_tensor(d, {64, 33}, 0, 2, 10)}, {},
-                std::string(vt::name_of(d)));
+    expect_same_and_report([](std::span<const Tensor> a) { return Tensors{vt::transpose(a[0])}; }, {vt_test::random_tensor(d, {64, 33}, 0, 2, 10)},
+                           {}, std::string(vt::name_of(d)));
 }
 
 TEST(CudaAccess, ReductionsDownColumns) {
   const vt_test::Tolerance rounding{.relative = 1e-5, .absolute = 1e-4};
   for (const Shape& shape : {Shape{700, 40}, {3000, 5}, {200, 33}, {70, 2, 9}}) {
     const Tensor x = vt_test::random_tensor(vt::f32, shape, -2, 2, 11);
-    const std::string text = expect_same(
+    const std::string text = expect_same_and_report(
         [](std::span<const Tensor> a) {
           return Tensors{vt::sum(a[0], 0), vt::max(a[0], 0), vt::argmin(a[0], 0), vt::any(a[0] > 1.99, 0), vt::sum(a[0] * a[0], 0)};
         },
@@ -132,15 +116,16 @@ TEST(CudaAccess, LongScans) {
   const vt_test::Tolerance rounding{.relative = 1e-6, .absolute = 1e-5};
   const Tensor rows = vt_test::random_tensor(vt::f32, {2, 33000}, -1, 1, 12), columns = vt_test::random_tensor(vt::f32, {1100, 40}, -1, 1, 13);
   const Tensor counts = vt::floor(vt_test::random_tensor(vt::f64, {40000}, -9, 9, 14)).astype(vt::i32).eval();
-  const std::string along =
-      expect_same([](std::span<const Tensor> a) { return Tensors{vt::cumsum(a[0], 1), vt::cummax(a[0], 1), vt::cumsum(a[0] * 2, 1, true) + 1}; },
-                  {rows}, rounding, "along rows");
+  const std::string along = expect_same_and_report(
+      [](std::span<const Tensor> a) { return Tensors{vt::cumsum(a[0], 1), vt::cummax(a[0], 1), vt::cumsum(a[0] * 2, 1, true) + 1}; }, {rows},
+      rounding, "along rows");
   EXPECT_TRUE(says(along, "rows are cut in blocks of 4096")) << along;
-  const std::string down =
-      expect_same([](std::span<const Tensor> a) { return Tensors{vt::cumsum(a[0], 0), vt::cummin(a[0], 0)}; }, {columns}, rounding, "down columns");
+  const std::string down = expect_same_and_report([](std::span<const Tensor> a) { return Tensors{vt::cumsum(a[0], 0), vt::cummin(a[0], 0)}; },
+                                                  {columns}, rounding, "down columns");
   EXPECT_TRUE(says(down, "rows are cut in blocks of 256")) << down;
-  expect_same([](std::span<const Tensor> a) { return Tensors{vt::cumsum(a[0]), vt::cumprod(a[0] % 3 + 2), vt::nonzero(a[0] > 3, 40000)[0]}; },
-              {counts}, {}, "integers");
+  expect_same_and_report(
+      [](std::span<const Tensor> a) { return Tensors{vt::cumsum(a[0]), vt::cumprod(a[0] % 3 + 2), vt::nonzero(a[0] > 3, 40000)[0]}; }, {counts}, {},
+      "integers");
 }
 
 }  // namespace

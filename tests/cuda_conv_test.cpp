@@ -8,33 +8,21 @@
 
 #include <vt/vt.hpp>
 
-#include "support/cuda_emulator.hpp"
-#include "support/property.hpp"
+#include "support/cuda_program.hpp"
 
 namespace {
 
 using vt::Shape;
 using vt::Tensor;
+using vt_test::device, vt_test::emulator, vt_test::Tensors;
 using vt_test::expect_close;
 using vt_test::random_quarters;
-using Tensors = std::vector<Tensor>;
-using Function = std::function<Tensors(const Tensors&)>;
-
-const vt_test::Emulator* const emulator = vt_test::use_cuda_emulator();
-const vt::Device device = vt::cuda(0);
+using Function = vt_test::TensorFunction;
 
 /// f on the device and on the host: the same numbers (of quarters: exactly), and no step on the host. `way`: what explain must tell.
 void expect_same(const Function& f, const Tensors& arguments, const std::string& what, const std::string& way = {},
                  const vt_test::Tolerance& tolerance = {}) {
-  Tensors there;
-  for (const Tensor& t : arguments) there.push_back(t.to(device));
-  const auto compiled = vt::jit(f);
-  const std::string text = vt::explain(compiled)(there);
-  vt::reset_stats();
-  Tensors actual;
-  ASSERT_NO_THROW(actual = compiled(there)) << what << (emulator ? emulator->report() : "");
-  const Tensors expected = f(arguments);
-  ASSERT_EQ(actual.size(), expected.size());
+  const auto [actual, expected, text] = vt_test::on_both(f, arguments, what);
   for (std::size_t i = 0; i < expected.size(); ++i) expect_close(actual[i], expected[i], tolerance, what + " result " + std::to_string(i));
   EXPECT_EQ(vt::stats().host_steps, 0u) << what << "\n" << text;
   if (!way.empty()) {

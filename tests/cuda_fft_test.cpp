@@ -8,32 +8,21 @@
 
 #include <vt/vt.hpp>
 
-#include "support/cuda_emulator.hpp"
-#include "support/property.hpp"
+#include "support/cuda_program.hpp"
 
 namespace {
 
 namespace f = vt::fft;
 using vt::Shape;
 using vt::Tensor;
-using Tensors = std::vector<Tensor>;
-using Function = std::function<Tensors(const Tensors&)>;
-
-const vt_test::Emulator* const emulator = vt_test::use_cuda_emulator();
-const vt::Device device = vt::cuda(0);
+using vt_test::emulator, vt_test::Tensors;
+using Function = vt_test::TensorFunction;
 
 Tensor numbers(vt::DType d, const Shape& shape) { return vt_test::random_tensor(d, shape, -1, 1, 5); }
 
 /// `steps` of the host are expected, and `told` by explain.
 void expect_same(const Function& function, const Tensors& arguments, const std::string& what, bool on_host = false, const std::string& told = {}) {
-  Tensors there;
-  for (const Tensor& t : arguments) there.push_back(t.to(device));
-  const auto compiled = vt::jit(function);
-  const std::string text = vt::explain(compiled)(there);
-  vt::reset_stats();
-  Tensors actual;
-  ASSERT_NO_THROW(actual = compiled(there)) << what << (emulator ? emulator->report() : "");
-  const Tensors expected = function(arguments);
+  const auto [actual, expected, text] = vt_test::on_both(function, arguments, what);
   const double epsilon = vt::real_dtype(arguments[0].dtype()) == vt::f64 ? 0x1p-52 : 0x1p-23;
   for (std::size_t i = 0; i < expected.size(); ++i) {
     // Errors grow with the logarithm of the length, and are those of the largest numbers.

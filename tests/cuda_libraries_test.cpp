@@ -1,5 +1,5 @@
-// Libraries of the CUDA toolkit: vt's declarations of cuBLAS against NVIDIA's header where it is installed; which products go there, in every layout
-// and dtype, through a stand-in (cuda_emulator/libraries.cpp); what happens when it fails.
+// Libraries of the CUDA toolkit: vt's declarations of cuBLAS and cuFFT against NVIDIA's headers where they are installed; which products go there, in
+// every layout and dtype, alone and within replayed graphs, through a stand-in (cuda_emulator/libraries.cpp); what happens when it fails.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -9,6 +9,7 @@
 
 #include "cuda_emulator/libraries.hpp"
 #include "src/jit/cuda/blas_library.hpp"
+#include "src/jit/cuda/fft_library.hpp"
 #include "support/cuda_emulator.hpp"
 #include "support/message.hpp"
 #include "support/passed_alike.hpp"
@@ -18,6 +19,10 @@
 #if __has_include(<cublas_v2.h>)
 #define VT_TEST_HAS_CUBLAS_HEADER 1
 #include <cublas_v2.h>
+#endif
+#if __has_include(<cufft.h>)
+#define VT_TEST_HAS_CUFFT_HEADER 1
+#include <cufft.h>
 #endif
 #endif
 
@@ -56,11 +61,20 @@ static_assert(vt_test::Alike<decltype(cuda::Blas::cublasGetStatusString), declty
 VT_CUBLAS_CONSTANTS(VT_SAME_CONSTANT)
 #endif
 
+#ifdef VT_TEST_HAS_CUFFT_HEADER
+#define VT_SAME_TRANSFORM(name, parameters) \
+  static_assert(vt_test::Alike<decltype(cuda::Fft::name), decltype(&::name)>::value, #name " is declared otherwise in cufft.h");
+VT_CUFFT_FUNCTIONS(VT_SAME_TRANSFORM)
+#define VT_SAME_KIND(name, number) static_assert(static_cast<int>(::name) == cuda::FftConstant::name, #name " has another value in NVIDIA's header");
+VT_CUFFT_CONSTANTS(VT_SAME_KIND)
+static_assert(CUFFT_FORWARD == cuda::FftConstant::forward && CUFFT_INVERSE == cuda::FftConstant::inverse);
+#endif
+
 const vt_test::Emulator* const emulator = [] {
   std::string libraries = VT_EMULATOR_LIBRARY;  // which the stand-ins lie beside
   libraries.replace(libraries.rfind("emulator"), 8, "libraries");
-  ::setenv("VT_CUBLAS_LIBRARY", libraries.c_str(), 0);
-  ::setenv("VT_EMULATOR_DEVICES", "3", 0);
+  for (const char* library : {"VT_CUBLAS_LIBRARY", "VT_CUFFT_LIBRARY"}) ::setenv(library, libraries.c_str(), 0);
+  ::setenv("VT_EMULATOR_DEVICES", "4", 0);
   return vt_test::use_cuda_emulator();
 }();
 
@@ -155,6 +169,183 @@ TEST(CudaBlas, WithoutAHandleOwnKernelsDoIt) {
     const std::string text = vt::explain(f)(x);
     EXPECT_NE(text.find("CUBLAS_STATUS_NOT_INITIALIZED"), std::string::npos) << text;
   }
+}
+
+TEST(CudaBlas, WithoutRoomForItsWorkspaceOwnKernelsDoIt) {
+  if (!controls() || !emulator) GTEST_SKIP() << "only the stand-in fails on demand";
+  const Tensor x = vt::ones({128, 128}).to(vt::cuda(3));
+  const auto f = vt::jit([](Tensor x) { return vt::matmul(x, x) + 1.0f; });
+  emulator->fail("cuMemAllocAsync", 0, cuda::Constant::CUDA_ERROR_OUT_OF_MEMORY);
+  const long long before = products();
+  EXPECT_EQ(f(x)[5][7].item<float>(), 129);
+  EXPECT_EQ(products(), before);
+  const std::string text = vt::explain(f)(x);
+  EXPECT_NE(text.find("not by cuBLAS: there was no room for its workspace"), std::string::npos) << text;
+  // Programs that are made when there is room have it.
+  EXPECT_EQ(vt::jit([](Tensor x) { return vt::matmul(x, x) - 1.0f; })(x)[5][7].item<float>(), 127);
+  EXPECT_EQ(products(), before + 1);
+}
+
+// --- inside replayed graphs
+
+std::uint64_t graph_launches(auto run) {
+  vt::reset_stats();
+  run();
+  return vt::stats().graph_launches;
+}
+const vt_test::Tolerance rounding{.relative = 1e-5, .absolute = 1e-4};
+bool has_conditions() { return cuda::driver(nullptr)->cuGraphAddNode_v2 != nullptr; }
+
+Tensor network(const Tensor& x, const Tensor& w) {
+  Tensor y = x;
+  for (int i = 0; i < 3; ++i) {
+    y = vt::tanh(vt::matmul(y, w));
+    y = y - vt::sum(y, 0) * 0.001f;
+  }
+  return y;
+}
+
+TEST(CudaBlas, ProductsAreReplayed) {
+  const Tensor w = vt_test::random_tensor(vt::f32, {128, 128}, -0.1, 0.1, 1);
+  const auto f = vt::jit(network);
+  Tensors arguments, results;
+  for (std::uint64_t i = 0; i < 4; ++i) arguments.push_back(vt_test::random_tensor(vt::f32, {130, 128}, -1, 1, i + 2));
+  f(arguments[0].to(vt::cuda(0)), w.to(vt::cuda(0))).eval();
+  if (emulator) emulator->reset();
+  const long long before = products();
+  // All live at once: each call has other addresses, and all but the first tell their nodes.
+  EXPECT_EQ(graph_launches([&] {
+              for (const Tensor& x : arguments) results.push_back(f(x.to(vt::cuda(0)), w.to(vt::cuda(0))).eval());
+            }),
+            4u)
+      << vt::explain(f)(arguments[0].to(vt::cuda(0)), w.to(vt::cuda(0)));
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_TRUE(vt_test::all_close(results[i], network(arguments[i], w), rounding)) << i;
+  if (emulator) {
+    EXPECT_EQ(emulator->count("cuLaunchKernel"), products() - before);  // only what was captured
+    EXPECT_EQ(emulator->count("cuGraphInstantiateWithFlags"), 1);
+    EXPECT_GT(emulator->count("cuGraphExecChildGraphNodeSetParams"), 0);
+  }
+}
+
+TEST(CudaBlas, AnUpdateThatTheDriverRefusesIsAnotherGraph) {
+  if (!emulator) GTEST_SKIP() << "only the emulator fails on demand";
+  const Tensor w = vt_test::random_tensor(vt::f32, {128, 128}, -0.1, 0.1, 1).to(vt::cuda(0)), x = vt::ones({130, 128}).to(vt::cuda(0)),
+               y = vt::full({130, 128}, 0.5f).to(vt::cuda(0));
+  const auto f = vt::jit([](Tensor x, Tensor w) { return network(x, w); });
+  f(x, w).eval();
+  const Tensor first = f(x, w).eval();
+  const auto graphs = emulator->count("graphs"), execs = emulator->count("graph_execs");
+  emulator->fail("cuGraphExecChildGraphNodeSetParams", 0, cuda::Constant::CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
+  Tensor second;
+  EXPECT_EQ(graph_launches([&] { second = f(y, w).eval(); }), 1u);
+  emulator->reset();
+  EXPECT_TRUE(vt_test::all_close(second, network(y.to(vt::cpu()), w.to(vt::cpu())), rounding));
+  EXPECT_EQ(emulator->count("graphs"), graphs);
+  EXPECT_EQ(emulator->count("graph_execs"), execs);
+}
+
+TEST(CudaBlas, AProductThatFailsWhileItIsCaptured) {
+  if (!controls() || !emulator) GTEST_SKIP() << "only the stand-in fails on demand";
+  const Tensor w = vt_test::random_tensor(vt::f32, {128, 128}, -0.1, 0.1, 1).to(vt::cuda(0)), x = vt::ones({130, 128}).to(vt::cuda(0));
+  const auto f = vt::jit([](Tensor x, Tensor w) { return network(x, w); });
+  f(x, w).eval();
+  const auto graphs = emulator->count("graphs");
+  controls()->fail("cublasGemmStridedBatchedEx", 1, 13);
+  // Kernels run one by one then, and the stream of captures is free again.
+  EXPECT_EQ(graph_launches([&] { f(x, w).eval(); }), 0u);
+  EXPECT_NE(vt::warnings().find("no CUDA graph could be made of it: vt: cublasGemmStridedBatchedEx"), std::string::npos) << vt::warnings();
+  EXPECT_EQ(emulator->count("graphs"), graphs);
+  const auto g = vt::jit([](Tensor x, Tensor w) { return network(x, w) * 2.0f; });
+  g(x, w).eval();
+  EXPECT_EQ(graph_launches([&] { g(x, w).eval(); }), 1u);
+}
+
+Tensor steered(const Tensor& a, const Tensor& x) {
+  return vt::while_loop([](Tensor y) { return vt::sum(y * y) > 1.0f; }, [&](Tensor y) { return vt::tanh(vt::matmul(a, y)); }, x);
+}
+
+TEST(CudaBlas, InALoopThatTheDeviceSteers) {
+  const Tensor a = vt_test::random_tensor(vt::f32, {128, 128}, -0.1, 0.1, 1), x = vt_test::random_tensor(vt::f32, {128, 140}, -1, 1, 2);
+  const auto f = vt::jit(steered);
+  const Tensor da = a.to(vt::cuda(0)), dx = x.to(vt::cuda(0));
+  f(da, dx).eval();
+  const auto waits = emulator ? emulator->count("synchronisations") : 0;
+  Tensor result;
+  EXPECT_EQ(graph_launches([&] { result = f(da, dx); }), has_conditions() ? 1u : 0u);
+  if (emulator && has_conditions()) {
+    EXPECT_EQ(emulator->count("synchronisations"), waits);
+  }
+  EXPECT_TRUE(vt_test::all_close(result, steered(a, x), rounding));
+}
+
+// --- cuFFT
+
+long long transforms() {
+  long long all = 0;
+  for (const char* name : {"C2C", "R2C", "C2R", "Z2Z", "D2Z", "Z2D"}) all += controls()->calls((std::string("cufftExec") + name).c_str());
+  return all;
+}
+
+TEST(CudaFft, RowsBeyondSharedMemory) {
+  if (!controls()) GTEST_SKIP() << "counts the stand-in's calls";
+  // A prime is nobody else's on a device; the other one would take two kernels.
+  for (const auto& [d, n] : {std::pair{vt::f32, std::int64_t{4099}}, {vt::f64, 2310}}) {
+    const Tensor x = vt_test::random_tensor(d, {2, n}, -1, 1, 1), y = vt_test::random_tensor(d, {2, n}, -1, 1, 2);
+    const auto f = [n = n](Tensor x, Tensor y) {
+      const Tensor z = vt::complex(x, y), half = vt::fft::rfft(x);
+      return std::tuple(vt::fft::fft(z), vt::fft::ifft(z), half, vt::fft::irfft(half * 2.0f, n));
+    };
+    const auto there = vt::jit(f);
+    const Tensor dx = x.to(vt::cuda(0)), dy = y.to(vt::cuda(0));
+    vt::reset_stats();
+    for (int run = 0; run < 2; ++run) {  // the second one is replayed
+      const long long before = transforms();
+      const auto [a, b, c, e] = there(dx, dy);
+      const auto [ha, hb, hc, he] = f(x, y);
+      const vt_test::Tolerance t{.relative = d == vt::f32 ? 1e-4 : 1e-10, .absolute = d == vt::f32 ? 2e-3 : 1e-9};
+      vt_test::expect_close(a, ha, t, "fft");
+      vt_test::expect_close(b, hb, t, "ifft");
+      vt_test::expect_close(c, hc, t, "rfft");
+      vt_test::expect_close(e, he, t, "irfft");
+      EXPECT_EQ(transforms() - before, 4) << vt::explain(there)(dx, dy);
+    }
+    EXPECT_EQ(vt::stats().host_steps, 0u);
+    EXPECT_EQ(vt::stats().graph_launches, 1u);
+  }
+}
+
+TEST(CudaFft, SeveralAxesAndAnOperandThatBeginsInBetween) {
+  if (!controls()) GTEST_SKIP() << "counts the stand-in's calls";
+  // One of the axes is too long.
+  const Tensor x = vt_test::random_tensor(vt::f32, {2, 3, 4099}, -1, 1, 1);
+  const auto planes = [](Tensor x) { return vt::fft::rfftn(x, std::nullopt, {1, 2}); };
+  long long before = transforms();
+  vt_test::expect_close(vt::jit(planes)(x.to(vt::cuda(0))), planes(x), {.relative = 1e-4, .absolute = 5e-3}, "rfftn");
+  EXPECT_EQ(transforms() - before, 1);
+  // Rows of a scan: the second one begins at an odd number.
+  const auto rows = [](Tensor x) {
+    return vt::scan([](Tensor s, Tensor row) { return std::pair(s, vt::abs(vt::fft::rfft(row))); }, vt::tensor(0.0f), x, {}).second;
+  };
+  before = transforms();
+  vt_test::expect_close(vt::jit(rows)(x[0].to(vt::cuda(0))), rows(x[0]), {.relative = 1e-4, .absolute = 5e-3}, "rows");
+  EXPECT_EQ(transforms() - before, 3);
+}
+
+TEST(CudaFft, WhereItFails) {
+  if (!controls()) GTEST_SKIP() << "only the stand-in fails on demand";
+  const Tensor x = vt_test::random_tensor(vt::f32, {4098}, -1, 1, 1), there = x.to(vt::cuda(0));
+  const auto f = vt::jit([](Tensor x) { return vt::fft::rfft(x); });
+  f(there).eval();
+  controls()->fail("cufftExecR2C", 0, 6);
+  const std::string text = message([&] { f(there).eval(); });
+  EXPECT_NE(text.find("cufftExecR2C: error 6 of cuFFT; VT_CUFFT_LIBRARY=none does without cuFFT"), std::string::npos) << text;
+  vt_test::expect_close(f(there), vt::fft::rfft(x), {.relative = 1e-4, .absolute = 2e-3}, "nothing was lost");
+  // Without a plan vt's own kernels do it.
+  controls()->fail("cufftMakePlanMany64", 0, 5);
+  const auto g = vt::jit([](Tensor x) { return vt::fft::rfft(x) * 2.0f; });
+  const long long before = transforms();
+  vt_test::expect_close(g(there), vt::fft::rfft(x) * 2.0f, {.relative = 1e-4, .absolute = 2e-3}, "own kernels");
+  EXPECT_EQ(transforms(), before);
 }
 
 }  // namespace

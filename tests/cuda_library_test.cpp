@@ -34,6 +34,9 @@ using vt_test::Alike;
   static_assert(Alike<decltype(cuda::Driver::name), decltype(&::name)>::value, #name " is declared otherwise in cuda.h");
 VT_CUDA_FUNCTIONS(VT_SAME_FUNCTION)
 VT_CUDA_NEWER_FUNCTIONS(VT_SAME_FUNCTION)
+#if CUDA_VERSION >= 12090
+VT_CUDA_LOG_FUNCTIONS(VT_SAME_FUNCTION)
+#endif
 #undef VT_SAME_FUNCTION
 #define VT_SAME_FUNCTION(name, parameters) \
   static_assert(Alike<decltype(cuda::Nvrtc::name), decltype(&::name)>::value, #name " is declared otherwise in nvrtc.h");

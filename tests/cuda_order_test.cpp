@@ -10,33 +10,18 @@
 
 #include <vt/vt.hpp>
 
-#include "src/trace/executable.hpp"
-#include "src/trace/node.hpp"
-#include "src/trace/scope.hpp"
-#include "support/cuda_emulator.hpp"
-#include "support/property.hpp"
+#include "support/cuda_program.hpp"
 
 namespace {
 
 using namespace vt::detail;
 using vt::Shape;
 using vt::Tensor;
-using Tensors = std::vector<Tensor>;
-
-const vt_test::Emulator* const emulator = vt_test::use_cuda_emulator();
-const vt::Device device = vt::cuda(0);
+using vt_test::device, vt_test::emulator, vt_test::Tensors;
 
 /// f(arguments) on the device: the interpreter's results to the last bit, without the host, and with several orders of blocks and threads.
 void expect_exact(const FlatFunction& f, const Tensors& arguments, const std::string& what, double relative = 0) {
-  std::vector<Aval> avals;
-  vt::Vec<BufferRef> inputs;
-  for (const Tensor& t : arguments) {
-    avals.push_back(aval_of(t));
-    inputs.push_back(value_of(t, {}));
-  }
-  const Recorded recorded = record(f, avals, {});
-  for (const Tensor& t : recorded.captured) inputs.push_back(value_of(t, {}));
-  const vt::Vec<BufferRef> expected = interpret(recorded.graph, inputs);
+  const auto [recorded, inputs, expected] = vt_test::interpreted(f, arguments);
   const std::shared_ptr<Executable> program = compile_graph(recorded.graph, device);
   vt::Vec<BufferRef> first;
   for (unsigned long seed : {0ul, 3ul}) {

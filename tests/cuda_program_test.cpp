@@ -9,6 +9,7 @@
 #include <vt/vt.hpp>
 
 #include "src/jit/cuda/cuda_library.hpp"
+#include "src/jit/cuda/device.hpp"
 #include "support/cuda_program.hpp"
 #include "support/message.hpp"
 #include "support/primitive_cases.hpp"
@@ -271,6 +272,15 @@ TEST(CudaFaults, LackOfMemory) {
   emulator->fail("cuMemAllocAsync", 0, cuda::Constant::CUDA_ERROR_OUT_OF_MEMORY);
   const std::string text = message([&] { (x + 1).eval(); });
   EXPECT_NE(text.find("a result of 4000 bytes does not fit on cuda(0)"), std::string::npos) << text;
+  // The line that makes the largest array, not the one that looks at a value.
+  const auto wide = vt::jit([](Tensor x) {
+    const Tensor all = vt::outer(x, x);  // here
+    return vt::sum(vt::cumsum(all, 0) + vt::cumsum(all, 1));
+  });
+  emulator->fail("cuMemAllocAsync", -1, cuda::Constant::CUDA_ERROR_OUT_OF_MEMORY);
+  const std::string larger = message([&] { wide(x).eval(); });
+  const std::string line = "cuda_program_test.cpp:" + std::to_string(__LINE__ - 5);
+  EXPECT_TRUE(larger.ends_with(line) || larger.ends_with("cuda_program_test.cpp:" + std::to_string(__LINE__ - 5))) << larger;
   emulator->reset();
   EXPECT_EQ((x + 1)[999].item<float>(), 2);  // nothing was lost
 }
@@ -283,6 +293,18 @@ TEST(CudaFaults, AKernelThatDoesNotCompile) {
   EXPECT_NE(text.find("NVRTC does not compile the kernel kernel_"), std::string::npos) << text;
   emulator->reset();
   EXPECT_NEAR(vt::tan(vt::cos(x) * 1.375)[12].item<float>(), std::tan(std::cos(1.0) * 1.375), 1e-6);
+}
+
+TEST(CudaProgram, AsManyBlocksAsTheDriverSays) {
+  if (!emulator) GTEST_SKIP() << "only the emulator's driver is known to the last block";
+  // Rows of 32 KiB in shared memory: fewer blocks fit on a multiprocessor than its threads allow.
+  const auto f = vt::jit([](Tensor x) { return vt::softmax(x, 1); });
+  const Tensor x = vt::zeros({400, 8000}).to(device);
+  const auto asked = emulator->count("cuOccupancyMaxActiveBlocksPerMultiprocessor");
+  const std::string text = vt::explain(f)(x);
+  EXPECT_GT(emulator->count("cuOccupancyMaxActiveBlocksPerMultiprocessor"), asked);
+  const int multiprocessors = vt::detail::cuda::CudaDevice::get(0).facts().multiprocessors;
+  EXPECT_NE(text.find(" " + std::to_string(std::min(400, 4 * multiprocessors * 7)) + " blocks of 256 threads"), std::string::npos) << text;
 }
 
 TEST(CudaFaults, NothingIsLeaked) {

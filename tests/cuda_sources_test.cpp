@@ -1,6 +1,8 @@
-// The text of kernels: golden ones to read, and all kernels of the table of primitive cases through NVIDIA's own compiler where there is one.
+// The text of kernels: golden ones to read, and all kernels of the table of primitive cases through NVIDIA's own compiler where there is one, for the
+// oldest devices that it knows of those that are supported, for data-centre ones, and for the newest.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <vector>
@@ -11,14 +13,17 @@
 #include "src/jit/cuda/element_source.hpp"
 #include "src/jit/cuda/fft_source.hpp"
 #include "src/jit/cuda/long_scans.hpp"
+#include "src/jit/cuda/loop_kernel.hpp"
 #include "src/jit/cuda/matrix_source.hpp"
 #include "src/jit/cuda/nest_source.hpp"
-#include "src/jit/cuda/product_source.hpp"
+#include "src/jit/cuda/product_epilogue.hpp"
 #include "src/jit/cuda/register_source.hpp"
+#include "src/jit/cuda/replay_graph.hpp"
 #include "src/jit/cuda/scatter.hpp"
 #include "src/jit/cuda/sort.hpp"
 #include "src/jit/fuse.hpp"
 #include "src/jit/register_loop.hpp"
+#include "src/jit/threads.hpp"
 #include "src/trace/simplify.hpp"
 #include "support/primitive_cases.hpp"
 
@@ -38,7 +43,8 @@ GraphBody graph_of(const FlatFunction& f, const Tensors& arguments) {
 void add_kernels(const GraphBody& graph, std::set<std::string>& sources) {
   for (const Aval& a : graph.avals)
     if (vt::is_complex(a.dtype)) return;
-  const Fusion fusion = fuse(graph, {.matrix_products = true, .on_host = false, .has_code = cuda::has_element_source});
+  Fusion fusion = fuse(graph, {.matrix_products = true, .on_host = false, .has_code = cuda::has_element_source});
+  cuda::attach_element_epilogues(fusion, [](const Equation&) { return true; });
   for (const FusedStep& step : fusion.steps) {
     if (step.equation < 0) {
       const cuda::Mapping mapping = cuda::choose_mapping(step.nest);
@@ -61,9 +67,15 @@ void add_kernels(const GraphBody& graph, std::set<std::string>& sources) {
     const Equation& e = fusion.graph.equations[static_cast<std::size_t>(step.equation)];
     if (family_of(e.op) == Family::contract) {
       const Aval &lhs = fusion.graph.aval(e.inputs[0]), &rhs = fusion.graph.aval(e.inputs[1]);
-      cuda::ProductSource p = e.op == Op::dot_general
-                                  ? cuda::product_source(plan_matmul(e.as<DotParams>(), lhs, rhs).spec)
-                                  : cuda::product_source(plan_conv(e.as<ConvParams>(), lhs.shape, rhs.shape, lhs.dtype, ConvTarget::device)->spec);
+      const ConvSpec spec = e.op == Op::dot_general ? cuda::as_convolution(plan_matmul(e.as<DotParams>(), lhs, rhs).spec)
+                                                    : plan_conv(e.as<ConvParams>(), lhs.shape, rhs.shape, lhs.dtype, ConvTarget::device)->spec;
+      std::optional<cuda::ProductEpilogue> epilogue;
+      if (step.row_loop >= 0) {
+        const Var c = fusion.storage[static_cast<std::size_t>(e.outputs[0])];
+        const auto buffer = std::find(step.buffers.begin(), step.buffers.end(), c) - step.buffers.begin();
+        epilogue = cuda::product_epilogue(step.nest, static_cast<int>(buffer), cuda::dense_columns(spec), !step.rows_alone);
+      }
+      cuda::ProductSource p = cuda::product_source(spec, false, epilogue ? &*epilogue : nullptr);
       if (p.blocks == 0) continue;
       p.source.replace(p.source.find(p.name), p.name.size(), "kernel");
       sources.insert(p.source);
@@ -77,14 +89,93 @@ void add_kernels(const GraphBody& graph, std::set<std::string>& sources) {
       sources.insert(m.source);
     } else if (is_control(e.op)) {
       if (const std::optional<LaneForm> form = register_form(alone(fusion.graph, e))) sources.insert(cuda::register_loop_source(*form, "kernel"));
+      else
+        for (const GraphRef& body : bodies_of(e.params)) add_kernels(simplify(*body, SimplifyFor::running), sources);
     }
   }
+}
+
+std::string as_one_kernel(const std::set<std::string>& parts) {
+  using Kind = cuda::ReplayStep::Kind;
+  cuda::ReplayList all(false, true);
+  cuda::ReplayStep rounds, branch, loop, copy;
+  rounds.kind = Kind::rounds, branch.kind = Kind::branch, loop.kind = Kind::loop, copy.kind = Kind::copy;
+  rounds.numbers = {7}, branch.numbers = {1, 2}, copy.numbers = {12};
+  for (cuda::ReplayStep* s : {&branch, &loop}) s->places.push_back({0, 4});
+  copy.places.push_back({cuda::Place::scratch, 16});
+  copy.places.push_back({cuda::Place::fixed, 1 << 20});
+  for (const std::string& text : parts) {
+    const std::size_t open = text.find('(', text.find(" kernel("));
+    const std::string head = text.substr(open, text.find(") {", open) - open);
+    cuda::ReplayStep step;
+    step.text = &text;
+    step.work = 1;
+    step.grid = {3, std::stoi(text.substr(text.find("__launch_bounds__(") + 18)), 0};
+    for (char c : head)
+      if (c == '*') step.places.push_back({1, 256, -8});
+    for (std::size_t at = 0; (at = head.find("long long", at)) != head.npos; ++at) step.numbers.push_back(-5);
+    rounds.body.push_back(std::move(step));
+  }
+  loop.body.push_back(copy);
+  branch.body.push_back(std::move(loop));
+  rounds.body.push_back(std::move(branch));
+  all.add(std::move(rounds));
+  const cuda::LoopKernel made = cuda::loop_kernel(all, 2, "kernel");
+  EXPECT_FALSE(made.source.empty());
+  EXPECT_EQ(made.fixed.size(), 1u);
+  return made.source;
 }
 
 std::set<std::string> kernels_of(const FlatFunction& f, const Tensors& arguments) {
   std::set<std::string> sources;
   add_kernels(graph_of(f, arguments), sources);
   return sources;
+}
+
+/// Sources of kernels, by the name of each.
+using Kernels = std::vector<std::pair<std::string, std::string>>;
+
+/// Kernel after kernel through NVRTC for sm_75, sm_90 and the newest architecture that it knows, with nothing to say about any. Many at a time, each
+/// in a namespace of its own: the compiler's way into the prelude is longer than through most kernels.
+void expect_compiled(const Kernels& kernels) {
+  std::string reason;
+  const cuda::Nvrtc* n = cuda::nvrtc(&reason);
+  ASSERT_NE(n, nullptr) << reason;
+  int count = 0;
+  ASSERT_EQ(n->nvrtcGetNumSupportedArchs(&count), 0);
+  std::vector<int> known(static_cast<std::size_t>(count));
+  ASSERT_EQ(n->nvrtcGetSupportedArchs(known.data()), 0);
+  std::vector<std::string> architectures = {"sm_75", "sm_90"};
+  if (const int newest = *std::max_element(known.begin(), known.end()); newest > 90) architectures.push_back("sm_" + std::to_string(newest));
+  constexpr std::size_t together = 12;
+  const std::size_t batches = (kernels.size() + together - 1) / together;
+  std::vector<std::string> problems(batches * architectures.size());
+  parallel_ranges(static_cast<std::int64_t>(problems.size()), 1, [&](std::int64_t begin, std::int64_t end) {
+    for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
+      const std::size_t first = i / architectures.size() * together, last = std::min(first + together, kernels.size());
+      std::string text;
+      for (std::size_t k = first; k < last; ++k) {
+        std::string source = kernels[k].second;
+        const std::size_t name = source.find(" " + kernels[k].first + "(");
+        if (name == std::string::npos) problems[i] += "no kernel " + kernels[k].first + " in\n" + source;
+        else source.insert(name + 1 + kernels[k].first.size(), "_" + std::to_string(k));
+        text += "namespace of_" + std::to_string(k) + " {\n" + source + "}\n";
+        for (std::size_t at = 0; (at = source.find("#define ", at)) != std::string::npos;) {
+          at += 8;
+          text += "#undef " + source.substr(at, source.find_first_of("( \n", at) - at) + "\n";
+        }
+      }
+      try {
+        std::string log;
+        if (cuda::compile_cubin(text, "kernels", architectures[i % architectures.size()], &log).empty()) problems[i] += "nothing came out";
+        problems[i] += log;
+      } catch (const vt::Error& e) {
+        problems[i] += e.what();
+      }
+      if (!problems[i].empty()) problems[i] = architectures[i % architectures.size()] + ": " + problems[i].substr(0, 4000) + "\n" + text;
+    }
+  });
+  for (const std::string& problem : problems) EXPECT_EQ(problem, "");
 }
 
 TEST(CudaSources, AnElementIsAThread) {
@@ -138,18 +229,24 @@ TEST(CudaSources, NvrtcCompilesSorts) {
     for (const cuda::Launch& l : launches) kernels.insert({l.name, l.source});
   }
   EXPECT_GE(kernels.size(), 15u);
-  for (const auto& [name, source] : kernels) {
-    std::string log;
-    try {
-      EXPECT_FALSE(cuda::compile_cubin(source, name, "sm_75", &log).empty());
-    } catch (const vt::Error& e) {
-      FAIL() << e.what() << "\n" << source;
-    }
-    EXPECT_EQ(log, "") << source;
+  expect_compiled({kernels.begin(), kernels.end()});
+}
+
+// What branches and loops of a CUDA graph ask the device.
+TEST(CudaSources, NvrtcCompilesConditions) {
+  std::string reason;
+  const cuda::Nvrtc* n = cuda::nvrtc(&reason);
+  if (!n) GTEST_SKIP() << reason;
+  int major = 0, minor = 0;
+  ASSERT_EQ(n->nvrtcVersion(&major, &minor), 0);
+  if (major * 100 + minor < 1204) GTEST_SKIP() << "no conditional nodes before 12.4";
+  for (const char* name : {"kernel_loop_goes_on", "kernel_branch_is_taken"}) {
+    EXPECT_NE(std::string(cuda::condition_source).find(std::string(" ") + name + "("), std::string::npos);
+    expect_compiled({{name, cuda::condition_source}});
   }
 }
 
-// Needs a minute and a half where NVRTC is found, nothing else.
+// Takes about a minute of two cores, where NVRTC is found; needs nothing else.
 TEST(CudaSources, NvrtcCompilesEveryKernel) {
   std::string reason;
   if (!cuda::nvrtc(&reason)) GTEST_SKIP() << reason;
@@ -200,6 +297,18 @@ TEST(CudaSources, NvrtcCompilesEveryKernel) {
   }
   const auto halve = [](Tensor x) { return vt::while_loop([](Tensor x) { return x > 1; }, [](Tensor x) { return x * 0.5; }, x); };
   add_kernels(graph_of([&](std::span<const Tensor> a) { return Tensors{vt::vmap(halve)(a[0])}; }, {vt::ones({100})}), sources);
+  // What is done to the elements of products: in tiles, in parts, an element per thread.
+  for (const auto& [m, k] : {std::pair{70, 40}, {24, 1100}, {3, 5}})
+    add_kernels(graph_of([](std::span<const Tensor> a) { return Tensors{vt::tanh(vt::matmul(a[0], a[1]) + a[2]) * a[3]}; },
+                         {vt::ones({m, k}, vt::f16), vt::ones({k, 48}, vt::f16), vt::ones({48}), vt::ones({m, 1})}),
+                sources);
+  // Some of them as steps of one kernel, with a loop, a branch and rounds.
+  const std::set<std::string> parts = kernels_of(
+      [](std::span<const Tensor> a) {
+        return Tensors{vt::softmax(vt::matmul(a[0], a[0]), 1), vt::sum(a[0], 0), vt::exp(a[1]) * 2, vt::matmul(a[0], vt::transpose(a[1]))};
+      },
+      {vt::ones({40, 40}), vt::ones({3, 40})});
+  sources.insert(as_one_kernel(parts));
   // Transforms in one step and in two, of all kinds.
   for (const auto& [kind, d, n] :
        {std::tuple{FftKind::fft, vt::f32, std::int64_t{34}}, {FftKind::rfft, vt::f64, 120}, {FftKind::irfft, vt::f32, 8192}})
@@ -222,22 +331,14 @@ TEST(CudaSources, NvrtcCompilesEveryKernel) {
   for (vt::DType d : {vt::f16, vt::bf16})
     for (std::int64_t m : {200, 2000}) {
       MatmulSpec s{.a_dtype = d, .b_dtype = d, .result = d, .m = m, .n = m, .k = 100, .a_row = 100, .b_row = m};
-      const cuda::ProductSource p = cuda::product_source(s, true);
+      const cuda::ProductSource p = cuda::product_source(cuda::as_convolution(s), true);
       std::string log;
       EXPECT_FALSE(cuda::compile_cubin(p.source, p.name, m == 200 ? "sm_80" : "sm_90", &log).empty());
       EXPECT_EQ(log, "") << p.source;
     }
-  int n = 0;
-  for (const std::string& source : sources) {
-    std::string log;
-    const char* architecture = ++n % 2 ? "sm_90" : "sm_75";
-    try {
-      EXPECT_FALSE(cuda::compile_cubin(source, "kernel", architecture, &log).empty());
-    } catch (const vt::Error& e) {
-      FAIL() << e.what() << "\n" << source;
-    }
-    EXPECT_EQ(log, "") << source;
-  }
+  Kernels kernels;
+  for (const std::string& source : sources) kernels.emplace_back("kernel", source);
+  expect_compiled(kernels);
 }
 
 }  // namespace

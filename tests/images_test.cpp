@@ -85,9 +85,9 @@ TEST(Images, Refusals) {
     EXPECT_NE(text.find("; at images_test.cpp:"), std::string::npos) << text;
   };
   const Tensor x = vt::ones({2, 3});
-  refused("vt::resize: cannot become [2]: f32[2,3]", [&] { vt::resize(x, {2}); });
-  refused("vt::resize: cannot become [2,-1]", [&] { vt::resize(x, {2, -1}); });
-  refused("vt::resize: cannot become [1,3]", [&] { vt::resize(vt::ones({0, 3}), {1, 3}); });
+  refused("vt::resize: needs a size for each of 2 axes, not [2]: f32[2,3]", [&] { vt::resize(x, {2}); });
+  refused("vt::resize: negative extent in shape [2,-1]: f32[2,3]", [&] { vt::resize(x, {2, -1}); });
+  refused("vt::resize: axis 0 has no elements to make 1 of: f32[0,3]", [&] { vt::resize(vt::ones({0, 3}), {1, 3}); });
   refused("vt::crop_and_resize: needs images [N,H,W,C]", [&] { vt::crop_and_resize(x, x, x, 2, 2); });
   refused("vt::pad: what crops has no edge", [&] { vt::pad(x, {{-1, 0}}, vt::PadMode::edge); });
   refused("vt::pad: axis 0 has no elements", [&] { vt::pad(vt::ones({0}), {{1, 0}}, vt::PadMode::wrap); });

@@ -74,6 +74,22 @@ TEST_F(JitAssembly, VectorsThatAreNotWantedAreNotReadFarAway) {
   }
 }
 
+// Of 16-bit floats a result is rounded to its bits when it is made: what stores it does not make them again.
+TEST_F(JitAssembly, ResultsOfHalfFloatsAreRoundedOnce) {
+  const cpu::Target& target = cpu::host_target();
+  if (!target.f16c) GTEST_SKIP() << "no conversions in hardware";
+  const Aval a(f16, {1600});
+  const auto count = [](const std::string& text, const std::string& what) {
+    int n = 0;
+    for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++n;
+    return n;
+  };
+  const std::string text = assembly_of([](S t) -> Tensors { return {t[0] * t[1] + t[0]}; }, {a, a});
+  const int loads = count(text, "vcvtph2ps"), stores = count(text, "vcvtps2ph");
+  // In each body two operands and the product between are widened, two results are rounded.
+  EXPECT_EQ(loads * 2, stores * 3) << text;
+}
+
 }  // namespace
 
 #endif

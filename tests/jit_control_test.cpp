@@ -203,6 +203,18 @@ std::vector<Case> cases() {
         return {last, sums, ys};
       },
       {vt::reshape(vector(5 * 8 * 16, 18), {5, 8, 16}), vt::reshape(vector(16 * 40, 19), {16, 40})});
+  const auto smooth = [](Tensor x) {
+    return vt::reshape(vt::conv1d(vt::reshape(x, {6, 1}), vt::reshape(x[vt::slice(0, 3)], {3, 1, 1}), {.padding = "SAME"}), {6});
+  };
+  add("small convolutions in a branch, in a loop and in a scan",
+      [=](In a) -> Tensors {
+        const Tensor branch = vt::cond(a[0][0] > 0.1, smooth, [](Tensor x) { return vt::sin(x); }, a[0]);
+        const Tensor loop = vt::while_loop([](Tensor x) { return vt::sum(x * x) > 0.05; }, [=](Tensor x) { return vt::tanh(smooth(x)) * 0.3; }, a[0]);
+        const Tensor steps =
+            vt::scan([=](Tensor c, Tensor x) { return std::pair(vt::tanh(smooth(c) + x), vt::sum(c)); }, a[0], vt::reshape(a[1], {3, 6})).second;
+        return {branch, loop, steps};
+      },
+      {vector(6, 20), vector(18, 21)});
   return all;
 }
 

@@ -43,7 +43,7 @@ bool has_compiler() {
 
 TEST(JitNests, ChainIsOneJoinedLoop) {
   EXPECT_EQ(kernel_of([](S t) -> Tensors { return {(t[0] * t[1] + 2.5f) * t[0]}; }, {Aval(f32, {37, 37}), Aval(f32, {37, 37})}),
-            "buffers b0: f32 in, b1: f32 in, b2: f32 out like b0\n"
+            "buffers b0: f32 in, b1: f32 in, b2: f32 out like b0, arguments n0 n1 a0\n"
             "for d1 < n1\n"
             "  v0 = load b0[d1] : f32\n"
             "  v1 = load b1[d1] : f32\n"
@@ -58,7 +58,7 @@ TEST(JitNests, ChainIsOneJoinedLoop) {
 
 TEST(JitNests, RowSumIsHorizontalAndColumnSumVertical) {
   EXPECT_EQ(kernel_of([](S t) -> Tensors { return {sum(t[0] * t[0], 1)}; }, {Aval(f32, {100, 64})}),
-            "buffers b0: f32 in, b1: f32 out\n"
+            "buffers b0: f32 in, b1: f32 out, arguments n0\n"
             "for d0 < n0\n"
             "  reduce d1 < 64\n"
             "    v0 = load b0[64*d0 + d1] : f32\n"
@@ -70,7 +70,7 @@ TEST(JitNests, RowSumIsHorizontalAndColumnSumVertical) {
             "schedule lanes 16, threads along d0\n"
             "  horizontal, loops d0 d1, vector d1, accumulators 2\n");
   const std::string columns = kernel_of([](S t) -> Tensors { return {sum(t[0], 0)}; }, {Aval(f32, {100, 64})});
-  EXPECT_NE(columns.find("vertical, loops d1, vector d0, rows 4"), std::string::npos) << columns;
+  EXPECT_NE(columns.find("vertical, loops d1, vector d0, rows 8"), std::string::npos) << columns;
 }
 
 TEST(JitNests, TransposeAndReshapeBecomeIndices) {
@@ -157,7 +157,7 @@ TEST(JitFusion, KernelsOfCommonFunctions) {
 TEST(JitNests, RowsBetweenStagesAreLocal) {
   const std::string text = kernel_of([](S t) -> Tensors { return {softmax(t[0])}; }, {Aval(f32, {100, 64})});
   EXPECT_EQ(text.substr(0, text.find("stage 0")),
-            "buffers b0: f32 in, b1: f32 out, b2: f32 row of 64\n"
+            "buffers b0: f32 in, b1: f32 out, b2: f32 row of 64, arguments n0\n"
             "for d0 < n0\n"
             "  ");
   EXPECT_NE(text.find("store b2[d2] = "), std::string::npos) << text;

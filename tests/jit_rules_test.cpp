@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <bit>
+#include <limits>
 
 #include <vt/vt.hpp>
 
@@ -219,10 +220,38 @@ TEST(JitRules, PositionsOfExtremes) {
         }
 }
 
-// Beyond the near caches rows are fetched ahead and taken in pairs.
+// Long rows are cut into blocks, whose winners are compared by looking them up again. None better than the neutral element, NaN, and equals in
+// several blocks.
+TEST(JitRules, PositionsOfExtremesOfLongRows) {
+  constexpr int n = 200003;
+  for (DType d : {f32, f64, i32, u8, bf16}) {
+    const double least = is_float(d) ? -std::numeric_limits<double>::infinity() : d == i32 ? std::numeric_limits<std::int32_t>::min() : 0;
+    const Tensor equal = full({n}, least, d);
+    const auto with = [&](std::initializer_list<int> places, double value) {
+      Tensor x = equal;
+      for (int p : places) x = index_update(x, tensor({p}), full({1}, value, d));
+      return x.eval();
+    };
+    Tensors cases = {equal, with({150001, 199999}, 3), with({70000, 70001, 5}, 2), vt_test::random_tensor(d, {n}, is_float(d) ? -4 : 0, 4, 11)};
+    if (is_float(d)) cases.push_back(with({120000, 60001}, std::numeric_limits<double>::quiet_NaN()));
+    reset_stats();
+    for (std::size_t k = 0; k < cases.size(); ++k)
+      expect_same(
+          [](std::span<const Tensor> a) -> Tensors {
+            return {argmax(a[0]), argmin(a[0]), argmax(reshape(slice_in_dim(a[0], 0, 200000), {40000, 5}), 0), argmax(concatenate({a[0], a[0] * 1})),
+                    argmax(expand_dims(a[0], 0), 1)};
+          },
+          {cases[k]}, vt_test::exact, std::string("case ") + std::to_string(k) + " of " + vt::name_of(d));
+    if (stats().programs > 0 && default_device() == vt::cpu()) {
+      EXPECT_GE(stats().parallel_reductions, 4u * cases.size());
+    }
+  }
+}
+
+// Rows are taken several at a time, those of light bodies eight at a time; what is left one by one.
 TEST(JitRules, TallReductionsOverDtypes) {
   for (DType d : {i8, u16, i32, i64, bf16, f32, f64})
-    for (const Shape& shape : {Shape{1031, 601}, Shape{5, 517, 203}}) {
+    for (const Shape& shape : {Shape{1031, 601}, Shape{5, 517, 203}, Shape{2, 7, 33}}) {
       const Tensor x = (is_float(d) ? vt_test::random_quarters(f32, shape, 3) : vt_test::random_tensor(i32, shape, 0, 9, 3)).astype(d);
       for (int axis = 0; axis + 1 < shape.rank(); ++axis)
         expect_same(

@@ -7,6 +7,7 @@
 
 #include "src/jit/fuse.hpp"
 #include "src/jit/schedule.hpp"
+#include "src/trace/devices.hpp"
 #include "support/compare_executors.hpp"
 
 namespace {
@@ -31,7 +32,7 @@ std::string kernel_of(const vt::detail::FlatFunction& f, const std::vector<Aval>
 
 TEST(JitScans, TextOfRunningSums) {
   EXPECT_EQ(kernel_of([](S t) -> Tensors { return {cumsum(t[0] * t[0], 1) + 1}; }, {Aval(f32, {100, 64})}),
-            "buffers b0: f32 in, b1: f32 out like b0\n"
+            "buffers b0: f32 in, b1: f32 out like b0, arguments n0\n"
             "for d0 < n0\n"
             "  reduce d1 < 64\n"
             "    v0 = load b0[64*d0 + d1] : f32\n"
@@ -43,7 +44,7 @@ TEST(JitScans, TextOfRunningSums) {
             "    v6 = add v4 v5 : f32\n"
             "    r0 = running sum v2 : f64\n"
             "    store b1[64*d0 + d1] = v6\n"
-            "schedule lanes 16, threads along d0\n"
+            "schedule lanes 16, threads along d0, for these sizes\n"
             "  vertical, loops d1, vector d0, tiles with d1\n");
   const std::string whole = kernel_of([](S t) -> Tensors { return {cumsum(t[0], 1)}; }, {Aval(i32, {100, 64})});
   EXPECT_NE(whole.find("horizontal, loops d0 d1, vector d1\n"), std::string::npos) << whole;
@@ -253,7 +254,7 @@ TEST(JitScans, BitsDoNotDependOnTheNumberOfThreads) {
     const vt::Vec<BufferRef> results = compile_graph(r.graph)->run(inputs);
     if (first.empty()) first = results;
     for (std::size_t i = 0; i < results.size(); ++i)
-      EXPECT_EQ(std::memcmp(results[i]->data, first[i]->data, r.graph.aval(r.graph.outputs[i]).bytes()), 0)
+      EXPECT_EQ(std::memcmp(moved(results[i], vt::cpu())->data, moved(first[i], vt::cpu())->data, r.graph.aval(r.graph.outputs[i]).bytes()), 0)
           << "result " << i << " with " << threads << " threads";
   }
   set_num_threads(before);

@@ -18,15 +18,22 @@ namespace {
 using namespace vt;
 using namespace vt_test;
 
-/// Runs the Graph compiled and interpreted on numbers with zeros of both signs, infinities and NaNs among them.
-void expect_same_bits(const GraphBody& g, const std::string& what, std::uint64_t seed = 1) {
+/// Runs the Graph compiled, with each of these numbers of threads (0: as many as there are), and interpreted on numbers with zeros of both signs,
+/// infinities and NaNs among them.
+void expect_same_bits(const GraphBody& g, const std::string& what, std::uint64_t seed = 1, std::initializer_list<int> threads = {0}) {
   std::mt19937 random(static_cast<unsigned>(seed));
   vt::Vec<BufferRef> inputs;
   for (Var v : g.inputs) inputs.push_back(awkward_values(g.aval(v), random));
-  const auto expected = interpret(g, inputs), actual = compile_graph(g)->run(inputs);
-  ASSERT_EQ(actual.size(), expected.size());
-  for (std::size_t i = 0; i < expected.size(); ++i)
-    ASSERT_EQ(std::memcmp(actual[i]->data, expected[i]->data, g.aval(g.outputs[i]).bytes()), 0) << what << " result " << i << "\n" << to_text(g);
+  const auto expected = interpret(g, inputs);
+  for (const int n : threads) {
+    if (n) set_num_threads(n);
+    const auto actual = compile_graph(g)->run(inputs);
+    ASSERT_EQ(actual.size(), expected.size());
+    for (std::size_t i = 0; i < expected.size(); ++i)
+      ASSERT_EQ(std::memcmp(actual[i]->data, expected[i]->data, g.aval(g.outputs[i]).bytes()), 0)
+          << what << " result " << i << ", " << n << " threads\n"
+          << to_text(g);
+  }
 }
 
 ParamsRef whole(const Shape& shape, int axis, int keys = 1, bool descending = false) {
@@ -102,18 +109,15 @@ TEST(JitSort, ShortRows) {
 // The best of a long row that threads share, NaN and zeros of both signs among them.
 TEST(JitSort, BestOfLongRows) {
   const int before = num_threads();
-  for (int threads : {1, 2, 5}) {
-    set_num_threads(threads);
-    for (DType d : {f32, f64, i32, u64, bf16})
-      for (bool descending : {false, true})
-        for (std::int64_t limit : {1, 100, 3000}) {
-          Builder b;
-          const Var x = b.input(d, {140001});
-          const ParamsRef p = make_params(SortParams{0, 1, descending, 0, limit});
-          b.returns({b.add(Op::sort, p, {x}), b.all(Op::sort, p, {x, b.iota(i32, {140001}, 0)})[1]});
-          expect_same_bits(b.graph, std::string(name_of(d)) + ", best " + std::to_string(limit), static_cast<std::uint64_t>(limit));
-        }
-  }
+  for (DType d : {f32, f64, i32, u64, bf16})
+    for (bool descending : {false, true})
+      for (std::int64_t limit : {1, 100, 3000}) {
+        Builder b;
+        const Var x = b.input(d, {140001});
+        const ParamsRef p = make_params(SortParams{0, 1, descending, 0, limit});
+        b.returns({b.add(Op::sort, p, {x}), b.all(Op::sort, p, {x, b.iota(i32, {140001}, 0)})[1]});
+        expect_same_bits(b.graph, std::string(name_of(d)) + ", best " + std::to_string(limit), static_cast<std::uint64_t>(limit), {1, 2, 5});
+      }
   set_num_threads(before);
 }
 

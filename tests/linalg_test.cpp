@@ -65,6 +65,51 @@ TEST(Linalg, SquareFactorsMultiplyToTheMatrix) {
       }
 }
 
+// Backward errors that Eigen's decompositions of the same matrices have too: a few epsilons of the largest sum of a row of |L| |U|, for
+// sizes beyond one panel, one block of panels, and rows that meet in the cache.
+TEST(Linalg, LargeFactorsAreAsExactAsTheirDtype) {
+  for (DType d : {vt::f32, vt::f64})
+    for (std::int64_t n : {67, 150, 256, 301}) {
+      const std::string what = std::string(vt::name_of(d)) + " " + std::to_string(n);
+      const Tensor x = general({n, n}, 7, d), a = positive({n, n}, 8, d), b = general({n, 37}, 9, d);
+      const Tensor wide_x = x.astype(vt::f64), wide_a = a.astype(vt::f64);
+      const auto wide = [](const Tensor& t) { return t.astype(vt::f64); };
+      const double eps = d == vt::f64 ? 0x1p-52 : 0x1p-23, root = std::sqrt(static_cast<double>(n));
+      const auto expect_within = [&](const Tensor& error, const Tensor& bound, const char* of) {
+        EXPECT_LE(vt::max(vt::abs(error)).item<double>(), 2 * eps * root * vt::max(bound).item<double>() + 1e-13 * (d == vt::f64))
+            << of << " " << what;
+      };
+      const Tensor l = wide(la::cholesky(a));
+      expect_within(vt::matmul(l, turned(l)) - wide_a, vt::matmul(vt::abs(l), turned(vt::abs(l))), "cholesky");
+      const la::LuResult f = la::lu(x);
+      const Tensor lower = vt::tril(wide(f.lu), -1) + vt::eye(n, vt::f64), upper = vt::triu(wide(f.lu)),
+                   bound = vt::matmul(vt::abs(lower), vt::abs(upper));
+      EXPECT_LE(vt::max(vt::abs(lower)).item<double>(), 1) << what;
+      expect_within(vt::matmul(lower, upper) - vt::take(wide_x, f.permutation, 0), bound, "lu");
+      const Tensor solution = wide(la::solve(x, b));
+      expect_within(vt::matmul(wide_x, solution) - wide(b), 3.0 * vt::matmul(bound, vt::abs(solution)), "solve");
+      for (const bool low : {false, true})
+        for (const bool across : {false, true}) {
+          const Tensor t = low ? vt::tril(a) : vt::triu(a);
+          const Tensor y = wide(la::triangular_solve(t, b, {.left_side = true, .lower = low, .transpose_a = across}));
+          const Tensor one = wide(la::triangular_solve(t, vt::take(b, vt::tensor({0}), 1), {.left_side = true, .lower = low, .transpose_a = across}));
+          const Tensor op = across ? turned(wide(t)) : wide(t);
+          expect_within(vt::matmul(op, y) - wide(b), vt::matmul(vt::abs(op), vt::abs(y)), "triangular");
+          expect_within(vt::matmul(op, one) - vt::take(wide(b), vt::tensor({0}), 1), vt::matmul(vt::abs(op), vt::abs(one)), "triangular of one");
+        }
+      const DType numbers = d == vt::f64 ? vt::c128 : vt::c64;
+      const la::EigResult e = la::eig(x);
+      const Tensor beside = vt::matmul(x.astype(numbers), e.eigenvectors) - e.eigenvectors * vt::expand_dims(e.eigenvalues, 0);
+      expect_within(vt::abs(beside).astype(vt::f64), vt::full({1}, 2 * root, vt::f64), "eig");
+      expect_within(vt::sum(vt::square(vt::abs(e.eigenvectors)), 0).astype(vt::f64) - 1.0, vt::full({1}, 1.0, vt::f64), "lengths of eig");
+      // They are those of x + e; |trace(e)| ≤ √n |e|, the norm of Frobenius, and that is a few epsilons of x's.
+      expect_within(vt::sum(vt::real(la::eigvals(x)).astype(vt::f64)) - vt::trace(wide_x), vt::norm(wide_x), "eigvals");
+      const la::QrResult qr = la::qr(x);
+      expect_within(vt::matmul(wide(qr.q), wide(qr.r)) - wide_x, vt::full({1}, root, vt::f64), "qr");
+      expect_within(vt::matmul(turned(wide(qr.q)), wide(qr.q)) - vt::eye(n, vt::f64), vt::full({1}, 4.0, vt::f64), "q of qr");
+    }
+}
+
 TEST(Linalg, FactorsOfAnyShapeMultiplyToTheMatrix) {
   for (DType d : {vt::f32, vt::f64})
     for (const Shape& shape : {Shape{4, 2}, Shape{2, 4}, Shape{3, 5, 5}, Shape{2, 30, 7}, Shape{7, 30}, Shape{0, 3}, Shape{3, 0}, Shape{1, 1}}) {

@@ -16,7 +16,7 @@ using vt::Tensor;
 namespace rnd = vt::random;
 
 /// Draws of each distribution. The interpreter, which runs one element's loop after the other, makes fewer.
-const std::int64_t many = vt_test::forced_backend() == "interpreter" ? 4'000 : 1'000'000;
+const std::int64_t many = vt_test::forced_backend() == "interpreter" ? 1'000 : 1'000'000;
 
 /// `of_enough`, which suits that many draws, or as many standard errors for fewer.
 double tolerance(double of_enough, std::int64_t n, std::int64_t enough) {

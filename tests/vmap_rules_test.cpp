@@ -54,7 +54,7 @@ std::vector<vt::Vec<MappedAxis>> axis_patterns(const PrimitiveCase& c, unsigned 
   const std::size_t most = every ? most_patterns : std::min<std::size_t>(most_patterns, 3);
   if (patterns.size() <= most) return patterns;
   std::vector<vt::Vec<MappedAxis>> picked;
-  for (std::size_t k = 0; k < most; ++k) picked.push_back(patterns[k * (patterns.size() - 1) / (most - 1)]);
+  for (std::size_t k = 0; k < most; ++k) picked.push_back(patterns[k * (patterns.size() - 1) / std::max<std::size_t>(most - 1, 1)]);
   return picked;
 }
 

@@ -51,7 +51,8 @@ auto custom_jvp(F f, Rule rule, Where where = Where::here()) {
 }
 
 /// f, differentiated in reverse by `backward(residuals, cotangent)` → cotangents of the arguments (bare for one argument, else a
-/// std::tuple), where `forward(args…)` → pair(value, residuals).
+/// std::tuple), where `forward(args…)` → pair(value, residuals). Forward mode is the transpose of `backward`, which must be linear in the
+/// cotangent for that.
 template <class F, class Forward, class Backward>
 auto custom_vjp(F f, Forward forward, Backward backward, Where where = Where::here()) {
   return [f = detail::Callable(std::move(f)), forward = detail::Callable(std::move(forward)), backward = detail::Callable(std::move(backward)),

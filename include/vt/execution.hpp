@@ -21,7 +21,7 @@ struct Stats {
   std::uint64_t kernels_compiled = 0;     ///< by LLVM, in this process
   std::uint64_t kernels_unoptimised = 0;  ///< … of these, to run unoptimised at first (also where such code came from disk)
   std::uint64_t kernels_optimised = 0;    ///< … and replaced since
-  std::uint64_t kernel_memory_hits = 0;   ///< kernels that another program had compiled
+  std::uint64_t kernel_memory_hits = 0;   ///< kernels whose code was there, made for another program or for arrays of other sizes
   std::uint64_t kernel_disk_hits = 0;     ///< kernels loaded from the disk cache
   std::uint64_t vector_kernels = 0;       ///< compiled or loaded with a vector loop
   std::uint64_t fused_ops = 0;            ///< equations inside all compiled programs' kernels

@@ -99,8 +99,8 @@ auto as_arguments(const T& t) {
   else return std::tuple<T>(t);
 }
 
-template <class G>
-GradCall grad_call(const G& g, const Mask& wanted, const char* transform, Where where) {
+template <class Result, class... A>
+GradCall grad_call(const CallTrees<Result, A...>& g, const Mask& wanted, const char* transform, Where where) {
   return {.arguments = g.leaves(),
           .wanted = {wanted.data(), wanted.size()},
           .argument_name = g.argument_names(),
@@ -109,44 +109,56 @@ GradCall grad_call(const G& g, const Mask& wanted, const char* transform, Where 
           .where = where};
 }
 
+/// The value and gradients of `f`, a function with these trees: the same code for all functions of the same types.
+template <bool value_too, bool aux, std::size_t... I, class Result, class... A>
+auto value_and_gradient(const FlatFunction& f, CallTrees<Result, A...>& g, const GradOptions& options, const char* transform, Where where) {
+  const Mask wanted = wanted_leaves<I...>(g.arguments());
+  GradCall call = grad_call(g, wanted, transform, where);
+  call.holomorphic = options.holomorphic;
+  GradFlat flat = value_and_grad_flat(f, call);
+  auto gradient = rebuild_wanted<I...>(g.arguments(), flat.gradients);
+  Result result = g.rebuild(flat.outputs);
+  if constexpr (aux) {
+    static_assert(is_pair<Result> || is_tuple<Result>, "vt::has_aux: the function must return pair(value, aux)");
+    static_assert(std::is_same_v<std::tuple_element_t<0, Result>, Tensor>, "vt::grad: the value must be one scalar Tensor");
+    if constexpr (value_too) return std::pair(std::pair(std::get<0>(result), std::get<1>(result)), std::move(gradient));
+    else return std::pair(std::move(gradient), std::get<1>(result));
+  } else {
+    static_assert(std::is_same_v<Result, Tensor>, "vt::grad: the function must return one scalar Tensor (or use vt::has_aux)");
+    if constexpr (value_too) return std::pair(std::move(result), std::move(gradient));
+    else return gradient;
+  }
+}
+
 /// value_and_grad, and grad as its second half.
 template <bool value_too, bool aux, std::size_t... I, class F>
 auto gradient_function(F f, GradOptions options, const char* transform, Where where) {
   return [f = Callable(std::move(f)), options, transform, where]<class... A>(const A&... arguments) {
     auto g = tree_function(f, lift<I...>(f, own(arguments...)));
-    const Mask wanted = wanted_leaves<I...>(g.arguments());
-    GradCall call = grad_call(g, wanted, transform, where);
-    call.holomorphic = options.holomorphic;
-    GradFlat flat = value_and_grad_flat(g.flat(), call);
-    auto gradient = rebuild_wanted<I...>(g.arguments(), flat.gradients);
-    auto result = g.rebuild(flat.outputs);
-    using Result = decltype(result);
-    if constexpr (aux) {
-      static_assert(is_pair<Result> || is_tuple<Result>, "vt::has_aux: the function must return pair(value, aux)");
-      static_assert(std::is_same_v<std::tuple_element_t<0, Result>, Tensor>, "vt::grad: the value must be one scalar Tensor");
-      if constexpr (value_too) return std::pair(std::pair(std::get<0>(result), std::get<1>(result)), std::move(gradient));
-      else return std::pair(std::move(gradient), std::get<1>(result));
-    } else {
-      static_assert(std::is_same_v<Result, Tensor>, "vt::grad: the function must return one scalar Tensor (or use vt::has_aux)");
-      if constexpr (value_too) return std::pair(std::move(result), std::move(gradient));
-      else return gradient;
-    }
+    return value_and_gradient<value_too, aux, I...>(g.flat(), g, options, transform, where);
   };
+}
+
+/// The blocks of a Jacobian of `f`, a function with these trees.
+template <std::size_t... I, class Result, class... A>
+auto jacobian_blocks(const FlatFunction& f, CallTrees<Result, A...>& g, const JacobianOptions& options, JacobianMode mode, const char* transform,
+                     Where where, bool by_example) {
+  const Mask wanted = wanted_leaves<I...>(g.arguments());
+  GradCall call = grad_call(g, wanted, transform, where);
+  call.holomorphic = options.holomorphic;
+  call.memory_limit = options.memory_limit;
+  JacobianFlat flat = jacobian_flat(f, call, mode == JacobianMode::automatic ? options.mode : mode, options.chunk, by_example);
+  std::size_t row = 0;
+  using Columns = decltype(rebuild_wanted<I...>(g.arguments(), {}));
+  auto make = [&]() -> Columns { return rebuild_wanted<I...>(g.arguments(), flat.blocks[row++]); };
+  return replace_leaves<Columns>(g.last(), make);
 }
 
 template <JacobianMode mode, std::size_t... I, class F>
 auto jacobian_function(F f, JacobianOptions options, const char* transform, Where where, bool by_example = false) {
   return [f = Callable(std::move(f)), options, transform, where, by_example]<class... A>(const A&... arguments) {
     auto g = tree_function(f, lift<I...>(f, own(arguments...)));
-    const Mask wanted = wanted_leaves<I...>(g.arguments());
-    GradCall call = grad_call(g, wanted, transform, where);
-    call.holomorphic = options.holomorphic;
-    call.memory_limit = options.memory_limit;
-    JacobianFlat flat = jacobian_flat(g.flat(), call, mode == JacobianMode::automatic ? options.mode : mode, options.chunk, by_example);
-    std::size_t row = 0;
-    using Columns = decltype(rebuild_wanted<I...>(g.arguments(), {}));
-    auto make = [&]() -> Columns { return rebuild_wanted<I...>(g.arguments(), flat.blocks[row++]); };
-    return replace_leaves<Columns>(g.last(), make);
+    return jacobian_blocks<I...>(g.flat(), g, options, mode, transform, where, by_example);
   };
 }
 

@@ -32,34 +32,43 @@ struct VmapOptions {
   Fallback fallback = Fallback::loop;
 };
 
+namespace detail {
+
+/// The results of vmap, of `f` with these trees: the same code for all functions of the same types.
+template <class Result, class... A>
+Result vmapped(const FlatFunction& f, CallTrees<Result, A...>& g, const VmapOptions& options, Where where) {
+  const Vec<MappedAxis> in_axes = spread_argument_axes(g.arguments(), options.in_axes, "vt::vmap", where);
+  const VmapCall call{
+      .arguments = g.leaves(),
+      .in_axes = in_axes,
+      .out_axes =
+          [&](std::size_t) {
+            Vec<MappedAxis> axes;
+            spread_axes(g.last(), options.out_axes, axes, "the result", "vt::vmap: out_axes", where);
+            return axes;
+          },
+      .axis_size = options.axis_size,
+      .axis_name = options.axis_name,
+      .chunk = options.chunk,
+      .memory_limit = options.memory_limit,
+      .must_vectorize = options.fallback == Fallback::error,
+      .argument_name = g.argument_names(),
+      .result_name = g.result_names(),
+      .transform = "vt::vmap",
+      .where = where,
+  };
+  return g.rebuild(vmap_flat(f, call));
+}
+
+}  // namespace detail
+
 /// `vmap(f)(args…)`: f for every lane at once. Equal to calling f on each slice of the mapped axes and stacking the results.
 /// Throws: Error if the axes do not follow the arguments' trees or the lanes' numbers differ.
 template <class F>
 auto vmap(F f, VmapOptions options = {}, Where where = Where::here()) {
   return [f = detail::Callable(std::move(f)), options = std::move(options), where]<class... A>(const A&... arguments) {
     auto g = detail::tree_function(f, detail::own(arguments...));
-    const Vec<detail::MappedAxis> in_axes = detail::spread_argument_axes(g.arguments(), options.in_axes, "vt::vmap", where);
-    detail::VmapCall call{
-        .arguments = g.leaves(),
-        .in_axes = in_axes,
-        .out_axes =
-            [&](std::size_t) {
-              Vec<detail::MappedAxis> axes;
-              detail::spread_axes(g.last(), options.out_axes, axes, "the result", "vt::vmap: out_axes", where);
-              return axes;
-            },
-        .axis_size = options.axis_size,
-        .axis_name = options.axis_name,
-        .chunk = options.chunk,
-        .memory_limit = options.memory_limit,
-        .must_vectorize = options.fallback == Fallback::error,
-        .argument_name = g.argument_names(),
-        .result_name = g.result_names(),
-        .transform = "vt::vmap",
-        .where = where,
-    };
-    const std::vector<Tensor> results = detail::vmap_flat(g.flat(), call);
-    return g.rebuild(results);
+    return detail::vmapped(g.flat(), g, options, where);
   };
 }
 

@@ -101,6 +101,9 @@ def stencil(pad):
 
 
 add("pad_stencil", stencil(lambda x: jnp.pad(x, 1)), stencil(lambda x: F.pad(x, (1, 1, 1, 1))), stencil(lambda x: np.pad(x, 1)))
+add("pad_reflect", lambda x: jnp.pad(x, 3, mode="reflect"), lambda x: F.pad(x[None], (3, 3, 3, 3), mode="reflect")[0],
+    lambda x: np.pad(x, 3, mode="reflect"))
+all_three("inner", lambda xp, x, y: xp.einsum("ijk,ijk->ik", x, y))
 all_three("roll", lambda xp, x: x - xp.roll(x, 1, 1))
 all_three("flip", lambda xp, x: xp.flip(x, 1) * 2, lambda x: torch.flip(x, (1,)) * 2)
 all_three("stack", lambda xp, x, y, z: xp.stack([x, y * 2, z], 2))
@@ -136,7 +139,7 @@ def group_norm(groups):
 
 add("layer_norm", layer_norm, lambda x, s, b: F.layer_norm(x, x.shape[-1:], s, b, 1e-5))
 add("norm_softmax", lambda x, s, b: jax.nn.softmax(layer_norm(x, s, b)), lambda x, s, b: F.softmax(F.layer_norm(x, x.shape[-1:], s, b, 1e-5), -1))
-for groups in (2, 3):
+for groups in (2, 3, 6):
     add(f"group_norm/{groups}", group_norm(groups),
         lambda x, s, b, groups=groups: F.group_norm(x.permute(0, 3, 1, 2), groups, s, b, 1e-5).permute(0, 2, 3, 1))
 

@@ -1,6 +1,7 @@
 """The rows of perf/linalg in JAX."""
 import jax
 import jax.numpy as jnp
+import jax.scipy.linalg
 import numpy as np
 
 from common import row, write
@@ -20,13 +21,18 @@ for name, dtype in (("f32", np.float32), ("f64", np.float64)):
         row("solve" + shape, lambda: solve(x, b))
         row("eigh" + shape, lambda: eigh(a))
 
-for n in (32, 64, 128, 300):
-    host = rng.uniform(-1, 1, (n, n))
-    x, b, a = jnp.asarray(host), jnp.asarray(rng.uniform(-1, 1, (n, 1))), jnp.asarray(host @ host.T + np.eye(n))
-    shape = f"/f64/{n}x{n}/jax"
-    lu, qr, svd = jax.jit(jax.lax.linalg.lu), jax.jit(jnp.linalg.qr), jax.jit(lambda m: jnp.linalg.svd(m, full_matrices=False))
-    for name, call in (("cholesky", lambda: cholesky(a)), ("lu", lambda: lu(x)), ("solve", lambda: solve(x, b)), ("qr", lambda: qr(x)),
-                       ("eigh", lambda: eigh(a)), ("svd", lambda: svd(x))):
-        row(name + shape, call)
+for name, dtype in (("f32", np.float32), ("f64", np.float64)):
+    for n in (32, 64, 128, 300):
+        host = rng.uniform(-1, 1, (n, n)).astype(dtype)
+        x, right = jnp.asarray(host), jnp.asarray(rng.uniform(-1, 1, (n, n)).astype(dtype))
+        b, a = right[:, :1], jnp.asarray(host @ host.T + np.eye(n, dtype=dtype))
+        shape = f"/{name}/{n}x{n}/jax"
+        lu, qr, svd = jax.jit(jax.lax.linalg.lu), jax.jit(jnp.linalg.qr), jax.jit(lambda m: jnp.linalg.svd(m, full_matrices=False))
+        inv, eig, expm = jax.jit(jnp.linalg.inv), jax.jit(jnp.linalg.eig), jax.jit(jax.scipy.linalg.expm)
+        triangular = jax.jit(lambda m, y: jax.lax.linalg.triangular_solve(m, y, left_side=True, lower=True))
+        for row_name, call in (("cholesky", lambda: cholesky(a)), ("lu", lambda: lu(x)), ("solve", lambda: solve(x, b)),
+                               ("triangular_solve", lambda: triangular(a, right)), ("inv", lambda: inv(x)), ("qr", lambda: qr(x)),
+                               ("eigh", lambda: eigh(a)), ("svd", lambda: svd(x)), ("eig", lambda: eig(x)), ("expm", lambda: expm(x))):
+            row(row_name + shape, call)
 
 write()

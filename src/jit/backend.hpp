@@ -15,13 +15,14 @@
 
 namespace vt::detail {
 
-/// A compiled nest. `buffers` in the nest's order; `arguments`: the runtime loops' extents in loop order, then the nest's scalars;
+/// A compiled nest. `buffers` in the nest's order; `arguments`: the runtime loops' extents in loop order, then the nest's scalars, then `numbers`;
 /// [begin, end): the range of the parallel loop.
 struct Kernel {
   using Function = void(void* const* buffers, const std::int64_t* arguments, std::int64_t begin, std::int64_t end);
   void* const* entry = nullptr;      ///< another from one run to the next, once better code was made
   const bool* hasty = nullptr;       ///< is it to be replaced?
   std::shared_ptr<const void> keep;  ///< owns the code and both
+  Vec<std::int64_t> numbers;         ///< extents and distances of this nest, which its code does not know
   explicit operator bool() const { return entry != nullptr; }
   void operator()(void* const* buffers, const std::int64_t* arguments, std::int64_t begin, std::int64_t end) const {
     reinterpret_cast<Function*>(__atomic_load_n(entry, __ATOMIC_ACQUIRE))(buffers, arguments, begin, end);
@@ -54,8 +55,9 @@ class Backend {
  public:
   virtual ~Backend() = default;
   virtual int vector_bytes() const = 0;
-  /// Any thread. `hurry`: it may run unoptimised at first. Throws: Error(backend).
-  virtual Kernel compile(const Nest&, const Schedule&, bool hurry) const = 0;
+  /// Any thread. `hurry`: it may run unoptimised at first. No `wait`: no function while another thread makes the same code; to be asked for again
+  /// when there is nothing else to do. Throws: Error(backend).
+  virtual Kernel compile(const Nest&, const Schedule&, bool hurry, bool wait) const = 0;
   /// An equation that fits_registers as one function; see register_loop.hpp. Buffers: operands, then results.
   virtual Kernel compile_register_loop(const LaneForm& form, bool hurry) const = 0;
   /// Code for batches of small matrices, a block of `lanes` of them at a time; no function where there is none for this spec. Buffers: operands,

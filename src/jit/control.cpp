@@ -44,7 +44,7 @@ ControlRunner::ControlRunner(const GraphBody& graph, const Equation& e, const Ba
   }
   if (e.op == Op::while_) carries_ = static_cast<std::size_t>(e.as<WhileParams>().carries);
   if (e.op == Op::scan) carries_ = static_cast<std::size_t>(e.as<ScanParams>().carries);
-  const std::optional<LaneForm> form = lanes_ && lanes_in_groups() ? std::nullopt : register_form(alone_);
+  const std::optional<LaneForm> form = lanes_ && lanes_in_groups() ? std::nullopt : register_form(alone_, most_in_frame);
   if (form) {
     lane_count_ = form->count;
     runs_in_registers_ = true;

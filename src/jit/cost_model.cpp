@@ -26,6 +26,9 @@ int op_weight(Op op, DType d) {
     case Op::rem: return 20;
     case Op::sqrt: case Op::rsqrt: return 6;
     case Op::max: case Op::min: case Op::nextafter: case Op::sign: return 3;
+    case Op::reshape: case Op::transpose: case Op::broadcast_in_dim: case Op::windows: case Op::slice: case Op::rev: case Op::full: case Op::stop_gradient:
+      return 0;
+    case Op::gather: case Op::dynamic_slice: case Op::pad: case Op::overlap_add: case Op::dynamic_update_slice: case Op::concatenate: return 2;
     default: return d == DType::f16 || d == DType::bf16 ? 4 : 1;
   }
 }

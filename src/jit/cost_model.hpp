@@ -36,7 +36,7 @@ struct MachineCosts {
 /// Bytes that no cache holds, as far as one can tell from shapes.
 inline constexpr std::int64_t beyond_all_caches = std::int64_t{64} << 20;
 
-/// Cost of one op in about the cost of an addition.
+/// Cost of one op in about the cost of an addition; of one that only says which element is meant, of what it adds to the index.
 int op_weight(Op, DType);
 /// The same on this machine: for choices that change no bit.
 double op_cost(Op, DType, const MachineCosts&);
@@ -53,6 +53,7 @@ inline constexpr int rows_in_flight = 256;             ///< of turned tiles: lin
 inline constexpr int worth_two_registers = 20;         ///< work of a body whose operations wait for each other longer than the processor looks ahead
 inline constexpr int registers_for_two = 64;           ///< bytes of a vector: the sets with such have 32 registers
 inline constexpr double combining_lanes = 12;          ///< at the end of a horizontal reduction, and for each vector of a running one, by lanes
+inline constexpr double weaving = 2;                   ///< shuffles for a vector of a result that is stored between others
 
 /// A load of a vector whose lanes move so; a store costs half as much again. `turned`: through squares that are turned in registers, a shuffle for
 /// each doubling of the rows and the way over the stack.

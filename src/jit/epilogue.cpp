@@ -84,7 +84,7 @@ class Attacher {
  public:
   Attacher(Fusion& fusion, int vector_bytes) : fusion_(fusion), vector_bytes_(vector_bytes) {}
 
-  void run() {
+  void run(FunctionRef<bool(FusedStep&, const FusedStep&, bool)> attach) {
     Vec<FusedStep>& steps = fusion_.steps;
     Vec<char> moved(steps.size(), 0);
     Vec<int> first_reader(fusion_.graph.avals.size(), -1), product_of(fusion_.graph.avals.size(), -1);
@@ -99,13 +99,43 @@ class Attacher {
       int best = -1;
       for (Var v : steps[k].buffers)
         if (first_reader[static_cast<std::size_t>(v)] == static_cast<int>(k)) best = std::max(best, product_of[static_cast<std::size_t>(v)]);
-      if (best < 0 || !attach(steps[k], steps[static_cast<std::size_t>(best)])) continue;
+      if (best < 0) continue;
+      const FusedStep& product = steps[static_cast<std::size_t>(best)];
+      if (!attach(steps[k], product, reads_alone(steps[k], result_of(product)))) continue;
       moved[static_cast<std::size_t>(best)] = 1;
     }
     Vec<FusedStep> kept;
     for (std::size_t k = 0; k < steps.size(); ++k)
       if (!moved[k]) kept.push_back(std::move(steps[k]));
     steps = std::move(kept);
+  }
+
+  bool attach(FusedStep& kernel, const FusedStep& product, bool alone) {
+    const Equation& e = equation_of(product);
+    const std::optional<Matrix> result = e.op == Op::dot_general ? of_product(e) : of_convolution(e);
+    if (!result) return false;
+    const auto at = std::find(kernel.buffers.begin(), kernel.buffers.end(), result_of(product));
+    const int buffer = static_cast<int>(at - kernel.buffers.begin());
+    Nest nest;
+    int row = -1;
+    std::int64_t group = 1;
+    for (std::int64_t width : widths(kernel.nest, buffer, *result)) {
+      nest = kernel.nest;
+      group = width / result->columns;
+      row = make_row_loop(nest, buffer, result->rows / group, width);
+      if (row >= 0) break;
+    }
+    if (row < 0) return false;
+    // Lanes that go along the rows would need ranges of whole vectors of them.
+    for (const StageSchedule& s : schedule_epilogue(nest, row, vector_bytes_).stages)
+      if (s.vector_loop == row || s.tile_loop == row) return false;
+    kernel.nest = std::move(nest);
+    kernel.equation = product.equation;
+    kernel.row_loop = row;
+    kernel.row_group = group;
+    const DType d = fusion_.graph.aval(e.outputs[0]).dtype;
+    kernel.rows_alone = e.op == Op::conv_general && d != DType::f16 && d != DType::bf16 && alone;
+    return true;
   }
 
  private:
@@ -164,41 +194,20 @@ class Attacher {
     return true;
   }
 
-  bool attach(FusedStep& kernel, const FusedStep& product) {
-    const Equation& e = equation_of(product);
-    const std::optional<Matrix> result = e.op == Op::dot_general ? of_product(e) : of_convolution(e);
-    if (!result) return false;
-    const auto at = std::find(kernel.buffers.begin(), kernel.buffers.end(), result_of(product));
-    const int buffer = static_cast<int>(at - kernel.buffers.begin());
-    Nest nest;
-    int row = -1;
-    std::int64_t group = 1;
-    for (std::int64_t width : widths(kernel.nest, buffer, *result)) {
-      nest = kernel.nest;
-      group = width / result->columns;
-      row = make_row_loop(nest, buffer, result->rows / group, width);
-      if (row >= 0) break;
-    }
-    if (row < 0) return false;
-    // Lanes that go along the rows would need ranges of whole vectors of them.
-    for (const StageSchedule& s : schedule_epilogue(nest, row, vector_bytes_).stages)
-      if (s.vector_loop == row || s.tile_loop == row) return false;
-    kernel.nest = std::move(nest);
-    kernel.equation = product.equation;
-    kernel.row_loop = row;
-    kernel.row_group = group;
-    const DType d = fusion_.graph.aval(e.outputs[0]).dtype;
-    kernel.rows_alone = e.op == Op::conv_general && d != DType::f16 && d != DType::bf16 && reads_alone(kernel, result_of(product));
-    return true;
-  }
-
   Fusion& fusion_;
   int vector_bytes_;
 };
 
 }  // namespace epilogue_fusion
 
-void attach_epilogues(Fusion& fusion, int vector_bytes) { epilogue_fusion::Attacher(fusion, vector_bytes).run(); }
+void attach_epilogues(Fusion& fusion, int vector_bytes) {
+  epilogue_fusion::Attacher attacher(fusion, vector_bytes);
+  attacher.run([&](FusedStep& kernel, const FusedStep& product, bool alone) { return attacher.attach(kernel, product, alone); });
+}
+
+void attach_to_products(Fusion& fusion, FunctionRef<bool(FusedStep&, const FusedStep&, bool)> attach) {
+  epilogue_fusion::Attacher(fusion, 0).run(attach);
+}
 
 Schedule schedule_epilogue(const Nest& nest, int row_loop, int vector_bytes, std::string* told) {
   Schedule s = choose_schedule(nest, vector_bytes, {}, told);

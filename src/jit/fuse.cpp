@@ -130,6 +130,7 @@ Fusion fuse(GraphBody graph, const FuseOptions& options) {
   if (options.matrix_products)
     fusion.graph = nest_assembly::order_product_operands(
         sum_before_products(prepare_convolutions(std::move(fusion.graph), options.on_host ? ConvTarget::host : ConvTarget::device)));
+  if (options.on_host) fusion.graph = split_short_axes(std::move(fusion.graph));
   FusionPlanner planner(fusion.graph, options);
   planner.run();
   NestSource source = planner.source;

@@ -12,6 +12,8 @@ namespace vt::detail {
 
 /// Replaces equations that own a sub-graph they merely run (call, checkpoint, custom_*) by its equations.
 GraphBody inline_calls(const GraphBody&);
+/// Reductions and broadcasts over long axes and short last ones with others between them, in two.
+GraphBody split_short_axes(GraphBody);
 /// Takes sums over rows or columns of matrix products before the products.
 GraphBody sum_before_products(GraphBody);
 

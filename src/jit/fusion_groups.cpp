@@ -2,6 +2,8 @@
 #include "fusion_groups.hpp"
 
 #include "../trace/effects.hpp"
+#include "cost_model.hpp"
+#include "schedule.hpp"
 #include "sort_kernel.hpp"
 
 #include <algorithm>
@@ -14,33 +16,24 @@ namespace vt::detail {
 
 namespace fusion_costs {
 
-constexpr int worth_storing = 4;  // work that is not done twice
-constexpr int worth_storing_scalar = 12;
-constexpr int worth_storing_before_growth = 8;
-constexpr int worth_vectors = 30;
+// In op_weight's units.
+constexpr int worth_storing = 5;  // work that is not done twice
+constexpr int worth_storing_scalar = 15;
+constexpr int worth_storing_before_growth = 10;
+constexpr std::int64_t worth_a_kernel = 128;  // thousands of operations that storing saves
+constexpr int worth_vectors = 36;
 constexpr std::int64_t enough_for_vectors = 64;
+constexpr std::int64_t few_of = 4;  // a part of this many is read by single elements rather than made whole, in vectors
 
-// clang-format off
-int of(Op op, DType d) {
-  switch (op) {
-    case Op::exp: case Op::exp2: case Op::expm1: case Op::log: case Op::log1p: case Op::log2: case Op::cbrt: case Op::sin: case Op::cos:
-    case Op::tan: case Op::asin: case Op::acos: case Op::atan: case Op::sinh: case Op::cosh: case Op::tanh: case Op::asinh: case Op::acosh:
-    case Op::atanh: case Op::sigmoid: case Op::erf: case Op::erfc: case Op::erf_inv: case Op::atan2:
-      return 12;
-    case Op::pow: case Op::lgamma: case Op::digamma: case Op::threefry: return 40;
-    case Op::gamma: case Op::erfcx: case Op::erfc_inv: case Op::ndtr: case Op::log_ndtr: case Op::dawsn: case Op::expi: case Op::spence: case Op::fresnel_sin: case Op::fresnel_cos:
-    case Op::bessel_i0e: case Op::bessel_i1e: case Op::bessel_k0e: case Op::bessel_k1e: case Op::bessel_j0: case Op::bessel_j1: case Op::bessel_y0: case Op::bessel_y1:
-    case Op::zeta:
-      return 60;
-    case Op::div: case Op::sqrt: case Op::rsqrt: case Op::nextafter: return 4;
-    case Op::rem: return 8;
-    case Op::reshape: case Op::transpose: case Op::broadcast_in_dim: case Op::windows: case Op::slice: case Op::rev: case Op::full: case Op::stop_gradient:
-      return 0;
-    case Op::gather: case Op::dynamic_slice: case Op::pad: case Op::overlap_add: case Op::dynamic_update_slice: case Op::concatenate: return 2;
-    default: return d == DType::f16 || d == DType::bf16 ? 2 : 1;
-  }
+// Inner products, one for each element of the result: reductions like others.
+bool is_inner_product(const GraphBody& graph, const Equation& e) {
+  if (e.op != Op::dot_general) return false;
+  const DotParams& p = e.as<DotParams>();
+  const Aval &lhs = graph.aval(e.inputs[0]), &rhs = graph.aval(e.inputs[1]);
+  const int axes = static_cast<int>(p.lhs_batch.size() + p.lhs_contract.size());
+  return (p.dtype == DType::f32 || p.dtype == DType::f64) && lhs.dtype == p.dtype && rhs.dtype == p.dtype && lhs.shape.rank() == axes &&
+         rhs.shape.rank() == axes && !p.lhs_batch.empty();
 }
-// clang-format on
 
 // Products of a matrix that no cache near a core holds and a vector: what counts is to read the matrix once, at full speed, which is what a nest's
 // reductions are made for; and what the matrix is computed from is fused with it.
@@ -146,7 +139,9 @@ void FusionPlanner::classify() {
       auto& list = uses_[static_cast<std::size_t>(v)];
       if (list.empty() || list.back() != static_cast<int>(i)) list.push_back(static_cast<int>(i));
     }
-    if (!can_fuse(graph_, e) || !has_code(e) || (e.op == Op::dot_general && options_.matrix_products && !fusion_costs::streams_matrix(graph_, e)))
+    if (!can_fuse(graph_, e) || !has_code(e) ||
+        (e.op == Op::dot_general && options_.matrix_products && !fusion_costs::streams_matrix(graph_, e) &&
+         !fusion_costs::is_inner_product(graph_, e)))
       continue;
     const bool reduces = family_of(e.op) == Family::reduce || family_of(e.op) == Family::cumulative || e.op == Op::dot_general ||
                          (e.op == Op::overlap_add && overlap_rounds(e.as<WindowParams>()).elements() > 1);
@@ -185,7 +180,7 @@ int FusionPlanner::cost(Var v) {
   const int d = source.definition[static_cast<std::size_t>(v)];
   if (d < 0 || source.stored[static_cast<std::size_t>(v)] || !inlined_[static_cast<std::size_t>(d)]) return known = 1;
   const Equation& e = graph_.equations[static_cast<std::size_t>(d)];
-  int sum = fusion_costs::of(e.op, graph_.aval(v).dtype);
+  int sum = op_weight(e.op, graph_.aval(v).dtype);
   for (Var o : e.inputs) sum += cost(o);
   return known = std::min(sum, 1 << 20);
 }
@@ -217,7 +212,8 @@ void FusionPlanner::mark_stored() {
       if (source.stored[static_cast<std::size_t>(o)] || source.definition[static_cast<std::size_t>(o)] < 0) continue;
       const int c = cost(o);
       bool store = c > most_fused_weight;
-      if (e.op == Op::dot_general || (e.op == Op::gather && k == 0)) store = store || c > 2;
+      if ((e.op == Op::dot_general && !fusion_costs::is_inner_product(graph_, e)) || (e.op == Op::gather && k == 0 && !takes_parts(o)))
+        store = store || c > 2;
       if (reduction_[i] && runs_one_by_one(graph_, e)) store = store || c > fusion_costs::worth_storing_before_growth;
       if (e.op == Op::gather && k == 1) store = store || c > fusion_costs::worth_storing_before_growth;
       // Windows that overlap, or are looked at twice, read the same elements again; they themselves are never laid out.
@@ -225,10 +221,20 @@ void FusionPlanner::mark_stored() {
           (graph_.aval(e.outputs[0]).elements() > graph_.aval(o).elements() || uses_[static_cast<std::size_t>(e.outputs[0])].size() > 1))
         store = store || c > fusion_costs::worth_storing;
       if (e.op == Op::broadcast_in_dim && graph_.aval(o).elements() > 1 && graph_.aval(e.outputs[0]).elements() > graph_.aval(o).elements()) {
-        const Axes& axes = e.as<BroadcastParams>().axes;
-        bool leading = true;  // its value stays the same in the inner loops, so it is computed outside them
-        for (std::size_t a = 0; a < axes.size(); ++a) leading = leading && (axes[a] == static_cast<int>(a) || graph_.aval(o).shape[a] == 1);
-        store = store || (!leading && c >= fusion_costs::worth_storing_before_growth);
+        const BroadcastParams& p = e.as<BroadcastParams>();
+        bool leading = true, stretched = false;  // its value stays the same in the inner loops, so it is computed outside them
+        Shape own = Shape::filled(static_cast<std::size_t>(p.shape.rank()), 1);
+        for (std::size_t a = 0; a < p.axes.size(); ++a) own[static_cast<std::size_t>(p.axes[a])] = graph_.aval(o).shape[a];
+        for (std::size_t a = 0; a < own.size(); ++a) {
+          leading = leading && (own[a] == 1 || !stretched);
+          stretched = stretched || own[a] != p.shape[a];
+        }
+        // Otherwise it is computed again for each element, or stored by a kernel of its own.
+        const bool much = c >= fusion_costs::worth_storing && c * (graph_.aval(e.outputs[0]).elements() >> 10) >= fusion_costs::worth_a_kernel;
+        store = store || (!leading && (c >= fusion_costs::worth_storing_before_growth || much));
+        // What is laid out along short axes first (split_short_axes).
+        const int d = source.definition[static_cast<std::size_t>(o)];
+        store = store || (!leading && graph_.equations[static_cast<std::size_t>(d)].op == Op::broadcast_in_dim);
         // … but as a single number each time, next to few elements: what outweighs those goes faster in vectors of its own.
         const std::int64_t times = graph_.aval(e.outputs[0]).elements() / graph_.aval(o).elements();
         store = store || (graph_.aval(o).elements() >= fusion_costs::enough_for_vectors && c >= fusion_costs::worth_vectors && c > 4 * times);
@@ -242,7 +248,7 @@ void FusionPlanner::mark_stored() {
     if (e.op == Op::concatenate) {
       int sum = 0;
       for (Var o : e.inputs) sum += cost(o);
-      const bool in_parts = e.inputs.size() > 4 || (sum > 8 && graph_.aval(e.outputs[0]).elements() >= 256);
+      const bool in_parts = !woven(e) && (e.inputs.size() > 4 || (sum > 10 && graph_.aval(e.outputs[0]).elements() >= 256));
       if (in_parts) {
         pieces_[i] = 1;
         source.stored[static_cast<std::size_t>(e.outputs[0])] = 1;
@@ -252,7 +258,7 @@ void FusionPlanner::mark_stored() {
       if (source.stored[static_cast<std::size_t>(v)]) continue;
       const int limit = graph_.aval(v).elements() == 1 ? fusion_costs::worth_storing_scalar : fusion_costs::worth_storing;
       const bool view = e.op == Op::reshape || e.op == Op::stop_gradient || e.op == Op::windows;
-      if (!view && uses_[static_cast<std::size_t>(v)].size() > 1 && cost(v) > limit) {
+      if (!view && uses_[static_cast<std::size_t>(v)].size() > 1 && cost(v) > limit && !takes_parts(v)) {
         again[static_cast<std::size_t>(v)] = cost(v);
         source.stored[static_cast<std::size_t>(v)] = 1;
         cost_[static_cast<std::size_t>(v)] = 1;
@@ -262,6 +268,39 @@ void FusionPlanner::mark_stored() {
   // What was marked through a reshape after its consumers were looked at.
   for (std::size_t v = 0; v < source.stored.size(); ++v)
     if (source.stored[v] && base_of(static_cast<Var>(v)) != static_cast<Var>(v)) mark(static_cast<Var>(v));
+}
+
+// Gathers that take few of its elements compute those alone: image[i][j] of many i and j lays out no rows. Slices that share out its elements
+// compute each of them once, where each has one reader.
+bool FusionPlanner::takes_parts(Var v) const {
+  std::int64_t taken = 0;
+  for (int i : uses_[static_cast<std::size_t>(v)]) {
+    const Equation& e = graph_.equations[static_cast<std::size_t>(i)];
+    const auto part = [&] { return graph_.aval(e.outputs[0]).elements(); };  // effects have no outputs
+    if (e.op == Op::gather && e.inputs[0] == v && e.inputs[1] != v) {
+      taken += part() * fusion_costs::few_of;
+    } else if (e.op == Op::slice) {
+      Var read = e.outputs[0];
+      for (;;) {
+        const auto& readers = uses_[static_cast<std::size_t>(read)];
+        if (readers.size() != 1 || is_output_[static_cast<std::size_t>(read)]) return false;
+        const Equation& next = graph_.equations[static_cast<std::size_t>(readers[0])];
+        if (next.op != Op::reshape) break;
+        read = next.outputs[0];
+      }
+      taken += part();
+    } else {
+      return false;
+    }
+  }
+  return taken <= graph_.aval(v).elements();
+}
+
+// Single elements beside each other: stored together by one body.
+bool FusionPlanner::woven(const Equation& e) const {
+  const int last = graph_.aval(e.outputs[0]).shape.rank() - 1;
+  return options_.on_host && e.as<AxisParams>().axis == last && static_cast<std::int64_t>(e.inputs.size()) <= most_woven &&
+         all_of(e.inputs, [&](Var v) { return graph_.aval(v).shape[static_cast<std::size_t>(last)] == 1; });
 }
 
 bool FusionPlanner::reads_windows(Var v) {
@@ -359,7 +398,7 @@ void FusionPlanner::make_groups() {
     g.weight = std::max(cost_[static_cast<std::size_t>(root.value)], 1);
     const int d = source.definition[static_cast<std::size_t>(root.value)];
     if (d >= 0 && !copies) {
-      g.weight = fusion_costs::of(graph_.equations[static_cast<std::size_t>(d)].op, graph_.aval(root.value).dtype);
+      g.weight = op_weight(graph_.equations[static_cast<std::size_t>(d)].op, graph_.aval(root.value).dtype);
       for (Var o : graph_.equations[static_cast<std::size_t>(d)].inputs) g.weight += cost(o);
     }
     g.defines.push_back(root.target);

@@ -9,7 +9,7 @@
 namespace vt::detail {
 
 /// Work of one kernel; compile time grows faster than its gain.
-inline constexpr int most_fused_weight = 400;
+inline constexpr int most_fused_weight = 500;
 
 /// A value that a kernel stores: into its own buffer, or as a part of a concatenation.
 struct FusionRoot {
@@ -74,6 +74,8 @@ class FusionPlanner {
   void mark(Var v);
   Var base_of(Var v) const;
   int cost(Var v);
+  bool takes_parts(Var v) const;
+  bool woven(const Equation& concatenate) const;
   /// Are windows taken where v is computed on the spot?
   bool reads_windows(Var v);
   void make_groups();

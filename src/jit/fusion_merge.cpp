@@ -10,7 +10,7 @@ namespace vt::detail {
 namespace fusion_limits {
 
 constexpr int most_buffers = 40;
-constexpr int most_lone_weight = 8;  // work that may join a scan whose rounds run one by one
+constexpr int most_lone_weight = 10;  // work that may join a scan whose rounds run one by one
 
 }  // namespace fusion_limits
 

@@ -155,6 +155,13 @@ class GroupBuilder {
         at.append(kept.begin(), kept.end());
         r.value = builder_.load(partials->vars[number++], at, -1);
         r.dtype = nest.values[static_cast<std::size_t>(r.value)].dtype;
+        if (e.op == Op::argmax || e.op == Op::argmin) {  // the blocks' places; their elements are looked up again
+          r.position = r.value;
+          const auto axis = static_cast<std::size_t>(e.as<ArgParams>().axis);
+          IndexVector element = index;
+          element[axis] = builder_.clipped(r.position, group_.domain[axis] - 1, nullptr);
+          r.value = builder_.value_at(e.inputs[0], element);
+        }
       } else {
         operand(e, index, r);
       }
@@ -258,16 +265,31 @@ class GroupBuilder {
   int stage_ = 0;
 };
 
-// Buffers that nothing in the nest uses any more are taken off its list.
-void drop_unused_buffers(FusedStep& step) {
+// Buffers and arguments that nothing in the nest uses any more are taken off its lists.
+void drop_unused(FusedStep& step) {
   Nest& nest = step.nest;
   Vec<int> roots;
   for (const NestStore& s : nest.stores) roots.push_back(s.value);
   for (const NestReduction& r : nest.reductions) add_roots(r, roots);
   Vec<char> used(nest.buffers.size(), 0);
-  for (int v : needed_values(nest, roots))
-    if (nest.values[static_cast<std::size_t>(v)].kind == NestValue::Kind::load)
-      used[static_cast<std::size_t>(nest.values[static_cast<std::size_t>(v)].buffer)] = 1;
+  Vec<std::int64_t> arguments;
+  Vec<int> renumbered(step.arguments.size(), -1);
+  for (int v : needed_values(nest, roots)) {
+    const NestValue& value = nest.values[static_cast<std::size_t>(v)];
+    if (value.kind == NestValue::Kind::load) used[static_cast<std::size_t>(value.buffer)] = 1;
+    if (value.kind != NestValue::Kind::argument) continue;
+    renumbered[static_cast<std::size_t>(value.argument)] = static_cast<int>(arguments.size());
+    arguments.push_back(step.arguments[static_cast<std::size_t>(value.argument)]);
+  }
+  for (NestValue& value : nest.values) {
+    if (value.kind != NestValue::Kind::argument) continue;
+    value.argument = renumbered[static_cast<std::size_t>(value.argument)];
+    if (value.argument >= 0) continue;
+    value.kind = NestValue::Kind::literal;
+    value.literal = Scalar(0).converted(value.dtype);
+  }
+  nest.arguments = static_cast<int>(arguments.size());
+  step.arguments = std::move(arguments);
   for (const NestStore& s : nest.stores) used[static_cast<std::size_t>(s.buffer)] = 1;
   Vec<int> order;
   for (std::size_t b = 0; b < used.size(); ++b)
@@ -306,7 +328,7 @@ Partials store_partials(FusedStep& step, int block_loop, const Shape& kept, Grap
     step.buffers.push_back(v);
     nest.stores.push_back(s);
   }
-  drop_unused_buffers(step);
+  drop_unused(step);
   step.partial = true;
   return partials;
 }
@@ -321,7 +343,9 @@ void build_steps(const FusionPlanner& planner, const FusionGroup& group, GraphBo
     FusedStep step;
     GroupBuilder(planner, group, graph, source, step).build(first ? nullptr : &partials);
     normalise_loops(step.nest);
-    const ReductionCut cut = find_reduction_cut(step.nest, choose_schedule(step.nest, options.vector_bytes));
+    if (options.on_host) unroll_short_loop(step.nest);
+    ReductionCut cut = find_reduction_cut(step.nest, choose_schedule(step.nest, options.vector_bytes));
+    if (!options.on_host && any_of(step.nest.reductions, [](const NestReduction& r) { return r.position >= 0; })) cut = {};
     if (cut.loop >= 0) {
       const int block_loop = cut_loop(step.nest, cut.loop, cut.block);
       partials = store_partials(step, block_loop, planner.kept_shape(group), graph, source);

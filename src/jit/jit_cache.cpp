@@ -107,7 +107,7 @@ void take_donated(std::span<const Tensor> arguments, std::span<const char> donat
 void check_donated(const std::vector<int>& donate, std::size_t arguments, Where where) {
   for (int position : donate)
     if (position < 0 || static_cast<std::size_t>(position) >= arguments)
-      fail(ErrorKind::value, worded("vt::jit: donate names argument {} of a call with {}, counted from 0", position, arguments), where);
+      fail(ErrorKind::value, worded("vt::jit: donate names argument {}, counted from 0, but this call has only {}", position, arguments), where);
 }
 
 JitCache::JitCache(std::optional<Device> device) : state_(new_box<State>()) { state_->device = device; }

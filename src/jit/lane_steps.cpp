@@ -1,6 +1,8 @@
 // How indices move from lane to lane of a vector, and which arrays lie across it.
 #include "schedule.hpp"
 
+#include <algorithm>
+
 namespace vt::detail {
 
 LaneStep lane_step(const Nest& nest, IndexId index, int loop, int lanes, const Vec<std::uint64_t>& dependences) {
@@ -34,6 +36,32 @@ LaneStep lane_step(const Nest& nest, IndexId index, int loop, int lanes, const V
     }
   }
   return total;
+}
+
+SmallVec<const NestStore*, 4> woven_with(const Nest& nest, const NestStore& s, int loop, int lanes, const Vec<std::uint64_t>& dependences) {
+  if (s.update != Op::input || loop < 0) return {};
+  const LaneStep step = lane_step(nest, s.index, loop, lanes, dependences);
+  if (!step.regular || step.step < 2 || step.step > most_woven) return {};
+  const IndexExpr& own = nest.indices[s.index];
+  std::int64_t first = own.constant, count = 0;
+  const auto beside = [&](const NestStore& other) {
+    return other.buffer == s.buffer && other.stage == s.stage && other.after == s.after && other.update == Op::input &&
+           nest.indices[other.index].terms == own.terms;
+  };
+  for (const NestStore& other : nest.stores) {
+    if (!beside(other)) continue;
+    ++count;
+    first = std::min(first, nest.indices[other.index].constant);
+  }
+  SmallVec<const NestStore*, 4> all(static_cast<std::size_t>(step.step), nullptr);
+  if (count != step.step) return {};
+  for (const NestStore& other : nest.stores) {
+    if (!beside(other)) continue;
+    const std::int64_t place = nest.indices[other.index].constant - first;
+    if (place >= step.step || all[static_cast<std::size_t>(place)]) return {};
+    all[static_cast<std::size_t>(place)] = &other;
+  }
+  return all;
 }
 
 bool lies_turned(const Nest& nest, IndexId index, const StageSchedule& s, int lanes, const Vec<std::uint64_t>& dependences) {

@@ -29,6 +29,15 @@ std::string loop_line(const Nest& nest, int loop) {
   return std::string(l.reduce ? "reduce d" : "for d") + std::to_string(loop) + " < " + extent(nest, loop);
 }
 
+// All of them, in order, whether or not anything uses them: they tell where the kernel finds each.
+std::string arguments(const Nest& nest) {
+  std::string text;
+  for (std::size_t l = 0; l < nest.loops.size(); ++l)
+    if (nest.loops[l].runtime) text += " n" + std::to_string(l);
+  for (int a = 0; a < nest.arguments; ++a) text += " a" + std::to_string(a);
+  return text.empty() ? text : ", arguments" + text;
+}
+
 void operand_lists(const Nest& nest, const NestValue& v, std::string& text) {
   (void)nest;
   for (int o : v.operands) text += " v" + std::to_string(o);
@@ -132,7 +141,7 @@ std::string Nest::str() const {
                                   : " in");
     if (buffers[b].alias != static_cast<int>(b)) text += " like b" + std::to_string(buffers[b].alias);
   }
-  text += "\n";
+  text += nest_text::arguments(*this) + "\n";
   std::string indent;
   for (int l : shared) {
     text += indent + nest_text::loop_line(*this, l) + "\n";

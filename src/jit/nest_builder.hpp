@@ -56,6 +56,8 @@ class NestBuilder {
   Nest& nest() { return nest_; }
   IndexTable& indices() { return nest_.indices; }
   void prepare() { here_.assign(source_.graph->avals.size(), 0); }
+  /// An integer value moved into [0, most] as an index expression; `inside`: a bool value, whether it was there (on request).
+  IndexId clipped(int value, std::int64_t most, int* inside);
 
  private:
   struct Key {
@@ -81,8 +83,6 @@ class NestBuilder {
   int both(int mask_a, int mask_b);
   /// `low ≤ index < high`; −1 if always true, −2 if never.
   int in_range(IndexId index, std::int64_t low, std::int64_t high);
-  /// An integer value moved into [0, most] as an index expression; `inside`: a bool value, whether it was there (on request).
-  IndexId clipped(int value, std::int64_t most, int* inside);
 
   const NestSource& source_;
   FusedStep& step_;

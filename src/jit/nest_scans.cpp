@@ -61,8 +61,9 @@ int compensated_sum(NestBuilder& b, int x, int stage) {
   Fold fold(b, stage);
   const int sum = fold.state(n.number(0)), lost = fold.state(n.number(0));
   const int next = n.add(sum, x);
-  const int larger = n.test(Op::ge, n.unary(Op::abs, sum), n.unary(Op::abs, x));
-  const int error = n.select(larger, n.add(n.sub(sum, next), x), n.add(n.sub(x, next), sum));
+  // What the rounded sum took of x, then what is missing of both: exact, whichever is larger (Knuth's TwoSum).
+  const int taken = n.sub(next, sum);
+  const int error = n.add(n.sub(sum, n.sub(next, taken)), n.sub(x, taken));
   const int all_lost = n.add(lost, error);
   fold.next(0, next);
   fold.next(1, all_lost);

@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <set>
 
+#include "nest_sections.hpp"
+#include "schedule.hpp"
+
 namespace vt::detail {
 
 namespace nest_rewriting {
@@ -162,6 +165,88 @@ int cut_loop(Nest& nest, int loop, std::int64_t block) {
   SmallVec<int, 6>& list = nest.stages[0].loops;
   list.insert(list.begin(), fresh);
   return fresh;
+}
+
+namespace short_loops {
+
+constexpr std::int64_t fewest_lanes = 32;  // rounds of the longer loop
+
+int find(const Nest& nest) {
+  if (nest.stages.size() != 1 || !nest.shared.empty() || !nest.reductions.empty() || nest.stores.empty()) return -1;
+  const auto lie = [&](int loop, std::int64_t step) {
+    return all_of(nest.stores, [&](const NestStore& s) {
+      return s.update == Op::input && nest.indices.factor_of_loop(s.index, loop) == step && !nest.indices.loop_inside_division(s.index, loop);
+    });
+  };
+  const auto loop_of = [&](int l) -> const NestLoop& { return nest.loops[static_cast<std::size_t>(l)]; };
+  for (int l : nest.stages[0].loops) {
+    const NestLoop& inner = loop_of(l);
+    if (inner.runtime || inner.block_of >= 0 || inner.extent < 2 || inner.extent > most_woven || !lie(l, 1)) continue;
+    for (int longer : nest.stages[0].loops)
+      if (loop_of(longer).block_of < 0 && loop_of(longer).extent >= fewest_lanes && lie(longer, inner.extent)) return l;
+  }
+  return -1;
+}
+
+bool equal(const NestValue& a, const NestValue& b) {
+  return a.kind == b.kind && a.kind != NestValue::Kind::literal && a.op == b.op && a.dtype == b.dtype && a.operands == b.operands &&
+         a.params.get() == b.params.get() && a.argument == b.argument && a.buffer == b.buffer && a.index == b.index && a.mask == b.mask &&
+         a.low == b.low && a.high == b.high;
+}
+
+Vec<int> stored_values(const Nest& nest) {
+  Vec<int> roots;
+  for (const NestStore& s : nest.stores) add_roots(nest, s, roots);
+  return needed_values(nest, roots);
+}
+
+}  // namespace short_loops
+
+void unroll_short_loop(Nest& nest) {
+  const int loop = short_loops::find(nest);
+  if (loop < 0) return;
+  bool computed = false;  // places that are values themselves go by those values' numbers, which would change
+  for (const NestValue& v : nest.values)
+    if (v.index >= 0) nest.indices.each_value(v.index, [&](int) { computed = true; });
+  for (const NestStore& s : nest.stores) nest.indices.each_value(s.index, [&](int) { computed = true; });
+  if (computed) return;
+  const Vec<std::uint64_t> dependences = loop_dependences(nest);
+  const std::size_t most_code = 2 * short_loops::stored_values(nest).size() + 16;
+  const std::int64_t rounds = nest.loops[static_cast<std::size_t>(loop)].extent;
+  Vec<int> same(nest.values.size(), -1);  // where values are that the loop does not change
+  Vec<NestValue> values;
+  Vec<NestStore> stores;
+  IndexTable indices = nest.indices;
+  for (std::int64_t round = 0; round < rounds; ++round) {
+    const Nest one = section_of(nest, loop, round, round + 1 < rounds ? round + 1 : -1);
+    Vec<IndexId> here(nest.loops.size(), -1);
+    here[static_cast<std::size_t>(loop)] = indices.constant(round);
+    Vec<int> copies = same;
+    for (int id : short_loops::stored_values(one)) {
+      const auto k = static_cast<std::size_t>(id);
+      if (copies[k] >= 0) continue;
+      NestValue v = one.values[k];
+      for (int& o : v.operands) o = copies[static_cast<std::size_t>(o)];
+      if (v.mask >= 0) v.mask = copies[static_cast<std::size_t>(v.mask)];
+      if (v.index >= 0) v.index = indices.substitute(v.index, here);
+      std::size_t at = 0;
+      while (at < values.size() && !short_loops::equal(values[at], v)) ++at;
+      if (at == values.size()) values.push_back(std::move(v));
+      copies[k] = static_cast<int>(at);
+      if (!((dependences[k] >> loop) & 1u)) same[k] = copies[k];
+    }
+    for (NestStore s : one.stores) {
+      s.value = copies[static_cast<std::size_t>(s.value)];
+      s.index = indices.substitute(s.index, here);
+      stores.push_back(s);
+    }
+  }
+  if (values.size() > most_code) return;
+  nest.indices = std::move(indices);
+  nest.values = std::move(values);
+  nest.stores = std::move(stores);
+  SmallVec<int, 6>& loops = nest.stages[0].loops;
+  loops.erase(std::find(loops.begin(), loops.end(), loop));
 }
 
 void keep_buffers(Nest& nest, Vec<Var>& behind, const Vec<int>& order) {

@@ -22,6 +22,10 @@ void join_by_division(Nest&, int outer, int inner);
 /// Cuts reduce loop `loop` into blocks of `block` rounds: a new, ordinary loop (returned) counts the blocks.
 int cut_loop(Nest&, int loop, std::int64_t block);
 
+/// Element-wise nests whose results lie along a short loop inside a longer one (coordinates of points, channels of pixels, a stack of arrays): the
+/// short loop's rounds become one body, whose stores lie side by side, so that lanes can go along the longer loop.
+void unroll_short_loop(Nest&);
+
 /// Leaves the nest and the list of what is behind its buffers with those in `order`, in that order; all others are unused.
 void keep_buffers(Nest&, Vec<Var>& behind, const Vec<int>& order);
 

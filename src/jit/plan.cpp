@@ -6,6 +6,8 @@
 
 #include <vt/small_vec.hpp>
 
+#include "../trace/node.hpp"
+#include "../trace/thread_state.hpp"
 #include "nest_transform.hpp"
 
 namespace vt::detail {
@@ -282,5 +284,19 @@ void prefer_owned(Fusion& fusion, const OwnedInputs& owned) {
 }
 
 BufferPlan plan_buffers(const Fusion& fusion, const OwnedInputs& owned) { return buffer_planning::Planner(fusion, owned).run(); }
+
+Where line_of_largest(const GraphBody& g) {
+  Where line = thread_state().where;
+  double most = -1;  // sizes that no memory holds must not overflow
+  for (const Equation& e : g.equations)
+    for (Var v : e.outputs) {
+      double bytes = static_cast<double>(size_of(g.aval(v).dtype));
+      for (std::int64_t extent : g.aval(v).shape) bytes *= static_cast<double>(extent);
+      if (!e.where.file || bytes <= most) continue;
+      most = bytes;
+      line = e.where;
+    }
+  return line;
+}
 
 }  // namespace vt::detail

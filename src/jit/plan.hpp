@@ -45,4 +45,7 @@ void prefer_owned(Fusion&, const OwnedInputs& owned);
 
 BufferPlan plan_buffers(const Fusion&, const OwnedInputs& owned = {});
 
+/// The user's line that makes the largest array: what to name when memory is short. Any thread; the running call's line where no equation has one.
+Where line_of_largest(const GraphBody&);
+
 }  // namespace vt::detail

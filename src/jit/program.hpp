@@ -120,8 +120,6 @@ class Program : public Executable {
   void prepare_kernel(Step& step, const FusedStep& fused, const Schedule& schedule) const;
   /// Whether waking threads pays.
   void share(Step& step) const;
-  /// Of the user's code: what to name when memory is short.
-  Where line_of_largest() const;
   static void run_transform(const Step& step, void* const* pointers);
   void place_in(void** pointers, const BufferRef& arena) const;
   /// A step of plain programs; true: on several threads.

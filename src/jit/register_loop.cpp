@@ -7,7 +7,6 @@
 #include <vt/small_vec.hpp>
 
 #include "../trace/effects.hpp"
-#include "../trace/hash_map.hpp"
 #include "schedule.hpp"
 
 namespace vt::detail {
@@ -18,25 +17,35 @@ namespace register_loops {
 constexpr std::int64_t largest_function = 6000;
 constexpr int deepest = 12;
 
-/// Which memory a large value is, and whether the loop being looked at may overwrite it.
+// A while inside a loop is taken to have so many rounds where work is compared.
+constexpr double usual_rounds = 100;
+
+/// Which memory a large value is. It is readable as long as the object has the version that it had when the value was made.
 struct Place {
   int object = -1;  // −1: in registers
+  int version = 0;
+  bool whole = true;  ///< all of the object, not a part
 };
 
 class FitCheck {
  public:
+  explicit FitCheck(std::int64_t frame) : frame_(frame), unused_(frame) {}
+
   bool run(const GraphBody& g) {
     const Equation& e = g.equations[0];
     Vec<Place> operands, results;
     for (Var v : e.inputs) operands.push_back(place_for(g.aval(v), operands.size() < carries_of(e)));
-    return control(g, e, operands, results, true) && cost_ <= largest_function;
+    if (!control(g, e, operands, results, true) || cost_ > largest_function) return false;
+    // Arrays go op by op: where they are most of the work, programs, which fuse, are better.
+    return unused_ == frame_ || array_work_ <= scalar_work_;
   }
   std::int64_t cost() const { return cost_; }
 
  private:
   struct Object {
-    bool writable = false;
+    bool writable = false;  ///< by the loop that is being looked at
     bool written = false;
+    int version = 0;
   };
 
   static std::size_t carries_of(const Equation& e) {
@@ -45,31 +54,47 @@ class FitCheck {
   }
   Place place_for(const Aval& a, bool writable) {
     if (in_registers(a)) return {};
-    objects_.push_back({writable, false});
-    return {static_cast<int>(objects_.size()) - 1};
+    objects_.push_back({writable, false, 0});
+    return {static_cast<int>(objects_.size()) - 1, 0, true};
   }
   Object& object(Place p) { return objects_[static_cast<std::size_t>(p.object)]; }
+  bool stale(Place p) { return p.object >= 0 && p.version != object(p).version; }
+  void overwrite(Place p) {
+    object(p).written = true;
+    ++object(p).version;
+  }
 
-  /// `latest`: per object, the Var that holds its present contents.
+  /// An array in the function's frame, if there is room.
+  bool own_array(const Aval& a, Place& place) {
+    unused_ -= static_cast<std::int64_t>(a.bytes());
+    objects_.push_back({true, false, 0});
+    place = {static_cast<int>(objects_.size()) - 1, 0, true};
+    return unused_ >= 0;
+  }
+  void spend(std::int64_t instructions) {
+    cost_ += instructions;
+    scalar_work_ += rounds_ * static_cast<double>(instructions);
+  }
+  /// On every element of an array, vector by vector.
+  void spend_on_array(const Aval& a, int weight) {
+    cost_ += 12 + 2 * weight;
+    array_work_ += rounds_ * static_cast<double>(a.elements() * weight) / 8;
+  }
+
   struct Scope {
     const GraphBody& graph;
     Vec<Place> places;
-    HashMap<int, Var> latest;
   };
   static std::size_t at(Var v) { return static_cast<std::size_t>(v); }
 
   bool body(const GraphBody& g, const Vec<Place>& inputs, Vec<Place>& outputs) {
-    Scope s{g, Vec<Place>(g.avals.size()), {}};
-    for (std::size_t i = 0; i < inputs.size(); ++i) {
-      s.places[at(g.inputs[i])] = inputs[i];
-      if (inputs[i].object >= 0) s.latest[inputs[i].object] = g.inputs[i];
-    }
+    Scope s{g, Vec<Place>(g.avals.size())};
+    for (std::size_t i = 0; i < inputs.size(); ++i) s.places[at(g.inputs[i])] = inputs[i];
     for (const Equation& e : g.equations)
       if (!equation(s, e)) return false;
     for (Var v : g.outputs) {
-      const Place p = s.places[at(v)];
-      if (p.object >= 0 && s.latest[p.object] != v) return false;
-      outputs.push_back(p);
+      outputs.push_back(s.places[at(v)]);
+      if (stale(outputs.back())) return false;
     }
     return true;
   }
@@ -78,42 +103,77 @@ class FitCheck {
     const GraphBody& g = s.graph;
     if (has_effect(e) || family_of(e.op) == Family::effect) return false;
     Vec<Place> operands;
-    bool large = false;
+    int large = 0;
     for (Var v : e.inputs) {
       operands.push_back(s.places[at(v)]);
-      const Place p = operands.back();
-      if (p.object < 0) continue;
-      large = true;
-      if (s.latest[p.object] != v) return false;  // overwritten meanwhile
+      if (stale(operands.back())) return false;  // overwritten meanwhile
+      large += operands.back().object >= 0;
     }
     if (is_control(e.op)) {
       Vec<Place> results;
       if (!control(g, e, operands, results, false)) return false;
-      for (std::size_t i = 0; i < results.size(); ++i) {
-        s.places[at(e.outputs[i])] = results[i];
-        if (results[i].object >= 0) s.latest[results[i].object] = e.outputs[i];
-      }
+      for (std::size_t i = 0; i < results.size(); ++i) s.places[at(e.outputs[i])] = results[i];
       return true;
     }
     const Aval& out = g.aval(e.outputs[0]);
-    if (large) {
-      if (operands[0].object < 0) return false;
-      for (std::size_t i = 1; i < operands.size(); ++i)
-        if (operands[i].object >= 0) return false;
-      const bool scatters = e.op >= Op::scatter && e.op <= Op::scatter_max;
-      if (e.op == Op::dynamic_update_slice || scatters) {
-        if (!object(operands[0]).writable || (scatters && !plain_scatter(g, e))) return false;
-        object(operands[0]).written = true;
-        s.places[at(e.outputs[0])] = operands[0];
-        s.latest[operands[0].object] = e.outputs[0];
-        cost_ += 6 * g.aval(e.inputs[scatters ? 2 : 1]).elements();
-        return true;
-      }
-      if (e.op != Op::dynamic_slice && e.op != Op::slice && e.op != Op::gather) return false;
-      cost_ += 4 * out.elements();
-      return in_registers(out);
+    Place& result = s.places[at(e.outputs[0])];
+    if (large == 0 && in_registers(out)) return small(g, e);
+    const bool first_only = large == 1 && operands[0].object >= 0;
+    const bool scatters = e.op >= Op::scatter && e.op <= Op::scatter_max;
+    if (first_only && (e.op == Op::dynamic_update_slice || scatters)) {
+      if (!object(operands[0]).writable || (scatters && !plain_scatter(g, e))) return false;
+      overwrite(operands[0]);
+      result = {operands[0].object, object(operands[0]).version, operands[0].whole};
+      spend(6 * g.aval(e.inputs[scatters ? 2 : 1]).elements());
+      return true;
     }
-    return in_registers(out) && small(g, e);
+    if (first_only && in_registers(out) && (e.op == Op::dynamic_slice || e.op == Op::slice || e.op == Op::gather)) {
+      spend(4 * out.elements());
+      return true;
+    }
+    return frame_ > 0 && !in_registers(out) && array(g, e, operands, result);
+  }
+
+  /// What has an array as its result: part of another one, or one in the frame.
+  bool array(const GraphBody& g, const Equation& e, const Vec<Place>& operands, Place& result) {
+    const Aval& out = g.aval(e.outputs[0]);
+    const auto shape_of = [&](std::size_t i) -> const Shape& { return g.aval(e.inputs[i]).shape; };
+    switch (family_of(e.op)) {
+      case Family::unary:
+      case Family::binary:
+      case Family::select: spend_on_array(out, std::max(1, op_weight(e.op, out.dtype))); return own_array(out, result);
+      default: break;
+    }
+    bool fits = false;
+    switch (e.op) {
+      case Op::full: fits = true; break;
+      case Op::iota: fits = out.shape.rank() == 1; break;
+      case Op::broadcast_in_dim: fits = shape_of(0).elements() == 1; break;
+      case Op::concatenate: {
+        Shape part = out.shape;
+        ++part[static_cast<std::size_t>(e.as<AxisParams>().axis)];
+        fits = is_run(out.shape, part);  // one part after the other
+        break;
+      }
+      case Op::reshape: result = operands[0]; return true;
+      case Op::slice:
+      case Op::dynamic_slice:
+        if (operands[0].object < 0 || !is_run(shape_of(0), out.shape)) return false;
+        if (e.op == Op::slice && any_of(e.as<SliceParams>().stride, [](std::int64_t by) { return by != 1; })) return false;
+        result = operands[0];
+        result.whole = result.whole && shape_of(0).elements() == out.elements();
+        spend(4);
+        return true;
+      case Op::dynamic_update_slice:  // with an array, into another
+        if (!object(operands[0]).writable || operands[0].object == operands[1].object || !is_run(shape_of(0), shape_of(1))) return false;
+        overwrite(operands[0]);
+        result = {operands[0].object, object(operands[0]).version, operands[0].whole};
+        spend_on_array(g.aval(e.inputs[1]), 1);
+        return true;
+      default: break;
+    }
+    if (fits) spend_on_array(out, 1);
+    return fits && own_array(out, result);
   }
 
   // 16-bit sums and products are rounded once, at the end; not so here.
@@ -129,25 +189,26 @@ class FitCheck {
     switch (family_of(e.op)) {
       case Family::unary:
       case Family::binary:
-      case Family::select: cost_ += n * std::max(1, op_weight(e.op, g.aval(e.outputs[0]).dtype)); return true;
+      case Family::select: spend(n * std::max(1, op_weight(e.op, g.aval(e.outputs[0]).dtype))); return true;
       case Family::leaf:
         // The constant's text, which is the kernel's identity, shows eight elements.
         return e.op == Op::full || e.op == Op::iota || (e.op == Op::constant && n <= 8);
       case Family::shape: return true;
-      case Family::reduce: cost_ += operands; return e.op >= Op::reduce_sum && e.op <= Op::reduce_all;
+      case Family::reduce: spend(operands); return e.op >= Op::reduce_sum && e.op <= Op::reduce_all;
       case Family::contract: {
+        if (e.op != Op::dot_general) return false;  // convolutions have kernels of their own
         std::int64_t terms = n;
         for (int axis : e.as<DotParams>().lhs_contract) terms *= g.aval(e.inputs[0]).shape[static_cast<std::size_t>(axis)];
-        cost_ += 2 * terms;
+        spend(2 * terms);
         return true;
       }
       case Family::index:
         if (e.op == Op::slice) return true;
         if (e.op >= Op::scatter && e.op <= Op::scatter_max) {
-          cost_ += 4 * n * g.aval(e.inputs[2]).elements();
+          spend(4 * n * g.aval(e.inputs[2]).elements());
           return plain_scatter(g, e);
         }
-        cost_ += 2 * n * g.aval(e.inputs[0]).elements();  // a choice among all elements
+        spend(2 * n * g.aval(e.inputs[0]).elements());  // a choice among all elements
         return e.op == Op::dynamic_slice || e.op == Op::dynamic_update_slice || e.op == Op::gather;
       default: return false;
     }
@@ -177,15 +238,19 @@ class FitCheck {
       for (std::size_t k = 0; k < before.size(); ++k) {
         if (objects_[k].written) written.push_back(static_cast<int>(k));
         objects_[k].written = objects_[k].written || before[k].written;
+        objects_[k].version = before[k].version;
       }
-      if (first)
-        for (std::size_t i = 0; i < out.size(); ++i)
-          if ((*first)[i].object != out[i].object) return false;
+      for (std::size_t i = 0; i < out.size(); ++i)
+        if ((first && (*first)[i].object != out[i].object) || !out[i].whole) return false;
       if (!first) first = out;
     }
     results = *first;
-    for (int k : written)
+    for (int k : written) {
       if (none_of(results, [&](const Place& p) { return p.object == k; })) return false;
+      ++objects_[static_cast<std::size_t>(k)].version;
+    }
+    for (Place& p : results)
+      if (p.object >= 0) p.version = object(p).version;
     return !handed_on_twice(results);
   }
 
@@ -200,49 +265,72 @@ class FitCheck {
     const std::size_t carries = carries_of(e);
     const std::size_t sequences = e.op == Op::scan ? static_cast<std::size_t>(e.as<ScanParams>().sequences) : 0;
     const GraphBody& step = e.op == Op::scan ? *e.as<ScanParams>().body : *e.as<WhileParams>().body;
-    const Vec<Place> carried(operands.begin(), operands.begin() + static_cast<std::ptrdiff_t>(carries));
-    if (handed_on_twice(carried)) return false;
-    Vec<Place> inputs = operands;
-    for (std::size_t i = 0; i < operands.size(); ++i) {
-      if (i < carries) {
-        if (operands[i].object >= 0 && !object(operands[i]).writable) return false;
-        continue;
+    Vec<Place> inputs = operands, carried;
+    // What is carried is updated where it lies, if nothing else reads it there; else in a copy.
+    for (std::size_t i = 0; i < carries; ++i) {
+      const Place p = operands[i];
+      int users = 0;
+      for (const Place& q : operands) users += q.object == p.object;
+      if (p.object >= 0 && !(object(p).writable && p.whole && users == 1)) {
+        spend_on_array(g.aval(e.inputs[i]), 1);
+        if (!own_array(g.aval(e.inputs[i]), inputs[i])) return false;
       }
-      for (const Place& p : carried)
-        if (p.object >= 0 && p.object == operands[i].object) return false;  // read as it was before the loop
-      if (i >= carries + sequences) continue;
+      carried.push_back(inputs[i]);
+    }
+    const double rounds_outside = rounds_;
+    rounds_ *= e.op == Op::scan ? static_cast<double>(e.as<ScanParams>().length) : usual_rounds;
+    for (std::size_t i = carries; i < carries + sequences; ++i) {
       const Aval& element = step.aval(step.inputs[i]);
       if (operands[i].object < 0) cost_ += 2 * g.aval(e.inputs[i]).elements();
-      inputs[i] = place_for(element, false);
-      if (inputs[i].object >= 0 && operands[i].object < 0) return false;
+      scalar_work_ += rounds_ * static_cast<double>(std::min(element.elements(), most_in_registers));
+      if (in_registers(element)) inputs[i] = {};
+      else inputs[i].whole = false;
     }
     // Only what is carried may be overwritten inside.
     Vec<bool> was(objects_.size());
     for (std::size_t k = 0; k < objects_.size(); ++k) was[k] = objects_[k].writable;
     for (Object& o : objects_) o.writable = false;
-    for (const Place& p : carried)
-      if (p.object >= 0) object(p).writable = true;
     if (e.op == Op::while_) {
       Vec<Place> ignored;
-      Vec<Object> before = objects_;
-      for (Object& o : objects_) o.writable = false;
       if (!body(*e.as<WhileParams>().condition, inputs, ignored)) return false;
-      for (std::size_t k = 0; k < before.size(); ++k) objects_[k].writable = before[k].writable;
     }
+    for (const Place& p : carried)
+      if (p.object >= 0) object(p).writable = true;
     Vec<Place> out;
     if (!body(step, inputs, out)) return false;
     for (std::size_t k = 0; k < was.size(); ++k) objects_[k].writable = was[k];
-    for (std::size_t i = 0; i < carries; ++i)
-      if (out[i].object != operands[i].object) return false;
-    for (std::size_t i = carries; i < out.size(); ++i)
-      if (out[i].object >= 0 || !outermost) return false;  // only the outermost loop has memory for ys
-    results = carried;
     results.resize(out.size());
+    for (std::size_t i = carries; i < out.size(); ++i) {
+      const Aval& all = g.aval(e.outputs[i]);
+      if ((out[i].object >= 0 || !outermost) && frame_ <= 0) return false;
+      if (out[i].object >= 0) spend_on_array(step.aval(step.outputs[i]), 1);
+      if (outermost) continue;  // what it gives has memory
+      if (!own_array(all, results[i])) return false;
+      if (in_registers(all)) results[i] = {};  // read back at the end
+    }
+    Vec<int> to, from;
+    for (std::size_t i = 0; i < carries; ++i) {
+      if (out[i].object == carried[i].object && out[i].whole) continue;
+      if (frame_ <= 0) return false;
+      to.push_back(carried[i].object);
+      from.push_back(out[i].object);
+      spend_on_array(g.aval(e.inputs[i]), 1);
+      overwrite(carried[i]);
+    }
+    if (!copy_order(to, from)) return false;
+    rounds_ = rounds_outside;
+    for (std::size_t i = 0; i < carries; ++i) {
+      results[i] = carried[i];
+      if (carried[i].object >= 0) results[i].version = object(carried[i]).version;
+    }
     return true;
   }
 
   Vec<Object> objects_;
   std::int64_t cost_ = 0;
+  const std::int64_t frame_;  ///< bytes for arrays of its own
+  std::int64_t unused_;       ///< of these
+  double rounds_ = 1, scalar_work_ = 0, array_work_ = 0;
   int depth_ = 0;
 };
 
@@ -282,7 +370,7 @@ GraphBody alone(const GraphBody& g, const Equation& e) {
   return one;
 }
 
-std::optional<LaneForm> register_form(const GraphBody& alone) {
+std::optional<LaneForm> register_form(const GraphBody& alone, std::int64_t frame) {
   const Equation& e = alone.equations[0];
   if (e.op == Op::scan)
     if (std::optional<LaneForm> form = lanes_of_scan(alone)) return form;
@@ -298,19 +386,44 @@ std::optional<LaneForm> register_form(const GraphBody& alone) {
     for (std::size_t i = 0; i < e.inputs.size(); ++i) form.axes.push_back(lanes.mapped[i] ? first_axis(e.inputs[i]) : -1);
     for (Var v : e.outputs) form.axes.push_back(first_axis(v));
   }
-  if (!fits_registers(form)) return std::nullopt;
+  if (!fits_registers(form, form ? 0 : frame)) return std::nullopt;
   return form;
 }
 
-bool fits_registers(const LaneForm& form) { return register_loops::FitCheck().run(form.lane); }
+bool fits_registers(const LaneForm& form, std::int64_t frame) { return register_loops::FitCheck(frame).run(form.lane); }
 std::int64_t register_cost(const LaneForm& form) {
-  register_loops::FitCheck check;
+  register_loops::FitCheck check(most_in_frame);
   check.run(form.lane);
   return check.cost();
 }
 
 double register_work(const LaneForm& form) {
   return static_cast<double>(register_cost(form)) * register_loops::most_rounds(form.lane) * (form ? static_cast<double>(form.count / 8 + 1) : 1.0);
+}
+
+bool is_run(const Shape& shape, const Shape& sizes) {
+  std::size_t d = 0;
+  while (d < shape.size() && sizes[d] == 1) ++d;
+  for (++d; d < shape.size(); ++d)
+    if (sizes[d] != shape[d]) return false;
+  return true;
+}
+
+std::optional<Vec<std::size_t>> copy_order(const Vec<int>& to, const Vec<int>& from) {
+  Vec<std::size_t> order;
+  Vec<bool> done(to.size());
+  while (order.size() < to.size()) {
+    const std::size_t before = order.size();
+    for (std::size_t k = 0; k < to.size(); ++k) {
+      bool wanted = done[k];
+      for (std::size_t other = 0; other < to.size(); ++other) wanted = wanted || (other != k && !done[other] && from[other] == to[k]);
+      if (wanted) continue;
+      done[k] = true;
+      order.push_back(k);
+    }
+    if (order.size() == before) return std::nullopt;
+  }
+  return order;
 }
 
 Vec<std::int64_t> index_of_element(const Shape& shape, std::int64_t n) {

@@ -20,11 +20,15 @@ inline bool in_registers(const Aval& a) { return a.elements() <= most_in_registe
 /// A control-flow equation by itself: a Graph whose inputs are its operands and whose results are its own.
 GraphBody alone(const GraphBody&, const Equation&);
 
+/// Loops inside a loop may make arrays (what a scan inside gives in its rounds, and the rows that are made of that). Where there are no lanes and the
+/// executor has memory for them in the function's frame, they lie there, so many bytes at most.
+constexpr std::int64_t most_in_frame = std::int64_t{1} << 16;
+
 /// The (only) equation of `alone` in the form to compile, if it can be compiled so: for each lane if it has lanes of its own or rounds that do the
-/// same along an axis, else as it is.
-std::optional<LaneForm> register_form(const GraphBody& alone);
+/// same along an axis, else as it is. `frame`: bytes of arrays that the function may have of its own.
+std::optional<LaneForm> register_form(const GraphBody& alone, std::int64_t frame = 0);
 /// Can it be compiled so? The emitter counts on what is checked here.
-bool fits_registers(const LaneForm&);
+bool fits_registers(const LaneForm&, std::int64_t frame = 0);
 /// About how many instructions its function has, each for a vector of lanes.
 std::int64_t register_cost(const LaneForm&);
 /// At most about how many it runs in a call, if a vector has 8 lanes; very many for loops that go on until a condition is met.
@@ -36,5 +40,10 @@ Vec<std::int64_t> index_of_element(const Shape&, std::int64_t n);
 /// For every element of the result, in row-major order, the element of the operand that comes there: what reshape, transpose,
 /// broadcast_in_dim, slice, pad and rev do with places. −1: none (padding).
 Vec<std::int64_t> source_elements(const GraphBody&, const Equation&);
+
+/// Is a window of such sizes one run of memory?
+bool is_run(const Shape& shape, const Shape& sizes);
+/// An order for copies between arrays (`from[k]` to `to[k]`, by number) in which none is overwritten before it is read, if there is one.
+std::optional<Vec<std::size_t>> copy_order(const Vec<int>& to, const Vec<int>& from);
 
 }  // namespace vt::detail

@@ -288,9 +288,9 @@ class Mover {
 
 }  // namespace scan_motion
 
-GraphBody move_out_of_scans(const GraphBody& graph) {
+GraphBody move_out_of_scans(const GraphBody& graph, std::int64_t frame) {
   const auto movable = [&](const Equation& e) {
-    return e.op == Op::scan && e.as<ScanParams>().length > 1 && !has_effect(e) && !register_form(alone(graph, e));
+    return e.op == Op::scan && e.as<ScanParams>().length > 1 && !has_effect(e) && !register_form(alone(graph, e), frame);
   };
   if (none_of(graph.equations, movable)) return graph;
   GraphBody moved;

@@ -6,7 +6,7 @@
 
 namespace vt::detail {
 
-/// The same function. Loops that fit into registers are left alone.
-GraphBody move_out_of_scans(const GraphBody&);
+/// The same function. Loops that fit into registers, with so many bytes of arrays in the function's frame, are left alone.
+GraphBody move_out_of_scans(const GraphBody&, std::int64_t frame);
 
 }  // namespace vt::detail

@@ -60,7 +60,7 @@ std::string rounds_text(const Nest& nest, int l) {
 ReductionCut block_of_reduction(const Nest& nest, const Schedule& schedule) {
   if (nest.stages.size() != 1 || !nest.shared.empty() || nest.reductions.empty()) return {};
   for (const NestReduction& r : nest.reductions)
-    if (r.position >= 0 || r.running || r.op == ReduceOp::fold) return {};
+    if (r.running || r.op == ReduceOp::fold) return {};
   std::int64_t inner = 1;  // elements per round of the outermost reduce loop
   ReductionCut cut;
   for (int l : nest.stages[0].loops) {
@@ -108,6 +108,7 @@ class Scheduler {
     choose_width(any_vector, bytes);
     tell_split();
     choose_parallel_loop();
+    choose_sizes();
     return std::move(schedule_);
   }
 
@@ -247,14 +248,18 @@ class Scheduler {
     }
     if (s.mode != Mode::vertical) return;
     s.narrow = facts_.one_by_one() && s.tile_loop < 0 && !contiguous(s.vector_loop, schedule_.lanes);
-    s.fetch_ahead = facts_.bytes > beyond_near_caches;
-    // Two streams of rows are as many as the processor follows at full speed once they come from far.
-    const int heavy = facts_.weight > 20;
-    if (s.fetch_ahead) s.accumulators = heavy || s.narrow || facts_.extreme ? 1 : 2;
-    else s.accumulators = facts_.one_by_one() || facts_.finds_position || heavy ? 1 : facts_.weight > 6 ? 2 : 4;
+    const bool far = facts_.bytes > beyond_near_caches;
+    // Rows taken together share the accumulators' loads and stores, and the processor follows as many streams of them at full speed, better than
+    // rows are fetched ahead by instructions. Scans also store each row, and heavy bodies are bound by their operations.
+    const bool stores = facts_.one_by_one(), heavy = facts_.weight > 20;
+    if (heavy || s.narrow || ((stores || facts_.finds_position) && !far)) s.accumulators = 1;
+    else s.accumulators = stores || facts_.weight > 6 ? 4 : 8;
+    if (facts_.innermost_reduce >= 0 && !loop(facts_.innermost_reduce).runtime)
+      while (s.accumulators > std::max<std::int64_t>(loop(facts_.innermost_reduce).extent, 1)) s.accumulators /= 2;
+    s.fetch_ahead = far && s.tile_loop >= 0;
     if (told_)
       tell("unroll", counted(s.accumulators, "row") + " at a time for a body of work " + std::to_string(facts_.weight) +
-                         (s.fetch_ahead ? ", fetched ahead as " + cost_text(static_cast<double>(facts_.bytes)) + " bytes come from far" : ""));
+                         (far ? ", as " + cost_text(static_cast<double>(facts_.bytes)) + " bytes come from far" : ""));
   }
 
   void choose_memory(StageSchedule& s) {
@@ -336,6 +341,28 @@ class Scheduler {
     if (best < 0) return tell("parallel depth", updates ? "one thread, as updates may meet" : "one thread, as no loop can be shared");
     tell("parallel depth", loop_name(best) + " (" + rounds_text(nest_, best) + ")" +
                                (second >= 0 ? " over " + loop_name(second) + " (" + rounds_text(nest_, second) + ")" : ""));
+  }
+
+  // Each distance that is no part of the code takes a register, which rows that lie beside each other feel (a tenth of the time of sums of 128
+  // columns). That is little where there are few rounds, beside the milliseconds of a compilation.
+  void choose_sizes() {
+    constexpr double few_rounds = 1 << 20;
+    constexpr std::size_t most_accesses = 12;  // whose places stay in registers while loops run
+    double rounds = 0;
+    bool tiles = false;
+    for (std::size_t k = 0; k < nest_.stages.size(); ++k) {
+      double of_stage = 1;
+      for (const auto* loops : {&nest_.shared, &nest_.stages[k].loops})
+        for (int l : *loops) of_stage *= static_cast<double>(std::max<std::int64_t>(loop(l).extent, 1));
+      rounds = std::max(rounds, of_stage);
+      tiles = tiles || schedule_.stages[k].tile_loop >= 0;  // the lines of a square are accesses of their own
+    }
+    std::size_t accesses = nest_.stores.size();
+    for (const NestValue& v : nest_.values) accesses += v.kind == NestValue::Kind::load;
+    schedule_.any_sizes = rounds <= few_rounds && accesses <= most_accesses && !tiles;
+    if (!told_) return;
+    const std::string why = tiles ? "squares" : accesses > most_accesses ? std::to_string(accesses) + " accesses" : cost_text(rounds) + " rounds";
+    tell("sizes", schedule_.any_sizes ? "read at run time, for " + why + ", over code of their own" : "code of their own, for " + why);
   }
 
   // Each thread reads whole rows on end, which the processor's prefetcher follows better than parts of all rows.

@@ -24,7 +24,7 @@ struct StageSchedule {
   int tiles_in_a_row = 4;    ///< with a tile loop: squares along the vector loop before the next ones along the tile loop
   bool narrow = false;       ///< vertical: one vector of columns at a time, as lanes jump
   bool masked = false;       ///< one body whose lanes are masked, instead of a body and a masked tail
-  bool fetch_ahead = false;  ///< what the next rows or tiles read is asked for in advance
+  bool fetch_ahead = false;  ///< what the next tiles read is asked for in advance
   bool stream = false;       ///< whole vectors are stored past the caches
 };
 
@@ -32,6 +32,7 @@ struct Schedule {
   int lanes = 1;
   int registers = 1;       ///< that the lanes of the widest usual value fill
   int parallel_loop = -1;  ///< −1: the kernel runs on one thread
+  bool any_sizes = false;  ///< extents and distances are read at run time, so that arrays of other sizes have the same code
   Vec<StageSchedule> stages;
   std::string str(const Nest&) const;
 };
@@ -42,6 +43,12 @@ struct LaneStep {
   std::int64_t step = 0;  ///< 0: the same for all lanes
 };
 LaneStep lane_step(const Nest&, IndexId, int loop, int lanes, const Vec<std::uint64_t>& dependences);
+
+/// Most arrays that are woven into one.
+inline constexpr std::int64_t most_woven = 4;
+/// Stores that jump from lane to lane of `loop` and together leave no gap: `s` and those that lie between its elements, in the order of memory;
+/// empty: there are none such.
+SmallVec<const NestStore*, 4> woven_with(const Nest&, const NestStore& s, int loop, int lanes, const Vec<std::uint64_t>& dependences);
 
 /// Does an array lie along the tile loop, and jump from lane to lane of the vector loop?
 bool lies_turned(const Nest&, IndexId, const StageSchedule&, int lanes, const Vec<std::uint64_t>& dependences);

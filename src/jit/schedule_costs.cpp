@@ -51,7 +51,7 @@ double cost_along(const Nest& nest, const Body& body, int loop, int lanes, const
     else if (v.kind == NestValue::Kind::op) work += op_cost(v.op, v.dtype, costs);
     else if (v.kind == NestValue::Kind::index || v.kind == NestValue::Kind::in_range) work += 1;
   }
-  for (const NestStore* s : body.stores) work += 1.5 * access(s->index);
+  for (const NestStore* s : body.stores) work += woven_with(nest, *s, loop, lanes, dependences).empty() ? 1.5 * access(s->index) : 1.5 + weaving;
   const std::int64_t extent = std::max<std::int64_t>(loop_of(nest, loop).extent, 1);
   const std::int64_t vectors = (extent + lanes - 1) / lanes;
   if (horizontal) work += combining_lanes / static_cast<double>(vectors);  // combining the lanes

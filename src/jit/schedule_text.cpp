@@ -6,6 +6,7 @@ namespace vt::detail {
 std::string Schedule::str(const Nest& nest) const {
   std::string text = "schedule lanes " + std::to_string(lanes);
   if (parallel_loop >= 0) text += ", threads along d" + std::to_string(parallel_loop);
+  if (!any_sizes) text += ", for these sizes";
   text += "\n";
   for (std::size_t k = 0; k < stages.size(); ++k) {
     const StageSchedule& s = stages[k];

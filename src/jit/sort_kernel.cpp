@@ -9,6 +9,8 @@
 
 #include <vt/detail/function.hpp>
 
+#include "fuse.hpp"
+
 // The one loop of vt that is neither emitted nor rare: also a prototype built without optimisation should not wait for it.
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC push_options
@@ -23,6 +25,7 @@ namespace sorting {
 
 constexpr std::int64_t most_columns = 16;        // sorted beside each other where rows are no rows of memory: a cache line's worth
 constexpr std::int64_t block = 64;               // elements whose keys are made at a time
+constexpr std::int64_t line = 16;                // elements that are looked at one by one where few are kept and one is a candidate
 constexpr std::int64_t stretch = 512;            // elements that are passed by at once if none is a candidate
 constexpr std::int64_t worth_a_range = 1 << 13;  // elements
 constexpr std::int64_t worth_threads_inside = 1 << 16;
@@ -281,6 +284,7 @@ class Sorter {
     const int bits = key_bits(s_.dtypes[0]);
     const bool skips = s_.inner == 1 && bits == 8 * static_cast<int>(sizeof(typename P::Key));
     const KeyForm<typename P::Key> form(s_.dtypes[0], s_.descending);
+    const bool few = kept <= short_row;  // kept in order all the time
     std::size_t count = 0;
     typename P::Key bar = 0;
     bool full = false;
@@ -295,9 +299,10 @@ class Sorter {
         i += stretch;
         continue;
       }
-      for (const std::int64_t stop = std::min(i + stretch, end); i < stop; i += block) {
-        const std::int64_t size = std::min(block, stop - i);
-        if (passes_by(i, block)) continue;
+      const std::int64_t stop = std::min(i + stretch, end), step = few && full && skips ? line : block;
+      for (; i < stop; i += step) {
+        const std::int64_t size = std::min(step, stop - i);
+        if (passes_by(i, step)) continue;
         typename P::Key keys[block];
         reader.read(operand(tile, 0, c), s_.inner, i, i + size, keys);
         unsigned hit = !full || skips || size < block;
@@ -306,6 +311,13 @@ class Sorter {
         if (!hit) continue;
         for (std::int64_t j = 0; j < size; ++j) {
           if (full && keys[j] >= bar) continue;  // equals of the last one come after it
+          if (few) {
+            count += count < kept;
+            put_in_order<P>(best, count, P::make(keys[j], static_cast<Word>(i + j)));
+            full = count == kept;
+            if (full) bar = static_cast<typename P::Key>(P::key(best[kept - 1]));
+            continue;
+          }
           best[count++] = P::make(keys[j], static_cast<Word>(i + j));
           if (count < most) continue;
           sort_row(best, spare, most, bits);
@@ -316,8 +328,16 @@ class Sorter {
       }
       i = std::min(i, end);
     }
-    sort_row(best, spare, count, bits);
+    if (!few) sort_row(best, spare, count, bits);
     return count;
+  }
+
+  /// A record among `count` − 1 that are in order, behind its equals; what was last of `count` goes.
+  template <class P>
+  static void put_in_order(typename P::Record* best, std::size_t count, const typename P::Record& record) {
+    std::size_t at = count - 1;
+    for (; at > 0 && P::key(record) < P::key(best[at - 1]); --at) best[at] = best[at - 1];
+    best[at] = record;
   }
 
   template <class P>
@@ -349,7 +369,9 @@ class Sorter {
 
 }  // namespace sorting
 
-SortSpec sort_spec(const SortParams& p, const Shape& shape, SmallVec<DType, 4> dtypes, SmallVec<char, 4> is_place) {
+SortSpec sort_spec(const GraphBody& g, const Equation& e) {
+  const SortParams& p = e.as<SortParams>();
+  const Shape& shape = g.aval(e.inputs[0]).shape;
   SortSpec s;
   for (int a = 0; a < shape.rank(); ++a) {
     const std::int64_t extent = shape[static_cast<std::size_t>(a)];
@@ -360,8 +382,13 @@ SortSpec sort_spec(const SortParams& p, const Shape& shape, SmallVec<DType, 4> d
   s.limit = p.limit;
   s.keys = p.keys;
   s.descending = p.descending;
-  s.dtypes = std::move(dtypes);
-  s.is_place = std::move(is_place);
+  for (Var v : e.inputs) {
+    int definition = -1;
+    for (std::size_t i = 0; i < g.equations.size(); ++i)
+      if (!g.equations[i].outputs.empty() && g.equations[i].outputs[0] == v) definition = static_cast<int>(i);
+    s.dtypes.push_back(g.aval(v).dtype);
+    s.is_place.push_back(is_sorted_place(g, e, definition));
+  }
   return s;
 }
 

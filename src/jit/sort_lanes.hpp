@@ -4,6 +4,7 @@
 
 #include <type_traits>
 
+#include "../trace/machine_level.hpp"
 #include "sort_records.hpp"
 
 #if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
@@ -104,9 +105,11 @@ VT_SORT_MACHINE(avx512, __attribute__((target("avx512f,avx512bw,avx512vl"))), 64
 
 inline const Machine& machine() {
 #ifdef VT_SORT_MACHINES
-  const auto has512 = [] { return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"); };
-  static const Machine& best = has512() ? avx512::machine : __builtin_cpu_supports("avx2") ? avx2::machine : any::machine;
-  return best;
+  switch (machine_level()) {
+    case MachineLevel::avx512: return avx512::machine;
+    case MachineLevel::avx2: return avx2::machine;
+    default: return any::machine;
+  }
 #else
   return any::machine;
 #endif

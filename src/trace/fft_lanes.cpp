@@ -9,6 +9,8 @@
 
 #include <vt/small_vec.hpp>
 
+#include "machine_level.hpp"
+
 #if defined(__x86_64__)
 #define VT_FFT_AVX2 __attribute__((target("avx2,fma")))
 #endif
@@ -404,8 +406,7 @@ VT_FFT_AVX2 void run_avx2(const LanePlan<double>& plan, const LaneJob<double>& j
 template <class R>
 void run_lanes(const LanePlan<R>& plan, const LaneJob<R>& job, R* work) {
 #if defined(VT_FFT_AVX2)
-  static const bool wide = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-  if (wide) return lane_kernel::run_avx2(plan, job, work);
+  if (machine_level() != MachineLevel::any) return lane_kernel::run_avx2(plan, job, work);
 #endif
   lane_kernel::run(plan, job, work);
 }

@@ -1,9 +1,10 @@
-// Factorisations of one matrix in memory, for doubles and complex numbers: recursive or in panels, so that nearly all work is products.
+// Factorisations of one matrix in memory, for floats, doubles and complex numbers: in panels, so that nearly all work is products.
 #pragma once
 
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <type_traits>
 
 #include <vt/small_vec.hpp>
 
@@ -12,13 +13,17 @@
 
 namespace vt::detail::linalg_kernels {
 
-using matrix_lanes::add_to, matrix_lanes::conj, matrix_lanes::dot, matrix_lanes::imag, matrix_lanes::Index, matrix_lanes::multiply_add,
-    matrix_lanes::real, matrix_lanes::size, matrix_lanes::square, matrix_lanes::View;
+using matrix_lanes::add_rows, matrix_lanes::add_to, matrix_lanes::add_to_rows, matrix_lanes::conj, matrix_lanes::dot, matrix_lanes::imag,
+    matrix_lanes::Index, matrix_lanes::multiply_add, matrix_lanes::real, matrix_lanes::row_dots, matrix_lanes::rows_of, matrix_lanes::size,
+    matrix_lanes::square, matrix_lanes::View;
 using matrix_lanes::Complex;
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-constexpr double epsilon = std::numeric_limits<double>::epsilon();
 constexpr Index panel = 16;  ///< columns that are worked on one by one
+template <class T>
+using Real = std::conditional_t<std::is_same_v<T, float>, float, double>;
+template <class T>
+inline constexpr double epsilon = std::numeric_limits<Real<T>>::epsilon();
 
 template <class T>
 RecycledVec<T> zeros(Index n) {
@@ -26,7 +31,7 @@ RecycledVec<T> zeros(Index n) {
 }
 template <class T>
 void scale(T* x, double a, Index n) {
-  for (Index i = 0; i < n; ++i) x[i] = x[i] * T(a);
+  if (a != 1) matrix_lanes::multiply(x, T(a), n);
 }
 template <class T>
 void transpose(const T* a, Index m, Index n, T* t) {
@@ -36,31 +41,19 @@ void transpose(const T* a, Index m, Index n, T* t) {
 /// The power of two that brings the largest element near 1, so that squares neither overflow nor vanish; 0 if an element is not finite.
 template <class T>
 double scale_of(const T* a, Index n) {
-  const double* x = reinterpret_cast<const double*>(a);
-  double most = 0;
-  for (Index i = 0; i < n * static_cast<Index>(sizeof(T) / sizeof(double)); ++i) {
-    if (!std::isfinite(x[i])) return 0;
+  using R = Real<T>;
+  constexpr int most_exponent = std::numeric_limits<R>::max_exponent - 24;
+  const R* x = reinterpret_cast<const R*>(a);
+  R most = 0, zero = 0;  // zero · x is NaN for what is not finite
+  for (Index i = 0; i < n * static_cast<Index>(sizeof(T) / sizeof(R)); ++i) {
+    zero += 0 * x[i];
     most = std::max(most, std::fabs(x[i]));
   }
+  if (zero != 0) return 0;
   if (most == 0) return 1;
   int exponent = 0;
   std::frexp(most, &exponent);
-  return std::ldexp(1.0, std::clamp(-exponent, -1000, 1000));
-}
-
-/// The symmetric (Hermitian) part of a, in place, by squares that stay in the cache; `above`: not only at and below the diagonal.
-template <class T>
-void symmetrize(T* a, Index n, bool above) {
-  constexpr Index square = 16;
-  for (Index from = 0; from < n; from += square)
-    for (Index left = 0; left <= from; left += square)
-      for (Index i = from; i < std::min(from + square, n); ++i) {
-        for (Index j = left; j < std::min(left + square, i); ++j) {
-          a[i * n + j] = T(0.5) * a[i * n + j] + T(0.5) * conj(a[j * n + i]);
-          if (above) a[j * n + i] = conj(a[i * n + j]);
-        }
-        a[i * n + i] = real(a[i * n + i]);
-      }
+  return std::ldexp(1.0, std::clamp(-exponent, -most_exponent, most_exponent));
 }
 
 /// b ← x with op(a) x = b; b is n × k, rows of a are `width` apart. `adjoint` is the conjugate transpose.
@@ -76,113 +69,121 @@ struct Triangle {
   View<T> block(Index i, Index j) const {
     return transposed ? View<T>{a + j * width + i, 1, width, conjugate} : View<T>{a + i * width + j, width, 1, conjugate};
   }
+  bool forward() const { return lower != transposed; }
 };
-/// Of one right side, along the rows of a in memory.
+/// Of one right side: four unknowns at a time, along the rows of a in memory.
 template <class T>
 void triangular_solve_one(const Triangle<T>& t, Index n, T* b) {
-  const bool forward = t.lower != t.transposed;
-  for (Index s = 0; s < n; ++s) {
-    const Index i = forward ? s : n - 1 - s, first = forward == t.transposed ? i + 1 : 0, count = forward == t.transposed ? n - 1 - i : i;
-    const T* row = t.a + i * t.width;
-    if (!t.transposed) b[i] = b[i] - dot(row + first, b + first, count);
-    if (!t.unit) b[i] = b[i] / row[i];
-    if (t.transposed) add_to(b + first, -b[i], row + first, count);
+  const bool forward = t.forward();
+  for (Index s = 0; s < n; s += 4) {
+    const Index count = std::min<Index>(4, n - s), from = forward ? s : n - s - count, to = from + count;
+    T four[4];
+    if (!t.transposed) {
+      const Index known = forward ? 0 : to;
+      row_dots(t.a + from * t.width + known, t.width, count, b + known, forward ? from : n - to, four);
+      for (Index i = 0; i < count; ++i) b[from + i] = b[from + i] - four[i];
+    }
+    for (Index r = 0; r < count; ++r) {
+      const Index i = forward ? from + r : to - 1 - r;
+      if (!t.unit) b[i] = b[i] / t.at(i, i);
+      for (Index j = forward ? i + 1 : from; j < (forward ? to : i); ++j) b[j] = b[j] - t.at(j, i) * b[i];
+    }
+    if (!t.transposed) continue;
+    for (Index i = 0; i < count; ++i) four[i] = -b[from + i];
+    const Index rest = forward ? to : 0;
+    add_rows(b + rest, four, t.a + from * t.width + rest, t.width, count, forward ? n - to : from);
   }
 }
+/// Rows begin … begin + n − 1 of a, whose right sides' first row is b.
 template <class T>
 void triangular_solve(const Triangle<T>& t, Index begin, Index n, T* b, Index step, Index k) {
-  const bool forward = t.lower != t.transposed;
+  constexpr Index whole = 128;
+  const bool forward = t.forward();
   if (k == 1 && step == 1 && begin == 0 && !t.conjugate) return triangular_solve_one(t, n, b);
-  if (n <= panel || k == 1) {
-    for (Index s = 0; s < n; ++s) {
-      const Index i = forward ? s : n - 1 - s;
-      T* row = b + i * step;
-      for (Index before = 0; before < s; ++before) {
-        const Index j = forward ? before : n - 1 - before;
-        const T factor = -t.at(begin + i, begin + j);
-        if (k == 1) row[0] = row[0] + factor * b[j * step];
-        else add_to(row, factor, b + j * step, k);
-      }
-      if (t.unit) continue;
-      const T pivot = t.at(begin + i, begin + i);
-      for (Index c = 0; c < k; ++c) row[c] = row[c] / pivot;
-    }
-    return;
+  if (n > whole) {
+    const Index half = n / 8 * 4, first = forward ? 0 : half, second = forward ? half : 0, length = forward ? half : n - half;
+    triangular_solve(t, begin + first, length, b + first * step, step, k);
+    multiply_add(b + second * step, step, -1, t.block(begin + second, begin + first), View<T>{b + first * step, step, 1}, n - length, k, length);
+    return triangular_solve(t, begin + second, n - length, b + second * step, step, k);
   }
-  const Index half = n / 2, first = forward ? 0 : half, second = forward ? half : 0, length = forward ? half : n - half;
-  triangular_solve(t, begin + first, length, b + first * step, step, k);
-  multiply_add(b + second * step, step, -1, t.block(begin + second, begin + first), View<T>{b + first * step, step, 1}, n - length, k, length);
-  triangular_solve(t, begin + second, n - length, b + second * step, step, k);
+  for (Index s = 0; s < n; s += 4) {
+    const Index rows = std::min<Index>(4, n - s), from = forward ? s : n - s - rows, known = forward ? 0 : n - s;
+    multiply_add(b + from * step, step, -1, t.block(begin + from, begin + known), View<T>{b + known * step, step, 1}, rows, k, s);
+    T square[16];
+    for (Index r = 0; r < rows; ++r) {
+      const Index i = forward ? from + r : from + rows - 1 - r;
+      for (Index q = 0; q < r; ++q) square[4 * r + q] = t.at(begin + i, begin + (forward ? from + q : from + rows - 1 - q));
+      square[5 * r] = t.unit ? T(1) : T(1) / t.at(begin + i, begin + i);
+    }
+    matrix_lanes::substitute(square, rows, b + (forward ? from : from + rows - 1) * step, forward ? step : -step, k);
+  }
 }
 
-/// The lower triangle of c (n × n) −= x xᴴ, x n × k.
+/// Rows begin … end − 1 of U, UᴴU = a, in the place of a's upper triangle (m to a row); false if it is not positive definite.
 template <class T>
-void subtract_square(T* c, const T* x, Index width, Index n, Index k) {
-  constexpr Index whole = 48;
-  for (Index i = 0; i < n; i += whole) {
-    const Index rows = std::min(whole, n - i);
-    multiply_add(c + i * width, width, -1, matrix_lanes::rows_of(x + i * width, width), matrix_lanes::adjoint(x, width), rows, i + rows, k);
-  }
-}
-/// Columns begin … begin + n − 1 of L, from row `begin` on, in the place of the m × m matrix's; false if it is not positive definite.
-template <class T>
-bool cholesky_columns(T* a, Index m, Index begin, Index n) {
-  if (n > panel) {
-    const Index half = n / 2, next = begin + half, count = n - half;
-    if (!cholesky_columns(a, m, begin, half)) return false;
-    T *corner = a + next * m + next, *left = a + next * m + begin;
-    subtract_square(corner, left, m, count, half);
-    multiply_add(corner + count * m, m, -1, matrix_lanes::rows_of<T>(left + count * m, m), matrix_lanes::adjoint<T>(left, m), m - next - count, count,
-                 half);
-    return cholesky_columns(a, m, next, count);
-  }
-  // Turned, so that columns run along the vectors.
-  const Index rows = m - begin;
-  RecycledVec<T> columns = zeros<T>(n * rows);
-  matrix_lanes::turn(a + begin * m + begin, m, rows, n, columns.data(), rows);
-  for (Index j = 0; j < n; ++j) {
-    T* column = columns.data() + j * rows;
-    for (Index k = 0; k < j; ++k) {
-      const T* other = columns.data() + k * rows + j;
-      add_to(column + j, -conj(other[0]), other, rows - j);
+bool cholesky_rows(T* a, Index m, Index begin, Index end) {
+  for (Index j = begin; j < end; j += 4) {
+    const Index rows = std::min<Index>(4, end - j);
+    T* corner = a + j * m + j;
+    multiply_add(corner, m, -1, matrix_lanes::adjoint<T>(a + begin * m + j, m), rows_of<T>(a + begin * m + j, m), rows, m - j, j - begin);
+    T square[16];
+    for (Index r = 0; r < rows; ++r) {
+      T* row = corner + r * m;
+      for (Index q = 0; q < r; ++q) {
+        square[4 * r + q] = conj(corner[q * m + r]);
+        for (Index i = r; i < rows; ++i) row[i] = row[i] - square[4 * r + q] * corner[q * m + i];
+      }
+      const Real<T> pivot = real(row[r]);
+      if (!(pivot > 0)) return false;
+      const Real<T> root = std::sqrt(pivot);
+      row[r] = root;
+      square[5 * r] = T(1) / T(root);
+      for (Index i = r + 1; i < rows; ++i) row[i] = row[i] / T(root);
     }
-    const double pivot = real(column[j]);
-    if (!(pivot > 0)) return false;
-    column[j] = std::sqrt(pivot);
-    matrix_lanes::divide(column + j + 1, column[j], rows - j - 1);
+    matrix_lanes::substitute(square, rows, corner + rows, m, m - j - rows);
   }
-  matrix_lanes::turn(columns.data(), rows, n, rows, a + begin * m + begin, m);
   return true;
 }
-/// a ← L with L Lᴴ = the symmetric part of a; all NaN (but the zeros above) if that is not positive definite.
+/// l ← L with L Lᴴ = the symmetric part of a (destroyed); all NaN (but the zeros above) if that is not positive definite.
 template <class T>
-void cholesky(T* a, Index n) {
-  symmetrize(a, n, false);
-  const bool positive = cholesky_columns(a, n, 0, n);
-  for (Index i = 0; i < n; ++i) {
-    if (!positive) std::fill(a + i * n, a + i * n + i + 1, T(nan));
-    std::fill(a + i * n + i + 1, a + (i + 1) * n, T(0));
+void cholesky(T* a, Index n, T* l) {
+  constexpr Index together = 48, strip = 96;  // longer sums before they are taken off would cost digits
+  matrix_lanes::symmetrize(a, n);
+  bool positive = true;
+  for (Index begin = 0; begin < n && positive; begin += together) {
+    const Index end = std::min(begin + together, n);
+    positive = cholesky_rows(a, n, begin, end);
+    for (Index i = end; i < n && positive; i += strip)
+      multiply_add(a + i * n + i, n, -1, matrix_lanes::adjoint<T>(a + begin * n + i, n), rows_of<T>(a + begin * n + i, n), std::min(strip, n - i),
+                   n - i, end - begin);
   }
+  for (Index i = 0; i < n; ++i) {
+    std::fill(a + i * n, a + i * n + i, T(0));
+    if (!positive) std::fill(a + i * n + i, a + (i + 1) * n, T(nan));
+  }
+  transpose(a, n, n, l);
+  if constexpr (std::is_same_v<T, Complex>)
+    for (Index i = 0; i < n * n; ++i) l[i] = conj(l[i]);
 }
 
 /// Columns begin … begin + n − 1 of a (`width` to a row), from row `begin` on.
 template <class T>
 void lu_columns(T* a, Index m, Index width, Index begin, Index n, std::int32_t* pivots) {
   if (n > panel) {
-    const Index half = n / 2, next = begin + half;
+    const Index half = (n / 2 + panel - 1) / panel * panel, next = begin + half;
     lu_columns(a, m, width, begin, half, pivots);
     T *upper = a + begin * width + next, *left = a + next * width + begin;
     const Index rows = std::min(half, m - begin);
     triangular_solve(Triangle<T>{a + begin * width + begin, width, true, false, true, false}, 0, rows, upper, width, n - half);
     if (next >= m) return;
-    multiply_add(a + next * width + next, width, -1, matrix_lanes::rows_of(left, width), matrix_lanes::rows_of(upper, width), m - next, n - half,
-                 half);
+    multiply_add(a + next * width + next, width, -1, rows_of<T>(left, width), rows_of<T>(upper, width), m - next, n - half, half);
     return lu_columns(a, m, width, next, n - half, pivots);
   }
   // Turned, so that columns run along the vectors.
   const Index rows = m - begin, steps = std::min(n, rows);
   if (rows <= 0) return;
-  RecycledVec<T> columns = zeros<T>(n * rows);
+  RecycledVec<T> columns;
+  columns.resize(static_cast<std::size_t>(n * rows));
   matrix_lanes::turn(a + begin * width + begin, width, rows, n, columns.data(), rows);
   for (Index k = 0; k < steps; ++k) {
     T* column = columns.data() + k * rows;
@@ -196,10 +197,9 @@ void lu_columns(T* a, Index m, Index width, Index begin, Index n, std::int32_t* 
     }
     if (column[k] == T(0)) continue;  // all below are zero, too
     matrix_lanes::divide(column + k + 1, column[k], rows - k - 1);
-    for (Index j = k + 1; j < n; ++j) {
-      T* other = columns.data() + j * rows;
-      add_to(other + k + 1, -other[k], column + k + 1, rows - k - 1);
-    }
+    T factors[panel];
+    for (Index j = k + 1; j < n; ++j) factors[j - k - 1] = -columns[static_cast<std::size_t>(j * rows + k)];
+    add_to_rows(column + rows + k + 1, rows, n - k - 1, factors, 1, column + k + 1, rows - k - 1);
   }
   matrix_lanes::turn(columns.data(), rows, n, rows, a + begin * width + begin, width);
 }
@@ -238,37 +238,37 @@ struct Reflection {
 template <class T>
 Reflection<T> reflect(T* x, Index n) {
   double below = 0;
-  for (Index i = 1; i < n; ++i) below += square(x[i]);
+  if constexpr (std::is_same_v<T, Complex>)
+    for (Index i = 1; i < n; ++i) below += square(x[i]);
+  else if (n > 1) below = dot(x + 1, x + 1, n - 1);
   const T head = n > 0 ? x[0] : T(0);
   if (n > 0) x[0] = T(1);
   if (below == 0 && imag(head) == 0) return {T(0), real(head)};
   const double beta = -std::copysign(std::sqrt(square(head) + below), real(head));
-  const T inverse = T(1) / (head - T(beta));
-  for (Index i = 1; i < n; ++i) x[i] = x[i] * inverse;
+  if (n > 1) matrix_lanes::multiply(x + 1, T(1) / (head - T(beta)), n - 1);
   return {(T(beta) - head) / T(beta), beta};
 }
 
-/// c (m × n, `step` to a row) ← H₀ H₁ … c, or the adjoint's product; the reflections' vectors are `count` rows of v, m to a row.
+/// c (m × n, `step` to a row) ← H₀ H₁ … c, or the adjoint's product; the reflections' vectors are `count` rows of v, `width` to a row.
 template <class T>
-void apply_reflections(const T* v, const T* factors, Index count, Index m, T* c, Index step, Index n, bool adjoint) {
+void apply_reflections(const T* v, Index width, const T* factors, Index count, Index m, T* c, Index step, Index n, bool adjoint) {
   if (count <= 0 || n <= 0) return;
   // I − V t Vᴴ (Schreiber and Van Loan 1989)
-  RecycledVec<T> gram = zeros<T>(count * count), t = gram, w = zeros<T>(count * n), tw = w;
-  const View<T> conjugate{v, m, 1, true};
-  multiply_add(gram.data(), count, 1, conjugate, matrix_lanes::turned(v, m), count, count, m);
+  RecycledVec<T> room = zeros<T>(2 * count * count + 2 * count * n);
+  T *gram = room.data(), *t = gram + count * count, *w = t + count * count, *tw = w + count * n;
+  const View<T> conjugate{v, width, 1, true};
+  multiply_add(gram, count, 1, conjugate, matrix_lanes::turned(v, width), count, count, m);
   for (Index j = 0; j < count; ++j) {
-    t[static_cast<std::size_t>(j * count + j)] = factors[j];
+    t[j * count + j] = factors[j];
     for (Index i = 0; i < j; ++i) {
       T sum = T(0);
-      for (Index k = i; k < j; ++k) sum = sum + t[static_cast<std::size_t>(i * count + k)] * gram[static_cast<std::size_t>(k * count + j)];
-      t[static_cast<std::size_t>(i * count + j)] = -(factors[j] * sum);
+      for (Index k = i; k < j; ++k) sum = sum + t[i * count + k] * gram[k * count + j];
+      t[i * count + j] = -(factors[j] * sum);
     }
   }
-  multiply_add(w.data(), n, 1, conjugate, matrix_lanes::rows_of(static_cast<const T*>(c), step), count, n, m);
-  const T* rows = t.data();
-  multiply_add(tw.data(), n, 1, adjoint ? matrix_lanes::adjoint(rows, count) : matrix_lanes::rows_of(rows, count),
-               matrix_lanes::rows_of(static_cast<const T*>(w.data()), n), count, n, count);
-  multiply_add(c, step, -1, matrix_lanes::turned(v, m), matrix_lanes::rows_of(static_cast<const T*>(tw.data()), n), m, n, count);
+  multiply_add(w, n, 1, conjugate, rows_of<T>(c, step), count, n, m);
+  multiply_add(tw, n, 1, adjoint ? matrix_lanes::adjoint<T>(t, count) : rows_of<T>(t, count), rows_of<T>(w, n), count, n, count);
+  multiply_add(c, step, -1, matrix_lanes::turned(v, width), rows_of<T>(tw, n), m, n, count);
 }
 /// q (m × k) ← the first columns of H₀ H₁ …; vector j is zero before place j + offset.
 template <class T>
@@ -280,9 +280,7 @@ void product_of_reflections(const T* v, const T* factors, Index count, Index m, 
     // What stands above and left of the vectors' first place is not touched.
     const Index from = j + offset, rows = m - from, number = std::min(together, count - j);
     if (from >= k) continue;
-    RecycledVec<T> own = zeros<T>(number * rows);
-    for (Index i = 0; i < number; ++i) std::copy_n(v + (j + i) * m + from, rows, own.data() + i * rows);
-    apply_reflections(own.data(), factors + j, number, rows, q + from * k + from, k, k - from, false);
+    apply_reflections(v + j * m + from, m, factors + j, number, rows, q + from * k + from, k, k - from, false);
   }
 }
 
@@ -294,26 +292,29 @@ void qr(T* a, Index m, Index n, Index k, T* q, T* r) {
   const Index steps = std::min(m, n);
   RecycledVec<T> vectors = zeros<T>(steps * m), factors = zeros<T>(steps);
   std::fill_n(r, k * n, T(0));
+  RecycledVec<T> y = zeros<T>(panel), bar = zeros<T>(std::is_same_v<T, Complex> ? m : 0);
   for (Index j = 0; j < steps; j += panel) {
     const Index width = std::min(panel, steps - j), rows = m - j;
-    RecycledVec<T> columns = zeros<T>(width * rows);
-    matrix_lanes::turn(a + j * n + j, n, rows, width, columns.data(), rows);
+    T* columns = vectors.data() + j * m + j;  // turned, m apart
+    matrix_lanes::turn(a + j * n + j, n, rows, width, columns, m);
     for (Index c = 0; c < width; ++c) {
-      T* column = columns.data() + c * rows;
+      T* column = columns + c * m;
       for (Index i = 0; i < c; ++i) r[(j + i) * n + j + c] = column[i];
       const Reflection<T> h = reflect(column + c, rows - c);
       r[(j + c) * n + j + c] = T(h.beta);
       factors[static_cast<std::size_t>(j + c)] = h.factor;
       std::fill_n(column, c, T(0));
-      RecycledVec<T> conjugate(column + c, column + rows);
-      for (T& x : conjugate) x = conj(x);
-      for (Index other = c + 1; other < width; ++other) {
-        T* y = columns.data() + other * rows + c;
-        add_to(y, -(conj(h.factor) * dot(conjugate.data(), y, rows - c)), column + c, rows - c);
+      const Index others = width - c - 1;
+      const T* v = column + c;
+      if constexpr (std::is_same_v<T, Complex>) {
+        std::transform(v, v + rows - c, bar.data(), [](T x) { return conj(x); });
+        v = bar.data();
       }
-      std::copy_n(column, rows, vectors.data() + (j + c) * m + j);
+      row_dots(column + m + c, m, others, v, rows - c, y.data());
+      for (Index i = 0; i < others; ++i) y[static_cast<std::size_t>(i)] = -(conj(h.factor) * y[static_cast<std::size_t>(i)]);
+      add_to_rows(column + m + c, m, others, y.data(), 1, column + c, rows - c);
     }
-    apply_reflections(columns.data(), factors.data() + j, width, rows, a + j * n + j + width, n, n - j - width, true);
+    apply_reflections(columns, m, factors.data() + j, width, rows, a + j * n + j + width, n, n - j - width, true);
     for (Index i = 0; i < width; ++i) std::copy(a + (j + i) * n + j + width, a + (j + i + 1) * n, r + (j + i) * n + j + width);
   }
   if (factor != 0) scale(r, 1 / factor, k * n);
@@ -324,29 +325,40 @@ void qr(T* a, Index m, Index n, Index k, T* q, T* r) {
 /// neighbouring rows.
 template <class T>
 void tridiagonal_solve(const T* below, const T* diagonal, const T* above, T* b, Index n, Index k) {
-  RecycledVec<T> d(diagonal, diagonal + n), u(above, above + n), far = zeros<T>(n);
+  if (n == 0) return;
+  // Row i of the upper triangle, divided by its pivot: a one, u[i] and far[i]. So the way back waits for no division, and this one waits for one a
+  // row.
+  RecycledVec<T> u = zeros<T>(n), far = zeros<T>(n);
+  T pivot = diagonal[0], next = n > 1 ? above[0] : T(0);  // what is left of row i
   for (Index i = 0; i + 1 < n; ++i) {
     const auto at = static_cast<std::size_t>(i);
     T *x = b + i * k, *y = x + k;
-    T l = below[i + 1];
-    if (size(d[at]) < size(l)) {
-      std::swap(d[at], l);
-      std::swap(u[at], d[at + 1]);
-      if (i + 2 < n) std::swap(far[at], u[at + 1]);
+    const T l = below[i + 1], d = diagonal[i + 1], after = i + 2 < n ? above[i + 1] : T(0);
+    T factor = T(0), top = pivot;
+    if (size(pivot) < size(l)) {
+      factor = pivot / l;
+      top = l;
+      u[at] = d / l;
+      far[at] = after / l;
+      pivot = next - factor * d;
+      next = -(factor * after);
       std::swap_ranges(x, x + k, y);
+    } else {
+      if (l != T(0)) factor = l / pivot;
+      u[at] = next / pivot;
+      pivot = d - factor * next;
+      next = after;
     }
-    if (l == T(0)) continue;
-    const T factor = l / d[at];
-    d[at + 1] = d[at + 1] - factor * u[at];
-    if (i + 2 < n) u[at + 1] = u[at + 1] - factor * far[at];
-    add_to(y, -factor, x, k);
+    for (Index c = 0; c < k; ++c) {
+      y[c] = y[c] - factor * x[c];
+      x[c] = x[c] / top;
+    }
   }
-  for (Index i = n - 1; i >= 0; --i) {
+  for (Index c = 0; c < k; ++c) b[(n - 1) * k + c] = b[(n - 1) * k + c] / pivot;
+  for (Index i = n - 2; i >= 0; --i) {
     const auto at = static_cast<std::size_t>(i);
-    T* x = b + i * k;
-    if (i + 1 < n) add_to(x, -u[at], x + k, k);
-    if (i + 2 < n) add_to(x, -far[at], x + 2 * k, k);
-    for (Index c = 0; c < k; ++c) x[c] = x[c] / d[at];
+    T *x = b + i * k, *y = x + k, *z = i + 2 < n ? y + k : y;  // the last but one has no second neighbour: far is zero
+    for (Index c = 0; c < k; ++c) x[c] = (x[c] - far[at] * z[c]) - u[at] * y[c];
   }
 }
 

@@ -7,45 +7,47 @@
 
 namespace vt::detail::linalg_kernels {
 
-template <class To, class From>
-void converted(const From* from, Index n, To* to) {
-  for (Index i = 0; i < n; ++i) to[i] = static_cast<To>(from[i]);
-}
-
-/// The operands and results of one matrix after the other, as T.
+/// The operands and results of one matrix after the other, as T: what they are, but for c64, which is worked on in f64.
 template <class T>
 class Work {
  public:
-  static constexpr Index parts = sizeof(T) / sizeof(double);
+  static constexpr Index parts = sizeof(T) / sizeof(Real<T>);
   Work(DType dtype, const void* const* operands, void* const* results)
-      : wide_(real_dtype(dtype) == DType::f64), operands_(operands), results_(results) {}
-  /// Operand i of matrix `at`, `n` elements of it, as a copy; `in_result`: where the first result will be, if that can be.
+      : same_(sizeof(Real<T>) == size_of(real_dtype(dtype))), operands_(operands), results_(results) {}
+  /// Operand i of matrix `at`, `n` elements of it: where it is, if it can be read there.
+  const T* read(std::size_t i, Index at, Index n) { return same_ ? static_cast<const T*>(operands_[i]) + at * n : copy(i, at, n); }
+  /// The same as a copy; `in_result`: where the first result will be, if that can be.
   T* copy(std::size_t i, Index at, Index n, bool in_result = false) {
-    T* to = in_result && wide_ && results_[0] ? static_cast<T*>(results_[0]) + at * n : room(i, n);
-    double* x = reinterpret_cast<double*>(to);
-    if (wide_) std::copy_n(static_cast<const double*>(operands_[i]) + at * n * parts, n * parts, x);
-    else converted(static_cast<const float*>(operands_[i]) + at * n * parts, n * parts, x);
+    T* to = in_result && results_[0] ? result(0, at, n) : room(i, n);
+    if (same_) return std::copy_n(static_cast<const T*>(operands_[i]) + at * n, n, to), to;
+    const float* from = static_cast<const float*>(operands_[i]) + at * n * parts;
+    std::copy_n(from, n * parts, reinterpret_cast<Real<T>*>(to));
     return to;
   }
   T* room(std::size_t i, Index n) {
     rooms_[i].resize(static_cast<std::size_t>(n) + 1);  // never null
     return rooms_[i].data();
   }
+  /// Where result i of matrix `at` may be made, for `put`.
+  T* result(std::size_t i, Index at, Index n) { return same_ && results_[i] ? static_cast<T*>(results_[i]) + at * n : room(4 + i, n); }
   double* reals(Index n) {
     reals_.resize(static_cast<std::size_t>(n) + 1);
     return reals_.data();
   }
-  void put(std::size_t i, Index at, const T* from, Index n) { put_reals(i, at, reinterpret_cast<const double*>(from), n * parts); }
-  void put_reals(std::size_t i, Index at, const double* from, Index n) {
+  void put(std::size_t i, Index at, const T* from, Index n) { put_reals(i, at, reinterpret_cast<const Real<T>*>(from), n * parts); }
+  template <class R>
+  void put_reals(std::size_t i, Index at, const R* from, Index n) {
     if (!results_[i]) return;
-    double* to = static_cast<double*>(results_[i]) + at * n;
-    if (wide_ && from == to) return;
-    if (wide_) std::copy_n(from, n, to);
-    else converted(from, n, static_cast<float*>(results_[i]) + at * n);
+    if (same_ && sizeof(Real<T>) == sizeof(double)) copied(from, n, static_cast<double*>(results_[i]) + at * n);
+    else copied(from, n, static_cast<float*>(results_[i]) + at * n);
   }
 
  private:
-  bool wide_;
+  template <class R, class To>
+  static void copied(const R* from, Index n, To* to) {
+    if (static_cast<const void*>(from) != to) std::transform(from, from + n, to, [](R x) { return static_cast<To>(x); });
+  }
+  bool same_;
   const void* const* operands_;
   void* const* results_;
   RecycledVec<T> rooms_[8];
@@ -58,40 +60,46 @@ void run(const LinalgSpec& s, const void* const* operands, void* const* results,
   const Index m = s.m, n = s.n, k = std::min(m, n), size = m * n, b_size = n * s.columns;
   Vec<std::int32_t> pivots(static_cast<std::size_t>(k) + 1), permutation(static_cast<std::size_t>(m) + 1);
   for (Index at = begin; at < end; ++at) {
-    T* a = w.copy(0, at, s.op == Op::tridiagonal_solve ? n : size, s.op == Op::cholesky || s.op == Op::lu);
     switch (s.op) {
-      case Op::cholesky:
-        cholesky(a, n);
-        w.put(0, at, a, size);
+      case Op::cholesky: {
+        T* l = w.result(0, at, size);
+        cholesky(w.copy(0, at, size), n, l);
+        w.put(0, at, l, size);
         break;
+      }
       case Op::triangular_solve: {
-        T* b = w.copy(1, at, b_size);
-        triangular_solve(Triangle<T>{a, n, s.lower, s.transposed, s.unit_diagonal, false}, 0, n, b, s.columns, s.columns);
+        T* b = w.copy(1, at, b_size, true);
+        triangular_solve(Triangle<T>{w.read(0, at, size), n, s.lower, s.transposed, s.unit_diagonal, false}, 0, n, b, s.columns, s.columns);
         w.put(0, at, b, b_size);
         break;
       }
-      case Op::lu:
+      case Op::lu: {
+        T* a = w.copy(0, at, size, true);
         lu(a, m, n, pivots.data(), permutation.data());
         w.put(0, at, a, size);
         if (results[1]) std::copy_n(pivots.data(), k, static_cast<std::int32_t*>(results[1]) + at * k);
         if (results[2]) std::copy_n(permutation.data(), m, static_cast<std::int32_t*>(results[2]) + at * m);
         break;
+      }
       case Op::solve: {
-        T *b = w.copy(s.factored ? 3 : 1, at, b_size), *x = w.room(4, b_size);
+        const T *b = w.read(s.factored ? 3 : 1, at, b_size), *factors = nullptr;
+        T* x = w.result(0, at, b_size);
         if (s.factored) {
-          a = w.copy(1, at, size);
+          factors = w.read(1, at, size);
           std::copy_n(static_cast<const std::int32_t*>(operands[2]) + at * n, n, permutation.data());
         } else {
+          T* a = w.copy(0, at, size);
           lu(a, n, n, pivots.data(), permutation.data());
+          factors = a;
         }
-        solve(a, permutation.data(), b, x, n, s.columns, s.transposed);
+        solve(factors, permutation.data(), b, x, n, s.columns, s.transposed);
         w.put(0, at, x, b_size);
         break;
       }
       case Op::qr: {
         const Index between = s.full ? m : k;
-        T *q = w.room(1, m * between), *r = w.room(2, between * n);
-        qr(a, m, n, between, q, r);
+        T *q = w.result(0, at, m * between), *r = w.result(1, at, between * n);
+        qr(w.copy(0, at, size), m, n, between, q, r);
         w.put(0, at, q, m * between);
         w.put(1, at, r, between * n);
         break;
@@ -99,7 +107,7 @@ void run(const LinalgSpec& s, const void* const* operands, void* const* results,
       case Op::eigh: {
         double* values = w.reals(n);
         T* v = s.vectors ? w.room(2, size) : nullptr;
-        eigh(a, n, values, v);
+        eigh(w.copy(0, at, size), n, values, v);
         w.put_reals(0, at, values, n);
         if (v) w.put(1, at, v, size);
         break;
@@ -108,7 +116,7 @@ void run(const LinalgSpec& s, const void* const* operands, void* const* results,
         const Index left = s.full ? m : k, right = s.full ? n : k;
         double* values = w.reals(k);
         T *u = s.vectors ? w.room(1, m * left) : nullptr, *vh = w.room(3, right * n);
-        svd(a, m, n, s.full, u, values, vh);
+        svd(w.copy(0, at, size), m, n, s.full, u, values, vh);
         w.put_reals(s.vectors ? 1 : 0, at, values, k);
         if (!u) break;
         w.put(0, at, u, m * left);
@@ -116,16 +124,17 @@ void run(const LinalgSpec& s, const void* const* operands, void* const* results,
         break;
       }
       case Op::eig: {
+        const T* a = w.copy(0, at, size);
         RecycledVec<Complex> matrix(a, a + size), values = zeros<Complex>(n), v = zeros<Complex>(s.vectors ? size : 0);
         matrix.emplace_back();  // never null
-        eig(matrix.data(), n, sizeof(T) == sizeof(double), values.data(), s.vectors ? v.data() : nullptr);
+        eig<T>(matrix.data(), n, values.data(), s.vectors ? v.data() : nullptr);
         w.put_reals(0, at, reinterpret_cast<const double*>(values.data()), 2 * n);
         if (s.vectors) w.put_reals(1, at, reinterpret_cast<const double*>(v.data()), 2 * size);
         break;
       }
       default: {  // tridiagonal_solve
-        T *d = w.copy(1, at, n), *above = w.copy(2, at, n), *b = w.copy(3, at, b_size);
-        tridiagonal_solve(a, d, above, b, n, s.columns);
+        T* b = w.copy(3, at, b_size, true);
+        tridiagonal_solve(w.read(0, at, n), w.read(1, at, n), w.read(2, at, n), b, n, s.columns);
         w.put(0, at, b, b_size);
       }
     }
@@ -154,23 +163,23 @@ std::size_t LinalgSpec::operands() const {
   return op == Op::triangular_solve ? 2 : op == Op::tridiagonal_solve ? 4 : 1;
 }
 
-// The operands and results of a matrix in f64, and what the algorithm works in, in blocks of powers of two.
+// Copies of a matrix's operands and results, and what the algorithm works in, in blocks of powers of two.
 std::size_t LinalgSpec::scratch_bytes() const {
   const auto size = static_cast<std::size_t>(m * n), least = static_cast<std::size_t>(std::min(m, n)),
              most = static_cast<std::size_t>(std::max(m, n));
   const auto right = static_cast<std::size_t>(n * columns),
              left = full ? static_cast<std::size_t>(m) * static_cast<std::size_t>(m) : static_cast<std::size_t>(m) * least;
-  const std::size_t below = (full ? most : least) * static_cast<std::size_t>(n), copied = real_dtype(dtype) == DType::f64 ? 0 : size;
-  const std::size_t number = sizeof(double) * (is_complex(dtype) || op == Op::eig ? 2 : 1);
+  const std::size_t below = (full ? most : least) * static_cast<std::size_t>(n), copied = dtype == DType::c64 ? size : 0;
+  const std::size_t number = is_complex(dtype) || op == Op::eig ? sizeof(linalg_kernels::Complex) : size_of(dtype);
   std::size_t bytes = 0;
   const auto add = [&](std::size_t blocks, std::size_t numbers) { bytes += numbers ? blocks * std::bit_ceil(numbers * number) : 0; };
   constexpr std::size_t panel = 64, rows = 96, wide = 480, deep = 256;  // and what products pack
   if (op != Op::tridiagonal_solve) add(1, (std::min(most, rows) + std::min(most, wide)) * std::min(most, deep));
   switch (op) {
-    case Op::cholesky:
+    case Op::cholesky: add(1, size), add(1, copied); break;
     case Op::lu: add(1, copied), add(1, panel * most); break;
-    case Op::triangular_solve: add(1, size), add(1, right); break;
-    case Op::solve: add(factored ? 2 : 1, size), add(3, right); break;
+    case Op::triangular_solve: add(1, copied), add(1, right); break;
+    case Op::solve: add(1, factored ? copied : size), add(3, right); break;
     case Op::qr: add(1, size), add(1, left), add(1, below), add(1, least * most), add(2, panel * most); break;
     case Op::eigh: add(vectors ? 5 : 2, size), add(1, 16 * most); break;
     case Op::svd:
@@ -214,6 +223,7 @@ LinalgSpec linalg_spec(const GraphBody& g, const Equation& e) {
 
 void run_linalg(const LinalgSpec& s, const void* const* operands, void* const* results, std::int64_t begin, std::int64_t end) {
   if (is_complex(s.dtype)) linalg_kernels::run<linalg_kernels::Complex>(s, operands, results, begin, end);
+  else if (s.dtype == DType::f32) linalg_kernels::run<float>(s, operands, results, begin, end);
   else linalg_kernels::run<double>(s, operands, results, begin, end);
 }
 

@@ -23,7 +23,8 @@ struct LinalgSpec {
 
 LinalgSpec linalg_spec(const GraphBody&, const Equation&);
 
-/// Runs matrices begin … end − 1 of the batch, in f64, rounded once at the end. Results that are null are not written.
+/// Runs matrices begin … end − 1 of the batch, in their own dtype (c64 in f64, rounded once at the end). Results that are null
+/// are not written.
 void run_linalg(const LinalgSpec&, const void* const* operands, void* const* results, std::int64_t begin, std::int64_t end);
 
 }  // namespace vt::detail

@@ -3,54 +3,27 @@
 
 #include <algorithm>
 
-#include <vt/small_vec.hpp>
-
-#include "recycled.hpp"
-
-#if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
-#define VT_MATRIX_MACHINES 1
-#endif
-
 namespace vt::detail::matrix_lanes {
 
 namespace lane_loops {
 
-struct Two {
-  typedef double type __attribute__((vector_size(16), aligned(8), may_alias));
-};
-struct Four {
-  typedef double type __attribute__((vector_size(32), aligned(8), may_alias));
-};
-struct Eight {
-  typedef double type __attribute__((vector_size(64), aligned(8), may_alias));
-};
-
-// Always inlined into functions compiled for one machine each, so that no vector is ever handed from one to the other.
-#define VT_LANE_LOOP \
-  template <class L> \
-  inline __attribute__((always_inline))
-template <class L>
-inline constexpr Index width_of = static_cast<Index>(sizeof(typename L::type) / sizeof(double));
-VT_LANE_LOOP const typename L::type& at(const double* p) { return *reinterpret_cast<const typename L::type*>(p); }
-VT_LANE_LOOP typename L::type& at(double* p) { return *reinterpret_cast<typename L::type*>(p); }
-
-/// By halves.
-VT_LANE_LOOP double sum_of(const typename L::type& a) {
-  if constexpr (width_of<L> == 8) {
-    const Four::type half = __builtin_shufflevector(a, a, 0, 1, 2, 3) + __builtin_shufflevector(a, a, 4, 5, 6, 7);
-    return sum_of<Four>(half);
-  } else if constexpr (width_of<L> == 4) {
-    const Two::type half = __builtin_shufflevector(a, a, 0, 1) + __builtin_shufflevector(a, a, 2, 3);
-    return half[0] + half[1];
+VT_LANE_LOOP Element<L> dot_rest(const Element<L>* x, const Element<L>* y, Index i, Index n) {
+  if constexpr (L::width == 1) {
+    Element<L> sum = 0;
+    for (; i < n; ++i) sum += x[i] * y[i];
+    return sum;
   } else {
-    return a[0] + a[1];
+    if (i + L::width > n) return dot_rest<typename L::Half>(x, y, i, n);
+    const Element<L> sum = sum_of<L>(at<L>(x + i) * at<L>(y + i));
+    return i + L::width == n ? sum : sum + dot_rest<typename L::Half>(x, y, i + L::width, n);
   }
 }
-VT_LANE_LOOP double dot(const double* x, const double* y, Index n) {
+VT_LANE_LOOP Element<L> dot(const Element<L>* x, const Element<L>* y, Index n) {
   using V = typename L::type;
-  constexpr Index w = width_of<L>;
-  V a{}, b{}, c{}, d{};
+  constexpr Index w = L::width;
   Index i = 0;
+  if (n < w) return dot_rest<typename L::Half>(x, y, i, n);
+  V a{}, b{}, c{}, d{};
   for (; i + 4 * w <= n; i += 4 * w) {
     a += at<L>(x + i) * at<L>(y + i);
     b += at<L>(x + i + w) * at<L>(y + i + w);
@@ -59,135 +32,173 @@ VT_LANE_LOOP double dot(const double* x, const double* y, Index n) {
   }
   for (; i + w <= n; i += w) a += at<L>(x + i) * at<L>(y + i);
   a = (a + b) + (c + d);
-  double sum = sum_of<L>(a);
-  if constexpr (w > 4) {  // rows of small matrices are short
-    if (i + 4 <= n) sum += sum_of<Four>(at<Four>(x + i) * at<Four>(y + i)), i += 4;
-  }
-  for (; i < n; ++i) sum += x[i] * y[i];
-  return sum;
+  const Element<L> sum = sum_of<L>(a);
+  return i == n ? sum : sum + dot_rest<typename L::Half>(x, y, i, n);
 }
-VT_LANE_LOOP void add_to(double* y, double a, const double* x, Index n) {
-  constexpr Index w = width_of<L>;
+VT_LANE_LOOP void add_to(Element<L>* y, Element<L> a, const Element<L>* x, Index n) {
+  constexpr Index w = L::width;
   Index i = 0;
-  for (; i + 2 * w <= n; i += 2 * w) {
-    at<L>(y + i) += a * at<L>(x + i);
-    at<L>(y + i + w) += a * at<L>(x + i + w);
-  }
+  if constexpr (w > 4)
+    for (; i + 2 * w <= n; i += 2 * w) {
+      at<L>(y + i) += a * at<L>(x + i);
+      at<L>(y + i + w) += a * at<L>(x + i + w);
+    }
   for (; i + w <= n; i += w) at<L>(y + i) += a * at<L>(x + i);
-  if constexpr (w > 4) {
-    if (i + 4 <= n) at<Four>(y + i) += a * at<Four>(x + i), i += 4;
-  }
-  for (; i < n; ++i) y[i] += a * x[i];
+  if constexpr (w > 1)
+    if (i < n) add_to<typename L::Half>(y + i, a, x + i, n - i);
 }
-VT_LANE_LOOP double add_two(double* y, double a, const double* x, double b, const double* z, const double* t, Index n) {
+VT_LANE_LOOP Element<L> add_two(Element<L>* y, Element<L> a, const Element<L>* x, Element<L> b, const Element<L>* z, const Element<L>* t, Index n) {
   using V = typename L::type;
-  constexpr Index w = width_of<L>;
+  constexpr Index w = L::width;
   V one{}, two{};
   Index i = 0;
-  for (; i + 2 * w <= n; i += 2 * w) {
+  if constexpr (w > 1)
+    for (; i + 2 * w <= n; i += 2 * w) {
+      const V u = at<L>(y + i) + (a * at<L>(x + i) + b * at<L>(z + i));
+      const V v = at<L>(y + i + w) + (a * at<L>(x + i + w) + b * at<L>(z + i + w));
+      at<L>(y + i) = u;
+      at<L>(y + i + w) = v;
+      one += u * at<L>(t + i);
+      two += v * at<L>(t + i + w);
+    }
+  for (; i + w <= n; i += w) {
     const V u = at<L>(y + i) + (a * at<L>(x + i) + b * at<L>(z + i));
-    const V v = at<L>(y + i + w) + (a * at<L>(x + i + w) + b * at<L>(z + i + w));
-    at<L>(y + i) = u;
-    at<L>(y + i + w) = v;
-    one += u * at<L>(t + i);
-    two += v * at<L>(t + i + w);
-  }
-  if (i + w <= n) {
-    const V u = at<L>(y + i) + (a * at<L>(x + i) + b * at<L>(z + i));
     at<L>(y + i) = u;
     one += u * at<L>(t + i);
-    i += w;
   }
   one += two;
-  double sum = sum_of<L>(one);
-  if constexpr (w > 4) {
-    if (i + 4 <= n) {
-      const Four::type u = at<Four>(y + i) + (a * at<Four>(x + i) + b * at<Four>(z + i));
-      at<Four>(y + i) = u;
-      sum += sum_of<Four>(u * at<Four>(t + i));
-      i += 4;
-    }
-  }
-  for (; i < n; ++i) {
-    y[i] += a * x[i] + b * z[i];
-    sum += y[i] * t[i];
-  }
+  const Element<L> sum = sum_of<L>(one);
+  if constexpr (w > 1)
+    if (i < n) return sum + add_two<typename L::Half>(y + i, a, x + i, b, z + i, t + i, n - i);
   return sum;
 }
-VT_LANE_LOOP void add_on(double* y, double a, const double* x, double* z, double b, Index n) {
+VT_LANE_LOOP void add_on(Element<L>* y, Element<L> a, const Element<L>* x, Element<L>* z, Element<L> b, Index n) {
   using V = typename L::type;
-  constexpr Index w = width_of<L>;
+  constexpr Index w = L::width;
   Index i = 0;
   for (; i + w <= n; i += w) {
     const V u = at<L>(y + i) + a * at<L>(x + i);
     at<L>(y + i) = u;
     at<L>(z + i) += b * u;
   }
-  for (; i < n; ++i) {
-    y[i] += a * x[i];
-    z[i] += b * y[i];
+  if constexpr (w > 1)
+    if (i < n) add_on<typename L::Half>(y + i, a, x + i, z + i, b, n - i);
+}
+/// Four rows at a time, which share what they read of x.
+VT_LANE_LOOP void row_dots(const Element<L>* a, Index step, Index rows, const Element<L>* x, Index n, Element<L>* y) {
+  using V = typename L::type;
+  constexpr Index w = L::width;
+  Index r = 0;
+  for (; r + 4 <= rows; r += 4) {
+    const Element<L>*p = a + r * step, *q = p + step, *s = q + step, *t = s + step;
+    V one{}, two{}, three{}, four{};
+    Index i = 0;
+    for (; i + w <= n; i += w) {
+      const V v = at<L>(x + i);
+      one += at<L>(p + i) * v;
+      two += at<L>(q + i) * v;
+      three += at<L>(s + i) * v;
+      four += at<L>(t + i) * v;
+    }
+    y[r] = sum_of<L>(one), y[r + 1] = sum_of<L>(two), y[r + 2] = sum_of<L>(three), y[r + 3] = sum_of<L>(four);
+    for (; i < n; ++i) {
+      const Element<L> v = x[i];
+      y[r] += p[i] * v, y[r + 1] += q[i] * v, y[r + 2] += s[i] * v, y[r + 3] += t[i] * v;
+    }
   }
+  for (; r < rows; ++r) y[r] = lane_loops::dot<L>(a + r * step, x, n);
+}
+VT_LANE_LOOP void add_four(Element<L>* y, const Element<L>* f, const Element<L>* a, Index step, Index n) {
+  constexpr Index w = L::width;
+  const Element<L> f0 = f[0], f1 = f[1], f2 = f[2], f3 = f[3];
+  const Element<L>*p = a, *q = p + step, *s = q + step, *t = s + step;
+  Index i = 0;
+  for (; i + w <= n; i += w) at<L>(y + i) = (at<L>(y + i) + f0 * at<L>(p + i) + f1 * at<L>(q + i)) + (f2 * at<L>(s + i) + f3 * at<L>(t + i));
+  if constexpr (w > 1)
+    if (i < n) add_four<typename L::Half>(y + i, f, a + i, step, n - i);
+}
+VT_LANE_LOOP void add_rows(Element<L>* y, const Element<L>* factors, const Element<L>* a, Index step, Index rows, Index n) {
+  Index r = 0;
+  for (; r + 4 <= rows; r += 4) add_four<L>(y, factors + r, a + r * step, step, n);
+  for (; r < rows; ++r) lane_loops::add_to<L>(y, factors[r], a + r * step, n);
+}
+VT_LANE_LOOP void add_to_four(Element<L>* a, Index step, Element<L> f0, Element<L> f1, Element<L> f2, Element<L> f3, const Element<L>* x, Index n) {
+  constexpr Index w = L::width;
+  Element<L>*p = a, *q = p + step, *s = q + step, *t = s + step;
+  Index i = 0;
+  for (; i + w <= n; i += w) {
+    const typename L::type v = at<L>(x + i);
+    at<L>(p + i) += f0 * v;
+    at<L>(q + i) += f1 * v;
+    at<L>(s + i) += f2 * v;
+    at<L>(t + i) += f3 * v;
+  }
+  if constexpr (w > 1)
+    if (i < n) add_to_four<typename L::Half>(a + i, step, f0, f1, f2, f3, x + i, n - i);
+}
+VT_LANE_LOOP void add_to_rows(Element<L>* a, Index step, Index rows, const Element<L>* f, Index f_step, const Element<L>* x, Index n) {
+  Index r = 0;
+  for (; r + 4 <= rows; r += 4, f += 4 * f_step) add_to_four<L>(a + r * step, step, f[0], f[f_step], f[2 * f_step], f[3 * f_step], x, n);
+  for (; r < rows; ++r, f += f_step) lane_loops::add_to<L>(a + r * step, *f, x, n);
+}
+VT_LANE_LOOP void reflect(Element<L>* x, Index step, const Element<L>* v, Element<L> factor, Index rows, Index n) {
+  using V = typename L::type;
+  constexpr Index w = L::width;
+  const Element<L> v1 = v[1], v2 = rows > 2 ? v[2] : 0;
+  Element<L>*y = x + step, *z = rows > 2 ? y + step : y;
+  Index i = 0;
+  for (; i + w <= n; i += w) {
+    const V a = at<L>(x + i), b = at<L>(y + i), c = at<L>(z + i), t = factor * (a + v1 * b + v2 * c);
+    at<L>(x + i) = a - t;
+    if (rows > 2) at<L>(z + i) = c - v2 * t;
+    at<L>(y + i) = b - v1 * t;
+  }
+  if constexpr (w > 1)
+    if (i < n) reflect<typename L::Half>(x + i, step, v, factor, rows, n - i);
 }
 /// What two rotations share stays in registers, a few vectors of it side by side.
-VT_LANE_LOOP void rotate(double* rows, Index width, const Rotation* r, Index count, bool down, Index n) {
+VT_LANE_LOOP void rotate(Element<L>* rows, Index width, const Rotation* r, Index count, bool down, Index n) {
   using V = typename L::type;
-  constexpr Index w = width_of<L>;
+  using E = Element<L>;
+  constexpr Index w = L::width;
   // The row that is shared is y going down and x going up: then c and s exchange places, and s its sign.
   const double sign = down ? 1 : -1;
   const auto own = [&](const Rotation& at) __attribute__((always_inline)) { return rows + (down ? at.i : at.j) * width; };
   const auto shared = [&](const Rotation& at) __attribute__((always_inline)) { return rows + (down ? at.j : at.i) * width; };
-  double *first = shared(r[0]), *last = own(r[count - 1]);
+  E *first = shared(r[0]), *last = own(r[count - 1]);
   Index k = 0;
-  for (; k + 4 * w <= n; k += 4 * w) {
-    V y0 = at<L>(first + k), y1 = at<L>(first + k + w), y2 = at<L>(first + k + 2 * w), y3 = at<L>(first + k + 3 * w);
-    for (Index p = 0; p < count; ++p) {
-      const double c = r[p].c, s = sign * r[p].s;
-      const double* x = own(r[p]) + k;
-      double* out = shared(r[p]) + k;
-      const V x0 = at<L>(x), x1 = at<L>(x + w), x2 = at<L>(x + 2 * w), x3 = at<L>(x + 3 * w);
-      at<L>(out) = s * x0 + c * y0, at<L>(out + w) = s * x1 + c * y1;
-      at<L>(out + 2 * w) = s * x2 + c * y2, at<L>(out + 3 * w) = s * x3 + c * y3;
-      y0 = c * x0 - s * y0, y1 = c * x1 - s * y1, y2 = c * x2 - s * y2, y3 = c * x3 - s * y3;
+  if constexpr (w > 4 || sizeof(V) == 32)
+    for (; k + 4 * w <= n; k += 4 * w) {
+      V y0 = at<L>(first + k), y1 = at<L>(first + k + w), y2 = at<L>(first + k + 2 * w), y3 = at<L>(first + k + 3 * w);
+      for (Index p = 0; p < count; ++p) {
+        const E c = static_cast<E>(r[p].c), s = static_cast<E>(sign * r[p].s);
+        const E* x = own(r[p]) + k;
+        E* out = shared(r[p]) + k;
+        const V x0 = at<L>(x), x1 = at<L>(x + w), x2 = at<L>(x + 2 * w), x3 = at<L>(x + 3 * w);
+        at<L>(out) = s * x0 + c * y0, at<L>(out + w) = s * x1 + c * y1;
+        at<L>(out + 2 * w) = s * x2 + c * y2, at<L>(out + 3 * w) = s * x3 + c * y3;
+        y0 = c * x0 - s * y0, y1 = c * x1 - s * y1, y2 = c * x2 - s * y2, y3 = c * x3 - s * y3;
+      }
+      at<L>(last + k) = y0, at<L>(last + k + w) = y1, at<L>(last + k + 2 * w) = y2, at<L>(last + k + 3 * w) = y3;
     }
-    at<L>(last + k) = y0, at<L>(last + k + w) = y1, at<L>(last + k + 2 * w) = y2, at<L>(last + k + 3 * w) = y3;
-  }
   for (; k + w <= n; k += w) {
     V y = at<L>(first + k);
     for (Index p = 0; p < count; ++p) {
-      const double c = r[p].c, s = sign * r[p].s;
+      const E c = static_cast<E>(r[p].c), s = static_cast<E>(sign * r[p].s);
       const V x = at<L>(own(r[p]) + k);
       at<L>(shared(r[p]) + k) = s * x + c * y;
       y = c * x - s * y;
     }
     at<L>(last + k) = y;
   }
-  if constexpr (w > 4) {
-    if (k + 4 <= n) {
-      Four::type y = at<Four>(first + k);
-      for (Index p = 0; p < count; ++p) {
-        const double c = r[p].c, s = sign * r[p].s;
-        const Four::type x = at<Four>(own(r[p]) + k);
-        at<Four>(shared(r[p]) + k) = s * x + c * y;
-        y = c * x - s * y;
-      }
-      at<Four>(last + k) = y;
-      k += 4;
-    }
-  }
-  for (; k < n; ++k) {
-    double y = first[k];
-    for (Index p = 0; p < count; ++p) {
-      const double c = r[p].c, s = sign * r[p].s, x = own(r[p])[k];
-      shared(r[p])[k] = s * x + c * y;
-      y = c * x - s * y;
-    }
-    last[k] = y;
-  }
+  if constexpr (w > 1)
+    if (k < n) rotate<typename L::Half>(rows + k, width, r, count, down, n - k);
 }
-VT_LANE_LOOP Index largest(const double* x, Index n) {
+VT_LANE_LOOP Index largest(const Element<L>* x, Index n) {
   using V = typename L::type;
-  constexpr Index w = width_of<L>;
-  double most = x[0] < 0 ? -x[0] : x[0];
+  using E = Element<L>;
+  constexpr Index w = L::width;
+  E most = x[0] < 0 ? -x[0] : x[0];
   Index i = 0;
   if (n >= w) {
     V lanes = V{} + most;
@@ -198,27 +209,32 @@ VT_LANE_LOOP Index largest(const double* x, Index n) {
     for (Index l = 0; l < w; ++l) most = lanes[l] > most ? lanes[l] : most;
   }
   for (; i < n; ++i) {
-    const double v = x[i] < 0 ? -x[i] : x[i];
+    const E v = x[i] < 0 ? -x[i] : x[i];
     most = v > most ? v : most;
   }
   for (i = 0; i < n; ++i)
     if (x[i] == most || x[i] == -most) return i;
   return 0;  // NaN comes first
 }
-VT_LANE_LOOP void divide(double* x, double a, Index n) {
-  constexpr Index w = width_of<L>;
+VT_LANE_LOOP void divide(Element<L>* x, Element<L> a, Index n) {
   Index i = 0;
-  for (; i + w <= n; i += w) at<L>(x + i) /= a;
+  for (; i + L::width <= n; i += L::width) at<L>(x + i) /= a;
   for (; i < n; ++i) x[i] /= a;
 }
-/// Squares of 4 × 4 in registers.
-VT_LANE_LOOP void turn(const double* from, Index from_step, Index m, Index n, double* to, Index to_step) {
+VT_LANE_LOOP void multiply(Element<L>* x, Element<L> a, Index n) {
   Index i = 0;
-  if constexpr (width_of<L> >= 4) {
-    using V = Four::type;
+  for (; i + L::width <= n; i += L::width) at<L>(x + i) *= a;
+  for (; i < n; ++i) x[i] *= a;
+}
+/// Squares of 4 × 4 in registers.
+VT_LANE_LOOP void turn(const Element<L>* from, Index from_step, Index m, Index n, Element<L>* to, Index to_step) {
+  Index i = 0;
+  if constexpr (L::width >= 4) {
+    using Four = typename L::Four;
+    using V = typename Four::type;
     for (; i + 4 <= m; i += 4) {
-      const double* row = from + i * from_step;
-      double* out = to + i;
+      const Element<L>* row = from + i * from_step;
+      Element<L>* out = to + i;
       Index j = 0;
       for (; j + 4 <= n; j += 4) {
         const V r0 = at<Four>(row + j), r1 = at<Four>(row + from_step + j), r2 = at<Four>(row + 2 * from_step + j),
@@ -237,221 +253,97 @@ VT_LANE_LOOP void turn(const double* from, Index from_step, Index m, Index n, do
   for (; i < m; ++i)
     for (Index j = 0; j < n; ++j) to[j * to_step + i] = from[i * from_step + j];
 }
-
-/// Rows and vectors of a tile of a product, all of which stays in registers.
-inline constexpr Index tile_rows = 4, tile_vectors = 3;
-
-/// `out` (tile_rows rows, `step` apart) += sign · a b, of packed panels.
-VT_LANE_LOOP void tile(const double* a, const double* b, Index k, double sign, double* out, Index step) {
-  using V = typename L::type;
-  constexpr Index w = width_of<L>;
-  V c00{}, c01{}, c02{}, c10{}, c11{}, c12{}, c20{}, c21{}, c22{}, c30{}, c31{}, c32{};
-  for (Index p = 0; p < k; ++p, a += tile_rows, b += tile_vectors * w) {
-    const V x = at<L>(b), y = at<L>(b + w), z = at<L>(b + 2 * w);
-    const double a0 = a[0], a1 = a[1], a2 = a[2], a3 = a[3];
-    c00 += a0 * x, c01 += a0 * y, c02 += a0 * z;
-    c10 += a1 * x, c11 += a1 * y, c12 += a1 * z;
-    c20 += a2 * x, c21 += a2 * y, c22 += a2 * z;
-    c30 += a3 * x, c31 += a3 * y, c32 += a3 * z;
-  }
-  const auto put = [&](double* row, const V& x, const V& y, const V& z) __attribute__((always_inline)) {
-    at<L>(row) += sign * x;
-    at<L>(row + w) += sign * y;
-    at<L>(row + 2 * w) += sign * z;
-  };
-  put(out, c00, c01, c02);
-  put(out + step, c10, c11, c12);
-  put(out + 2 * step, c20, c21, c22);
-  put(out + 3 * step, c30, c31, c32);
-}
-/// All tiles of a block: `a` in panels of tile_rows rows, `b` in panels of a tile's columns, `k` long.
-VT_LANE_LOOP void block(const double* a, const double* b, Index m, Index n, Index k, double sign, double* c, Index step) {
-  constexpr Index columns = tile_vectors * width_of<L>;
-  for (Index j = 0; j < n; j += columns)
-    for (Index i = 0; i < m; i += tile_rows) {
-      const double *pa = a + i * k, *pb = b + j * k;
-      if (i + tile_rows <= m && j + columns <= n) {
-        tile<L>(pa, pb, k, sign, c + i * step + j, step);
-        continue;
+/// Square blocks of it and of its transpose at a time.
+VT_LANE_LOOP void symmetrize(Element<L>* a, Index n) {
+  using E = Element<L>;
+  constexpr Index square = 16, w = L::width;
+  E block[square * square];
+  for (Index top = 0; top < n; top += square)
+    for (Index left = top; left < n; left += square) {
+      const Index rows = std::min(square, n - top), columns = std::min(square, n - left);
+      lane_loops::turn<L>(a + left * n + top, n, columns, rows, block, square);
+      for (Index i = 0; i < rows; ++i) {
+        E *row = a + (top + i) * n + left, *other = block + i * square;
+        Index j = 0;
+        for (; j + w <= columns; j += w) at<L>(row + j) = at<L>(other + j) = E(0.5) * at<L>(row + j) + E(0.5) * at<L>(other + j);
+        for (; j < columns; ++j) row[j] = other[j] = E(0.5) * row[j] + E(0.5) * other[j];
       }
-      double edge[tile_rows * columns] = {};
-      tile<L>(pa, pb, k, sign, edge, columns);
-      for (Index r = 0; r < std::min(tile_rows, m - i); ++r)
-        for (Index q = 0; q < std::min(columns, n - j); ++q) c[(i + r) * step + j + q] += edge[r * columns + q];
+      if (left > top) lane_loops::turn<L>(block, square, rows, columns, a + left * n + top, n);
     }
 }
 
-struct Machine {
-  double (*dot)(const double*, const double*, Index);
-  void (*add_to)(double*, double, const double*, Index);
-  double (*add_two)(double*, double, const double*, double, const double*, const double*, Index);
-  void (*add_on)(double*, double, const double*, double*, double, Index);
-  void (*rotate)(double*, Index, const Rotation*, Index, bool, Index);
-  Index (*largest)(const double*, Index);
-  void (*divide)(double*, double, Index);
-  void (*turn)(const double*, Index, Index, Index, double*, Index);
-  void (*block)(const double*, const double*, Index, Index, Index, double, double*, Index);
-  Index columns;  ///< of a tile
-};
-
-#define VT_MACHINE_LOOPS(name, target, L)                                                                                             \
-  namespace name {                                                                                                                    \
-  target double dot(const double* x, const double* y, Index n) { return lane_loops::dot<L>(x, y, n); }                                \
-  target void add_to(double* y, double a, const double* x, Index n) { lane_loops::add_to<L>(y, a, x, n); }                            \
-  target double add_two(double* y, double a, const double* x, double b, const double* z, const double* t, Index n) {                  \
-    return lane_loops::add_two<L>(y, a, x, b, z, t, n);                                                                               \
-  }                                                                                                                                   \
-  target void add_on(double* y, double a, const double* x, double* z, double b, Index n) { lane_loops::add_on<L>(y, a, x, z, b, n); } \
-  target void rotate(double* rows, Index width, const Rotation* r, Index count, bool down, Index n) {                                 \
-    lane_loops::rotate<L>(rows, width, r, count, down, n);                                                                            \
-  }                                                                                                                                   \
-  target Index largest(const double* x, Index n) { return lane_loops::largest<L>(x, n); }                                             \
-  target void divide(double* x, double a, Index n) { lane_loops::divide<L>(x, a, n); }                                                \
-  target void turn(const double* from, Index from_step, Index m, Index n, double* to, Index to_step) {                                \
-    lane_loops::turn<L>(from, from_step, m, n, to, to_step);                                                                          \
-  }                                                                                                                                   \
-  target void block(const double* a, const double* b, Index m, Index n, Index k, double sign, double* c, Index step) {                \
-    lane_loops::block<L>(a, b, m, n, k, sign, c, step);                                                                               \
-  }                                                                                                                                   \
-  inline constexpr Machine machine = {dot, add_to, add_two, add_on, rotate, largest, divide, turn, block, tile_vectors* width_of<L>}; \
+#define VT_MACHINE_LOOPS(name, target, bytes)                                                                                              \
+  namespace name {                                                                                                                         \
+  template <class E>                                                                                                                       \
+  target E dot(const E* x, const E* y, Index n) {                                                                                          \
+    return lane_loops::dot<Lanes<E, bytes>>(x, y, n);                                                                                      \
+  }                                                                                                                                        \
+  template <class E>                                                                                                                       \
+  target void add_to(E* y, E a, const E* x, Index n) {                                                                                     \
+    lane_loops::add_to<Lanes<E, bytes>>(y, a, x, n);                                                                                       \
+  }                                                                                                                                        \
+  template <class E>                                                                                                                       \
+  target E add_two(E* y, E a, const E* x, E b, const E* z, const E* t, Index n) {                                                          \
+    return lane_loops::add_two<Lanes<E, bytes>>(y, a, x, b, z, t, n);                                                                      \
+  }                                                                                                                                        \
+  template <class E>                                                                                                                       \
+  target void add_on(E* y, E a, const E* x, E* z, E b, Index n) {                                                                          \
+    lane_loops::add_on<Lanes<E, bytes>>(y, a, x, z, b, n);                                                                                 \
+  }                                                                                                                                        \
+  template <class E>                                                                                                                       \
+  target void row_dots(const E* a, Index step, Index rows, const E* x, Index n, E* y) {                                                    \
+    lane_loops::row_dots<Lanes<E, bytes>>(a, step, rows, x, n, y);                                                                         \
+  }                                                                                                                                        \
+  template <class E>                                                                                                                       \
+  target void add_rows(E* y, const E* factors, const E* a, Index step, Index rows, Index n) {                                              \
+    lane_loops::add_rows<Lanes<E, bytes>>(y, factors, a, step, rows, n);                                                                   \
+  }                                                                                                                                        \
+  template <class E>                                                                                                                       \
+  target void add_to_rows(E* a, Index step, Index rows, const E* factors, Index factor_step, const E* x, Index n) {                        \
+    lane_loops::add_to_rows<Lanes<E, bytes>>(a, step, rows, factors, factor_step, x, n);                                                   \
+  }                                                                                                                                        \
+  template <class E>                                                                                                                       \
+  target void rotate(E* rows, Index width, const Rotation* r, Index count, bool down, Index n) {                                           \
+    lane_loops::rotate<Lanes<E, bytes>>(rows, width, r, count, down, n);                                                                   \
+  }                                                                                                                                        \
+  template <class E>                                                                                                                       \
+  target void reflect(E* x, Index step, const E* v, E factor, Index rows, Index n) {                                                       \
+    lane_loops::reflect<Lanes<E, bytes>>(x, step, v, factor, rows, n);                                                                     \
+  }                                                                                                                                        \
+  template <class E>                                                                                                                       \
+  target Index largest(const E* x, Index n) {                                                                                              \
+    return lane_loops::largest<Lanes<E, bytes>>(x, n);                                                                                     \
+  }                                                                                                                                        \
+  template <class E>                                                                                                                       \
+  target void divide(E* x, E a, Index n) {                                                                                                 \
+    lane_loops::divide<Lanes<E, bytes>>(x, a, n);                                                                                          \
+  }                                                                                                                                        \
+  template <class E>                                                                                                                       \
+  target void multiply(E* x, E a, Index n) {                                                                                               \
+    lane_loops::multiply<Lanes<E, bytes>>(x, a, n);                                                                                        \
+  }                                                                                                                                        \
+  template <class E>                                                                                                                       \
+  target void turn(const E* from, Index from_step, Index m, Index n, E* to, Index to_step) {                                               \
+    lane_loops::turn<Lanes<E, bytes>>(from, from_step, m, n, to, to_step);                                                                 \
+  }                                                                                                                                        \
+  template <class E>                                                                                                                       \
+  target void symmetrize(E* a, Index n) {                                                                                                  \
+    lane_loops::symmetrize<Lanes<E, bytes>>(a, n);                                                                                         \
+  }                                                                                                                                        \
+  template <class E>                                                                                                                       \
+  inline constexpr matrix_lanes::Loops<E> loops = {dot<E>,    add_to<E>,  add_two<E>, add_on<E>, row_dots<E>, add_rows<E>, add_to_rows<E>, \
+                                                   rotate<E>, reflect<E>, largest<E>, divide<E>, multiply<E>, turn<E>,     symmetrize<E>}; \
   }
-
-VT_MACHINE_LOOPS(any, , Two)
-#ifdef VT_MATRIX_MACHINES
-VT_MACHINE_LOOPS(avx2, __attribute__((target("avx2,fma"))), Four)
-VT_MACHINE_LOOPS(avx512, __attribute__((target("avx512f,avx512dq,avx2,fma"))), Eight)
-#endif
-
+VT_FOR_MACHINES(VT_MACHINE_LOOPS)
 #undef VT_MACHINE_LOOPS
-#undef VT_LANE_LOOP
-
-const Machine& machine() {
-#ifdef VT_MATRIX_MACHINES
-  static const Machine& best = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") ? avx512::machine
-                               : __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")       ? avx2::machine
-                                                                                                       : any::machine;
-  return best;
-#else
-  return any::machine;
-#endif
-}
-
-/// Panels of `lines` lines, each padded to a whole panel: panel[p][q] for place p along k and line q.
-void pack(const View<double>& v, bool lines_are_rows, Index from, Index count, Index k_from, Index k, Index lines, double* to) {
-  const Index along = lines_are_rows ? v.column : v.row, across = lines_are_rows ? v.row : v.column;
-  const double* data = v.data + from * across + k_from * along;
-  for (Index first = 0; first < count; first += lines) {
-    const Index whole = std::min(lines, count - first);
-    const double* panel = data + first * across;
-    if (across == 1) {
-      for (Index p = 0; p < k; ++p, to += lines) {
-        for (Index q = 0; q < whole; ++q) to[q] = panel[p * along + q];
-        for (Index q = whole; q < lines; ++q) to[q] = 0;
-      }
-      continue;
-    }
-    if (along == 1) {
-      machine().turn(panel, across, whole, k, to, lines);
-    } else {
-      for (Index q = 0; q < whole; ++q)
-        for (Index p = 0; p < k; ++p) to[p * lines + q] = panel[q * across + p * along];
-    }
-    for (Index p = 0; p < k && whole < lines; ++p) std::fill(to + p * lines + whole, to + (p + 1) * lines, 0.0);
-    to += k * lines;
-  }
-}
 
 }  // namespace lane_loops
 
-double dot(const double* x, const double* y, Index n) { return lane_loops::machine().dot(x, y, n); }
-void add_to(double* y, double a, const double* x, Index n) { lane_loops::machine().add_to(y, a, x, n); }
-double add_two(double* y, double a, const double* x, double b, const double* z, const double* w, Index n) {
-  return lane_loops::machine().add_two(y, a, x, b, z, w, n);
+template <class T>
+const Loops<T>& loops() {
+  return VT_MACHINE_CHOICE(loops, T);
 }
-void add_on(double* y, double a, const double* x, double* z, double b, Index n) { lane_loops::machine().add_on(y, a, x, z, b, n); }
-void rotate(double* rows, Index width, const Rotation* rotations, Index count, bool down, Index n) {
-  if (count > 0) lane_loops::machine().rotate(rows, width, rotations, count, down, n);
-}
-Index largest(const double* x, Index n) { return lane_loops::machine().largest(x, n); }
-void divide(double* x, double a, Index n) { lane_loops::machine().divide(x, a, n); }
-void turn(const double* from, Index from_step, Index m, Index n, double* to, Index to_step) {
-  lane_loops::machine().turn(from, from_step, m, n, to, to_step);
-}
-
-Index largest(const Complex* x, Index n) {
-  Index at = 0;
-  double most = size(x[0]);
-  for (Index i = 1; i < n; ++i)
-    if (const double s = size(x[i]); s > most) most = s, at = i;
-  return at;
-}
-void divide(Complex* x, Complex a, Index n) {
-  for (Index i = 0; i < n; ++i) x[i] = x[i] / a;
-}
-void turn(const Complex* from, Index from_step, Index m, Index n, Complex* to, Index to_step) {
-  for (Index i = 0; i < m; ++i)
-    for (Index j = 0; j < n; ++j) to[j * to_step + i] = from[i * from_step + j];
-}
-
-Complex dot(const Complex* x, const Complex* y, Index n) {
-  double re = 0, im = 0;
-  for (Index i = 0; i < n; ++i) {
-    re += x[i].re * y[i].re - x[i].im * y[i].im;
-    im += x[i].re * y[i].im + x[i].im * y[i].re;
-  }
-  return {re, im};
-}
-void add_to(Complex* y, Complex a, const Complex* x, Index n) {
-  for (Index i = 0; i < n; ++i) {
-    y[i].re += a.re * x[i].re - a.im * x[i].im;
-    y[i].im += a.re * x[i].im + a.im * x[i].re;
-  }
-}
-Complex add_two(Complex* y, Complex a, const Complex* x, Complex b, const Complex* z, const Complex* w, Index n) {
-  add_to(y, a, x, n);
-  add_to(y, b, z, n);
-  return dot(y, w, n);
-}
-void add_on(Complex* y, Complex a, const Complex* x, Complex* z, Complex b, Index n) {
-  add_to(y, a, x, n);
-  add_to(z, b, y, n);
-}
-
-void multiply_add(double* c, Index step, double sign, View<double> a, View<double> b, Index m, Index n, Index k) {
-  constexpr Index most_rows = 96, most_columns = 480, most_k = 256;  // panels of a in the first cache, of b in the second
-  const lane_loops::Machine& machine = lane_loops::machine();
-  if (m <= 0 || n <= 0 || k <= 0) return;
-  const auto whole = [](Index x, Index unit) { return (x + unit - 1) / unit * unit; };
-  RecycledVec<double> room;
-  const Index k_room = std::min(k, most_k), a_room = whole(std::min(m, most_rows), lane_loops::tile_rows) * k_room;
-  room.resize(static_cast<std::size_t>(a_room + whole(std::min(n, most_columns), machine.columns) * k_room));
-  double *pa = room.data(), *pb = pa + a_room;
-  for (Index j = 0; j < n; j += most_columns) {
-    const Index columns = std::min(most_columns, n - j);
-    for (Index p = 0; p < k; p += most_k) {
-      const Index length = std::min(most_k, k - p);
-      lane_loops::pack(b, false, j, columns, p, length, machine.columns, pb);
-      for (Index i = 0; i < m; i += most_rows) {
-        const Index rows = std::min(most_rows, m - i);
-        lane_loops::pack(a, true, i, rows, p, length, lane_loops::tile_rows, pa);
-        machine.block(pa, pb, rows, columns, length, sign, c + i * step + j, step);
-      }
-    }
-  }
-}
-void multiply_add(Complex* c, Index step, double sign, View<Complex> a, View<Complex> b, Index m, Index n, Index k) {
-  RecycledVec<Complex> room;
-  room.resize(static_cast<std::size_t>(n));
-  for (Index p = 0; p < k; ++p) {
-    for (Index j = 0; j < n; ++j) {
-      const Complex x = b.data[p * b.row + j * b.column];
-      room[static_cast<std::size_t>(j)] = b.conjugate ? conj(x) : x;
-    }
-    for (Index i = 0; i < m; ++i) {
-      const Complex x = a.data[i * a.row + p * a.column];
-      add_to(c + i * step, Complex(sign) * (a.conjugate ? conj(x) : x), room.data(), n);
-    }
-  }
-}
+template const Loops<float>& loops<float>();
+template const Loops<double>& loops<double>();
 
 }  // namespace vt::detail::matrix_lanes

@@ -1,12 +1,11 @@
-// Inner loops of linear algebra on rows in memory: for doubles in vectors as wide as the machine has, for complex numbers plain.
+// Inner loops of linear algebra on rows in memory: for floats and doubles in vectors as wide as the machine has, for complex numbers plain.
 #pragma once
 
 #include <cmath>
-#include <cstdint>
+
+#include "matrix_vectors.hpp"
 
 namespace vt::detail::matrix_lanes {
-
-using Index = std::int64_t;
 
 /// A complex number whose products are four multiplications, whatever flags say of infinities.
 struct Complex {
@@ -30,8 +29,10 @@ inline Complex operator/(Complex a, Complex b) {
 }
 inline bool operator==(Complex a, Complex b) { return a.re == b.re && a.im == b.im; }
 inline double conj(double x) { return x; }
+inline float conj(float x) { return x; }
 inline Complex conj(Complex x) { return {x.re, -x.im}; }
 inline double real(double x) { return x; }
+inline float real(float x) { return x; }
 inline double real(Complex x) { return x.re; }
 inline double imag(double) { return 0; }
 inline double imag(Complex x) { return x.im; }
@@ -39,37 +40,6 @@ inline double size(double x) { return std::fabs(x); }
 inline double size(Complex x) { return std::hypot(x.re, x.im); }
 inline double square(double x) { return x * x; }
 inline double square(Complex x) { return x.re * x.re + x.im * x.im; }
-
-/// Σ x y
-double dot(const double* x, const double* y, Index n);
-Complex dot(const Complex* x, const Complex* y, Index n);
-/// y += a x
-void add_to(double* y, double a, const double* x, Index n);
-void add_to(Complex* y, Complex a, const Complex* x, Index n);
-/// y += a x + b z, and then Σ y w: what a reduction to few diagonals does to a row, on one way through it.
-double add_two(double* y, double a, const double* x, double b, const double* z, const double* w, Index n);
-Complex add_two(Complex* y, Complex a, const Complex* x, Complex b, const Complex* z, const Complex* w, Index n);
-/// y += a x, then z += b y.
-void add_on(double* y, double a, const double* x, double* z, double b, Index n);
-void add_on(Complex* y, Complex a, const Complex* x, Complex* z, Complex b, Index n);
-/// Of rows i and j: (x, y) ← (c x − s y, s x + c y)
-struct Rotation {
-  Index i, j;
-  double c, s;
-};
-/// `count` rotations one after the other, of which each shares a row with the next: row i of one is row j of the next (`down`) or the other way
-/// round. `n` elements of rows that are `width` apart.
-void rotate(double* rows, Index width, const Rotation* rotations, Index count, bool down, Index n);
-
-/// The place of the first largest |x[i]|; NaN counts only in the first place.
-Index largest(const double* x, Index n);
-Index largest(const Complex* x, Index n);
-/// x /= a
-void divide(double* x, double a, Index n);
-void divide(Complex* x, Complex a, Index n);
-/// to[j · to_step + i] = from[i · from_step + j] of m rows of n
-void turn(const double* from, Index from_step, Index m, Index n, double* to, Index to_step);
-void turn(const Complex* from, Index from_step, Index m, Index n, Complex* to, Index to_step);
 
 /// A matrix in memory: element (i, j) at data[i · row + j · column], conjugated if said so.
 template <class T>
@@ -91,8 +61,114 @@ template <class T>
 View<T> turned(const T* a, Index width) {
   return {a, 1, width};
 }
-/// c (m × n, `width` to a row) += sign · a b, sums over k.
-void multiply_add(double* c, Index width, double sign, View<double> a, View<double> b, Index m, Index n, Index k);
-void multiply_add(Complex* c, Index width, double sign, View<Complex> a, View<Complex> b, Index m, Index n, Index k);
+/// Of rows i and j: (x, y) ← (c x − s y, s x + c y)
+struct Rotation {
+  Index i, j;
+  double c, s;
+};
+
+/// What each machine has of its own, for float and double; for Complex it is the same everywhere.
+template <class T>
+struct Loops {
+  T (*dot)(const T*, const T*, Index);
+  void (*add_to)(T*, T, const T*, Index);
+  T (*add_two)(T*, T, const T*, T, const T*, const T*, Index);
+  void (*add_on)(T*, T, const T*, T*, T, Index);
+  void (*row_dots)(const T*, Index, Index, const T*, Index, T*);
+  void (*add_rows)(T*, const T*, const T*, Index, Index, Index);
+  void (*add_to_rows)(T*, Index, Index, const T*, Index, const T*, Index);
+  void (*rotate)(T*, Index, const Rotation*, Index, bool, Index);
+  void (*reflect)(T*, Index, const T*, T, Index, Index);
+  Index (*largest)(const T*, Index);
+  void (*divide)(T*, T, Index);
+  void (*multiply)(T*, T, Index);
+  void (*turn)(const T*, Index, Index, Index, T*, Index);
+  void (*symmetrize)(T*, Index);
+};
+template <class T>
+const Loops<T>& loops();
+template <>
+const Loops<Complex>& loops<Complex>();
+
+/// Σ x y
+template <class T>
+T dot(const T* x, const T* y, Index n) {
+  return loops<T>().dot(x, y, n);
+}
+/// y += a x
+template <class T>
+void add_to(T* y, T a, const T* x, Index n) {
+  loops<T>().add_to(y, a, x, n);
+}
+/// y += a x + b z, and then Σ y w: what a reduction to few diagonals does to a row, on one way through it.
+template <class T>
+T add_two(T* y, T a, const T* x, T b, const T* z, const T* w, Index n) {
+  return loops<T>().add_two(y, a, x, b, z, w, n);
+}
+/// y += a x, then z += b y.
+template <class T>
+void add_on(T* y, T a, const T* x, T* z, T b, Index n) {
+  loops<T>().add_on(y, a, x, z, b, n);
+}
+/// y[r] = Σ a[r · step + i] x[i] of `rows` rows
+template <class T>
+void row_dots(const T* a, Index step, Index rows, const T* x, Index n, T* y) {
+  loops<T>().row_dots(a, step, rows, x, n, y);
+}
+/// y += Σ factors[r] (row r of a)
+template <class T>
+void add_rows(T* y, const T* factors, const T* a, Index step, Index rows, Index n) {
+  loops<T>().add_rows(y, factors, a, step, rows, n);
+}
+/// Row r of a += factors[r · factor_step] x
+template <class T>
+void add_to_rows(T* a, Index step, Index rows, const T* factors, Index factor_step, const T* x, Index n) {
+  loops<T>().add_to_rows(a, step, rows, factors, factor_step, x, n);
+}
+/// `count` rotations one after the other, of which each shares a row with the next: row i of one is row j of the next (`down`) or the other way
+/// round. `n` elements of rows that are `width` apart. (A complex row is two of doubles.)
+template <class T>
+void rotate(T* rows, Index width, const Rotation* rotations, Index count, bool down, Index n) {
+  if (count > 0) loops<T>().rotate(rows, width, rotations, count, down, n);
+}
+/// Of two or three rows of n: x −= factor · v (vᵀ x), v[0] = 1. Float and double.
+template <class T>
+void reflect_rows(T* x, Index step, const T* v, T factor, Index rows, Index n) {
+  loops<T>().reflect(x, step, v, factor, rows, n);
+}
+/// The place of the first largest |x[i]|; NaN counts only in the first place.
+template <class T>
+Index largest(const T* x, Index n) {
+  return loops<T>().largest(x, n);
+}
+/// x /= a
+template <class T>
+void divide(T* x, T a, Index n) {
+  loops<T>().divide(x, a, n);
+}
+/// x *= a
+template <class T>
+void multiply(T* x, T a, Index n) {
+  loops<T>().multiply(x, a, n);
+}
+/// to[j · to_step + i] = from[i · from_step + j] of m rows of n
+template <class T>
+void turn(const T* from, Index from_step, Index m, Index n, T* to, Index to_step) {
+  loops<T>().turn(from, from_step, m, n, to, to_step);
+}
+/// a ← its symmetric (Hermitian) part
+template <class T>
+void symmetrize(T* a, Index n) {
+  loops<T>().symmetrize(a, n);
+}
+
+/// c (m × n, `step` to a row) += sign · a b, sums over k.
+void multiply_add(float* c, Index step, double sign, View<float> a, View<float> b, Index m, Index n, Index k);
+void multiply_add(double* c, Index step, double sign, View<double> a, View<double> b, Index m, Index n, Index k);
+void multiply_add(Complex* c, Index step, double sign, View<Complex> a, View<Complex> b, Index m, Index n, Index k);
+/// At most 4 rows of n: row r ← (row r − Σ over q < r of t[4 r + q] (row q)) · t[5 r]. `step` may be negative.
+void substitute(const float* t, Index rows, float* b, Index step, Index n);
+void substitute(const double* t, Index rows, double* b, Index step, Index n);
+void substitute(const Complex* t, Index rows, Complex* b, Index step, Index n);
 
 }  // namespace vt::detail::matrix_lanes

@@ -38,6 +38,8 @@ Tensor ones(const Shape& shape, DType dtype, Where where) { return detail::fille
 
 Tensor full(const Shape& shape, Operand value, std::optional<DType> dtype) {
   detail::need("full", value.tensor, value.where);
+  // −1 may stand for all ones, as in `|`.
+  if (dtype) detail::check_literals("full", {&value.tensor, 1}, *dtype, detail::Literal::bits, value.where);
   Tensor v = detail::cast(value.tensor, dtype.value_or(value.tensor.dtype()), value.where);
   if (v.node()->op == detail::Op::full && v.rank() == 0)
     return detail::filled("full", v.node()->params->as<detail::FullParams>().value, v.dtype(), shape, value.where);
@@ -49,7 +51,8 @@ Tensor full(const Shape& shape, Operand value, std::optional<DType> dtype) {
 Tensor eye(std::int64_t rows, std::optional<std::int64_t> columns, int diagonal, DType dtype, Where where) {
   const detail::UserLine line(where);
   const Shape shape{rows, columns.value_or(rows)};
-  for (std::int64_t n : shape) detail::create::check_count("eye", n, where);
+  if (shape[0] < 0 || shape[1] < 0)
+    detail::refuse(ErrorKind::value, "eye", detail::worded("negative extent in shape {}", shape.str()), detail::create::nothing(), where);
   const Tensor on = equal(detail::counted(i64, shape, 0, where) + diagonal, detail::counted(i64, shape, 1, where));
   return detail::cast(on, dtype, where);
 }

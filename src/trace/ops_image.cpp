@@ -128,14 +128,15 @@ Tensor resize(Operand x, const Shape& shape, Resize method, bool antialias) {
   const detail::UserLine line(w);
   detail::need("resize", x.tensor, w);
   if (shape.size() != x.tensor.shape().size())
-    detail::refuse(ErrorKind::shape, "resize", detail::worded("cannot become {}", shape.str()), x.tensor, w);
+    detail::refuse(ErrorKind::shape, "resize", detail::worded("needs a size for each of {} axes, not {}", x.tensor.rank(), shape.str()), x.tensor, w);
   const bool nearest = method == Resize::nearest;
   Tensor t = nearest ? x.tensor : detail::to_float(x.tensor, w);
   const DType own = t.dtype();
   if (!nearest) t = detail::widened(t, w);
   for (int axis = 0; axis < shape.rank(); ++axis) {
     const std::int64_t n = t.dim(axis), m = detail::extent(shape, axis);
-    if (m < 0 || (n == 0 && m > 0)) detail::refuse(ErrorKind::shape, "resize", detail::worded("cannot become {}", shape.str()), x.tensor, w);
+    if (m < 0) detail::refuse(ErrorKind::shape, "resize", detail::worded("negative extent in shape {}", shape.str()), x.tensor, w);
+    if (n == 0 && m > 0) detail::refuse(ErrorKind::shape, "resize", detail::worded("axis {} has no elements to make {} of", axis, m), x.tensor, w);
     if (n == m) continue;
     if (nearest || m == 0) t = take(t, detail::images::nearest_places(std::max<std::int64_t>(n, 1), m, w), axis);
     else

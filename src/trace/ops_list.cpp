@@ -27,7 +27,7 @@ Tensor fitting(const TensorList& list, const char* function, const Operand& x, c
   wanted.append(element.begin(), element.end());
   Tensor value = x.tensor;
   const Aval a = aval_of(value);
-  const std::string must = worded("elements are {}", Aval(dtype, element).str());
+  const std::string must = worded("elements are {}, and the value does not fit", Aval(dtype, element).str());
   if ((a.dtype != dtype || a.weak) && (!a.weak || category(a.dtype) > category(dtype))) refuse(ErrorKind::dtype, name, must, value, where);
   value = cast(value, dtype, where);
   const Shape own = value.shape();

@@ -62,6 +62,46 @@ inline Tensor rolled(const Tensor& x, std::int64_t shift, int axis, Where where)
   return joined("roll", {sliced(x, axis, n - s, n, 1, where), sliced(x, axis, 0, n - s, 1, where)}, axis, where);
 }
 
+/// The element of an axis of `n` that stands at `place` of the padded one, counted from the first of x.
+inline std::int64_t mirrored(std::int64_t place, std::int64_t n, PadMode mode) {
+  if (mode == PadMode::edge || n == 1) return std::clamp<std::int64_t>(place, 0, n - 1);
+  const std::int64_t period = mode == PadMode::wrap ? n : mode == PadMode::symmetric ? 2 * n : 2 * n - 2;
+  const std::int64_t m = ((place % period) + period) % period;
+  return m < n ? m : (mode == PadMode::symmetric ? period - 1 : period) - m;
+}
+
+/// An axis with `low` and `high` more elements, made of its own: slices of it, forwards and backwards, beside each other.
+inline Tensor filled_edges(const Tensor& x, int axis, std::int64_t low, std::int64_t high, PadMode mode, Where where) {
+  const std::int64_t n = extent(aval_of(x).shape, axis);
+  if (low + high > 4 * n) {  // many short runs
+    std::vector<std::int64_t> from;
+    for (std::int64_t place = -low; place < n + high; ++place) from.push_back(mirrored(place, n, mode));
+    return take(x, tensor(from), axis);
+  }
+  std::vector<Tensor> parts;
+  for (std::int64_t place = -low; place < n + high;) {
+    const std::int64_t first = mirrored(place, n, mode);
+    std::int64_t step = 0, count = 1;  // how many elements follow each other in one direction, or are the same
+    for (; place + count < n + high; ++count) {
+      const std::int64_t next = mirrored(place + count, n, mode) - mirrored(place + count - 1, n, mode);
+      if (count > 1 && next != step) break;
+      if (next < -1 || next > 1) break;
+      step = next;
+    }
+    Tensor part =
+        step < 0 ? sliced(x, axis, first - count + 1, first + 1, 1, where) : sliced(x, axis, first, first + (step > 0 ? count : 1), 1, where);
+    if (step < 0) part = emit(Op::rev, make_params(AxesParams{Axes{axis}}), {part}, where);
+    if (step == 0 && count > 1) {
+      Shape shape = aval_of(x).shape;
+      shape[static_cast<std::size_t>(axis)] = count;
+      part = broadcast_to(part, shape);
+    }
+    parts.push_back(part);
+    place += count;
+  }
+  return parts.size() == 1 ? parts[0] : joined("pad", parts, axis, where);
+}
+
 inline Tensor flattened(const Tensor& x, Where where) { return reshaped(x, Shape{x.size()}, where); }
 
 }  // namespace vt::detail::shapes
@@ -258,14 +298,7 @@ Tensor pad(Operand x, const std::vector<std::pair<std::int64_t, std::int64_t>>& 
     if (low < 0 || high < 0) detail::refuse(ErrorKind::value, "pad", "what crops has no edge to be filled", x.tensor, w);
     if (low + high == 0) continue;
     if (n == 0) detail::refuse(ErrorKind::shape, "pad", detail::worded("axis {} has no elements to fill its edges with", axis), x.tensor, w);
-    const Tensor place = detail::counted(i64, Shape{low + n + high}, 0, w) - low;
-    Tensor from = clip(place, 0, n - 1);
-    if (mode != PadMode::edge && n > 1) {
-      const std::int64_t period = mode == PadMode::wrap ? n : mode == PadMode::symmetric ? 2 * n : 2 * n - 2;
-      const Tensor m = mod(place, period);
-      from = mode == PadMode::wrap ? m : minimum(m, (mode == PadMode::symmetric ? period - 1 : period) - m);
-    }
-    t = take(t, from, axis);
+    t = sh::filled_edges(t, axis, low, high, mode, w);
   }
   return t;
 }

@@ -103,7 +103,8 @@ void check_literals(std::string_view name, std::span<const Tensor> operands, DTy
                                : value.natural >> (full_range ? bits - 1 : bits - 2) <= 1;
     if (fits) continue;
     refuse(ErrorKind::dtype, name,
-           worded("{} does not fit the {} of the other operand; convert that one first, as with .astype(vt::i64)",
+           worded(operands.size() == 1 ? "{} does not fit {}"
+                                       : "{} does not fit the {} of the other operand; convert that one first, as with .astype(vt::i64)",
                   negative ? worded("{}", value.integer) : worded("{}", value.natural), name_of(dtype)),
            operands, where);
   }

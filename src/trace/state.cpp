@@ -217,7 +217,7 @@ void update(const VariableRef& variable, Update kind, const char* function, cons
   const Aval a = aval_of(value);
   if (a.dtype != wanted.dtype) {
     if (!a.weak || category(a.dtype) > category(wanted.dtype))
-      refuse(ErrorKind::dtype, name, worded("{} is {}", variable->name, wanted.str()), value, where);
+      refuse(ErrorKind::dtype, name, worded("{} is {}, and the value does not fit", variable->name, wanted.str()), value, where);
     value = cast(value, wanted.dtype, where);
   } else if (a.weak) {
     value = cast(value, wanted.dtype, where);
@@ -229,7 +229,7 @@ void update(const VariableRef& variable, Update kind, const char* function, cons
       const std::int64_t extent = own[own.size() - 1 - i];
       fits = extent == 1 || extent == whole[whole.size() - 1 - i];
     }
-    if (!fits) refuse(ErrorKind::shape, name, worded("{} is {}", variable->name, wanted.str()), value, where);
+    if (!fits) refuse(ErrorKind::shape, name, worded("{} is {}, and the value does not fit", variable->name, wanted.str()), value, where);
     value = vt::broadcast_to({value, where.file, where.line}, wanted.shape);
   }
   update_state({variable, kind, value, where});

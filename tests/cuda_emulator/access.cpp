@@ -93,6 +93,30 @@ void* at_slowly(std::uint64_t base, std::uint64_t address, unsigned size, int wr
   return reinterpret_cast<void*>(address - window.tag);
 }
 
+void plain_slowly(std::uint64_t address, unsigned size, int writes) {
+  Engine& e = engine();
+  const std::string what = std::string(writes ? "writes " : "reads ") + std::to_string(size) + " bytes ";
+  const auto dynamic = reinterpret_cast<std::uint64_t>(e.place->dynamic_shared);
+  if (e.launch->dynamic_shared && address >= dynamic && address - dynamic < e.launch->dynamic_shared + 128) {
+    if (address - dynamic + size > e.launch->dynamic_shared)
+      return note_failure(Constant::CUDA_ERROR_ILLEGAL_ADDRESS, what + "at byte " + std::to_string(address - dynamic) + " of " +
+                                                                    std::to_string(e.launch->dynamic_shared) +
+                                                                    " of dynamic shared memory: out of bounds");
+    e.windows[e.next_window++ & 3u] = {dynamic, e.launch->dynamic_shared, 0, &e.dynamic_shadow, true, e.launch->dynamic_shared};
+  } else if (const ModuleObject::Shared* variable = shared_variable(address)) {
+    if (address + size > variable->begin + variable->size)
+      return note_failure(Constant::CUDA_ERROR_ILLEGAL_ADDRESS, what + "over the end of the shared variable " + variable->name);
+    e.windows[e.next_window++ & 3u] = {variable->begin, variable->size, 0, variable->shadow.get(), true, variable->size};
+  } else if (address >= e.module->begin && address + size <= e.module->end) {
+    return;  // constants
+  } else {
+    const std::lock_guard lock(memory_mutex);
+    const std::string where = address >= device_tag ? describe_address(address - device_tag) + "," : "an address that is neither its own nor shared,";
+    return note_failure(Constant::CUDA_ERROR_ILLEGAL_ADDRESS, what + "at " + where + " without VT_LOAD or VT_STORE");
+  }
+  if (e.watched) watch(e.windows[(e.next_window - 1) & 3u], address, size, writes);
+}
+
 void misaligned(unsigned size, unsigned alignment) {
   note_failure(Constant::CUDA_ERROR_MISALIGNED_ADDRESS,
                "an access of " + std::to_string(size) + " bytes is not aligned to " + std::to_string(alignment));
@@ -130,6 +154,19 @@ void* at(unsigned long base, long offset, unsigned size, unsigned alignment, int
   }
   give_up_if_failed();
   return allowed;
+}
+
+void plain(const void* p, unsigned size, int writes) {
+  Engine& e = engine();
+  if (on_stack(e.running, p)) return;  // the thread's own variables
+  const auto address = reinterpret_cast<std::uint64_t>(p);
+  for (const Window& w : e.windows)
+    if (w.shared && address - w.begin < w.size && w.size - (address - w.begin) >= size) {
+      if (e.watched) watch(w, address, size, writes);
+      return give_up_if_failed();
+    }
+  plain_slowly(address, size, writes);
+  give_up_if_failed();
 }
 
 }  // namespace emulator

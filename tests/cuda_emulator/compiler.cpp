@@ -10,8 +10,15 @@
 #include <cerrno>
 #include <cstdlib>
 
+#include "ahead.hpp"
 #include "emulator.hpp"
 #include "image.hpp"
+
+// What the build says; by hand, the compiler of the path and the folder that the command runs in.
+#ifndef VT_EMULATOR_COMPILER
+#define VT_EMULATOR_COMPILER "c++"
+#define VT_EMULATOR_FOLDER "tests/cuda_emulator"
+#endif
 
 extern char** environ;
 
@@ -38,64 +45,6 @@ Program* known(vt::detail::cuda::RtcProgram handle) {
   const std::lock_guard lock(programs().mutex);
   auto* program = reinterpret_cast<Program*>(handle);
   return programs().all.count(program) ? program : nullptr;
-}
-
-// Comments and texts blanked out, so that only code is searched.
-std::string only_code(const std::string& source) {
-  std::string code = source;
-  for (std::size_t i = 0; i < code.size(); ++i) {
-    const char c = code[i], next = i + 1 < code.size() ? code[i + 1] : '\0';
-    std::size_t end = i;
-    if (c == '/' && next == '/') end = std::min(code.find('\n', i), code.size());
-    else if (c == '/' && next == '*') end = std::min(code.find("*/", i + 2), code.size() - 2) + 2;
-    for (; i < end; ++i)
-      if (code[i] != '\n') code[i] = ' ';
-  }
-  return code;
-}
-
-struct KernelName {
-  std::string name, bounds;
-};
-
-bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
-
-std::vector<KernelName> kernels_of(const std::string& source) {
-  const std::string code = only_code(source), word = "__global__";
-  std::vector<KernelName> kernels;
-  for (std::size_t at = 0; (at = code.find(word, at)) != std::string::npos;) {
-    std::size_t before = code.find_last_not_of(" \t\r\n", at == 0 ? 0 : at - 1);
-    at += word.size();
-    if (before != std::string::npos && code[before] == '>') continue;  // a template
-    KernelName kernel;
-    kernel.bounds = "1024";
-    std::string last;
-    for (std::size_t i = at; i < code.size(); ++i) {
-      if (is_word(code[i])) {
-        last.clear();
-        while (i < code.size() && is_word(code[i])) last += code[i++];
-        --i;
-      } else if (code[i] == '(') {
-        std::size_t end = i;
-        int depth = 0;
-        do {
-          depth += code[end] == '(' ? 1 : code[end] == ')' ? -1 : 0;
-        } while (depth > 0 && ++end < code.size());
-        if (last != "__launch_bounds__") {
-          kernel.name = last;
-          break;
-        }
-        kernel.bounds = code.substr(i + 1, end - i - 1);
-        kernel.bounds = kernel.bounds.substr(0, kernel.bounds.find(','));
-        i = end;
-      } else if (code[i] == ';' || code[i] == '{') {
-        break;
-      }
-    }
-    const bool again = std::any_of(kernels.begin(), kernels.end(), [&](const KernelName& k) { return k.name == kernel.name; });
-    if (!kernel.name.empty() && !again) kernels.push_back(kernel);
-  }
-  return kernels;
 }
 
 struct Options {
@@ -145,11 +94,6 @@ bool understand(int count, const char* const* options, Options* result, std::str
   return true;
 }
 
-std::uint64_t hash(const std::string& text, std::uint64_t basis) {
-  for (unsigned char c : text) basis = (basis ^ c) * 0x100000001b3ull;
-  return basis;
-}
-
 const std::string& prefix_text() {
   static const std::string* const text = [] {
     auto* all = new std::string;
@@ -159,20 +103,6 @@ const std::string& prefix_text() {
     return all;
   }();
   return *text;
-}
-
-std::string cache_folder() {
-  const char* chosen = std::getenv("VT_EMULATOR_CACHE");
-  if (chosen && *chosen) {
-    ::mkdir(chosen, 0700);
-    return chosen;
-  }
-  const char* temporary = std::getenv("TMPDIR");
-  const std::string folder = std::string(temporary && *temporary ? temporary : "/tmp") + "/vt_cuda_emulator." + std::to_string(::getuid());
-  ::mkdir(folder.c_str(), 0700);
-  struct stat status = {};
-  const bool mine = ::stat(folder.c_str(), &status) == 0 && status.st_uid == ::getuid() && (status.st_mode & 022) == 0;
-  return mine ? folder : std::string();
 }
 
 // Runs the compiler; what it prints goes to `log`.
@@ -202,69 +132,71 @@ bool run(const std::vector<std::string>& arguments, const std::string& log) {
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-bool compile(Program& program, const Options& options, std::string* library) {
-  const char* chosen = std::getenv("VT_EMULATOR_CXX");
-  std::vector<std::string> command = {chosen && *chosen ? chosen : VT_EMULATOR_COMPILER,
-                                      "-std=c++17",
-                                      "-O1",
-                                      "-fPIC",
-                                      "-w",
-                                      "-shared",
-                                      "-nostdlib",
-                                      "-Wl,-Bsymbolic",
-                                      "-Wl,--hash-style=gnu",
-                                      "-fno-exceptions",
-                                      "-fno-rtti",
-                                      "-fno-asynchronous-unwind-tables",
-                                      "-fno-ident",
-                                      "-fno-strict-aliasing",
-                                      "-fno-stack-protector",
-                                      "-fno-math-errno",
-                                      "-fno-builtin-printf"};
-  command.push_back(options.contract ? "-ffp-contract=fast" : "-ffp-contract=off");
+const std::vector<std::string>& usual_command() {
+  static const auto* const command = [] {
+    const char* chosen = std::getenv("VT_EMULATOR_CXX");
+    auto* c = new std::vector<std::string>{chosen && *chosen ? chosen : VT_EMULATOR_COMPILER,
+                                           "-std=c++17",
+                                           "-O1",
+                                           "-fPIC",
+                                           "-w",
+                                           "-shared",
+                                           "-nostdlib",
+                                           "-Wl,-Bsymbolic",
+                                           "-Wl,--hash-style=gnu",
+                                           "-fno-exceptions",
+                                           "-fno-rtti",
+                                           "-fno-asynchronous-unwind-tables",
+                                           "-fno-ident",
+                                           "-fno-strict-aliasing",
+                                           "-fno-stack-protector",
+                                           "-fno-math-errno",
+                                           "-fsanitize=thread",  // its calls are the emulator's: what is touched without VT_LOAD and VT_STORE
+                                           "-fno-builtin-printf"};
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("fma")) command.push_back("-mfma");
+    if (__builtin_cpu_supports("fma")) c->push_back("-mfma");
 #endif
-  command.insert(command.end(), options.flags.begin(), options.flags.end());
-  std::string text = "#include \"cuda_emulation.h\"\nnamespace {\n#line 1 \"" + program.name + "\"\n" + program.source + "\n#line 1 \"kernels\"\n";
+    return c;
+  }();
+  return *command;
+}
+
+bool compile(Program& program, const Options& options, std::string* library) {
+  Wanted w{program.source, program.name, options.contract ? "-ffp-contract=fast" : "-ffp-contract=off", {}};
+  for (const std::string& flag : options.flags) w.flags += " " + flag;
   const std::vector<KernelName> kernels = kernels_of(program.source);
-  text += "constexpr vt_kernel vt_kernels[] = {";
-  for (const KernelName& k : kernels) text += "vt_describe<&" + k.name + ">(\"" + k.name + "\", " + k.bounds + ", &" + k.name + "), ";
-  text +=
-      "{}};\n}\nextern \"C\" const vt_module vt_module_description = {vt_kernels, " + std::to_string(kernels.size()) + ", &vt_here, &vt_emulator};\n";
-  std::string key = text + prefix_text();
-  for (const std::string& part : command) key += part + ' ';
+  const std::string text = "#include \"cuda_emulation.h\"\nnamespace {\n#line 1 \"" + program.name + "\"\n" + program.source +
+                           "\n#line 1 \"kernels\"\n" + description_of(kernels) + "}\nextern \"C\" const vt_module vt_module_0 = {vt_kernels, " +
+                           std::to_string(kernels.size()) + ", &vt_place_now, &vt_services_now};\n";
+  std::string key = text + prefix_text() + w.flags;
+  for (const std::string& part : usual_command()) key += part + ' ';
   for (const auto& [name, header] : program.headers) key += name + header;
   char name[64];
   std::snprintf(name, sizeof(name), "/%016llx%016llx.so", static_cast<unsigned long long>(hash(key, 0xcbf29ce484222325ull)),
                 static_cast<unsigned long long>(hash(key, 0x84222325cbf29ce4ull)));
-  const std::string folder = cache_folder(), kept = folder + name;
-  if (!folder.empty() && read_file(kept, library)) {
+  compile_ahead();
+  const std::string folder = cache_folder();
+  w.kept = folder + name;
+  std::string path;
+  std::size_t unit = 0;
+  const bool is_kept = !folder.empty() && read_file(w.kept, library) && (!read_unit(*library, &path, &unit) || ::access(path.c_str(), R_OK) == 0);
+  if (only_collects()) {
+    if (!is_kept && program.headers.empty()) collect(w);
+    library->clear();
+    for (const KernelName& k : kernels) *library += k.name + "\n";
+    return true;
+  }
+  if (is_kept) {
     count("cached");
     return true;
   }
-  const std::string source_path = unique_path(".cpp"), result_path = unique_path(".so"), log_path = unique_path(".log"), headers = unique_path("");
-  command.insert(command.end(), {"-I", VT_EMULATOR_FOLDER});
-  if (!program.headers.empty()) {
-    ::mkdir(headers.c_str(), 0700);
-    for (const auto& [header, content] : program.headers) write_file(headers + "/" + header, content);
-    command.insert(command.end(), {"-I", headers});
+  if (!compile_text(text, w.flags, program.headers, library, &program.log)) return false;
+  if (!folder.empty()) {
+    const std::string temporary = w.kept + "." + std::to_string(::getpid()) + std::to_string(hash(unique_path(""), 1) & 0xffff);
+    if (write_file(temporary, *library)) std::rename(temporary.c_str(), w.kept.c_str());
   }
-  command.insert(command.end(), {source_path, "-o", result_path});
-  bool made = write_file(source_path, text) && run(command, log_path);
-  std::string printed;
-  read_file(log_path, &printed);
-  program.log += printed;
-  made = made && read_file(result_path, library);
-  if (made && !folder.empty()) {
-    const std::string temporary = kept + "." + std::to_string(::getpid()) + std::to_string(hash(result_path, 1) & 0xffff);
-    if (write_file(temporary, *library)) std::rename(temporary.c_str(), kept.c_str());
-  }
-  for (const std::string& path : {source_path, result_path, log_path}) ::unlink(path.c_str());
-  for (const auto& header : program.headers) ::unlink((headers + "/" + header.first).c_str());
-  if (!program.headers.empty()) ::rmdir(headers.c_str());
-  if (const char* keep = std::getenv("VT_EMULATOR_KEEP"); made && keep && *keep) write_file(keep + std::string(name) + ".cu", program.source);
-  return made;
+  if (const char* keep = std::getenv("VT_EMULATOR_KEEP"); keep && *keep) write_file(keep + std::string(name) + ".cu", program.source);
+  return true;
 }
 
 const int architectures[] = {75, 80, 86, 87, 89, 90, 100, 120};
@@ -284,11 +216,63 @@ std::string image_of(const Program& program, bool portable) {
   ImageHeader header;
   header.architecture = program.architecture;
   header.portable = portable;
+  header.emulation = emulation_number();
   header.bytes = program.image.size();
   return std::string(reinterpret_cast<const char*>(&header), sizeof(header)) + program.image;
 }
 
 }  // namespace
+
+std::uint64_t hash(const std::string& text, std::uint64_t basis) {
+  for (unsigned char c : text) basis = (basis ^ c) * 0x100000001b3ull;
+  return basis;
+}
+
+std::string cache_folder() {
+  const char* chosen = std::getenv("VT_EMULATOR_CACHE");
+  if (chosen && *chosen) {
+    ::mkdir(chosen, 0700);
+    return chosen;
+  }
+  const char* temporary = std::getenv("TMPDIR");
+  const std::string folder = std::string(temporary && *temporary ? temporary : "/tmp") + "/vt_cuda_emulator." + std::to_string(::getuid());
+  ::mkdir(folder.c_str(), 0700);
+  struct stat status = {};
+  const bool mine = ::stat(folder.c_str(), &status) == 0 && status.st_uid == ::getuid() && (status.st_mode & 022) == 0;
+  return mine ? folder : std::string();
+}
+
+bool compile_text(const std::string& text, const std::string& flags, const std::vector<std::pair<std::string, std::string>>& headers,
+                  std::string* library, std::string* log) {
+  const std::string source_path = unique_path(".cpp"), result_path = unique_path(".so"), log_path = unique_path(".log"), folder = unique_path("");
+  std::vector<std::string> command = usual_command();
+  for (std::size_t at = 0; at < flags.size();) {
+    const std::size_t end = std::min(flags.find(' ', at), flags.size());
+    command.push_back(flags.substr(at, end - at));
+    at = end + 1;
+  }
+  command.insert(command.end(), {"-I", VT_EMULATOR_FOLDER});
+  if (!headers.empty()) {
+    ::mkdir(folder.c_str(), 0700);
+    for (const auto& [header, content] : headers) write_file(folder + "/" + header, content);
+    command.insert(command.end(), {"-I", folder});
+  }
+  command.insert(command.end(), {source_path, "-o", result_path});
+  bool made = write_file(source_path, text) && run(command, log_path);
+  std::string printed;
+  read_file(log_path, &printed);
+  *log += printed;
+  made = made && read_file(result_path, library);
+  for (const std::string& path : {source_path, result_path, log_path}) ::unlink(path.c_str());
+  for (const auto& header : headers) ::unlink((folder + "/" + header.first).c_str());
+  if (!headers.empty()) ::rmdir(folder.c_str());
+  return made;
+}
+
+std::uint64_t emulation_number() {
+  static const std::uint64_t number = hash(prefix_text(), 0xcbf29ce484222325ull);
+  return number;
+}
 
 long long alive_programs() {
   const std::lock_guard lock(programs().mutex);
@@ -304,7 +288,7 @@ extern "C" {
 
 Result nvrtcVersion(int* major, int* minor) {
   if (const Result error = enter_rtc("nvrtcVersion")) return error;
-  const auto version = setting("VT_EMULATOR_NVRTC_VERSION", setting("VT_EMULATOR_VERSION", 12080));
+  const auto version = setting("VT_EMULATOR_NVRTC_VERSION", setting("VT_EMULATOR_VERSION", 12090));
   *major = static_cast<int>(version / 1000);
   *minor = static_cast<int>(version % 1000 / 10);
   return 0;

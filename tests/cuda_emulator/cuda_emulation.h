@@ -6,7 +6,7 @@
 
 typedef unsigned long size_t;
 
-#define __global__
+#define __global__ __attribute__((noinline))
 #define __device__
 #define __host__
 #define __constant__ static
@@ -19,8 +19,11 @@ typedef unsigned long size_t;
 #define __shared__ static
 
 extern "C" {
-vt_place vt_here;
-const vt_services* vt_emulator;
+vt_place vt_place_now;
+// The same, as a thread sees it: nothing of it changes as long as the thread lives, although the emulator sets it for each.
+extern const vt_place vt_here __asm__("vt_place_now");
+vt_services vt_services_now;
+extern const vt_services vt_emulator __asm__("vt_services_now");
 
 #define VT_DECLARE1(name) \
   double name(double);    \
@@ -31,12 +34,13 @@ const vt_services* vt_emulator;
 VT_DECLARE1(sin)
 VT_DECLARE1(cos)
 VT_DECLARE1(tan)
-VT_DECLARE1(asin) VT_DECLARE1(acos) VT_DECLARE1(atan) VT_DECLARE1(sinh) VT_DECLARE1(cosh) VT_DECLARE1(tanh) VT_DECLARE1(asinh) VT_DECLARE1(acosh)
-    VT_DECLARE1(atanh) VT_DECLARE1(exp) VT_DECLARE1(exp2) VT_DECLARE1(expm1) VT_DECLARE1(log) VT_DECLARE1(log2) VT_DECLARE1(log10) VT_DECLARE1(log1p)
-        VT_DECLARE1(logb) VT_DECLARE1(sqrt) VT_DECLARE1(cbrt) VT_DECLARE1(erf) VT_DECLARE1(erfc) VT_DECLARE1(lgamma) VT_DECLARE1(tgamma)
-            VT_DECLARE1(floor) VT_DECLARE1(ceil) VT_DECLARE1(trunc) VT_DECLARE1(round) VT_DECLARE1(rint) VT_DECLARE1(nearbyint) VT_DECLARE1(fabs)
-                VT_DECLARE1(j0) VT_DECLARE1(j1) VT_DECLARE1(y0) VT_DECLARE1(y1) VT_DECLARE2(pow) VT_DECLARE2(atan2) VT_DECLARE2(fmod)
-                    VT_DECLARE2(remainder) VT_DECLARE2(fmin) VT_DECLARE2(fmax) VT_DECLARE2(fdim) VT_DECLARE2(hypot) VT_DECLARE2(copysign)
+VT_DECLARE1(asin)
+VT_DECLARE1(acos) VT_DECLARE1(atan) VT_DECLARE1(sinh) VT_DECLARE1(cosh) VT_DECLARE1(tanh) VT_DECLARE1(asinh) VT_DECLARE1(acosh) VT_DECLARE1(atanh)
+    VT_DECLARE1(exp) VT_DECLARE1(exp2) VT_DECLARE1(expm1) VT_DECLARE1(log) VT_DECLARE1(log2) VT_DECLARE1(log10) VT_DECLARE1(log1p) VT_DECLARE1(logb)
+        VT_DECLARE1(sqrt) VT_DECLARE1(cbrt) VT_DECLARE1(erf) VT_DECLARE1(erfc) VT_DECLARE1(lgamma) VT_DECLARE1(tgamma) VT_DECLARE1(floor)
+            VT_DECLARE1(ceil) VT_DECLARE1(trunc) VT_DECLARE1(round) VT_DECLARE1(rint) VT_DECLARE1(nearbyint) VT_DECLARE1(fabs) VT_DECLARE1(j0)
+                VT_DECLARE1(j1) VT_DECLARE1(y0) VT_DECLARE1(y1) VT_DECLARE2(pow) VT_DECLARE2(atan2) VT_DECLARE2(fmod) VT_DECLARE2(remainder)
+                    VT_DECLARE2(fmin) VT_DECLARE2(fmax) VT_DECLARE2(fdim) VT_DECLARE2(hypot) VT_DECLARE2(copysign)
                         VT_DECLARE2(nextafter) double fma(double, double, double);
 float fmaf(float, float, float);
 double ldexp(double, int);
@@ -69,6 +73,28 @@ void* memset(void*, int, size_t);
 #undef VT_DECLARE1
 #undef VT_DECLARE2
 
+// ---- what the compiler calls in front of accesses (-fsanitize=thread)
+
+extern "C" {
+#define VT_TOLD __attribute__((visibility("hidden"), no_sanitize("thread")))
+#define VT_TOLD_OF(bytes)                                                                \
+  VT_TOLD void __tsan_read##bytes(void* p) { vt_emulator.plain(p, bytes, 0); }           \
+  VT_TOLD void __tsan_write##bytes(void* p) { vt_emulator.plain(p, bytes, 1); }          \
+  VT_TOLD void __tsan_unaligned_read##bytes(void* p) { vt_emulator.plain(p, bytes, 0); } \
+  VT_TOLD void __tsan_unaligned_write##bytes(void* p) { vt_emulator.plain(p, bytes, 1); }
+VT_TOLD_OF(1)
+VT_TOLD_OF(2)
+VT_TOLD_OF(4)
+VT_TOLD_OF(8)
+VT_TOLD_OF(16)
+VT_TOLD void __tsan_read_range(void* p, long bytes) { vt_emulator.plain(p, static_cast<unsigned>(bytes), 0); }
+VT_TOLD void __tsan_write_range(void* p, long bytes) { vt_emulator.plain(p, static_cast<unsigned>(bytes), 1); }
+VT_TOLD void __tsan_func_entry(void*) {}
+VT_TOLD void __tsan_func_exit() {}
+VT_TOLD void __tsan_init() {}
+#undef VT_TOLD_OF
+}
+
 namespace {  // so that what a kernel does not use is not compiled
 
 #define threadIdx (vt_here.thread)
@@ -84,16 +110,20 @@ template <class T>
 struct vt_same {
   typedef T type;
 };
+
+// Accesses by VT_LOAD and VT_STORE are checked by what they index, and not told of a second time.
+#define VT_UNTOLD __attribute__((noinline, no_sanitize("thread")))
+
 template <class T>
-inline T* vt_checked(const volatile T* p, long index, int writes) {
-  return static_cast<T*>(vt_emulator->at(reinterpret_cast<unsigned long>(p), index * static_cast<long>(sizeof(T)), sizeof(T), alignof(T), writes));
+__attribute__((no_sanitize("thread"))) inline T* vt_checked(const volatile T* p, long index, int writes) {
+  return static_cast<T*>(vt_emulator.at(reinterpret_cast<unsigned long>(p), index * static_cast<long>(sizeof(T)), sizeof(T), alignof(T), writes));
 }
 template <class T>
-inline T vt_load(const volatile T* p, long index) {
+VT_UNTOLD inline T vt_load(const volatile T* p, long index) {
   return *vt_checked(p, index, 0);
 }
 template <class T>
-inline void vt_store(volatile T* p, long index, typename vt_same<T>::type value) {
+VT_UNTOLD inline void vt_store(volatile T* p, long index, typename vt_same<T>::type value) {
   *vt_checked(p, index, 1) = value;
 }
 #define VT_LOAD(pointer, index) vt_load(pointer, static_cast<long>(index))
@@ -119,16 +149,16 @@ inline void __stcs(T* p, typename vt_same<T>::type value) {
 
 // ---- waiting for each other
 
-#define __syncthreads() (vt_emulator->sync_threads(__LINE__), vt_fence())
-#define __syncthreads_count(predicate) vt_emulator->sync_threads_with(vt_block_count, (predicate) != 0, __LINE__)
-#define __syncthreads_and(predicate) vt_emulator->sync_threads_with(vt_block_and, (predicate) != 0, __LINE__)
-#define __syncthreads_or(predicate) vt_emulator->sync_threads_with(vt_block_or, (predicate) != 0, __LINE__)
+#define __syncthreads() (vt_emulator.sync_threads(__LINE__), vt_fence())
+#define __syncthreads_count(predicate) vt_emulator.sync_threads_with(vt_block_count, (predicate) != 0, __LINE__)
+#define __syncthreads_and(predicate) vt_emulator.sync_threads_with(vt_block_and, (predicate) != 0, __LINE__)
+#define __syncthreads_or(predicate) vt_emulator.sync_threads_with(vt_block_or, (predicate) != 0, __LINE__)
 inline void vt_fence() { VT_FENCE(); }
 inline void __threadfence() { VT_FENCE(); }
 inline void __threadfence_block() { VT_FENCE(); }
 inline void __threadfence_system() { VT_FENCE(); }
 inline void vt_sync_warp(int line, unsigned mask = 0xffffffffu) {
-  vt_emulator->warp(vt_warp_barrier, mask, 0, 0, line);
+  vt_emulator.warp(vt_warp_barrier, mask, 0, 0, line);
   VT_FENCE();
 }
 #define __syncwarp(...) vt_sync_warp(__LINE__ __VA_OPT__(, ) __VA_ARGS__)
@@ -138,7 +168,7 @@ inline T vt_shuffle(int line, unsigned mask, T value, int source) {
   static_assert(sizeof(T) == 4 || sizeof(T) == 8, "shuffles take numbers of 32 and 64 bits");
   unsigned long bits = 0;
   __builtin_memcpy(&bits, &value, sizeof(T));
-  bits = vt_emulator->warp(vt_warp_shuffle, mask, bits, static_cast<unsigned>(source), line);
+  bits = vt_emulator.warp(vt_warp_shuffle, mask, bits, static_cast<unsigned>(source), line);
   VT_FENCE();
   __builtin_memcpy(&value, &bits, sizeof(T));
   return value;
@@ -168,7 +198,7 @@ inline T vt_shuffle_xor(int line, unsigned mask, T value, int bits, int width = 
 #define __shfl_down_sync(...) vt_shuffle_down(__LINE__, __VA_ARGS__)
 #define __shfl_xor_sync(...) vt_shuffle_xor(__LINE__, __VA_ARGS__)
 inline unsigned vt_ballot(int line, unsigned mask, int predicate) {
-  return static_cast<unsigned>(vt_emulator->warp(vt_warp_ballot, mask, predicate != 0, 0, line));
+  return static_cast<unsigned>(vt_emulator.warp(vt_warp_ballot, mask, predicate != 0, 0, line));
 }
 #define __ballot_sync(mask, predicate) vt_ballot(__LINE__, mask, predicate)
 #define __any_sync(mask, predicate) (vt_ballot(__LINE__, mask, predicate) != 0)
@@ -177,7 +207,7 @@ template <class T>
 inline unsigned vt_match(int line, unsigned mask, T value) {
   unsigned long bits = 0;
   __builtin_memcpy(&bits, &value, sizeof(T));
-  return static_cast<unsigned>(vt_emulator->warp(vt_warp_match, mask, bits, 0, line));
+  return static_cast<unsigned>(vt_emulator.warp(vt_warp_match, mask, bits, 0, line));
 }
 #define __match_any_sync(mask, value) vt_match(__LINE__, mask, value)
 // Which lanes happen to run together is not to be relied on.
@@ -185,13 +215,13 @@ inline unsigned __activemask() { return 1u << vt_here.lane; }
 
 // ---- atomics: one thread runs at a time
 
-#define VT_ATOMIC(name, expression)                      \
-  template <class T>                                     \
-  inline T name(T* p, typename vt_same<T>::type value) { \
-    T* at = vt_checked(p, 0, 2);                         \
-    const T old = *at;                                   \
-    *at = expression;                                    \
-    return old;                                          \
+#define VT_ATOMIC(name, expression)                                \
+  template <class T>                                               \
+  VT_UNTOLD inline T name(T* p, typename vt_same<T>::type value) { \
+    T* at = vt_checked(p, 0, 2);                                   \
+    const T old = *at;                                             \
+    *at = expression;                                              \
+    return old;                                                    \
   }
 VT_ATOMIC(atomicAdd, static_cast<T>(old + value))
 VT_ATOMIC(atomicSub, static_cast<T>(old - value))
@@ -205,16 +235,16 @@ VT_ATOMIC(atomicInc, old >= value ? T(0) : static_cast<T>(old + 1))
 VT_ATOMIC(atomicDec, old == 0 || old > value ? value : static_cast<T>(old - 1))
 #undef VT_ATOMIC
 template <class T>
-inline T atomicCAS(T* p, typename vt_same<T>::type expected, typename vt_same<T>::type value) {
+VT_UNTOLD inline T atomicCAS(T* p, typename vt_same<T>::type expected, typename vt_same<T>::type value) {
   T* at = vt_checked(p, 0, 2);
   const T old = *at;
   if (old == expected) *at = value;
   return old;
 }
 
-inline void __trap() { vt_emulator->stop(719, "__trap()", 0); }
+inline void __trap() { vt_emulator.stop(719, "__trap()", 0); }
 inline void __nanosleep(unsigned) {}
-#define assert(condition) ((condition) ? (void)0 : vt_emulator->stop(710, #condition, __LINE__))
+#define assert(condition) ((condition) ? (void)0 : vt_emulator.stop(710, #condition, __LINE__))
 
 // ---- bits and integers
 
@@ -262,7 +292,8 @@ inline unsigned __byte_perm(unsigned a, unsigned b, unsigned selector) {
 VT_MIN_MAX(int)
 VT_MIN_MAX(unsigned)
 VT_MIN_MAX(long)
-VT_MIN_MAX(unsigned long) VT_MIN_MAX(long long) VT_MIN_MAX(unsigned long long)
+VT_MIN_MAX(unsigned long)
+VT_MIN_MAX(long long) VT_MIN_MAX(unsigned long long)
 #undef VT_MIN_MAX
     inline float min(float a, float b) {
   return fminf(a, b);
@@ -354,9 +385,9 @@ inline float __saturatef(float a) { return a > 0.0f ? (a < 1.0f ? a : 1.0f) : 0.
 
 // ---- functions that C does not have
 
-#define VT_SPECIAL(name, number)                                           \
-  inline double name(double x) { return vt_emulator->special(number, x); } \
-  inline float name##f(float x) { return static_cast<float>(vt_emulator->special(number, static_cast<double>(x))); }
+#define VT_SPECIAL(name, number)                                          \
+  inline double name(double x) { return vt_emulator.special(number, x); } \
+  inline float name##f(float x) { return static_cast<float>(vt_emulator.special(number, static_cast<double>(x))); }
 VT_SPECIAL(erfinv, 0)
 VT_SPECIAL(erfcinv, 1)
 VT_SPECIAL(normcdf, 2)
@@ -422,8 +453,9 @@ inline bool signbit(float x) { return __builtin_signbit(x); }
 VT_OVERLOAD1(sin)
 VT_OVERLOAD1(cos)
 VT_OVERLOAD1(tan)
-VT_OVERLOAD1(tanh) VT_OVERLOAD1(exp) VT_OVERLOAD1(log) VT_OVERLOAD1(sqrt) VT_OVERLOAD1(fabs) VT_OVERLOAD1(floor) VT_OVERLOAD1(ceil)
-    VT_OVERLOAD1(trunc) VT_OVERLOAD1(rint) VT_OVERLOAD2(pow) VT_OVERLOAD2(fmin) VT_OVERLOAD2(fmax)
+VT_OVERLOAD1(tanh)
+VT_OVERLOAD1(exp) VT_OVERLOAD1(log) VT_OVERLOAD1(sqrt) VT_OVERLOAD1(fabs) VT_OVERLOAD1(floor) VT_OVERLOAD1(ceil) VT_OVERLOAD1(trunc)
+    VT_OVERLOAD1(rint) VT_OVERLOAD2(pow) VT_OVERLOAD2(fmin) VT_OVERLOAD2(fmax)
 #undef VT_OVERLOAD1
 #undef VT_OVERLOAD2
 
@@ -459,7 +491,7 @@ inline uint3 make_uint3(unsigned x, unsigned y, unsigned z) { return {x, y, z}; 
 inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
 #undef VT_VECTOR
 
-extern "C" inline void cudaGraphSetConditional(unsigned long long handle, unsigned value) { vt_emulator->set_condition(handle, value); }
+extern "C" inline void cudaGraphSetConditional(unsigned long long handle, unsigned value) { vt_emulator.set_condition(handle, value); }
 
 // ---- how the emulator calls a kernel
 
@@ -470,7 +502,7 @@ struct vt_sizes {
 template <int... i>
 struct vt_indices {};
 template <auto kernel, class... T, int... i>
-inline void vt_call_with(void (*)(T...), vt_indices<i...>, void** p) {
+VT_UNTOLD inline void vt_call_with(void (*)(T...), vt_indices<i...>, void** p) {
   kernel(*static_cast<T*>(p[i])...);
 }
 #if defined(__clang__)

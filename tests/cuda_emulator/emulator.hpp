@@ -150,9 +150,14 @@ struct ModuleObject {
   struct Shared {
     std::uint64_t begin, size;
     std::string name;
+    bool own;  // not of a function that several units of a library have
     std::shared_ptr<Shadow> shadow;
   };
   std::vector<Shared> shared;
+  // Of code that was only collected.
+  std::string names;
+  std::vector<vt_kernel> kernels;
+  vt_module own_description;
 };
 struct FunctionObject {
   std::shared_ptr<ModuleObject> module;

@@ -76,6 +76,7 @@ const char* name_of(int operation, bool warp);
 
 // access.cpp
 void* at(unsigned long base, long offset, unsigned size, unsigned alignment, int writes);
+void plain(const void* p, unsigned size, int writes);
 void look_at_second_store();
 
 // wait.cpp

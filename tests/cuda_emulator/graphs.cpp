@@ -159,9 +159,28 @@ Result copy_node(const vt::detail::cuda::CopyParams* p, int device, GraphNode* n
   return 0;
 }
 
+// What may not change of a graph that takes the place of a node's: how many nodes, of which types, behind which.
+std::string shape_of(const GraphObject& graph) {
+  std::string text;
+  for (const GraphNode& node : graph.nodes) {
+    text += " " + node.kind.substr(0, node.kind.find(' '));
+    for (int before : node.after) text += "," + std::to_string(before);
+  }
+  return text;
+}
+
+// A graph within a node, as it is now.
+Result child_node(vt::detail::cuda::Graph handle, GraphNode* node) {
+  const GraphObject* graph = known(handle);
+  if (!graph || has_conditions(*graph)) return Constant::CUDA_ERROR_INVALID_VALUE;
+  node->kind = "graph" + shape_of(*graph);
+  node->run = [child = std::make_shared<GraphObject>(copy_of(*graph))] { return run_graph(*child); };
+  return 0;
+}
+
 // The node of an executable graph that is to be changed: no other kind may take its place, nor one in a graph of a conditional node.
+// Hold the mutex.
 Result replace(vt::detail::cuda::GraphExec exec_handle, vt::detail::cuda::GraphNode handle, GraphNode node) {
-  const std::lock_guard lock(graphs().mutex);
   Exec* exec = known(exec_handle);
   const NodeObject* object = known(handle);
   if (!exec || !object || object->graph != (*exec)->made_of) return Constant::CUDA_ERROR_INVALID_VALUE;
@@ -233,6 +252,21 @@ Result cuGraphAddMemcpyNode(vt::detail::cuda::GraphNode* made, Graph graph, cons
   const std::lock_guard lock(graphs().mutex);
   return add(made, graph, after, count, std::move(node));
 }
+Result cuGraphAddChildGraphNode(vt::detail::cuda::GraphNode* made, Graph graph, const vt::detail::cuda::GraphNode* after, std::size_t count,
+                                Graph child) {
+  if (const Result error = enter("cuGraphAddChildGraphNode", needs_start | needs_context)) return error;
+  emulator::GraphNode node;
+  const std::lock_guard lock(graphs().mutex);
+  if (const Result error = child_node(child, &node)) return error;
+  return add(made, graph, after, count, std::move(node));
+}
+Result cuGraphExecChildGraphNodeSetParams(GraphExec exec, vt::detail::cuda::GraphNode handle, Graph child) {
+  if (const Result error = enter("cuGraphExecChildGraphNodeSetParams", needs_start | needs_context)) return error;
+  emulator::GraphNode node;
+  const std::lock_guard lock(graphs().mutex);
+  if (const Result error = child_node(child, &node)) return error;
+  return replace(exec, handle, std::move(node)) ? Constant::CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE : 0;
+}
 Result cuGraphConditionalHandleCreate(unsigned long long* handle, Graph graph_handle, Context context, unsigned value, unsigned flags) {
   if (const Result error = enter("cuGraphConditionalHandleCreate", needs_start | needs_context)) return error;
   const std::lock_guard lock(graphs().mutex);
@@ -283,6 +317,7 @@ Result cuGraphExecKernelNodeSetParams_v2(GraphExec exec, vt::detail::cuda::Graph
   if (const Result error = enter("cuGraphExecKernelNodeSetParams_v2", needs_start | needs_context)) return error;
   emulator::GraphNode node;
   if (const Result error = kernel_node(params, &node)) return error;
+  const std::lock_guard lock(graphs().mutex);
   return replace(exec, handle, std::move(node));
 }
 Result cuGraphExecMemcpyNodeSetParams(GraphExec exec, vt::detail::cuda::GraphNode handle, const CopyParams* params, Context context) {
@@ -290,6 +325,7 @@ Result cuGraphExecMemcpyNodeSetParams(GraphExec exec, vt::detail::cuda::GraphNod
   emulator::GraphNode node;
   if (!context) return Constant::CUDA_ERROR_INVALID_CONTEXT;
   if (const Result error = copy_node(params, current_device(), &node)) return error;
+  const std::lock_guard lock(graphs().mutex);
   return replace(exec, handle, std::move(node));
 }
 Result cuGraphLaunch(GraphExec handle, Stream stream) {

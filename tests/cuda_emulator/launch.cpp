@@ -1,4 +1,5 @@
 // Running a grid on the CPU: block after block, the threads of a block on stacks of their own once one has to wait.
+#include "ahead.hpp"
 #include "engine.hpp"
 
 #include <csignal>
@@ -71,7 +72,7 @@ void stop(int error, const char* what, int line) {
   give_up_if_failed();
 }
 
-const vt_services services = {at, sync_threads, sync_threads_with, warp, stop, special_function, set_condition};
+const vt_services services = {at, plain, sync_threads, sync_threads_with, warp, stop, special_function, set_condition};
 
 // A stack that takes threads of the block as they come; where one waits, the stack is its own until it ended.
 void take_threads(void*) {
@@ -192,11 +193,12 @@ Result run_launch(const Launch& launch) {
     add_report("the failure that was asked for");
     return error;
   }
+  if (only_collects()) return 0;
   Engine& e = engine();
   e.launch = &launch;
   e.module = launch.function.module.get();
   e.device = e.module->device;
-  *e.module->description->services = &services;
+  *e.module->description->services = services;
   e.place = e.module->description->place;
   e.place->block_dim = launch.block;
   e.place->grid_dim = launch.grid;

@@ -1,5 +1,6 @@
-// Stand-ins for libraries of the CUDA toolkit: a cuBLAS whose products are kernels of the emulated driver, with the argument checks of the real one.
-// Loaded by tests through VT_CUBLAS_LIBRARY, never linked. A product is as wrong as its arguments: columns first, distances in elements.
+// Stand-ins for libraries of the CUDA toolkit: a cuBLAS whose products and a cuFFT whose transforms are kernels of the emulated driver, with the
+// argument checks of the real ones. Loaded by tests through VT_CUBLAS_LIBRARY and VT_CUFFT_LIBRARY, never linked. A product is as wrong as its
+// arguments: columns first, distances in elements.
 #include <dlfcn.h>
 
 #include <cstdlib>
@@ -10,6 +11,7 @@
 
 #include "libraries.hpp"
 #include "src/jit/cuda/blas_library.hpp"
+#include "src/jit/cuda/fft_library.hpp"
 #include "src/jit/cuda/prelude.hpp"
 
 namespace {
@@ -62,14 +64,44 @@ const Type* type_of(int type) {
   return at == types.end() ? nullptr : &at->second;
 }
 
+// The kernel `name` of this source, behind vt's prelude; null where that fails.
+Function compiled(const std::string& source, const char* name) {
+  const std::string text = std::string(prelude) + source;
+  RtcProgram program = nullptr;
+  int major = 0, minor = 0;
+  if (VT_DRIVER(cuDeviceGetAttribute)(&major, Constant::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0) ||
+      VT_DRIVER(cuDeviceGetAttribute)(&minor, Constant::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0))
+    return nullptr;
+  const std::string architecture = "--gpu-architecture=sm_" + std::to_string(10 * major + minor);
+  const char* options[] = {architecture.c_str()};
+  std::size_t size = 0;
+  if (VT_NVRTC(nvrtcCreateProgram)(&program, text.c_str(), "library.cu", 0, nullptr, nullptr) || VT_NVRTC(nvrtcCompileProgram)(program, 1, options) ||
+      VT_NVRTC(nvrtcGetCUBINSize)(program, &size))
+    return nullptr;
+  std::vector<char> image(size);
+  Module module = nullptr;
+  Function kernel = nullptr;
+  if (VT_NVRTC(nvrtcGetCUBIN)(program, image.data()) || VT_DRIVER(cuModuleLoadData)(&module, image.data()) ||
+      VT_DRIVER(cuModuleGetFunction)(&kernel, module, name))
+    return nullptr;
+  static_cast<void>(VT_NVRTC(nvrtcDestroyProgram)(&program));
+  return kernel;
+}
+
+// Code belongs to the device that it was loaded on.
+std::string of_device(const std::string& kernel) {
+  Context context = nullptr;
+  static_cast<void>(VT_DRIVER(cuCtxGetCurrent)(&context));
+  return kernel + " " + std::to_string(reinterpret_cast<std::uintptr_t>(context));
+}
+
 Function kernel_for(const Type& operand, const Type& result) {
-  const std::string key = std::string(operand.from) + operand.memory + result.to + result.memory;
+  const std::string key = of_device(std::string(operand.from) + operand.memory + result.to + result.memory);
   State& s = state();
   const std::lock_guard lock(s.mutex);
   Function& kernel = s.kernels[key];
   if (kernel) return kernel;
-  std::string source(prelude);
-  source += std::string("typedef ") + operand.memory + " in; typedef " + result.memory + " out; typedef " + operand.number + " num;\n";
+  std::string source = std::string("typedef ") + operand.memory + " in; typedef " + result.memory + " out; typedef " + operand.number + " num;\n";
   source += std::string("#define FROM(x) ") + operand.from + "(x)\n#define TO(x) " + result.to + "(x)\n";
   source += R"(
 extern "C" __global__ void __launch_bounds__(64) gemm(const in* a, const in* b, out* c, int ta, int tb, int m, int n, int k, i64 lda, i64 ldb, i64 ldc, i64 sa,
@@ -83,24 +115,7 @@ extern "C" __global__ void __launch_bounds__(64) gemm(const in* a, const in* b, 
   VT_STORE(c, p * sc + i + j * ldc, TO(sum));
 }
 )";
-  RtcProgram program = nullptr;
-  int major = 0, minor = 0;
-  if (VT_DRIVER(cuDeviceGetAttribute)(&major, Constant::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0) ||
-      VT_DRIVER(cuDeviceGetAttribute)(&minor, Constant::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0))
-    return nullptr;
-  const std::string architecture = "--gpu-architecture=sm_" + std::to_string(10 * major + minor);
-  const char* options[] = {architecture.c_str()};
-  std::size_t size = 0;
-  if (VT_NVRTC(nvrtcCreateProgram)(&program, source.c_str(), "gemm.cu", 0, nullptr, nullptr) || VT_NVRTC(nvrtcCompileProgram)(program, 1, options) ||
-      VT_NVRTC(nvrtcGetCUBINSize)(program, &size))
-    return nullptr;
-  std::vector<char> image(size);
-  Module module = nullptr;
-  if (VT_NVRTC(nvrtcGetCUBIN)(program, image.data()) || VT_DRIVER(cuModuleLoadData)(&module, image.data()) ||
-      VT_DRIVER(cuModuleGetFunction)(&kernel, module, "gemm"))
-    return nullptr;
-  static_cast<void>(VT_NVRTC(nvrtcDestroyProgram)(&program));
-  return kernel;
+  return kernel = compiled(source, "gemm");
 }
 
 }  // namespace
@@ -183,4 +198,136 @@ int cublasGemmStridedBatchedEx(BlasHandle handle, int ta, int tb, int m, int n, 
   const auto blocks = static_cast<unsigned>((static_cast<long long>(m) * n * batch + 63) / 64);
   return VT_DRIVER(cuLaunchKernel)(kernel, blocks, 1, 1, 64, 1, 1, 0, handle->stream, parameters, nullptr) ? execution_failed : 0;
 }
+
+// --- cuFFT: every result as the sum that it is.
+
+namespace {
+
+struct Plan {
+  Stream stream = nullptr;
+  void* work = nullptr;
+  int type = 0, rank = 0;
+  bool ready = false, allocates = true;
+  long long lengths[3] = {1, 1, 1}, batch = 0;
+};
+std::map<FftHandle, Plan>& plans() {
+  static auto* const all = new std::map<FftHandle, Plan>;
+  return *all;
+}
+constexpr int invalid_plan = 1, invalid_argument = 4, failed = 6;
+constexpr std::size_t work_size = 512;
+
+int transform(const char* function, FftHandle handle, int type, void* from, void* to, int direction) {
+  if (const int status = entered(function)) return status;
+  const auto at = plans().find(handle);
+  if (at == plans().end() || !at->second.ready || at->second.type != type) return invalid_plan;
+  Plan& p = at->second;
+  const bool wide = (type & 0x40) != 0, to_real = (type & 0xf) == 0xc, from_real = (type & 0xf) == 0xa && type != FftConstant::CUFFT_Z2Z;
+  // Whatever the transform, its operand and its result begin where complex numbers may.
+  const auto element = static_cast<unsigned long>(wide ? 16 : 8);
+  if (p.allocates || !p.work || from == to || reinterpret_cast<unsigned long>(from) % element || reinterpret_cast<unsigned long>(to) % element)
+    return invalid_argument;
+  State& s = state();
+  Function kernel = nullptr;
+  {
+    const std::lock_guard lock(s.mutex);
+    Function& known = s.kernels[of_device("fft " + std::to_string(type))];
+    if (!known) {
+      std::string source = std::string("typedef ") + (wide ? "f64" : "f32") + " num;\n#define TO_REAL " + (to_real ? "1" : "0") +
+                           "\n#define FROM_REAL " + (from_real ? "1" : "0") + R"(
+extern "C" __global__ void __launch_bounds__(64) fft(num* x, num* y, i64 n0, i64 n1, i64 n2, i64 batch, i64 sign) {
+  const i64 half = n2 / 2 + 1, across = FROM_REAL ? half : n2, each = n0 * n1 * across, at = (i64)blockIdx.x * 64 + threadIdx.x;
+  if (at >= batch * each) return;
+  const i64 b = at / each, k0 = at % each / (n1 * across), k1 = at / across % n1, k2 = at % across;
+  const f64 turn = (f64)sign * 6.283185307179586476925, step = turn * (f64)k2 / (f64)n2, du = cos(step), dv = sin(step);
+  f64 re = 0, im = 0, u = 1, v = 0;
+  for (i64 j0 = 0; j0 < n0; ++j0)
+    for (i64 j1 = 0; j1 < n1; ++j1)
+      for (i64 j2 = 0; j2 < n2; ++j2) {
+        const i64 row = (b * n0 + j0) * n1 + j1;
+        // The angle turns by one step; computed anew every 64 steps, before roundings add up.
+        if (j2 % 64 == 0) {
+          const f64 angle = turn * ((f64)(j0 * k0 % n0) / (f64)n0 + (f64)(j1 * k1 % n1) / (f64)n1 + (f64)(j2 * k2 % n2) / (f64)n2);
+          u = cos(angle), v = sin(angle);
+        }
+        f64 a, c = 0;
+        if (FROM_REAL) {
+          a = VT_LOAD(x, row * n2 + j2);
+        } else if (TO_REAL) {
+          const i64 m = j2 < half ? j2 : n2 - j2;
+          a = VT_LOAD(x, (row * half + m) * 2), c = j2 < half ? VT_LOAD(x, (row * half + m) * 2 + 1) : -VT_LOAD(x, (row * half + m) * 2 + 1);
+        } else {
+          a = VT_LOAD(x, (row * n2 + j2) * 2), c = VT_LOAD(x, (row * n2 + j2) * 2 + 1);
+        }
+        re += a * u - c * v, im += a * v + c * u;
+        const f64 turned = u * du - v * dv;
+        v = u * dv + v * du, u = turned;
+      }
+  if (TO_REAL) {
+    VT_STORE(y, at, (num)re);
+  } else {
+    VT_STORE(y, at * 2, (num)re);
+    VT_STORE(y, at * 2 + 1, (num)im);
+  }
+}
+)";
+      known = compiled(source, "fft");
+    }
+    kernel = known;
+  }
+  if (!kernel) return failed;
+  long long n0 = 1, n1 = 1, n2 = p.lengths[p.rank - 1], sign = direction;
+  if (p.rank > 1) n1 = p.lengths[p.rank - 2];
+  if (p.rank > 2) n0 = p.lengths[0];
+  void* parameters[] = {&from, &to, &n0, &n1, &n2, &p.batch, &sign};
+  const long long results = p.batch * n0 * n1 * (from_real ? n2 / 2 + 1 : n2);
+  if (VT_DRIVER(cuLaunchKernel)(kernel, static_cast<unsigned>((results + 63) / 64), 1, 1, 64, 1, 1, 0, p.stream, parameters, nullptr)) return failed;
+  // It may write over what it was given on the way to real numbers.
+  if (to_real) static_cast<void>(VT_DRIVER(cuMemsetD8Async)(reinterpret_cast<DevicePtr>(from), 0xff, element, p.stream));
+  return 0;
+}
+
+}  // namespace
+
+int cufftCreate(FftHandle* handle) {
+  if (const int status = entered("cufftCreate")) return status;
+  static int next = 0;
+  plans()[*handle = ++next] = {};
+  return 0;
+}
+int cufftDestroy(FftHandle handle) {
+  if (const int status = entered("cufftDestroy")) return status;
+  return plans().erase(handle) ? 0 : invalid_plan;
+}
+int cufftSetAutoAllocation(FftHandle handle, int on) {
+  if (const int status = entered("cufftSetAutoAllocation")) return status;
+  plans().at(handle).allocates = on != 0;
+  return 0;
+}
+int cufftMakePlanMany64(FftHandle handle, int rank, long long* lengths, long long* in, long long, long long, long long* out, long long, long long,
+                        int type, long long batch, std::size_t* work) {
+  if (const int status = entered("cufftMakePlanMany64")) return status;
+  if (rank < 1 || rank > 3 || in || out || batch < 1) return invalid_argument;
+  Plan& p = plans().at(handle);
+  p.type = type, p.rank = rank, p.batch = batch, p.ready = true;
+  for (int i = 0; i < rank; ++i) p.lengths[i] = lengths[i];
+  *work = work_size;
+  return 0;
+}
+int cufftSetStream(FftHandle handle, Stream stream) {
+  if (const int status = entered("cufftSetStream")) return status;
+  plans().at(handle).stream = stream;
+  return 0;
+}
+int cufftSetWorkArea(FftHandle handle, void* work) {
+  if (const int status = entered("cufftSetWorkArea")) return status;
+  plans().at(handle).work = work;
+  return 0;
+}
+int cufftExecC2C(FftHandle h, void* x, void* y, int d) { return transform("cufftExecC2C", h, FftConstant::CUFFT_C2C, x, y, d); }
+int cufftExecR2C(FftHandle h, float* x, void* y) { return transform("cufftExecR2C", h, FftConstant::CUFFT_R2C, x, y, -1); }
+int cufftExecC2R(FftHandle h, void* x, float* y) { return transform("cufftExecC2R", h, FftConstant::CUFFT_C2R, x, y, 1); }
+int cufftExecZ2Z(FftHandle h, void* x, void* y, int d) { return transform("cufftExecZ2Z", h, FftConstant::CUFFT_Z2Z, x, y, d); }
+int cufftExecD2Z(FftHandle h, double* x, void* y) { return transform("cufftExecD2Z", h, FftConstant::CUFFT_D2Z, x, y, -1); }
+int cufftExecZ2D(FftHandle h, void* x, double* y) { return transform("cufftExecZ2D", h, FftConstant::CUFFT_Z2D, x, y, 1); }
 }

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "ahead.hpp"
 #include "emulator.hpp"
 
 namespace emulator {
@@ -35,7 +36,7 @@ Allocation* make(std::uint64_t size, int device, bool coming) {
   const std::uint64_t whole = (size + 3 * edge - 1) / edge * edge;
   auto* begin = static_cast<unsigned char*>(std::aligned_alloc(edge, whole));
   if (!begin) return nullptr;
-  std::memset(begin, garbage, whole);
+  std::memset(begin, only_collects() ? 0 : garbage, whole);  // where nothing runs, loops that hang on values end at once
   auto* a = new Allocation;
   a->begin = reinterpret_cast<std::uint64_t>(begin) + edge;
   a->size = size;
@@ -283,7 +284,7 @@ Result cuMemAllocHost_v2(void** pointer, std::size_t bytes) {
   if (breaks_capture()) return Constant::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   *pointer = std::aligned_alloc(edge, (bytes + edge - 1) / edge * edge);
   if (!*pointer) return Constant::CUDA_ERROR_OUT_OF_MEMORY;
-  std::memset(*pointer, garbage, bytes);
+  std::memset(*pointer, only_collects() ? 0 : garbage, bytes);
   const std::lock_guard lock(memory_mutex);
   memory().pinned[static_cast<char*>(*pointer)] = bytes;
   return 0;

@@ -25,6 +25,8 @@ enum vt_block_operation { vt_block_barrier, vt_block_count, vt_block_and, vt_blo
 struct vt_services {
   // The host address of base + offset, if all of its bytes may be accessed; does not return otherwise.
   void* (*at)(unsigned long base, long offset, unsigned size, unsigned alignment, int writes);
+  // Looks at an access of a host address that no `at` allowed: the thread's own variables, constants, shared memory. Does not return otherwise.
+  void (*plain)(const void* p, unsigned size, int writes);
   void (*sync_threads)(int line);
   int (*sync_threads_with)(int operation, int predicate, int line);
   // Waits for all lanes of `mask`. A shuffle gives the value of lane `source`, a ballot the lanes whose value is not 0, a match those with the same
@@ -48,6 +50,6 @@ struct vt_module {
   const vt_kernel* kernels;
   unsigned kernel_count;
   vt_place* place;
-  const vt_services** services;
+  vt_services* services;
 };
 }

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "ahead.hpp"
 #include "emulator.hpp"
 #include "image.hpp"
 
@@ -27,8 +28,8 @@ Modules& modules() {
   return *all;
 }
 
-// The variables declared __shared__: those of functions that can be written, in the symbol table.
-void find_shared(const std::string& elf, ModuleObject* module, std::uint64_t bias) {
+// The variables declared __shared__: those of functions that can be written, in the symbol table. Not those of other units of the library.
+void find_shared(const std::string& elf, ModuleObject* module, std::uint64_t bias, const std::string& unit) {
   const auto* header = reinterpret_cast<const Elf64_Ehdr*>(elf.data());
   const auto* sections = reinterpret_cast<const Elf64_Shdr*>(elf.data() + header->e_shoff);
   for (unsigned s = 0; s < header->e_shnum; ++s) {
@@ -40,11 +41,27 @@ void find_shared(const std::string& elf, ModuleObject* module, std::uint64_t bia
       if (ELF64_ST_TYPE(symbol.st_info) != STT_OBJECT || symbol.st_shndx >= header->e_shnum || symbol.st_size == 0) continue;
       std::string name = names + symbol.st_name;  // _ZZ6kernelvE4tile: the variable's own name is its last part
       if (!(sections[symbol.st_shndx].sh_flags & SHF_WRITE) || name.compare(0, 3, "_ZZ") != 0) continue;
+      const bool own = name.find(unit) != std::string::npos;
+      if (!own && name.find("vt_unit_") != std::string::npos) continue;
       std::string last = name.substr(name.rfind('E') + 1);
       last.erase(0, std::min(last.find_first_not_of("0123456789"), last.size()));
-      module->shared.push_back({bias + symbol.st_value, symbol.st_size, last.empty() ? name : last, std::make_shared<Shadow>()});
+      module->shared.push_back({bias + symbol.st_value, symbol.st_size, last.empty() ? name : last, own, std::make_shared<Shadow>()});
     }
   }
+}
+
+// Of code that was only collected: names, one a line.
+void describe_names(const std::string& text, ModuleObject* module) {
+  module->names = text;
+  std::size_t count = 0;
+  for (char& c : module->names)
+    if (c == '\n') c = '\0', ++count;
+  module->kernels.resize(count + 1);
+  static const unsigned no_sizes[1] = {};
+  for (std::size_t i = 0, at = 0; i < count; ++i, at = module->names.find('\0', at) + 1)
+    module->kernels[i] = {module->names.c_str() + at, nullptr, no_sizes, 0, 1024};
+  module->own_description = {module->kernels.data(), static_cast<unsigned>(count), nullptr, nullptr};
+  module->description = &module->own_description;
 }
 
 void unload(ModuleObject* module) {
@@ -59,7 +76,8 @@ FunctionObject* known(vt::detail::cuda::Function handle) {
 
 int static_shared(const FunctionObject& function) {
   std::uint64_t sum = 0;
-  for (const ModuleObject::Shared& v : function.module->shared) sum += v.size;
+  for (const ModuleObject::Shared& v : function.module->shared)
+    if (v.own) sum += v.size;
   return static_cast<int>(sum);
 }
 
@@ -146,33 +164,43 @@ Result cuModuleLoadData(Module* handle, const void* image) {
   if (!handle || !image) return Constant::CUDA_ERROR_INVALID_VALUE;
   if (std::memcmp(image, header.magic, sizeof(header.magic)) != 0) return Constant::CUDA_ERROR_INVALID_IMAGE;
   std::memcpy(static_cast<void*>(&header), image, sizeof(header));
+  if (header.emulation != emulation_number()) return Constant::CUDA_ERROR_INVALID_IMAGE;
   const auto sm = static_cast<std::uint32_t>(setting("VT_EMULATOR_SM", 90));
   const bool fits = header.portable ? header.architecture <= sm : header.architecture / 10 == sm / 10 && header.architecture <= sm;
   if (!fits) return Constant::CUDA_ERROR_NO_BINARY_FOR_GPU;
-  // A name of its own each time: the dynamic loader hands a path that it knows out again.
-  const std::string bytes(static_cast<const char*>(image) + sizeof(header), header.bytes), path = unique_path(".so");
-  if (!write_file(path, bytes)) return 304;
+  std::string bytes(static_cast<const char*>(image) + sizeof(header), header.bytes), path;
+  std::size_t unit = 0;
   std::shared_ptr<ModuleObject> object(new ModuleObject, unload);
-  object->library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  ::unlink(path.c_str());
-  if (!object->library) {
-    add_report(std::string("an image cannot be loaded: ") + ::dlerror());
-    return Constant::CUDA_ERROR_INVALID_IMAGE;
-  }
-  object->description = static_cast<const vt_module*>(::dlsym(object->library, "vt_module_description"));
-  if (!object->description) return Constant::CUDA_ERROR_INVALID_IMAGE;
   object->device = current_device();
-  link_map* map = nullptr;
-  ::dlinfo(object->library, RTLD_DI_LINKMAP, &map);
-  const auto* elf = reinterpret_cast<const Elf64_Ehdr*>(bytes.data());
-  const auto* segments = reinterpret_cast<const Elf64_Phdr*>(bytes.data() + elf->e_phoff);
-  object->begin = ~0ull;
-  for (unsigned i = 0; i < elf->e_phnum; ++i) {
-    if (segments[i].p_type != PT_LOAD) continue;
-    object->begin = std::min<std::uint64_t>(object->begin, map->l_addr + segments[i].p_vaddr);
-    object->end = std::max<std::uint64_t>(object->end, map->l_addr + segments[i].p_vaddr + segments[i].p_memsz);
+  if (only_collects()) {
+    describe_names(bytes, object.get());
+  } else {
+    const bool is_unit = read_unit(bytes, &path, &unit);
+    if (is_unit && !read_file(path, &bytes)) return Constant::CUDA_ERROR_INVALID_IMAGE;
+    if (!is_unit) {  // a name of its own each time: the dynamic loader hands a path that it knows out again
+      path = unique_path(".so");
+      if (!write_file(path, bytes)) return 304;
+    }
+    object->library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!is_unit) ::unlink(path.c_str());
+    if (!object->library) {
+      add_report(std::string("an image cannot be loaded: ") + ::dlerror());
+      return Constant::CUDA_ERROR_INVALID_IMAGE;
+    }
+    object->description = static_cast<const vt_module*>(::dlsym(object->library, ("vt_module_" + std::to_string(unit)).c_str()));
+    if (!object->description) return Constant::CUDA_ERROR_INVALID_IMAGE;
+    link_map* map = nullptr;
+    ::dlinfo(object->library, RTLD_DI_LINKMAP, &map);
+    const auto* elf = reinterpret_cast<const Elf64_Ehdr*>(bytes.data());
+    const auto* segments = reinterpret_cast<const Elf64_Phdr*>(bytes.data() + elf->e_phoff);
+    object->begin = ~0ull;
+    for (unsigned i = 0; i < elf->e_phnum; ++i) {
+      if (segments[i].p_type != PT_LOAD) continue;
+      object->begin = std::min<std::uint64_t>(object->begin, map->l_addr + segments[i].p_vaddr);
+      object->end = std::max<std::uint64_t>(object->end, map->l_addr + segments[i].p_vaddr + segments[i].p_memsz);
+    }
+    find_shared(bytes, object.get(), map->l_addr, is_unit ? unit_name(unit) : std::string());
   }
-  find_shared(bytes, object.get(), map->l_addr);
   auto* made = new LoadedModule;
   made->object = std::move(object);
   const std::lock_guard lock(modules().mutex);

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "ahead.hpp"
 #include "control.hpp"
 #include "emulator.hpp"
 
@@ -23,6 +24,7 @@ struct State {
   };
   std::map<std::string, std::vector<Fault>> faults;
   std::string report;
+  std::vector<std::string> log;  // all reports
   std::vector<std::string> sources;
   std::atomic<bool> started{false};
   std::atomic<Result> lost[max_devices] = {};
@@ -107,6 +109,7 @@ Result injected(const char* function) {
 Result enter(const char* function, int needs) {
   State& s = state();
   count(function);
+  if (only_collects() && loops_in_vain(function)) return Constant::CUDA_ERROR_NOT_SUPPORTED;
   if (const Result error = injected(function)) return error;
   if ((needs & needs_start) && !s.started) return Constant::CUDA_ERROR_NOT_INITIALIZED;
   if (needs & needs_context) {
@@ -133,6 +136,7 @@ void add_report(const std::string& text) {
   State& s = state();
   const std::lock_guard lock(s.mutex);
   s.report = text;
+  s.log.push_back(text);
 }
 std::uint64_t seed() { return state().seed; }
 int stream_mode() { return state().mode; }
@@ -200,7 +204,7 @@ long long vt_emulator_count(const char* what) {
 
 Result cuDriverGetVersion(int* version) {
   if (const Result error = enter("cuDriverGetVersion", needs_nothing)) return error;
-  *version = static_cast<int>(setting("VT_EMULATOR_VERSION", 12080));
+  *version = static_cast<int>(setting("VT_EMULATOR_VERSION", 12090));
   return 0;
 }
 Result cuInit(unsigned flags) {
@@ -221,6 +225,25 @@ Result cuGetErrorString(Result result, const char** text) {
     if (e.result == result) *text = e.text;
   if (!*text && error_name(result)) *text = "an error of the emulated driver";
   return *text ? Constant::CUDA_SUCCESS : Constant::CUDA_ERROR_INVALID_VALUE;
+}
+Result cuLogsCurrent(unsigned* at, unsigned flags) {
+  if (const Result error = enter("cuLogsCurrent", needs_nothing)) return error;
+  if (!at || flags != 0) return Constant::CUDA_ERROR_INVALID_VALUE;
+  const std::lock_guard lock(state().mutex);
+  *at = static_cast<unsigned>(state().log.size());
+  return 0;
+}
+Result cuLogsDumpToMemory(unsigned* from, char* buffer, std::size_t* size, unsigned flags) {
+  if (const Result error = enter("cuLogsDumpToMemory", needs_nothing)) return error;
+  if (!buffer || !size || *size == 0 || flags != 0) return Constant::CUDA_ERROR_INVALID_VALUE;
+  const std::lock_guard lock(state().mutex);
+  const std::vector<std::string>& log = state().log;
+  std::string text;
+  for (std::size_t i = log.size(); i-- > (from ? *from : 0u) && text.size() + log[i].size() + 2 <= *size;) text = log[i] + "\n" + text;
+  if (from) *from = static_cast<unsigned>(log.size());
+  std::memcpy(buffer, text.c_str(), text.size() + 1);
+  *size = text.size();
+  return 0;
 }
 Result cuDeviceGetCount(int* devices) {
   if (const Result error = enter("cuDeviceGetCount", needs_start)) return error;

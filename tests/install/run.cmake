@@ -1,4 +1,4 @@
-# Installs the build to a fresh prefix and uses it from an outside project, from a bare compiler line (the example of a prototype) and as a subproject.
+# Installs the build to a fresh prefix and uses it from an outside project, from a bare compiler line and as a subproject.
 function(run)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
   if(NOT status EQUAL 0)
@@ -12,7 +12,8 @@ run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/prefix)
 
 # -O0: what is tested is that everything is found, not speed.
 set(settings -G ${GENERATOR} -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O0)
-run(${CMAKE_COMMAND} -S ${SOURCE}/tests/install -B ${WORK}/outside ${settings} -DCMAKE_PREFIX_PATH=${WORK}/prefix)
+run(${CMAKE_COMMAND} -S ${SOURCE}/tests/install -B ${WORK}/outside ${settings} -DCMAKE_PREFIX_PATH=${WORK}/prefix
+    -DVT_PROTOTYPE=${SOURCE}/examples/header_only.cpp)
 run(${CMAKE_COMMAND} --build ${WORK}/outside)
 run(${WORK}/outside/app)
 run(${WORK}/outside/proto)
@@ -28,7 +29,11 @@ foreach(line IN LISTS header_dirs)
     list(APPEND includes -isystem ${dir})
   endif()
 endforeach()
-run(${CXX} -std=c++20 -O0 -I ${WORK}/prefix/include ${includes} ${SOURCE}/examples/header_only.cpp -o ${WORK}/bare -ldl -pthread)
+# The line of the README, without the half minute of making the same code once more: the compiler takes the source with these flags, and the object
+# made above links with those.
+run(${CXX} -std=c++20 -fsyntax-only -I ${WORK}/prefix/include ${includes} ${SOURCE}/examples/header_only.cpp)
+file(GLOB_RECURSE object ${WORK}/outside/CMakeFiles/proto.dir/*header_only.cpp.o)
+run(${CXX} ${object} -o ${WORK}/bare -ldl -pthread)
 run(${WORK}/bare)
 
 # Without VT_CUDA a prototype leaves the sources for CUDA out, and says so when it is sent to a device.

@@ -27,6 +27,13 @@ std::tuple<Owned<A>...> own(const A&... arguments) {
   return std::tuple<Owned<A>...>(arguments...);
 }
 
+/// f(arguments…). Without std::invoke and std::forward, each of which is a function more to compile for each user's function.
+template <class F, class... A>
+[[gnu::always_inline]] inline auto call(F& f, A&&... arguments) -> std::invoke_result_t<F&, A...> {
+  if constexpr (std::is_member_pointer_v<std::remove_const_t<F>>) return std::invoke(f, static_cast<A&&>(arguments)...);
+  else return f(static_cast<A&&>(arguments)...);
+}
+
 /// A user's function as a transform keeps it: called through const, so that `const auto g = vt::grad(f)` works for every f.
 template <class F>
 class Callable {
@@ -34,38 +41,22 @@ class Callable {
   explicit Callable(F f) : f_(std::move(f)) {}
   template <class... A>
   auto operator()(A&&... arguments) const -> std::invoke_result_t<F&, A...> {
-    return std::invoke(f_, std::forward<A>(arguments)...);
+    return call(f_, static_cast<A&&>(arguments)...);
   }
 
  private:
   mutable F f_;  // a mutable lambda stays one
 };
 
-/// A user's function with the trees of one argument list: callable on flat leaves; remembers the tree of its last result.
-template <class F, class... A>
-class TreeFunction {
- public:
-  using Result = ResultOf<F, A...>;
+/// The trees of a call: its arguments, and the last result. What does not depend on the function stands here, so that it is compiled once for
+/// all functions from A… to Result.
+template <class Result, class... A>
+class CallTrees {
   static_assert(!std::is_void_v<Result>, "vt: a transformed function must return its results");
 
-  TreeFunction(F& f, const std::tuple<A...>& arguments) : f_(f), arguments_(arguments), leaves_(tree_leaves_of_arguments()) {}
-
+ public:
   const std::vector<Tensor>& leaves() const { return leaves_; }
   const std::tuple<A...>& arguments() const { return arguments_; }
-
-  std::vector<Tensor> operator()(std::span<const Tensor> leaves) {
-    std::tuple<A...> arguments = arguments_;
-    const Tensor* next = leaves.data();
-    std::apply([&](auto&... a) { (assign_leaves(a, next), ...); }, arguments);
-    result_.emplace(std::apply(f_, std::as_const(arguments)));
-    std::vector<Tensor> outputs;
-    append_leaves(*result_, outputs);
-    return outputs;
-  }
-  /// This as a FlatFunction; valid while this lives.
-  FlatFunction flat() {
-    return [this](std::span<const Tensor> leaves) { return (*this)(leaves); };
-  }
 
   /// The last result's tree holding `leaves`.
   Result rebuild(std::span<const Tensor> leaves) {
@@ -83,17 +74,52 @@ class TreeFunction {
     return [this](std::size_t leaf) { return result_ ? result_name(leaf, *result_) : "result " + std::to_string(leaf); };
   }
 
- private:
-  std::vector<Tensor> tree_leaves_of_arguments() const {
-    std::vector<Tensor> leaves;
-    std::apply([&](const auto&... a) { (append_leaves(a, leaves), ...); }, arguments_);
-    return leaves;
+ protected:
+  explicit CallTrees(const std::tuple<A...>& arguments) : arguments_(arguments) {
+    std::apply([&](const auto&... a) { (append_leaves(a, leaves_), ...); }, arguments_);
+  }
+  /// The arguments' trees holding `leaves`.
+  std::tuple<A...> filled_with(std::span<const Tensor> leaves) const {
+    std::tuple<A...> arguments = arguments_;
+    const Tensor* next = leaves.data();
+    std::apply([&](auto&... a) { (assign_leaves(a, next), ...); }, arguments);
+    return arguments;
+  }
+  /// Remembers the result; its leaves.
+  std::vector<Tensor> keep(Result&& result) {
+    result_.emplace(std::move(result));
+    std::vector<Tensor> outputs;
+    append_leaves(*result_, outputs);
+    return outputs;
   }
 
-  F& f_;
+ private:
   std::tuple<A...> arguments_;
   std::vector<Tensor> leaves_;
   std::optional<Result> result_;
+};
+
+/// A user's function with the trees of one argument list: callable on flat leaves; remembers the tree of its last result.
+template <class F, class... A>
+class TreeFunction : public CallTrees<ResultOf<F, A...>, A...> {
+ public:
+  using Result = ResultOf<F, A...>;
+
+  TreeFunction(F& f, const std::tuple<A...>& arguments) : CallTrees<Result, A...>(arguments), f_(f) {}
+
+  std::vector<Tensor> operator()(std::span<const Tensor> leaves) { return on(this->filled_with(leaves), std::index_sequence_for<A...>{}); }
+  /// This as a FlatFunction; valid while this lives.
+  FlatFunction flat() {
+    return [this](std::span<const Tensor> leaves) { return (*this)(leaves); };
+  }
+
+ private:
+  template <std::size_t... K>
+  std::vector<Tensor> on(const std::tuple<A...>& arguments, std::index_sequence<K...>) {
+    return this->keep(call(f_, std::get<K>(arguments)...));
+  }
+
+  F& f_;
 };
 
 template <class F, class... A>

@@ -23,9 +23,10 @@ class CpuBackend : public Backend {
  public:
   int vector_bytes() const override { return host_target().vector_bytes; }
 
-  Kernel compile(const Nest& nest, const Schedule& schedule, bool hurry) const override {
+  Kernel compile(const Nest& nest, const Schedule& schedule, bool hurry, bool wait) const override {
     const std::string key = nest.str() + schedule.str(nest);
-    const auto code = cached_code(key, "kernel", [=](IrBuilder& b) { emit_nest(b, "kernel", nest, schedule); }, hurry);
+    FormedCode made = formed_code(key, "kernel", [=](IrBuilder& b) { emit_nest(b, "kernel", nest, schedule); }, hurry, wait);
+    if (!made.code) return {};
     const AccessCounts accesses = count_accesses(nest, schedule);
     Counters& c = counters();
     count(c.vector_kernels, schedule.lanes > 1);
@@ -33,7 +34,9 @@ class CpuBackend : public Backend {
     count(c.strided_accesses, static_cast<std::uint64_t>(accesses.strided));
     count(c.gathers, static_cast<std::uint64_t>(accesses.gathers));
     count(c.scalarised_accesses, static_cast<std::uint64_t>(accesses.scalarised));
-    return Code::as_kernel(code);
+    Kernel kernel = Code::as_kernel(made.code);
+    kernel.numbers = std::move(made.numbers);
+    return kernel;
   }
 
   Kernel compile_register_loop(const LaneForm& form, bool hurry) const override {

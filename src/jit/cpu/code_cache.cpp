@@ -3,6 +3,8 @@
 
 #if VT_HAS_LLVM_HEADERS
 
+#include <chrono>
+#include <cstring>
 #include <future>
 #include <mutex>
 
@@ -23,9 +25,16 @@ namespace vt::detail::cpu {
 
 namespace code_store {
 
+/// Which module is emitted for a key, and its numbers.
+struct Form {
+  CacheKey module;
+  Vec<std::int64_t> numbers;
+};
+
 struct Store {
   std::mutex mutex;
   HashMap<std::string, std::shared_future<std::shared_ptr<const Code>>> made;
+  HashMap<std::string, Form> forms;
 };
 Store& store() {
   static Store* s = new Store;  // never destroyed: threads may still run kernels while the process ends
@@ -62,14 +71,18 @@ void dump(const std::string& key, FunctionRef<void(IrBuilder&)> emit) {
   dump_text(name + ".s", compile_assembly(builder));
 }
 
-std::shared_ptr<const Code> compiled(CacheKey on_disk, std::span<const std::string> names, FunctionRef<void(IrBuilder&)> emit, int level) {
-  IrBuilder builder;
-  emit(builder);
+std::shared_ptr<const Code> compiled(CacheKey on_disk, std::span<const std::string> names, IrBuilder& builder, int level) {
   background_rest();
   const Vec<char> object = compile_object(builder, {.level = level});
   auto code = new_shared<const Code>(object, names);
   DiskCache::process().store(on_disk, object);
   return code;
+}
+
+std::shared_ptr<const Code> compiled(CacheKey on_disk, std::span<const std::string> names, FunctionRef<void(IrBuilder&)> emit, int level) {
+  IrBuilder builder;
+  emit(builder);
+  return compiled(on_disk, names, builder, level);
 }
 
 // On the background thread.
@@ -89,15 +102,24 @@ void optimise(const std::string& key, const std::string& name, const CodeLabel& 
   }
 }
 
-// `later`: where one is in a hurry.
-std::shared_ptr<const Code> cached(const std::string& key, std::span<const std::string> names, FunctionRef<void(IrBuilder&)> emit,
-                                   const Function<void(IrBuilder&)>* later) {
-  if (Planning::now()) return nullptr;
+// What is asked for.
+struct Wanted {
+  const std::string& key;
+  const std::string& shown;  ///< the key that explain and VT_DUMP name it after
+  std::span<const std::string> names;
+  FunctionRef<void(IrBuilder&)> emit;
+  IrBuilder* emitted = nullptr;                       ///< what `emit` builds, if it is there already
+  const Function<void(IrBuilder&)>* later = nullptr;  ///< where one is in a hurry
+  bool wait = true;                                   ///< … for another thread that makes the same
+  bool dumps = true;                                  ///< where VT_DUMP asks for it
+};
+
+std::shared_ptr<const Code> cached(const Wanted& wanted) {
   // What a label is for has a name of its own, and where lines are kept, code of its own.
   const CodeLabel* label = CodeLabelScope::innermost();
-  std::string own = key, stored = key;
+  std::string own = wanted.key, stored = wanted.key;
   Vec<std::string> symbols;
-  for (const std::string& name : names) symbols.push_back(code_symbol(name));
+  for (const std::string& name : wanted.names) symbols.push_back(code_symbol(name));
   if (label) own += "\n" + label->text();
   if (label && gdb_wanted()) stored = own += label->lines;
   Store& s = store();
@@ -110,28 +132,32 @@ std::shared_ptr<const Code> cached(const std::string& key, std::span<const std::
     else there = at->second;
   }
   if (there.valid()) {
+    if (!wanted.wait && there.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return nullptr;
     count(counters().kernel_memory_hits, 1);
     return there.get();
   }
   try {
-    if (!dump_folder().empty()) dump(key, emit);
-    const std::string name = timeline_wanted() ? "code " + short_name(key) : "";  // the name that explain and VT_DUMP give it
+    if (wanted.dumps && !dump_folder().empty()) dump(wanted.shown, wanted.emit);
+    const std::string name = timeline_wanted() ? "code " + short_name(wanted.shown) : "";  // the name that explain and VT_DUMP give it
     const Span span("compile", name);
     const int level = host_target().level;
     CacheKey on_disk = disk_key(stored, level);
     std::shared_ptr<const Code> code = from_disk(on_disk, symbols);
-    const bool quick = !code && later && level > 0 && background_open();
+    const bool quick = !code && wanted.later && level > 0 && background_open();
     if (quick) {
       on_disk = disk_key(stored, 0);
       code = from_disk(on_disk, symbols);
     }
     count(code ? counters().kernel_disk_hits : counters().kernels_compiled);
-    if (!code) code = compiled(on_disk, symbols, emit, quick ? 0 : level);
+    if (!code)
+      code = wanted.emitted ? compiled(on_disk, symbols, *wanted.emitted, quick ? 0 : level)
+                            : compiled(on_disk, symbols, wanted.emit, quick ? 0 : level);
     if (quick) {
       count(counters().kernels_unoptimised);
       code->set_hasty(true);
-      in_background(
-          [stored, symbol = symbols[0], label = label ? *label : CodeLabel(), emit = *later, code] { optimise(stored, symbol, label, emit, *code); });
+      in_background([stored, symbol = symbols[0], label = label ? *label : CodeLabel(), emit = *wanted.later, code] {
+        optimise(stored, symbol, label, emit, *code);
+      });
     }
     promise.set_value(code);
     return code;
@@ -143,14 +169,73 @@ std::shared_ptr<const Code> cached(const std::string& key, std::span<const std::
   }
 }
 
+// Entries on disk: the module's key, then the numbers.
+Vec<char> to_bytes(const Form& form) {
+  Vec<char> bytes(sizeof(CacheKey) + form.numbers.size() * sizeof(std::int64_t));
+  std::memcpy(bytes.data(), &form.module, sizeof(CacheKey));
+  if (!form.numbers.empty()) std::memcpy(bytes.data() + sizeof(CacheKey), form.numbers.data(), bytes.size() - sizeof(CacheKey));
+  return bytes;
+}
+
+bool from_bytes(const Vec<char>& bytes, Form& form) {
+  if (bytes.size() < sizeof(CacheKey) || (bytes.size() - sizeof(CacheKey)) % sizeof(std::int64_t) != 0) return false;
+  std::memcpy(&form.module, bytes.data(), sizeof(CacheKey));
+  form.numbers.resize((bytes.size() - sizeof(CacheKey)) / sizeof(std::int64_t));
+  if (!form.numbers.empty()) std::memcpy(form.numbers.data(), bytes.data() + sizeof(CacheKey), bytes.size() - sizeof(CacheKey));
+  return true;
+}
+
+// `emitted` becomes the module, if it had to be built.
+Form form_of(const std::string& key, FunctionRef<void(IrBuilder&)> emit, Box<IrBuilder>& emitted) {
+  std::string own = key;
+  if (const CodeLabel* label = gdb_wanted() ? CodeLabelScope::innermost() : nullptr) own += "\n" + label->text() + label->lines;
+  Store& s = store();
+  {
+    std::lock_guard lock(s.mutex);
+    if (const auto* known = s.forms.find(own); known != s.forms.end()) return known->second;
+  }
+  if (!dump_folder().empty()) dump(key, emit);
+  const CacheKey on_disk = disk_key("form\n" + own, host_target().level);
+  Form form;
+  const std::optional<Vec<char>> kept = DiskCache::process().load(on_disk);
+  if (!kept || !from_bytes(*kept, form)) {
+    const Span span("compile", "emit");
+    emitted = new_box<IrBuilder>();
+    emit(*emitted);
+    form = {emitted->identity(), emitted->numbers()};
+    DiskCache::process().store(on_disk, to_bytes(form));
+  }
+  std::lock_guard lock(s.mutex);
+  s.forms.emplace(own, form);
+  return form;
+}
+
 }  // namespace code_store
 
 std::shared_ptr<const Code> cached_code(const std::string& key, std::span<const std::string> names, FunctionRef<void(IrBuilder&)> emit) {
-  return code_store::cached(key, names, emit, nullptr);
+  if (Planning::now()) return nullptr;
+  return code_store::cached({.key = key, .shown = key, .names = names, .emit = emit});
 }
 
 std::shared_ptr<const Code> cached_code(const std::string& key, const std::string& name, const Function<void(IrBuilder&)>& emit, bool hurry) {
-  return code_store::cached(key, {&name, 1}, emit, hurry ? &emit : nullptr);
+  if (Planning::now()) return nullptr;
+  return code_store::cached({.key = key, .shown = key, .names = {&name, 1}, .emit = emit, .later = hurry ? &emit : nullptr});
+}
+
+FormedCode formed_code(const std::string& key, const std::string& name, const Function<void(IrBuilder&)>& emit, bool hurry, bool wait) {
+  if (Planning::now()) return {};
+  Box<IrBuilder> emitted;
+  code_store::Form form = code_store::form_of(key, emit, emitted);
+  const std::string module = "module " + std::to_string(form.module.high) + " " + std::to_string(form.module.low);
+  auto code = code_store::cached({.key = module,
+                                  .shown = key,
+                                  .names = {&name, 1},
+                                  .emit = emit,
+                                  .emitted = emitted.get(),
+                                  .later = hurry ? &emit : nullptr,
+                                  .wait = wait,
+                                  .dumps = false});
+  return {std::move(code), std::move(form.numbers)};
 }
 
 }  // namespace vt::detail::cpu

@@ -20,6 +20,15 @@ std::shared_ptr<const Code> cached_code(const std::string& key, std::span<const 
 /// code when the background thread has made it; `emit` owns what it needs.
 std::shared_ptr<const Code> cached_code(const std::string& key, const std::string& name, const Function<void(IrBuilder&)>& emit, bool hurry);
 
+/// Code that may be that of other keys, too, and what it takes to be that of this one.
+struct FormedCode {
+  std::shared_ptr<const Code> code;
+  Vec<std::int64_t> numbers;  ///< see IrBuilder::number
+};
+/// The same where emitted code takes numbers: keys for which `emit` builds the same module have the same code, in memory and on disk, where each
+/// key has an entry of its own that says which code and what numbers. No `wait`: no code while another thread is making it.
+FormedCode formed_code(const std::string& key, const std::string& name, const Function<void(IrBuilder&)>& emit, bool hurry, bool wait);
+
 }  // namespace vt::detail::cpu
 
 #endif

@@ -52,7 +52,7 @@ class Code {
   /// Is it to be replaced?
   void set_hasty(bool hasty) const { __atomic_store_n(&hasty_, hasty, __ATOMIC_RELAXED); }
   /// Function 0, for programs.
-  static Kernel as_kernel(std::shared_ptr<const Code> code) { return {&code->addresses_[0], &code->hasty_, code}; }
+  static Kernel as_kernel(std::shared_ptr<const Code> code) { return {&code->addresses_[0], &code->hasty_, code, {}}; }
 
  private:
   void link(std::span<const char> object, std::span<const std::string> names);

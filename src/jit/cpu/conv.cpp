@@ -45,7 +45,7 @@ std::int64_t place(const ConvAxes& axes, std::int64_t i, std::int64_t ConvAxis::
 class Convolution : public Matmul {
  public:
   explicit Convolution(const ConvSpec& s) : s_(s), loops_(best_loops(s, host_target())), kernel_(conv_kernel(s, loops_, host_target())) {
-    kernel_.make_code();
+    kernel_.make_code(count_of(s.outer_contract) > 1);
     // b's elements in the order of the kernel's depth: what steps evenly is packed at once.
     const auto add = [&](std::int64_t extent, std::int64_t step) {
       if (extent == 1) return;

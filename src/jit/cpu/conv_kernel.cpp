@@ -121,7 +121,7 @@ class Loops {
 
 }  // namespace conv_tiling
 
-void ConvKernel::make_code() {
+void ConvKernel::make_code(bool adds) {
   ConvTile t;
   t.accumulate = accumulate;
   t.lanes = tile.lanes, t.vectors = tile.vectors;
@@ -133,12 +133,17 @@ void ConvKernel::make_code() {
     t.inner = heights[r];
     t.rows_adjacent = rows[r].a == 1;
   }
+  t.adds = adds;
   t.levels = std::max(static_cast<int>(depth.size()), 1);
   t.depth_adjacent = !depth.empty() && depth.back().a == 1;
-  code = code_of_rest = conv_tile_code(t);
-  const std::int64_t rest = n % tile.columns();
-  if (rest == 0 || conv_tiling::pieces(rest, tile.lanes) == tile.vectors) return;
-  t.vectors = static_cast<int>(conv_tiling::pieces(rest, tile.lanes));
+  // The last panel is another code's where it needs fewer vectors.
+  const std::int64_t rest = n % tile.columns(), vectors_of_rest = conv_tiling::pieces(rest, tile.lanes);
+  const bool one_code = rest == 0 || vectors_of_rest == tile.vectors;
+  t.whole = rest == 0 || !one_code;
+  code = code_of_rest = n < tile.columns() && !one_code ? nullptr : conv_tile_code(t);
+  if (one_code) return;
+  t.vectors = static_cast<int>(vectors_of_rest);
+  t.whole = rest % tile.lanes == 0;
   code_of_rest = conv_tile_code(t);
 }
 

@@ -28,7 +28,7 @@ struct ConvKernel {
   /// About the time of one image, in cycles.
   double cost() const;
 
-  void make_code();
+  void make_code(bool adds);  ///< will run() be asked to add?
   /// Units begin … end − 1 and panels first … last − 1 of an image. Of images side by side, those of one tile, of which the first `begin`
   /// are left as they are; then a and c point to its first one. `b`: from panel `first` on, packed as [panel][depth][tile.columns()] in the
   /// dtype of the sums, which c has as well. `adding`: to what c holds.

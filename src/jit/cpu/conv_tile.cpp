@@ -140,9 +140,13 @@ class Emitter {
       }
       return Vec<Value>{};
     };
-    const Value adding = b_.compare(Compare::ne, number(ConvNumbers::adding), b_.index(0));
-    const auto either = [&](bool whole) { return b_.if_else(adding, [&] { return each(whole, true); }, [&] { return each(whole, false); }); };
-    b_.if_else(b_.compare(Compare::ge, columns, b_.index(t_.columns())), [&] { return either(true); }, [&] { return either(false); });
+    const auto either = [&](bool whole) {
+      if (!t_.adds) return each(whole, false);
+      const Value adding = b_.compare(Compare::ne, number(ConvNumbers::adding), b_.index(0));
+      return b_.if_else(adding, [&] { return each(whole, true); }, [&] { return each(whole, false); });
+    };
+    if (t_.whole) either(true);
+    else b_.if_else(b_.compare(Compare::ge, columns, b_.index(t_.columns())), [&] { return either(true); }, [&] { return either(false); });
   }
 
   IrBuilder& b_;
@@ -161,7 +165,8 @@ std::string ConvTile::key() const {
   for (const std::int64_t v :
        {std::int64_t{outer}, std::int64_t{inner}, std::int64_t{vectors}, std::int64_t{lanes}, std::int64_t{panel}, std::int64_t{levels}})
     text += ' ' + std::to_string(v);
-  return text + (rows_adjacent ? " rows" : "") + (depth_adjacent ? " depth" : "") + (by_lanes ? " lanes" : "");
+  return text + (rows_adjacent ? " rows" : "") + (depth_adjacent ? " depth" : "") + (by_lanes ? " lanes" : "") + (whole ? " whole" : "") +
+         (adds ? " adds" : "");
 }
 
 void emit_conv_tile(IrBuilder& b, const std::string& name, const ConvTile& t) { conv_code::Emitter(b, t).emit(name); }

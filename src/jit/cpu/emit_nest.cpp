@@ -54,10 +54,17 @@ void KernelEmitter::open_shared(std::size_t depth) {
   }
 }
 
+bool KernelEmitter::whole_groups(int loop, std::int64_t count) const {
+  const NestLoop& l = loop_of(loop);
+  if (l.runtime) return false;
+  return l.block_of < 0 ? l.extent % count == 0 : l.block % count == 0 && l.total % count == 0;
+}
+
 void KernelEmitter::store_all(const Part& part) {
   const auto store_at = [&](int s) -> const NestStore& { return nest_.stores[static_cast<std::size_t>(s)]; };
   for (int s : part.stores) values_.get(store_at(s).value);
-  for (int s : part.stores) values_.store(store_at(s), stage_->stream);
+  for (int s : part.stores)
+    if (!values_.store_woven(store_at(s))) values_.store(store_at(s), stage_->stream);
 }
 
 void KernelEmitter::emit_stage(int k) {
@@ -110,7 +117,7 @@ void KernelEmitter::in_sections(int loop, Value lo, Value hi, std::int64_t align
     nest_ = section_of(all, loop, borders[k], last ? -1 : borders[k + 1]);
     const Vec<int> outside = body_.needed;
     body_.needed = needed_values(nest_, roots_of());
-    const Value from = k == 0 ? lo : b_.max(lo, b_.index(borders[k])), to = last ? hi : b_.min(hi, b_.index(borders[k + 1]));
+    const Value from = k == 0 ? lo : b_.max(lo, values_.rounds(borders[k], loop)), to = last ? hi : b_.min(hi, values_.rounds(borders[k + 1], loop));
     b_.if_then(b_.compare(Compare::lt, from, to), [&] { body(from, to, false); });
     nest_ = std::move(all);
     body_.needed = outside;
@@ -148,29 +155,31 @@ Values KernelEmitter::vector_loop(Value lo, Value hi, Values carried, int copies
     return next;
   };
   const NestLoop& l = loop_of(loop);
+  const bool no_tail = whole_groups(loop, lanes);
   const bool whole = loop != schedule_.parallel_loop && !l.runtime && l.block_of < 0 && stage_->mode != Mode::vertical;
   if (whole && l.extent <= lanes) {
     return one(lo, carried, 0, l.extent == lanes ? Value{} : b_.tail_mask(lanes, at_run_time(b_.index(l.extent))));
   }
-  if (masked) {
+  if (masked && !no_tail) {
     return b_.loop(
         lo, hi, lanes, carried, [&](Value i, const Values& inner) { return one(i, inner, 0, b_.tail_mask(lanes, b_.sub(hi, i))); }, known_nonempty);
   }
   Value from = lo;
   if (copies > 1) {
     const std::int64_t step = std::int64_t{lanes} * copies;
-    const Value rounds = b_.mul(b_.div(b_.sub(hi, lo), b_.index(step)), b_.index(step));
+    const Value rounds = b_.bit_and(b_.sub(hi, lo), b_.index(-step));
     const Value to = b_.add(lo, rounds);
     carried = b_.loop(lo, to, step, carried, [&](Value i, Values inner) {
       for (int c = 0; c < copies; ++c) inner = one(c ? b_.add(i, b_.index(std::int64_t{c} * lanes)) : i, inner, c, {});
       return inner;
     });
     from = to;
+    if (whole && whole_groups(loop, step)) return carried;
   }
-  const Value rounds = b_.mul(b_.div(b_.sub(hi, from), b_.index(lanes)), b_.index(lanes));
-  const Value to = b_.add(from, rounds);
-  carried = b_.loop(from, to, lanes, carried, [&](Value i, const Values& inner) { return one(i, inner, 0, {}); });
-  if (whole && l.extent % lanes == 0) return carried;
+  const Value to = no_tail ? hi : b_.add(from, b_.bit_and(b_.sub(hi, from), b_.index(-lanes)));
+  carried =
+      b_.loop(from, to, lanes, carried, [&](Value i, const Values& inner) { return one(i, inner, 0, {}); }, no_tail && copies == 1 && known_nonempty);
+  if (no_tail) return carried;
   return b_.if_else(
       b_.compare(Compare::lt, to, hi), [&] { return one(to, carried, 0, b_.tail_mask(lanes, at_run_time(b_.sub(hi, to)))); },
       [&] { return carried; });

@@ -15,7 +15,7 @@
 namespace vt::detail::cpu {
 
 /// A kernel: buffers in the nest's order, then the run-time numbers (the runtime loops' extents in loop order, the nest's scalar
-/// arguments), then the range of the parallel loop (ignored without one).
+/// arguments, IrBuilder::numbers()), then the range of the parallel loop (ignored without one).
 using NestFunction = void(void* const* buffers, const std::int64_t* arguments, std::int64_t begin, std::int64_t end);
 
 /// What the vector accesses of a kernel are, for the counters.
@@ -38,6 +38,10 @@ class ValueEmitter {
   /// Kernel parameters and extents; call once inside the function.
   void load_arguments();
   Value extent(int loop);
+  /// A distance as an index that the code need not be made for, unless it is a small one.
+  Value number(std::int64_t x);
+  /// The same of a number of rounds of `loop`.
+  Value rounds(std::int64_t x, int loop);
   void set_vector_loop(int loop);  ///< −1: values are scalars
   int vector_loop() const { return vector_loop_; }
   int lanes() const { return vector_loop_ >= 0 ? schedule_.lanes : 1; }
@@ -66,8 +70,6 @@ class ValueEmitter {
   Value row_of(const NestStore&, int lane);
   /// Asks for what load_row reads one vector later.
   void fetch_row(int value, int lane);
-  /// Asks for what a load that is contiguous along the vector loop reads `rounds` rounds of `loop` later.
-  void fetch_ahead(int value, int loop, std::int64_t rounds);
   /// Emits the values that the index of a load is made of, so that several places may use them.
   void prepare_index(int value) {
     nest_.indices.each_value(nest_.values[static_cast<std::size_t>(value)].index, [&](int v) { get(v); });
@@ -81,6 +83,8 @@ class ValueEmitter {
   Value get_lanes(int value);  ///< `lanes()` wide
   Value widen(Value v) { return v.lanes == lanes() ? v : b_.splat(v, lanes()); }
   void store(const NestStore&, bool stream);
+  /// All stores that are woven with it, if it is the first of them; false if it is woven with none.
+  bool store_woven(const NestStore&);
 
  private:
   bool varies(int value) const { return vector_loop_ >= 0 && ((dependences_[static_cast<std::size_t>(value)] >> vector_loop_) & 1u) != 0; }

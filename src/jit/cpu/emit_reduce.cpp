@@ -108,9 +108,12 @@ void KernelEmitter::accumulate(Values& carried, std::size_t first, Value mask) {
     if (reduction.position >= 0) {
       const Value x = values_.get_lanes(reduction.value), at = values_.get_lanes(reduction.position);
       const Value best = carried[first], where = carried[first + 1];
-      Value better = b_.compare(reduction.op == ReduceOp::argmax ? Compare::gt : Compare::lt, x, best);
-      if (is_float(x.dtype)) better = b_.bit_or(better, b_.bit_and(b_.is_nan(x), b_.bit_not(b_.is_nan(best))));
-      better = b_.bit_or(better, b_.compare(Compare::eq, where, b_.integer(where.dtype, -1, lanes)));
+      // Of floats one comparison that NaN passes too. An element that is no better than the neutral one is found at the end, by found_place.
+      Value better;
+      if (is_float(x.dtype))
+        better =
+            b_.bit_and(b_.bit_not(b_.compare(reduction.op == ReduceOp::argmax ? Compare::le : Compare::ge, x, best)), b_.bit_not(b_.is_nan(best)));
+      else better = b_.compare(reduction.op == ReduceOp::argmax ? Compare::gt : Compare::lt, x, best);
       if (mask) better = b_.bit_and(better, mask);
       next[first] = b_.select(better, x, best);
       next[first + 1] = b_.select(better, at, where);
@@ -150,17 +153,23 @@ void KernelEmitter::combine_into(Values& a, std::size_t first, const Values& oth
   }
 }
 
-// Folds the lanes of an extreme and its position: upper half onto lower half.
+// The place of the extreme of all lanes: the first of those that have it.
 Value KernelEmitter::best_position(ReduceOp op, Value x, Value at) {
-  while (x.lanes > 1) {
-    const int half = x.lanes / 2;
-    const Value x0 = b_.slice_lanes(x, 0, half), x1 = b_.slice_lanes(x, half, half);
-    const Value at0 = b_.slice_lanes(at, 0, half), at1 = b_.slice_lanes(at, half, half);
-    const Value better = wins(op, x1, at1, x0, at0);
-    x = b_.select(better, x1, x0);
-    at = b_.select(better, at1, at0);
+  if (x.lanes > 1) {
+    const Value best = b_.splat(b_.reduce_lanes(op == ReduceOp::argmax ? Reduce::max : Reduce::min, x), x.lanes);
+    Value has = b_.compare(Compare::eq, x, best);
+    if (is_float(x.dtype)) has = b_.bit_or(has, b_.bit_and(b_.is_nan(x), b_.is_nan(best)));
+    // As an unsigned number the place of no element, -1, comes after all others.
+    const std::size_t bytes = size_of(at.dtype);
+    const DType places = bytes == 8 ? DType::u64 : bytes == 4 ? DType::u32 : bytes == 2 ? DType::u16 : DType::u8;
+    at = b_.bitcast(b_.reduce_lanes(Reduce::min, b_.bitcast(b_.select(has, at, b_.integer(at.dtype, -1, at.lanes)), places)), at.dtype);
   }
-  return at;
+  return found_place(at);
+}
+
+// Where no element was better than the neutral one, all of them equal it: the first place.
+Value KernelEmitter::found_place(Value at) {
+  return b_.select(b_.compare(Compare::eq, at, b_.integer(at.dtype, -1, at.lanes)), b_.integer(at.dtype, 0, at.lanes), at);
 }
 
 // ---- horizontal --------------------------------------------------------------------------------------------------------
@@ -228,7 +237,8 @@ void KernelEmitter::vertical() {
   for (DType d : dtypes) bytes += static_cast<std::int64_t>(size_of(d));
   std::int64_t tile = std::max<std::int64_t>(tile_bytes / std::max<std::int64_t>(bytes, 1) / lanes, 1) * lanes;
   if (stage_->narrow) tile = lanes;
-  if (!l.runtime) tile = std::min(tile, (l.extent + lanes - 1) / lanes * lanes);
+  // Where one code does for many extents, a longer array than some need.
+  if (!l.runtime && (!schedule_.any_sizes || l.extent <= 2 * lanes)) tile = std::min(tile, (l.extent + lanes - 1) / lanes * lanes);
   Values arrays;
   for (DType d : dtypes) arrays.push_back(b_.stack_array(d, tile));
   const Value lo = lower(loop), hi = upper(loop);
@@ -249,8 +259,10 @@ void KernelEmitter::vertical() {
           const Value i = values_.position(loop);
           std::size_t k = 0;
           for (int r : reductions_) {
-            if (reduction_of(r).position >= 0) ++k;
-            values_.bind_result(r, b_.load(slot(k, i), dtypes[k], lanes));
+            const bool position = reduction_of(r).position >= 0;
+            if (position) ++k;
+            const Value result = b_.load(slot(k, i), dtypes[k], lanes);
+            values_.bind_result(r, position ? found_place(result) : result);
             ++k;
           }
           store_all(after_);
@@ -273,9 +285,11 @@ void KernelEmitter::rows(std::size_t depth, Value start, Value end, const Slot& 
   const int loop = reduces_[depth], together = stage_->accumulators;
   const Value hi = values_.extent(loop);
   Value from = b_.index(0);
-  if (together > 1) {
-    const Value whole = b_.mul(b_.div(hi, b_.index(together)), b_.index(together));
+  const NestLoop& l = loop_of(loop);
+  if (together > 1 && (l.runtime || l.block_of >= 0 || l.extent >= together)) {
+    const Value whole = b_.bit_and(hi, b_.index(-together));
     b_.for_range(from, whole, together, [&](Value i) { row_vectors(loop, i, together, start, end, slot); });
+    if (whole_groups(loop, together)) return;
     from = whole;
   }
   b_.for_range(from, hi, 1, [&](Value i) { row_vectors(loop, i, 1, start, end, slot); }, together == 1 && nonempty(loop));
@@ -305,9 +319,6 @@ void KernelEmitter::row_vectors(int loop, Value row, int count, Value start, Val
     for (int c = 0; c < count; ++c) {
       values_.restore(hoisted[static_cast<std::size_t>(c)]);
       if (loop >= 0) values_.enter(loop, positions[static_cast<std::size_t>(c)]);
-      // Rows jump from page to page, where the processor's own prefetcher starts anew each time.
-      if (loop >= 0 && stage_->fetch_ahead)
-        for (int v : body_.needed) values_.fetch_ahead(v, loop, stage_->accumulators);
       if (count == 1 || in_order) {
         accumulate(old, 0, mask);
       } else {

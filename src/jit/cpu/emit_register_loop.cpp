@@ -59,11 +59,9 @@ void Emitter::whole() {
       operands.push_back(elements_of(o));
       continue;
     }
-    if (i < carries_) o.pointer = pointers_[inputs + i];  // updated in place, in the result
-    objects_.push_back(o);
-    Val v;
-    v.object = static_cast<int>(objects_.size()) - 1;
-    operands.push_back(std::move(v));
+    o.writable = i < carries_;
+    if (o.writable) o.pointer = pointers_[inputs + i];  // updated in place, in the result
+    operands.push_back(kept(o));
   }
   Vec<Val> results = control(graph_, equation_, operands, true);
   for (std::size_t k = 0; k < results.size(); ++k) {
@@ -83,7 +81,7 @@ Vec<Val> Emitter::run(const GraphBody& g, const Vec<Val>& inputs) {
       Vec<Val> results = control(g, e, operands, false);
       for (std::size_t k = 0; k < results.size(); ++k) env[at(e.outputs[k])] = std::move(results[k]);
     } else {
-      env[at(e.outputs[0])] = value(g, e, operands);
+      env[at(e.outputs[0])] = in_registers(g.aval(e.outputs[0])) ? value(g, e, operands) : array_value(g, e, operands);
     }
   }
   Vec<Val> outputs;
@@ -202,7 +200,7 @@ Vec<Val> Emitter::loop_while(const Equation& e, const Vec<Val>& operands, bool o
   const bool own_lanes = outermost && form_;
   flags = dependence.loop_operands(e, std::move(flags));
   const bool varies = width_ > 1 && (own_lanes || dependence.condition(p, flags));
-  Vec<Val> init(operands.begin(), operands.begin() + static_cast<std::ptrdiff_t>(carries));
+  Vec<Val> init = begin_carries(operands, carries);
   for (std::size_t i = 0; i < carries; ++i)
     if (width_ > 1 && (flags[i] || varies)) init[i] = wide(init[i]);
   const auto inputs_of = [&](const Vec<Val>& carry) {
@@ -210,9 +208,17 @@ Vec<Val> Emitter::loop_while(const Equation& e, const Vec<Val>& operands, bool o
     inputs.insert(inputs.end(), operands.begin() + static_cast<std::ptrdiff_t>(carries), operands.end());
     return inputs;
   };
-  const auto goes_on = [&](const Vec<Val>& carry) { return run(*p.condition, inputs_of(carry))[0].e[0]; };
+  const auto goes_on = [&](const Vec<Val>& carry) {
+    const Flags outside = restrict_writes({});
+    const Value answer = run(*p.condition, inputs_of(carry))[0].e[0];
+    restore_writes(outside);
+    return answer;
+  };
   const auto step = [&](const Vec<Val>& carry) {
+    const Flags outside = restrict_writes(carry);
     Vec<Val> next = run(*p.body, inputs_of(carry));
+    restore_writes(outside);
+    hand_on(init, next);
     for (std::size_t i = 0; i < carries; ++i)
       if (is_wide(init[i])) next[i] = wide(next[i]);
     return next;
@@ -247,29 +253,38 @@ Vec<Val> Emitter::loop_scan(const GraphBody& g, const Equation& e, const Vec<Val
   const auto carries = static_cast<std::size_t>(p.carries), looped = carries + static_cast<std::size_t>(p.sequences);
   Dependence dependence;
   const Flags flags = dependence.loop_operands(e, wide_flags(operands));
-  Vec<Val> init(operands.begin(), operands.begin() + static_cast<std::ptrdiff_t>(carries));
+  Vec<Val> init = begin_carries(operands, carries);
   for (std::size_t i = 0; i < carries; ++i)
     if (width_ > 1 && flags[i]) init[i] = wide(init[i]);
   const std::size_t results = p.body->outputs.size();
+  Vec<Object> given;
+  for (std::size_t k = carries; k < results; ++k)
+    given.push_back(outermost ? object_for(equation_.inputs.size() + k, graph_.aval(equation_.outputs[k])) : own_array(g.aval(e.outputs[k])));
   const Elements last = b_.loop(index_number(0), index_number(p.length), 1, flat(init, carries), [&](Value round, const Elements& c) {
     const Value row = p.reverse ? b_.sub(index_number(p.length - 1), round) : round;
     Vec<Val> inputs = unflat(c, init, carries);
     for (std::size_t i = carries; i < operands.size(); ++i)
       inputs.push_back(i < looped ? element(g.aval(e.inputs[i]), operands[i], p.body->aval(p.body->inputs[i]), row) : operands[i]);
+    const Flags outside = restrict_writes(init);
     Vec<Val> next = run(*p.body, inputs);
+    restore_writes(outside);
     for (std::size_t i = 0; i < carries; ++i)
       if (is_wide(init[i])) next[i] = wide(next[i]);
-    if (outermost) {
-      for (std::size_t k = carries; k < results; ++k) {
-        Object o = object_for(equation_.inputs.size() + k, graph_.aval(equation_.outputs[k]));
-        o.start = b_.mul(row, index_number(place(o, p.body->aval(p.body->outputs[k]).elements())));
-        store_elements(o, next[k]);
-      }
+    for (std::size_t k = carries; k < results; ++k) {
+      Object o = given[k - carries];
+      const Shape& one = p.body->aval(p.body->outputs[k]).shape;
+      o.start = b_.mul(row, index_number(place(o, one.elements())));
+      next[k].object >= 0 ? copy(o, next[k]) : store_elements(o, next[k]);
     }
+    hand_on(init, next);
     return flat(next, carries);
   });
   Vec<Val> out = unflat(last, init, carries);
   out.resize(results);
+  for (std::size_t k = carries; k < results && !outermost; ++k) {
+    const Object& o = given[k - carries];
+    out[k] = in_registers(g.aval(e.outputs[k])) ? elements_of(o) : kept(o);
+  }
   return out;
 }
 
@@ -288,11 +303,8 @@ Val Emitter::element(const Aval& whole, const Val& sequence, const Aval& one, Va
   const Value start = b_.mul(row, index_number(place(o, n)));
   o.start = o.start ? sum(o.start, start) : start;
   o.shape = one.shape;
-  if (in_registers(one)) return elements_of(o);
-  objects_.push_back(o);
-  Val v;
-  v.object = static_cast<int>(objects_.size()) - 1;
-  return v;
+  o.whole = false;
+  return in_registers(one) ? elements_of(o) : kept(o);
 }
 
 }  // namespace register_emission

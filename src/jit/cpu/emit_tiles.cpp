@@ -67,8 +67,9 @@ void KernelEmitter::tile(const Vec<int>& turned, const Values& arrays, Value u, 
   const Values before = values_.known();
   values_.enter(across, u);
   values_.enter(along, v);
+  const bool always_whole = whole_groups(along, lanes) && whole_groups(across, lanes);
   const Value lines = b_.min(b_.index(lanes), b_.sub(across_end, u)), columns = b_.min(b_.index(lanes), b_.sub(along_end, v));
-  const Value whole = b_.compare(Compare::eq, b_.add(lines, columns), b_.index(2 * lanes));
+  const Value whole = always_whole ? Value{} : b_.compare(Compare::eq, b_.add(lines, columns), b_.index(2 * lanes));
   for (std::size_t k = 0; k < turned.size(); ++k) fill_tile(turned[k], arrays[k], whole, lines, columns);
   const auto body = [&](Value from, Value to, Value mask) {
     b_.for_range(from, to, 1, [&](Value c) {
@@ -85,7 +86,9 @@ void KernelEmitter::tile(const Vec<int>& turned, const Values& arrays, Value u, 
     });
   };
   // Whole tiles need no mask, which stores past the caches cannot have.
-  if (stage_->masked) {
+  if (always_whole) {
+    body(b_.index(0), b_.index(lanes), {});
+  } else if (stage_->masked) {
     body(b_.index(0), lines, b_.tail_mask(lanes, columns));
   } else {
     b_.if_else(
@@ -124,7 +127,7 @@ void KernelEmitter::turned_fold() {
         const Values before = values_.known();
         values_.enter(along, v);
         const Value columns = b_.min(b_.index(lanes), b_.sub(rows_end, v));
-        values_.set_mask(b_.tail_mask(lanes, columns));
+        if (!whole_groups(along, lanes)) values_.set_mask(b_.tail_mask(lanes, columns));
         values_.hoist(body_.needed);
         const auto line = [&](Value u, Value c, Values states) {
           const Values outside = values_.known();
@@ -148,7 +151,9 @@ void KernelEmitter::turned_fold() {
               const Values outside = values_.known();
               values_.enter(across, u);
               const Value lines = b_.min(b_.index(lanes), b_.sub(end, u));
-              const Value whole = b_.compare(Compare::eq, b_.add(lines, columns), b_.index(2 * lanes));
+              const Value whole = whole_groups(along, lanes) && whole_groups(across, lanes)
+                                      ? Value{}
+                                      : b_.compare(Compare::eq, b_.add(lines, columns), b_.index(2 * lanes));
               for (std::size_t k = 0; k < turned.size(); ++k) fill_tile(turned[k], arrays[k], whole, lines, columns);
               const Values next = b_.loop(b_.index(0), lines, 1, states, [&](Value c, const Values& inner) { return line(u, c, inner); }, true);
               values_.enter(across, u);
@@ -176,18 +181,17 @@ void KernelEmitter::write_tile(const NestStore& store, Value array, Value whole,
   for (int c = 0; c < lanes; ++c) all.push_back(b_.load(b_.offset(array, d, b_.index(std::int64_t{c} * lanes)), d, lanes));
   const Values rows = transposed(std::move(all));
   const auto row = [&](int r) { return rows[static_cast<std::size_t>(r)]; };
-  b_.if_else(
-      whole,
-      [&] {
-        for (int r = 0; r < lanes; ++r) b_.store(values_.row_of(store, r), row(r));
-        return Values{};
-      },
-      [&] {
-        const Value mask = b_.tail_mask(lanes, lines);
-        for (int r = 0; r < lanes; ++r)
-          b_.if_then(b_.compare(Compare::lt, b_.index(r), columns), [&] { b_.store_masked(values_.row_of(store, r), row(r), mask); });
-        return Values{};
-      });
+  const auto whole_rows = [&] {
+    for (int r = 0; r < lanes; ++r) b_.store(values_.row_of(store, r), row(r));
+    return Values{};
+  };
+  if (!whole) return static_cast<void>(whole_rows());
+  b_.if_else(whole, whole_rows, [&] {
+    const Value mask = b_.tail_mask(lanes, lines);
+    for (int r = 0; r < lanes; ++r)
+      b_.if_then(b_.compare(Compare::lt, b_.index(r), columns), [&] { b_.store_masked(values_.row_of(store, r), row(r), mask); });
+    return Values{};
+  });
 }
 
 void KernelEmitter::fill_tile(int turned, Value array, Value whole, Value lines, Value columns) {
@@ -209,7 +213,7 @@ void KernelEmitter::fill_tile(int turned, Value array, Value whole, Value lines,
     return all;
   };
   values_.prepare_index(turned);
-  const auto rows = [&] { return b_.if_else(whole, whole_rows, cut_rows); };
+  const auto rows = [&] { return whole ? b_.if_else(whole, whole_rows, cut_rows) : whole_rows(); };
   const int mask = nest_.values[static_cast<std::size_t>(turned)].mask;
   const auto no_rows = [&] { return Values(static_cast<std::size_t>(lanes), b_.integer(d, 0, lanes)); };
   const Values columns_of = transposed(mask < 0 ? rows() : b_.if_else(values_.get(mask), rows, no_rows));

@@ -20,6 +20,9 @@ Value literal(IrBuilder& b, const Scalar& s) {
 // of kernels that do nothing else, where four sines and four hyperbolic tangents took twice as long to compile.
 constexpr int most_inlined = 2;
 
+// Steps of a window, or parts of a vector.
+constexpr std::int64_t least_number = 8;
+
 bool is_long(Op op, DType d) { return op_weight(op, d) >= 15 && (is_float(d) || op == Op::threefry); }
 
 }  // namespace nest_values
@@ -63,6 +66,7 @@ void ValueEmitter::load_arguments() {
     else if (is_float(d)) scalars_[a] = take(d);
     else scalars_[a] = b_.convert(take(DType::i64), d);
   }
+  if (schedule_.any_sizes) b_.take_numbers(numbers, next);
   b_.declare_buffers(static_cast<int>(nest_.buffers.size()));
   for (std::size_t k = 0; k < nest_.buffers.size(); ++k) {
     const NestBuffer& buffer = nest_.buffers[k];
@@ -71,13 +75,21 @@ void ValueEmitter::load_arguments() {
   }
 }
 
+Value ValueEmitter::number(std::int64_t x) {
+  return schedule_.any_sizes && (x >= nest_values::least_number || x <= -nest_values::least_number) ? b_.number(x) : b_.index(x);
+}
+
+// Equal extents of two loops are two numbers, as they may differ for other sizes.
+Value ValueEmitter::rounds(std::int64_t x, int loop) { return schedule_.any_sizes && x > 1 ? b_.number(x, 1 + loop) : b_.index(x); }
+
 Value ValueEmitter::extent(int loop) {
   const auto k = static_cast<std::size_t>(loop);
   const NestLoop& l = nest_.loops[k];
-  if (l.block_of < 0) return l.runtime ? extents_[k] : b_.index(l.extent);
-  const Value total = l.runtime ? extents_[k] : b_.index(l.total);
-  const Value done = b_.mul(positions_[static_cast<std::size_t>(l.block_of)], b_.index(l.block));
-  return b_.min(b_.index(l.block), b_.sub(total, done));
+  if (l.block_of < 0) return l.runtime ? extents_[k] : rounds(l.extent, loop);
+  const Value total = l.runtime ? extents_[k] : rounds(l.total, loop);
+  const Value block = rounds(l.block, l.block_of);
+  const Value done = b_.mul(positions_[static_cast<std::size_t>(l.block_of)], block);
+  return b_.min(block, b_.sub(total, done));
 }
 
 void ValueEmitter::set_vector_loop(int loop) { vector_loop_ = loop; }
@@ -186,9 +198,9 @@ Value ValueEmitter::scalar_index(IndexId e, bool skip_varying) {
         x = a.kind == IndexAtom::Kind::quotient ? quotient : b_.sub(inner, b_.mul(quotient, b_.index(a.by)));
       }
     }
-    add(t.factor == 1 ? x : b_.mul(x, b_.index(t.factor)));
+    add(t.factor == 1 ? x : b_.mul(x, number(t.factor)));
   }
-  if (expr.constant != 0 || !sum) add(b_.index(expr.constant));
+  if (expr.constant != 0 || !sum) add(number(expr.constant));
   return sum;
 }
 
@@ -220,7 +232,7 @@ Value ValueEmitter::lane_indices(IndexId e, Value* base) {
     Value x{};
     switch (a.kind) {
       case IndexAtom::Kind::loop:
-        *base = b_.add(*base, b_.mul(positions_[static_cast<std::size_t>(a.id)], b_.index(t.factor)));
+        *base = b_.add(*base, b_.mul(positions_[static_cast<std::size_t>(a.id)], number(t.factor)));
         x = b_.iota(d, lanes);
         break;
       case IndexAtom::Kind::value: x = b_.convert(get_lanes(a.id), d); break;
@@ -250,17 +262,18 @@ Value ValueEmitter::emit_in_range(const NestValue& v) {
   const bool test_high = known.high >= v.high;
   const LaneStep step = vector_loop_ < 0 ? LaneStep{true, 0} : lane_step(nest_, v.index, vector_loop_, lanes(), dependences_);
   Value result{};
+  const auto bound = [&](std::int64_t x) { return rounds(x, -1); };
   const auto both = [&](Value c) { result = result ? b_.bit_and(result, c) : c; };
   if (step.regular && step.step == 1) {
     // Lanes below the border: a mask as for a tail.
     const Value base = scalar_index(v.index, false);
-    if (test_high) both(b_.tail_mask(lanes(), b_.sub(b_.index(v.high), base)));
-    if (test_low) both(b_.bit_not(b_.tail_mask(lanes(), b_.sub(b_.index(v.low), base))));
+    if (test_high) both(b_.tail_mask(lanes(), b_.sub(bound(v.high), base)));
+    if (test_low) both(b_.bit_not(b_.tail_mask(lanes(), b_.sub(bound(v.low), base))));
     return result ? result : b_.boolean(true, lanes());
   }
   const Value x = step.regular && step.step == 0 ? scalar_index(v.index, false) : full_lanes(v.index);
-  if (test_low) both(b_.compare(Compare::ge, x, b_.integer(x.dtype, v.low, x.lanes)));
-  if (test_high) both(b_.compare(Compare::lt, x, b_.integer(x.dtype, v.high, x.lanes)));
+  if (test_low) both(b_.compare(Compare::ge, x, x.lanes == 1 ? bound(v.low) : b_.integer(x.dtype, v.low, x.lanes)));
+  if (test_high) both(b_.compare(Compare::lt, x, x.lanes == 1 ? bound(v.high) : b_.integer(x.dtype, v.high, x.lanes)));
   return result ? result : b_.boolean(true, x.lanes);
 }
 
@@ -350,17 +363,6 @@ Value ValueEmitter::row_of(const NestStore& s, int lane) {
 
 void ValueEmitter::fetch_row(int value, int lane) { b_.fetch_ahead(row_pointer(value, lane, lanes())); }
 
-void ValueEmitter::fetch_ahead(int value, int loop, std::int64_t rounds) {
-  const NestValue& v = nest_.values[static_cast<std::size_t>(value)];
-  if (v.kind != NestValue::Kind::load || v.mask >= 0 || nest_.indices.loop_inside_division(v.index, loop)) return;
-  const std::int64_t step = nest_.indices.factor_of_loop(v.index, loop);
-  const LaneStep along = lane_step(nest_, v.index, vector_loop_, lanes(), dependences_);
-  if (step == 0 || !along.regular || along.step != 1) return;
-  const std::int64_t size = static_cast<std::int64_t>(size_of(v.dtype));
-  for (std::int64_t done = 0; done < lanes() * size; done += 64)
-    b_.fetch_ahead(b_.offset(pointer(v.buffer), v.dtype, b_.add(scalar_index(v.index, false), b_.index(step * rounds + done / size))));
-}
-
 // Buffers start at multiples of 64 bytes and vectors at multiples of their length, so only the other terms count.
 int ValueEmitter::store_alignment(const NestStore& s, DType d) const {
   const std::int64_t size = static_cast<std::int64_t>(size_of(d)), whole = std::min<std::int64_t>(lanes() * size, 64);
@@ -393,6 +395,17 @@ void ValueEmitter::store(const NestStore& s, bool stream) {
   else if (mask_) b_.store_masked(at, x, mask_);
   else if (const int align = stream ? store_alignment(s, d) : 0; align > 0) b_.store_streaming(at, x, align);
   else b_.store(at, x);
+}
+
+bool ValueEmitter::store_woven(const NestStore& s) {
+  const SmallVec<const NestStore*, 4> all = woven_with(nest_, s, vector_loop_, lanes(), dependences_);
+  if (all.empty()) return false;
+  if (all[0] != &s) return true;
+  Vec<Value> xs;
+  for (const NestStore* part : all) xs.push_back(get_lanes(part->value));
+  b_.store_interleaved(b_.offset(pointer(s.buffer), nest_.buffers[static_cast<std::size_t>(s.buffer)].dtype, scalar_index(s.index, false)), xs,
+                       mask_);
+  return true;
 }
 
 void ValueEmitter::update(const NestStore& s) {
@@ -450,8 +463,9 @@ AccessCounts count_accesses(const Nest& nest, const Schedule& schedule) {
       if (s.stage == static_cast<int>(k)) {
         add_roots(nest, s, roots);
         look(s.index, loop, nest.buffers[static_cast<std::size_t>(s.buffer)].dtype,
-             schedule.stages[k].mode == StageSchedule::Mode::vertical && !s.after &&
-                 lies_turned(nest, s.index, schedule.stages[k], schedule.lanes, dependences));
+             !woven_with(nest, s, loop, schedule.lanes, dependences).empty() ||
+                 (schedule.stages[k].mode == StageSchedule::Mode::vertical && !s.after &&
+                  lies_turned(nest, s.index, schedule.stages[k], schedule.lanes, dependences)));
       }
     for (const NestReduction& r : nest.reductions)
       if (r.stage == static_cast<int>(k)) add_roots(r, roots);

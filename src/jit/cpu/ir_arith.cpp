@@ -83,16 +83,18 @@ Value IrBuilder::divide_ints(Value a, Value b, bool remainder) {
 }
 
 // select(b > a, b, a) is one instruction, and already gives a when a is NaN; only b needs a look.
+// The first selection is one instruction, which gives `a` if either is NaN. A NaN of its own for that of `b`: were it `b`, LLVM would join the
+// conditions, and a chain of maxima would wait for two comparisons each.
 Value IrBuilder::max(Value a, Value b) {
   expect_same("max", a, b);
   const Value larger = select(compare(Compare::gt, b, a), b, a);
-  return is_float(a.dtype) ? select(is_nan(b), b, larger) : larger;
+  return is_float(a.dtype) ? select(is_nan(b), real(b.dtype, std::numeric_limits<double>::quiet_NaN(), b.lanes), larger) : larger;
 }
 
 Value IrBuilder::min(Value a, Value b) {
   expect_same("min", a, b);
   const Value smaller = select(compare(Compare::lt, b, a), b, a);
-  return is_float(a.dtype) ? select(is_nan(b), b, smaller) : smaller;
+  return is_float(a.dtype) ? select(is_nan(b), real(b.dtype, std::numeric_limits<double>::quiet_NaN(), b.lanes), smaller) : smaller;
 }
 
 Value IrBuilder::fma(Value a, Value b, Value c) {

@@ -58,6 +58,13 @@ std::string IrBuilder::text() const {
   return s;
 }
 
+CacheKey IrBuilder::identity() const {
+  LLVMMemoryBufferRef code = llvm_.WriteBitcodeToMemoryBuffer(module_);
+  const CacheKey key = cache_key({llvm_.GetBufferStart(code), llvm_.GetBufferSize(code)});
+  llvm_.DisposeMemoryBuffer(code);
+  return key;
+}
+
 std::string IrBuilder::verify() const {
   char* message = nullptr;
   const bool bad = llvm_.VerifyModule(module_, LLVMReturnStatusAction, &message) != 0;
@@ -154,6 +161,30 @@ void IrBuilder::end_function() {
   llvm_.BuildRetVoid(builder_);
   lines_ = {};
   function_ = nullptr;
+  numbers_array_ = {};
+}
+
+void IrBuilder::take_numbers(Value array, std::int64_t first) {
+  numbers_array_ = array;
+  first_number_ = first;
+}
+
+Value IrBuilder::number(std::int64_t x, int role) {
+  if (!numbers_array_) return index(x);
+  for (std::size_t k = 0; k < numbers_.size(); ++k)
+    if (numbers_[k] == x && number_roles_[k] == role) return number_values_[k];
+  // At the function's beginning, where all that follows may use it.
+  LLVMBasicBlockRef here = llvm_.GetInsertBlock(builder_), entry = llvm_.GetEntryBasicBlock(function_);
+  if (LLVMValueRef first = llvm_.GetFirstInstruction(entry)) llvm_.PositionBuilderBefore(builder_, first);
+  else llvm_.PositionBuilderAtEnd(builder_, entry);
+  const Value at = offset(numbers_array_, DType::i64, index(first_number_ + static_cast<std::int64_t>(numbers_.size())));
+  LLVMValueRef loaded = llvm_.BuildLoad2(builder_, int_type(64), at.ref, "");
+  mark_unchanging(loaded);
+  llvm_.PositionBuilderAtEnd(builder_, here);
+  numbers_.push_back(x);
+  number_roles_.push_back(role);
+  number_values_.push_back(wrap(loaded, DType::i64, 1));
+  return number_values_.back();
 }
 
 Value IrBuilder::call_helper(const std::string& name, DType result, int lanes, const Vec<Value>& args, FunctionRef<Value(const Vec<Value>&)> body) {

@@ -24,6 +24,7 @@
 #include <vt/detail/function.hpp>
 #include <vt/detail/shared.hpp>
 #include <vt/error.hpp>
+#include "../disk_cache.hpp"
 #include "line_table.hpp"
 #include "llvm_library.hpp"
 #include "target.hpp"
@@ -39,6 +40,9 @@ struct Value {
   int lanes = 1;
   int buffer = -1;  ///< of a pointer: buffer number from `declare_buffers`, -1 = may alias anything
   bool pointer = false;
+  /// Of f16: the 16 bits that the register `half_of` was made of, so that they need not be made again if it is stored. Copies of a Value whose `ref`
+  /// became another have none.
+  LLVMValueRef half = nullptr, half_of = nullptr;
 
   explicit operator bool() const { return ref != nullptr; }
 };
@@ -75,6 +79,7 @@ class IrBuilder {
   LLVMBuilderRef raw() const { return builder_; }  ///< for what the builder does not wrap
   const Llvm& lib() const { return llvm_; }
   std::string text() const;    ///< the module as LLVM assembly, for dumps
+  CacheKey identity() const;   ///< equal for equal modules
   std::string verify() const;  ///< empty, or what LLVM finds wrong with the module
 
   // ---- functions -------------------------------------------------------------------------------------------------
@@ -82,6 +87,13 @@ class IrBuilder {
   void begin_function(const std::string& name, const Vec<Param>& params);
   Value arg(int i) const { return args_[static_cast<std::size_t>(i)]; }
   void end_function();  ///< emits `return`
+  /// From here on to the function's end number(x) is an element of `array`, of i64, the first one at `first`.
+  void take_numbers(Value array, std::int64_t first);
+  /// x as an index: where numbers are taken, one that is read when the code runs, so that it is the same code for another number. Equal numbers
+  /// of one `role` are one.
+  Value number(std::int64_t x, int role = 0);
+  /// What has to lie there, in this order.
+  const Vec<std::int64_t>& numbers() const { return numbers_; }
   /// What follows belongs to that line of the user's; for debuggers, if there is one to see it.
   void at(Where where) {
     if (lines_) lines_->at(where);
@@ -149,6 +161,8 @@ class IrBuilder {
   Value load_strided(Value pointer, DType d, int lanes, Value stride, Value mask = {});
   void store_strided(Value pointer, Value x, std::int64_t stride, Value mask = {});
   void store_strided(Value pointer, Value x, Value stride, Value mask = {});
+  /// Element k of xs[j] to pointer[k · (number of xs) + j]; they have one dtype and the same lanes; mask of lanes optional.
+  void store_interleaved(Value pointer, const Vec<Value>& xs, Value mask = {});
   /// Elements pointer[indices[k]]; indices i32 or i64 lanes; mask optional.
   Value gather(Value pointer, DType d, Value indices, Value mask = {});
   void scatter(Value pointer, Value x, Value indices, Value mask = {});  ///< later lanes win on equal indices
@@ -238,6 +252,7 @@ class IrBuilder {
   LLVMValueRef repeat_constant(LLVMValueRef scalar, int lanes);
   LLVMValueRef declare_runtime(const char* symbol, LLVMTypeRef result, const Vec<Value>& args, LLVMTypeRef* type);
   LLVMValueRef mark_access(LLVMValueRef instruction, int buffer);
+  void mark_unchanging(LLVMValueRef load);
   Value from_memory(LLVMValueRef raw, DType d, int lanes);
   LLVMValueRef to_memory(Value x);
   Value finish(Value f32_result, DType d);  // rounds to f16/bf16 where d is one, else only names the dtype
@@ -263,6 +278,11 @@ class IrBuilder {
   Vec<LLVMValueRef> alias_scopes_;    // per buffer: list with its own scope
   Vec<LLVMValueRef> noalias_scopes_;  // per buffer: list with every other scope
   int alias_domains_ = 0;
+  Value numbers_array_;  // none: numbers are parts of the code
+  std::int64_t first_number_ = 0;
+  Vec<std::int64_t> numbers_;
+  Vec<int> number_roles_;
+  Vec<Value> number_values_;
   Box<LineTable> lines_;     // of the function that is open; none if nobody wants them
   std::string diagnostics_;  // what LLVM reported through the context
 };

@@ -115,7 +115,10 @@ Value IrBuilder::from_half_bits(Value bits, DType d) {
     LLVMTypeRef single = register_type(DType::f32, lanes);
     LLVMValueRef wide = llvm_.BuildFPExt(builder_, llvm_.BuildBitCast(builder_, bits.ref, half, ""), single, "");
     // Unfenced, a comparison with a constant would become one of f16, for which there is no instruction: a call for each lane.
-    return wrap(intrinsic("llvm.arithmetic.fence", {single}, {wide}), d, lanes);
+    Value result = wrap(intrinsic("llvm.arithmetic.fence", {single}, {wide}), d, lanes);
+    result.half = bits.ref;
+    result.half_of = result.ref;
+    return result;
   }
   const auto c = [&](std::int64_t x) { return integer(DType::u32, x, lanes); };
   const Value h = convert(bits, DType::u32);
@@ -125,8 +128,11 @@ Value IrBuilder::from_half_bits(Value bits, DType d) {
   // As an f32 the moved bits are the number times 2^-112, subnormals included; infinities and NaNs need the full exponent.
   const Value scaled = bitcast(mul(bitcast(moved, DType::f32), real(DType::f32, 0x1p112, lanes)), DType::u32);
   const Value special = compare(Compare::ge, magnitude, c(0x7c00));
-  const Value result = bit_or(select(special, bit_or(moved, c(0x7f800000)), scaled), sign);
-  return wrap(bitcast(result, DType::f32).ref, d, lanes);
+  Value result = bitcast(bit_or(select(special, bit_or(moved, c(0x7f800000)), scaled), sign), DType::f32);
+  result.dtype = d;
+  result.half = bits.ref;
+  result.half_of = result.ref;
+  return result;
 }
 
 Value IrBuilder::half_bits(Value x) {
@@ -135,6 +141,7 @@ Value IrBuilder::half_bits(Value x) {
   const Value f = wrap(x.ref, DType::f32, lanes);
   if (x.dtype == DType::bf16)  // already rounded: the lower half is 0
     return convert(shift_right_logical(bitcast(f, DType::u32), c(16)), DType::u16);
+  if (x.half && x.half_of == x.ref) return wrap(x.half, DType::u16, lanes);  // rounded once, when it was made
   if (target_.f16c) {
     LLVMTypeRef half = vector_of(llvm_.HalfTypeInContext(context_), lanes);
     LLVMValueRef narrow = llvm_.BuildFPTrunc(builder_, f.ref, half, "");

@@ -53,13 +53,17 @@ Value IrBuilder::offset(Value pointer, DType d, Value i) {
 
 Value IrBuilder::offset_bytes(Value pointer, Value bytes) { return offset(pointer, DType::u8, bytes); }
 
+// What is read was written before the kernel starts: lets LLVM hoist the load over stores.
+void IrBuilder::mark_unchanging(LLVMValueRef load) {
+  llvm_.SetMetadata(load, llvm_.GetMDKindIDInContext(context_, "invariant.load", 14),
+                    llvm_.MetadataAsValue(context_, llvm_.MDNodeInContext2(context_, nullptr, 0)));
+}
+
 Value IrBuilder::load_pointer(Value array, std::int64_t i, int buffer) {
   LLVMValueRef at = index(i).ref;
   LLVMValueRef slot = llvm_.BuildInBoundsGEP2(builder_, pointer_type_, array.ref, &at, 1, "");
   LLVMValueRef loaded = llvm_.BuildLoad2(builder_, pointer_type_, slot, "");
-  // The table is written before the kernel starts: lets LLVM hoist the load over stores.
-  llvm_.SetMetadata(loaded, llvm_.GetMDKindIDInContext(context_, "invariant.load", 14),
-                    llvm_.MetadataAsValue(context_, llvm_.MDNodeInContext2(context_, nullptr, 0)));
+  mark_unchanging(loaded);
   return {.ref = loaded, .buffer = buffer, .pointer = true};
 }
 
@@ -168,6 +172,27 @@ void IrBuilder::store_strided(Value pointer, Value x, std::int64_t stride, Value
 void IrBuilder::store_strided(Value pointer, Value x, Value stride, Value mask) {
   if (x.lanes == 1) return mask ? store_masked(pointer, x, mask) : store(pointer, x);
   scatter(pointer, x, mul(iota(DType::i64, x.lanes), splat(convert(stride, DType::i64), x.lanes)), mask);
+}
+
+void IrBuilder::store_interleaved(Value pointer, const Vec<Value>& xs, Value mask) {
+  const int parts = static_cast<int>(xs.size()), lanes = xs[0].lanes;
+  // Bits are only moved: bools and 16-bit floats go as they lie in memory.
+  const DType d = xs[0].dtype, moved = d == DType::bool_ ? DType::u8 : d == DType::f16 || d == DType::bf16 ? DType::u16 : d;
+  Value all{};
+  for (const Value& x : xs) {
+    const Value bits = wrap(to_memory(x), moved, lanes);
+    all = all ? concat_lanes(all, bits) : bits;
+  }
+  for (int p = 0; p < parts; ++p) {
+    Vec<int> pick, of_mask;
+    for (int e = p * lanes; e < (p + 1) * lanes; ++e) {
+      pick.push_back(e % parts * lanes + e / parts);
+      of_mask.push_back(e / parts);
+    }
+    const Value at = offset(pointer, moved, index(std::int64_t{p} * lanes)), x = shuffle(all, all, pick);
+    if (mask) store_masked(at, x, shuffle(mask, mask, of_mask));
+    else store(at, x);
+  }
 }
 
 Value IrBuilder::gather(Value pointer, DType d, Value indices, Value mask) {

@@ -34,6 +34,8 @@ class KernelEmitter {
     const NestLoop& l = loop_of(loop);
     return loop == schedule_.parallel_loop || (!l.runtime && l.extent > 0) || l.block_of >= 0;
   }
+  // Are the rounds of `loop`, in whatever ranges threads take them, whole groups of `count`? Ranges of a vector loop are cut where vectors begin.
+  bool whole_groups(int loop, std::int64_t count) const;
   // Opens `loop`, hoists what of `needed` is known then, and runs `body` inside.
   Values open_loop(int loop, const Vec<int>& needed, const Values& carried, FunctionRef<Values(const Values&)> body) {
     return open_loop(loop, lower(loop), upper(loop), nonempty(loop), needed, carried, body);
@@ -60,6 +62,7 @@ class KernelEmitter {
   void tiles();
   void tile(const Vec<int>& turned, const Values& arrays, Value u, Value v, Value across_end, Value along_end);
   void turned_fold();
+  // `whole`: does the square lie in the arrays with all of its lines and columns? None: all squares do.
   void write_tile(const NestStore& store, Value array, Value whole, Value lines, Value columns);
   void fill_tile(int turned, Value array, Value whole, Value lines, Value columns);
 
@@ -75,6 +78,7 @@ class KernelEmitter {
   void accumulate(Values& carried, std::size_t first, Value mask);
   void combine_into(Values& a, std::size_t first, const Values& other, std::size_t from);
   Value best_position(ReduceOp op, Value x, Value at);
+  Value found_place(Value at);
   Value running(Reduce op, Value x, Value& carried);
   Values reduce_loops(std::size_t depth, Values carried);
   void horizontal();

@@ -15,6 +15,7 @@
 
 #if VT_HAS_LLVM_HEADERS
 #include <llvm-c/Analysis.h>
+#include <llvm-c/BitWriter.h>
 #include <llvm-c/Core.h>
 #include <llvm-c/DebugInfo.h>
 #include <llvm-c/Error.h>
@@ -42,7 +43,7 @@ namespace vt::detail::cpu {
 #define VT_LLVM_FUNCTIONS(X)                                                                                            \
   X(GetVersion) X(DisposeMessage) X(ContextCreate) X(ContextDispose) X(ContextSetDiagnosticHandler)                     \
   X(GetDiagInfoDescription) X(GetDiagInfoSeverity) X(ModuleCreateWithNameInContext) X(DisposeModule) X(SetTarget)       \
-  X(SetModuleDataLayout) X(PrintModuleToString) X(VerifyModule) X(CloneModule)                                                         \
+  X(SetModuleDataLayout) X(PrintModuleToString) X(VerifyModule) X(CloneModule) X(WriteBitcodeToMemoryBuffer)                                                         \
   /* types */                                                                                                           \
   X(IntTypeInContext) X(FloatTypeInContext) X(DoubleTypeInContext) X(HalfTypeInContext) X(BFloatTypeInContext) X(VoidTypeInContext)            \
   X(PointerTypeInContext) X(VectorType) X(ArrayType2) X(FunctionType) X(TypeOf) X(GlobalGetValueType)                   \

@@ -32,8 +32,9 @@ constexpr std::int64_t few_rows = 512, chunk_bytes_of_few_rows = 2 << 20;
 constexpr std::int64_t blocks_each = 8;
 // A piece of work should be a few microseconds long.
 constexpr std::int64_t piece_work = 1 << 20;
-// Multiply-adds (some 80 µs) from which on a sleeping thread is woken.
-constexpr std::int64_t worth_waking = 8 << 20;
+// Bytes that multiply-adds take in (of f32: 4 Mi of them, 40 to 80 µs of one thread) from which on a sleeping thread is woken, which takes some
+// 10 µs.
+constexpr std::int64_t worth_waking = 16 << 20;
 
 std::int64_t pieces(std::int64_t n, std::int64_t size) { return (n + size - 1) / size; }
 std::int64_t even(std::int64_t n, std::int64_t most) { return pieces(n, pieces(n, most)); }  // size of equal pieces ≤ most
@@ -174,7 +175,10 @@ class PackedMatmul : public Matmul {
     std::string key = "tile " + std::to_string(rows) + " of " + std::to_string(shape_.padded_rows()) + " x " + std::to_string(shape_.vectors);
     if (shape_.group > 1) key += " groups " + std::to_string(shape_.group);
     for (DType d : {s_.accumulate, s_.result}) (key += ' ') += vt::name_of(d);
-    return cached_code(key, {&name, 1}, [&](IrBuilder& b) { emit_packed_tile(b, name, s_.accumulate, s_.result, rows, shape_); });
+    const bool whole = s_.n % shape_.columns() == 0, one_pass = s_.k <= depth_;
+    if (whole) key += " whole";
+    if (one_pass) key += " one pass";
+    return cached_code(key, {&name, 1}, [&](IrBuilder& b) { emit_packed_tile(b, name, s_.accumulate, s_.result, rows, shape_, whole, one_pass); });
   }
 
   // How much of k is packed at once.
@@ -194,7 +198,7 @@ class PackedMatmul : public Matmul {
     std::int64_t chunk, workers;
     matmul_packed::Cuts blocks, groups;
   };
-  bool small() const { return s_.m * s_.n * (s_.k + s_.work_after) < matmul_packed::worth_waking; }
+  bool small() const { return s_.m * s_.n * (s_.k + s_.work_after) * size_ < matmul_packed::worth_waking; }
   Blocking blocking(std::int64_t threads, bool done, bool b_packed) const {
     using namespace matmul_packed;
     const std::int64_t chunk = b_packed ? s_.k : this->chunk();

@@ -61,7 +61,8 @@ TileShape best_tile(const Target& target, DType accumulate) {
   return {4, 2, lanes};
 }
 
-void emit_packed_tile(IrBuilder& b, const std::string& name, DType sum, DType result, int rows, const TileShape& shape) {
+void emit_packed_tile(IrBuilder& b, const std::string& name, DType sum, DType result, int rows, const TileShape& shape, bool whole_panels,
+                      bool one_pass) {
   b.begin_function(name, {Param::of(i64), Param::ptr(), Param::ptr(), Param::ptr(), Param::of(i64), Param::of(i64), Param::ptr(), Param::of(i64),
                           Param::of(i64), Param::ptr(), Param::of(i64)});
   const Value depth = b.arg(0), a = b.arg(1), panel = b.arg(2), c = b.arg(3), c_row = b.arg(4), columns = b.arg(5), sums = b.arg(6),
@@ -120,12 +121,15 @@ void emit_packed_tile(IrBuilder& b, const std::string& name, DType sum, DType re
         });
   };
   const auto bit = [&](std::int64_t which) { return b.compare(Compare::ne, b.bit_and(passes, b.index(which)), b.index(0)); };
-  choose(b.compare(Compare::ge, columns, b.index(shape.columns())), [&](bool whole) {
+  const auto either = [&](bool whole) {
+    if (one_pass) return write(whole, false, sum != result);
     choose(bit(add_earlier_pass), [&](bool adding) {
       if (sum == result) return write(whole, adding, false);
       choose(bit(last_pass), [&](bool last) { write(whole, adding, last); });
     });
-  });
+  };
+  if (whole_panels) either(true);
+  else choose(b.compare(Compare::ge, columns, b.index(shape.columns())), either);
   b.end_function();
 }
 

@@ -37,7 +37,8 @@ Vec<Value> sum_tile(IrBuilder&, const TileShape&, DType accumulate, Value depth,
 using TileFunction = void(std::int64_t k, const void* a, const void* b, void* c, std::int64_t c_row, std::int64_t columns, void* sums,
                           std::int64_t sums_row, std::int64_t passes, const void* soon, std::int64_t soon_step);
 inline constexpr std::int64_t add_earlier_pass = 1, last_pass = 2;  ///< bits of `passes`
-void emit_packed_tile(IrBuilder&, const std::string& name, DType accumulate, DType result, int rows, const TileShape&);
+void emit_packed_tile(IrBuilder&, const std::string& name, DType accumulate, DType result, int rows, const TileShape&, bool whole = false,
+                      bool one_pass = false);
 
 }  // namespace vt::detail::cpu
 

@@ -31,7 +31,10 @@ struct Object {
   std::int64_t row = 0;  ///< elements from lane to lane; 0: shared
   /// Of the elements of `shape`, so many lie together before those of the other lanes come; 0: all.
   std::int64_t block = 0;
-  Value start;  ///< or none
+  Value start;            ///< or none
+  int base = -1;          ///< the object whose memory it is
+  bool whole = true;      ///< all of that
+  bool writable = false;  ///< by the loop that is being emitted
 };
 
 class Emitter {
@@ -88,6 +91,22 @@ class Emitter {
   /// A vector of the lanes, from `first` on; `past` the caches if none of them is behind the end.
   void store_block(const Object& o, const Val& v, int first, bool past);
   const Object& object(const Val& v) const { return objects_[static_cast<std::size_t>(v.object)]; }
+
+  // ---- arrays in memory as wholes (emit_register_arrays.cpp) ---------------------------------------------------------------
+  Val kept(Object o);
+  /// In the function's frame.
+  Object own_array(const Aval& a);
+  Value first_of(const Object& o) { return o.start ? b_.offset(o.pointer, o.dtype, o.start) : o.pointer; }
+  void copy(const Object& to, const Val& from);
+  Val array_value(const GraphBody& g, const Equation& e, const Vec<Val>& in);
+  Val joined(const GraphBody& g, const Equation& e, const Vec<Val>& in);
+  /// What a loop carries at first: in memory that it may overwrite.
+  Vec<Val> begin_carries(const Vec<Val>& operands, std::size_t carries);
+  /// At the end of a round arrays that lie elsewhere are brought into the carries' memory.
+  void hand_on(const Vec<Val>& carried, Vec<Val>& next);
+  /// Which objects may be written, then none but those of `carried`.
+  Flags restrict_writes(const Vec<Val>& carried);
+  void restore_writes(const Flags& flags);
 
   // ---- values (emit_register_values.cpp) ---------------------------------------------------------------------------------
   /// all[index], the index in range.

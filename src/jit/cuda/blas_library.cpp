@@ -2,7 +2,6 @@
 #include "blas_library.hpp"
 
 #include <cstdlib>
-#include <cstring>
 #include <limits>
 #include <mutex>
 
@@ -27,24 +26,7 @@ struct Loaded {
 const Loaded& loaded() {
   static const Loaded* const result = [] {
     auto* made = new Loaded;  // leaked on purpose, as the driver's
-    const char* chosen = std::getenv("VT_CUBLAS_LIBRARY");
-    if (chosen && std::strcmp(chosen, "none") == 0) {
-      made->reason = "VT_CUBLAS_LIBRARY says none";
-      return made;
-    }
-    for (const std::string& path : toolkit_libraries("cublas", {"13", "12"}, "VT_CUBLAS_LIBRARY")) {
-      void* pointers[count] = {};
-      std::string why = load_functions(path, names, count, pointers);
-      if (why.empty()) {
-        Blas table;
-        std::memcpy(static_cast<void*>(&table), pointers, sizeof table);
-        made->table = table;
-        made->reason.clear();
-        return made;
-      }
-      if (made->reason.empty() || why.find("cannot open shared object") == std::string::npos) made->reason = std::move(why);
-    }
-    if (made->reason.empty()) made->reason = "no libcublas.so is found";
+    made->reason = load_toolkit("cublas", {"13", "12"}, "VT_CUBLAS_LIBRARY", names, count, &made->table);
     return made;
   }();
   return *result;
@@ -54,6 +36,7 @@ const Loaded& loaded() {
 struct Handle {
   std::mutex mutex;
   BlasHandle handle = nullptr;
+  Stream stream = nullptr;  // that it gives its work to
   BufferRef workspace;
   std::string reason;
   bool tried = false;
@@ -71,6 +54,18 @@ std::string status_text(Result r) {
 // Of several ways to add up a long sum cuBLAS takes the same for the same sizes, device, version and workspace: so a run repeats bit for bit.
 constexpr std::size_t workspace_bytes = std::size_t{32} << 20;
 
+// What is captured runs in the device's stream, too, one after the other with all else: so there is one workspace. Another stream makes cuBLAS forget
+// it, and it would allocate one.
+Result give_to(Handle& h, Stream stream) {
+  if (h.stream == stream) return BlasConstant::CUBLAS_STATUS_SUCCESS;
+  const Blas& b = loaded().table;
+  h.stream = nullptr;
+  if (const Result r = b.cublasSetStream_v2(h.handle, stream)) return r;
+  if (const Result r = b.cublasSetWorkspace_v2(h.handle, reinterpret_cast<void*>(address(*h.workspace)), workspace_bytes)) return r;
+  h.stream = stream;
+  return BlasConstant::CUBLAS_STATUS_SUCCESS;
+}
+
 void make(const CudaDevice& device, Handle& h) {
   const Blas* const b = blas(&h.reason);
   if (!b) return;
@@ -84,15 +79,21 @@ void make(const CudaDevice& device, Handle& h) {
     return true;
   };
   if (failed(b->cublasCreate_v2(&h.handle), "cublasCreate")) return;
-  if (failed(b->cublasSetStream_v2(h.handle, device.stream()), "cublasSetStream")) return;
   h.workspace = device.allocate(workspace_bytes, "the workspace of cuBLAS");
-  if (failed(b->cublasSetWorkspace_v2(h.handle, reinterpret_cast<void*>(address(*h.workspace)), workspace_bytes), "cublasSetWorkspace")) return;
+  if (failed(give_to(h, device.stream()), "cublasSetStream and cublasSetWorkspace")) return;
   // Sums of 16-bit floats stay in f32; f32 is f32, unless tf32 was asked for.
   const char* tf32 = std::getenv("VT_TF32");
   const int mode = (tf32 && *tf32 && *tf32 != '0' ? BlasConstant::CUBLAS_TF32_TENSOR_OP_MATH : BlasConstant::CUBLAS_DEFAULT_MATH) |
                    BlasConstant::CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION;
   static_cast<void>(failed(b->cublasSetMathMode(h.handle, mode), "cublasSetMathMode"));
 }
+
+// A product as cuBLAS takes it, which counts columns first: so it is asked for cᵀ = bᵀ · aᵀ.
+struct Product {
+  int operation_b = 0, operation_a = 0, n = 0, m = 0, k = 0, b_columns = 0, a_columns = 0, batch = 1;
+  long long b_batch = 0, a_batch = 0, c_batch = 0;
+  int operand_type = 0, result_type = 0, compute_type = 0;
+};
 
 int type_of(DType d) {
   switch (d) {
@@ -114,17 +115,8 @@ bool place(std::int64_t rows, std::int64_t columns, std::int64_t row, std::int64
   return true;
 }
 
-}  // namespace blas_loading
-
-const Blas* blas(std::string* reason) {
-  const blas_loading::Loaded& l = blas_loading::loaded();
-  if (l.reason.empty()) return &l.table;
-  if (reason) *reason = l.reason;
-  return nullptr;
-}
-
-bool suits_blas(const MatmulSpec& s, BlasProduct* p) {
-  using namespace blas_loading;
+// Which products go to cuBLAS.
+bool suits(const MatmulSpec& s, Product* p) {
   constexpr std::int64_t most = std::numeric_limits<int>::max(), least_side = 32, least_depth = 16, least_products = std::int64_t{1} << 21;
   if (s.a_dtype != s.b_dtype || type_of(s.a_dtype) < 0 || type_of(s.result) < 0) return false;
   if (s.result != s.a_dtype && !(s.result == DType::f32 && size_of(s.a_dtype) == 2)) return false;
@@ -140,37 +132,67 @@ bool suits_blas(const MatmulSpec& s, BlasProduct* p) {
   return true;
 }
 
-std::string prepare_blas(const CudaDevice& device) {
-  blas_loading::Handle& h = blas_loading::handle_of(device);
+// Empty if products of the device can go through its handle, else why not.
+std::string prepare(const CudaDevice& device) {
+  Handle& h = handle_of(device);
   const std::lock_guard lock(h.mutex);
   if (!h.tried) {
     h.tried = true;
+    h.reason = {};
     try {
-      blas_loading::make(device, h);
-    } catch (const Error& e) {  // no room for the workspace: vt's own kernels need none
+      make(device, h);
+    } catch (const Error& e) {  // no room for the workspace: vt's own kernels need none; another program may find some
       h.reason = e.what();
-      if (h.handle) static_cast<void>(blas_loading::loaded().table.cublasDestroy_v2(h.handle));
+      h.tried = false;
+      if (h.handle) static_cast<void>(loaded().table.cublasDestroy_v2(h.handle));
       h.handle = nullptr;
     }
   }
   return h.reason;
 }
 
-void run_blas(const CudaDevice& device, const BlasProduct& p, DevicePtr a, DevicePtr b, DevicePtr c) {
-  using namespace blas_loading;
-  Handle& h = handle_of(device);
-  const std::lock_guard lock(h.mutex);
-  const float one = 1, none = 0;
-  const double wide_one = 1, wide_none = 0;
-  const bool wide = p.compute_type == BlasConstant::CUBLAS_COMPUTE_64F;
-  const void *alpha = wide ? static_cast<const void*>(&wide_one) : &one, *beta = wide ? static_cast<const void*>(&wide_none) : &none;
-  const Result r = loaded().table.cublasGemmStridedBatchedEx(
-      h.handle, p.operation_b, p.operation_a, p.n, p.m, p.k, alpha, reinterpret_cast<const void*>(b), p.operand_type, p.b_columns, p.b_batch,
-      reinterpret_cast<const void*>(a), p.operand_type, p.a_columns, p.a_batch, beta, reinterpret_cast<void*>(c), p.result_type, p.n, p.c_batch,
-      p.batch, p.compute_type, BlasConstant::CUBLAS_GEMM_DEFAULT);
-  if (r == BlasConstant::CUBLAS_STATUS_SUCCESS) return;
-  fail(r == BlasConstant::CUBLAS_STATUS_ALLOC_FAILED ? ErrorKind::memory : ErrorKind::backend,
-       worded("vt: cublasGemmStridedBatchedEx: {}; VT_CUBLAS_LIBRARY=none does without cuBLAS", status_text(r)), thread_state().where);
+class BlasCall : public LibraryCall {
+ public:
+  explicit BlasCall(const Product& p) : p_(p) {}
+  const char* library() const override { return "cuBLAS"; }
+  void run(const CudaDevice& device, Stream stream, std::span<const DevicePtr> addresses) const override {
+    Handle& h = handle_of(device);
+    const std::lock_guard lock(h.mutex);
+    need(give_to(h, stream), "cublasSetStream and cublasSetWorkspace");
+    const float one = 1, none = 0;
+    const double wide_one = 1, wide_none = 0;
+    const bool wide = p_.compute_type == BlasConstant::CUBLAS_COMPUTE_64F;
+    const void *alpha = wide ? static_cast<const void*>(&wide_one) : &one, *beta = wide ? static_cast<const void*>(&wide_none) : &none;
+    need(loaded().table.cublasGemmStridedBatchedEx(
+             h.handle, p_.operation_b, p_.operation_a, p_.n, p_.m, p_.k, alpha, reinterpret_cast<const void*>(addresses[1]), p_.operand_type,
+             p_.b_columns, p_.b_batch, reinterpret_cast<const void*>(addresses[0]), p_.operand_type, p_.a_columns, p_.a_batch, beta,
+             reinterpret_cast<void*>(addresses[2]), p_.result_type, p_.n, p_.c_batch, p_.batch, p_.compute_type, BlasConstant::CUBLAS_GEMM_DEFAULT),
+         "cublasGemmStridedBatchedEx");
+  }
+
+ private:
+  static void need(Result r, const char* what) {
+    if (r == BlasConstant::CUBLAS_STATUS_SUCCESS) return;
+    fail(r == BlasConstant::CUBLAS_STATUS_ALLOC_FAILED ? ErrorKind::memory : ErrorKind::backend,
+         worded("vt: {}: {}; VT_CUBLAS_LIBRARY=none does without cuBLAS", what, status_text(r)), thread_state().where);
+  }
+  Product p_;
+};
+
+}  // namespace blas_loading
+
+const Blas* blas(std::string* reason) {
+  const blas_loading::Loaded& l = blas_loading::loaded();
+  if (l.reason.empty()) return &l.table;
+  if (reason) *reason = l.reason;
+  return nullptr;
+}
+
+std::shared_ptr<const LibraryCall> blas_call(const CudaDevice& device, const MatmulSpec& s, std::string* reason) {
+  blas_loading::Product p;
+  if (!blas_loading::suits(s, &p)) return nullptr;
+  *reason = blas_loading::prepare(device);
+  return reason->empty() ? new_shared<const blas_loading::BlasCall>(p) : nullptr;
 }
 
 }  // namespace vt::detail::cuda

@@ -3,10 +3,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "../matmul_spec.hpp"
-#include "device.hpp"
+#include "library_call.hpp"
 
 namespace vt::detail::cuda {
 
@@ -45,20 +46,9 @@ struct Blas {
 /// or "none".
 const Blas* blas(std::string* reason);
 
-/// A product as cuBLAS takes it, which counts columns first: so it is asked for cᵀ = bᵀ · aᵀ.
-struct BlasProduct {
-  int operation_b = 0, operation_a = 0, n = 0, m = 0, k = 0, b_columns = 0, a_columns = 0, batch = 1;
-  long long b_batch = 0, a_batch = 0, c_batch = 0;
-  int operand_type = 0, result_type = 0, compute_type = 0;
-};
-
-/// Which products go to cuBLAS: floats, sums in f32 or f64, operands that are dense along rows or columns, and large enough to win. All others,
-/// and all where there is no cuBLAS, are vt's own kernels.
-bool suits_blas(const MatmulSpec&, BlasProduct* product);
-
-/// A handle of the device is made, if there is none yet. Empty if products can go through it, else why not.
-std::string prepare_blas(const CudaDevice&);
-/// Puts the product on the device's stream. Throws: Error(backend), Error(memory).
-void run_blas(const CudaDevice&, const BlasProduct&, DevicePtr a, DevicePtr b, DevicePtr c);
+/// The product c = a · b by cuBLAS, for addresses of a, b and c. Taken are floats with sums in f32 or f64, operands that are dense along rows or
+/// columns, and products large enough to win; all others, and all where there is no cuBLAS, are vt's own kernels: then null, and `*reason` says why
+/// where the product would have suited. A handle of the device is made, if there is none yet.
+std::shared_ptr<const LibraryCall> blas_call(const CudaDevice&, const MatmulSpec&, std::string* reason);
 
 }  // namespace vt::detail::cuda

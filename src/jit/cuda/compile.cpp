@@ -1,6 +1,7 @@
 // From CUDA text to kernels that can be launched.
 #include "compile.hpp"
 
+#include <algorithm>
 #include <mutex>
 
 #include <vt/detail/message.hpp>
@@ -152,6 +153,15 @@ void DeviceCode::allow_shared(std::int64_t bytes) const {
   device_.enter();
   device_.check(device_.driver().cuFuncSetAttribute(function_, Constant::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(bytes)),
                 "cuFuncSetAttribute");
+}
+
+int DeviceCode::resident_blocks(const Grid& grid) const {
+  device_.enter();
+  int blocks = 0;
+  device_.check(
+      device_.driver().cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, function_, grid.threads, static_cast<std::size_t>(grid.shared_bytes)),
+      "cuOccupancyMaxActiveBlocksPerMultiprocessor");
+  return std::max(blocks, 1);
 }
 
 void DeviceCode::launch(const Grid& grid, void** parameters) const {

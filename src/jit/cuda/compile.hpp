@@ -26,6 +26,8 @@ class DeviceCode {
     int threads = 1;
     std::int64_t shared_bytes = 0;
   };
+  /// Blocks like these that a multiprocessor runs at a time, at least 1.
+  int resident_blocks(const Grid& grid) const;
   /// Puts a run of the kernel on the device's stream. `parameters`: the address of each.
   void launch(const Grid& grid, void** parameters) const;
   Function function() const { return function_; }

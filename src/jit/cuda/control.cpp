@@ -24,17 +24,17 @@ bool has_code(const GraphBody& g) {
   });
 }
 
-std::optional<LaneForm> form_for(const GraphBody& alone) {
-  if (!has_code(alone)) return std::nullopt;
+}  // namespace device_control
+
+std::optional<LaneForm> form_in_registers(const GraphBody& alone) {
+  if (!device_control::has_code(alone)) return std::nullopt;
   return register_form(alone);
 }
-
-}  // namespace device_control
 
 bool runs_on_device(const GraphBody& graph, const Equation& e) {
   if (!is_control(e.op) || has_effect(e)) return false;
   const bool lanes = (e.op == Op::cond && e.as<CondParams>().lanes) || (e.op == Op::while_ && e.as<WhileParams>().lanes);
-  return !lanes || device_control::form_for(alone(graph, e));
+  return !lanes || form_in_registers(alone(graph, e));
 }
 
 BufferRef part_of(const BufferRef& whole, std::size_t offset, std::size_t bytes) {
@@ -45,18 +45,55 @@ BufferRef part_of(const BufferRef& whole, std::size_t offset, std::size_t bytes)
   return part;
 }
 
-DeviceControl::DeviceControl(const GraphBody& graph, const Equation& e, const CudaDevice& device)
+DeviceControl::DeviceControl(const GraphBody& graph, const Equation& e, const CudaDevice& device, bool keep_texts)
     : equation_(e), alone_(alone(graph, e)), device_(device) {
-  if (const std::optional<LaneForm> form = device_control::form_for(alone_)) {
+  if (const std::optional<LaneForm> form = form_in_registers(alone_)) {
     const std::string name = worded("kernel_{}_in_registers", name_of(e.op));
-    in_registers_ = device_code(device, register_loop_source(*form, name), name);
+    const std::string text = register_loop_source(*form, name);
+    in_registers_ = device_code(device, text, name);
     lanes_ = form->count;
+    if (!keep_texts) return;
+    register_text_ = text;
+    register_work_ = register_work(*form) * static_cast<double>(std::max<std::int64_t>(lanes_, 1));
     return;
   }
   for (const GraphRef& body : bodies_of(e.params)) {
     graphs_.push_back(body);
-    bodies_.push_back(new_shared<CudaProgram>(simplify(*body, SimplifyFor::running), device));
+    bodies_.push_back(new_shared<CudaProgram>(simplify(*body, SimplifyFor::running), device, true));
   }
+  join_into_kernel();
+}
+
+// Bodies small enough that one block does them sooner than it would be asked to step by step.
+void DeviceControl::join_into_kernel() {
+  ReplayList l(false, true);
+  Vec<Place> operands, results;
+  int base = 0;
+  for (std::size_t i = 0; i < alone_.inputs.size(); ++i) operands.push_back({base++, 0});
+  for (std::size_t i = 0; i < alone_.outputs.size(); ++i) results.push_back({base++, 0});
+  if (!list(l, operands, results)) return;
+  const std::string name = worded("kernel_{}_of_one_block", name_of(equation_.op));
+  loop_ = loop_kernel(l, static_cast<std::size_t>(base), name);
+  const std::int64_t rounds = equation_.op == Op::scan ? equation_.as<ScanParams>().length : 0;
+  if (!is_worth_a_kernel(loop_, rounds, device_.driver().cuGraphAddNode_v2 != nullptr)) return;
+  loop_scratch_bytes_ = l.scratch_bytes();
+  loop_code_ = device_code(device_, loop_.source, name);
+  loop_code_->allow_shared(loop_.grid.shared_bytes);
+}
+
+Vec<BufferRef> DeviceControl::run_in_one_kernel(std::span<const BufferRef> operands) const {
+  Vec<BufferRef> results;
+  for (Var v : alone_.outputs) results.push_back(device_.allocate(alone_.aval(v).bytes(), "the results of a loop", &alone_));
+  const BufferRef scratch = device_.allocate(loop_scratch_bytes_, "intermediate results", &alone_);
+  SmallVec<DevicePtr, 16> addresses;
+  for (const BufferRef& b : operands) addresses.push_back(address(*b));
+  for (const BufferRef& b : results) addresses.push_back(address(*b));
+  addresses.push_back(address(*scratch));
+  for (DevicePtr p : loop_.fixed) addresses.push_back(p);
+  SmallVec<void*, 16> parameters;
+  for (DevicePtr& a : addresses) parameters.push_back(&a);
+  loop_code_->launch(loop_.grid, parameters.data());
+  return results;
 }
 
 // Large carries are updated where the results lie.
@@ -75,7 +112,7 @@ DeviceCode::Grid DeviceControl::grid_in_registers() const {
 Vec<BufferRef> DeviceControl::run_in_registers(std::span<const BufferRef> operands) const {
   Vec<BufferRef> results;
   for (std::size_t i = 0; i < alone_.outputs.size(); ++i) {
-    results.push_back(device_.allocate(alone_.aval(alone_.outputs[i]).bytes(), "the results of a loop"));
+    results.push_back(device_.allocate(alone_.aval(alone_.outputs[i]).bytes(), "the results of a loop", &alone_));
     if (carried_in_memory(i)) device_.copy(address(*results[i]), address(*operands[i]), results[i]->bytes);
   }
   if (lanes_ == 0) return results;
@@ -90,6 +127,7 @@ Vec<BufferRef> DeviceControl::run_in_registers(std::span<const BufferRef> operan
 
 Vec<BufferRef> DeviceControl::run(std::span<const BufferRef> operands) const {
   if (in_registers_) return run_in_registers(operands);
+  if (loop_code_) return run_in_one_kernel(operands);
   if (equation_.op == Op::scan) return run_scan(operands);
   if (equation_.op == Op::cond) {
     const BufferRef index = device_.download(*operands[0]);
@@ -113,7 +151,8 @@ Vec<BufferRef> DeviceControl::run_scan(std::span<const BufferRef> operands) cons
   const auto length = static_cast<std::size_t>(p.length);
   const auto bytes = [&](Var v) { return graph.aval(v).bytes(); };
   Vec<BufferRef> values(operands.begin(), operands.end()), results(graph.outputs.size());
-  for (std::size_t i = carries; i < results.size(); ++i) results[i] = device_.allocate(bytes(graph.outputs[i]) * length, "the results of a scan");
+  for (std::size_t i = carries; i < results.size(); ++i)
+    results[i] = device_.allocate(bytes(graph.outputs[i]) * length, "the results of a scan", &alone_);
   for (std::size_t round = 0; round < length; ++round) {
     const std::size_t at = p.reverse ? length - 1 - round : round;
     for (std::size_t i = carries; i < looped; ++i) values[i] = part_of(operands[i], at * bytes(graph.inputs[i]), bytes(graph.inputs[i]));
@@ -129,6 +168,7 @@ Vec<BufferRef> DeviceControl::run_scan(std::span<const BufferRef> operands) cons
 }
 
 std::string DeviceControl::describe() const {
+  if (loop_code_) return worded("one kernel of one block of {} threads", loop_.grid.threads);
   if (!in_registers_) return "steered from the host";
   return lanes_ < 0 ? "one kernel of one thread, its values in registers"
                     : worded("one kernel, its values in registers, a thread for each of {} lanes", lanes_);

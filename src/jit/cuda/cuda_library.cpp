@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <glob.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
@@ -15,18 +16,21 @@ namespace vt::detail::cuda {
 namespace cuda_loading {
 
 #define VT_CUDA_NAME(name, parameters) #name,
-constexpr const char* driver_names[] = {VT_CUDA_FUNCTIONS(VT_CUDA_NAME) VT_CUDA_NEWER_FUNCTIONS(VT_CUDA_NAME)};
+constexpr const char* driver_names[] = {VT_CUDA_FUNCTIONS(VT_CUDA_NAME) VT_CUDA_NEWER_FUNCTIONS(VT_CUDA_NAME) VT_CUDA_LOG_FUNCTIONS(VT_CUDA_NAME)};
 constexpr const char* newer_names[] = {VT_CUDA_NEWER_FUNCTIONS(VT_CUDA_NAME)};
+constexpr const char* log_names[] = {VT_CUDA_LOG_FUNCTIONS(VT_CUDA_NAME)};
 constexpr const char* nvrtc_names[] = {VT_NVRTC_FUNCTIONS(VT_CUDA_NAME) "nvrtcGetErrorString"};
 #undef VT_CUDA_NAME
 constexpr std::size_t driver_count = sizeof(driver_names) / sizeof(*driver_names), nvrtc_count = sizeof(nvrtc_names) / sizeof(*nvrtc_names);
-constexpr std::size_t newer_count = sizeof(newer_names) / sizeof(*newer_names), needed_count = driver_count - newer_count;
+constexpr std::size_t newer_count = sizeof(newer_names) / sizeof(*newer_names), log_count = sizeof(log_names) / sizeof(*log_names);
+constexpr std::size_t needed_count = driver_count - newer_count - log_count;
 static_assert(sizeof(Driver) == sizeof(driver_names), "one name per member of Driver, in the same order");
 static_assert(sizeof(Nvrtc) == sizeof(nvrtc_names), "one name per member of Nvrtc, in the same order");
 
 // What a driver must know at least: it is asked for before a function that an older one lacks is missed.
 constexpr int oldest_driver = 12000;
 constexpr int driver_with_conditions = 12040;  // graphs with conditional nodes
+constexpr int driver_with_logs = 12090;
 
 // Both are leaked on purpose: handles of the driver live in objects that static destructors drop.
 struct LoadedDriver {
@@ -98,10 +102,26 @@ struct LostDevices {
   std::mutex mutex;
   Vec<int> devices;
   Vec<std::string> reasons;
+  unsigned log_read = 0;  // how far the driver's log was
+  bool log_begun = false;
 };
 LostDevices& lost_devices() {
   static LostDevices* const all = new LostDevices;
   return *all;
+}
+
+// What the driver has logged since the last error that was worded: which kernel and address, which limit; empty where it logs nothing.
+std::string newly_logged(const Driver& table) {
+  if (!table.cuLogsDumpToMemory) return {};
+  LostDevices& lost = lost_devices();
+  const std::lock_guard lock(lost.mutex);
+  std::string text(1500, 0);  // of more the driver leaves out the oldest
+  std::size_t size = text.size();
+  if (table.cuLogsDumpToMemory(lost.log_begun ? &lost.log_read : nullptr, text.data(), &size, 0) != Constant::CUDA_SUCCESS) size = 0;
+  lost.log_begun = table.cuLogsCurrent(&lost.log_read, 0) == Constant::CUDA_SUCCESS;
+  text.resize(std::min(size, text.size()));
+  while (!text.empty() && (text.back() == '\n' || text.back() == '\0')) text.pop_back();
+  return text;
 }
 
 std::string start_driver(const std::string& path, LoadedDriver& made) {
@@ -111,11 +131,14 @@ std::string start_driver(const std::string& path, LoadedDriver& made) {
   if (!wrong.empty() && !missing) return wrong;
   std::memcpy(&made.table, pointers, sizeof(made.table));
   if (made.table.cuDriverGetVersion) made.table.cuDriverGetVersion(&made.version);
-  if (!missing && made.version >= driver_with_conditions) {
-    load_functions(path, newer_names, newer_count, pointers + needed_count, &missing);
-    if (!missing) std::memcpy(&made.table, pointers, sizeof(made.table));
-    missing = nullptr;
-  }
+  // All of a list, or none of it.
+  const auto load_newer = [&](int since, const char* const* names, std::size_t count, std::size_t at) {
+    const char* lacks = nullptr;
+    if (missing || made.version < since || !load_functions(path, names, count, pointers + at, &lacks).empty()) return;
+    std::memcpy(reinterpret_cast<char*>(&made.table) + at * sizeof(void*), pointers + at, count * sizeof(void*));
+  };
+  load_newer(driver_with_conditions, newer_names, newer_count, needed_count);
+  load_newer(driver_with_logs, log_names, log_count, needed_count + newer_count);
   if (missing || made.version < oldest_driver) {
     if (made.version > 0 && made.version < oldest_driver)
       return worded("the driver is for CUDA {}, vt needs one for {} or newer{}{}: update the NVIDIA driver", version_text(made.version),
@@ -289,6 +312,7 @@ void require_device(int device, Where where) {
 void fail_driver_call(Result result, const char* what, Where where, int device) {
   const Driver& table = cuda_loading::loaded_driver().table;
   std::string text = worded("{}: {}", what, cuda_loading::result_text(table, result));
+  if (const std::string logged = cuda_loading::newly_logged(table); !logged.empty()) text += worded("; the driver's log: {}", logged);
   if (cuda_loading::ends_all_work(result)) {
     std::string first = lost_device_reason(device);
     if (first.empty()) {

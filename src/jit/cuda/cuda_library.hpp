@@ -152,12 +152,17 @@ struct Constant {
   X(cuGraphExecUpdate_v2, (GraphExec, Graph, GraphExecUpdateInfo*)) X(cuGraphCreate, (Graph*, unsigned))                \
   X(cuGraphAddKernelNode_v2, (GraphNode*, Graph, const GraphNode*, std::size_t, const KernelNodeParams*))               \
   X(cuGraphAddMemcpyNode, (GraphNode*, Graph, const GraphNode*, std::size_t, const CopyParams*, Context))               \
+  X(cuGraphAddChildGraphNode, (GraphNode*, Graph, const GraphNode*, std::size_t, Graph))                                \
+  X(cuGraphExecChildGraphNodeSetParams, (GraphExec, GraphNode, Graph))                                                  \
   X(cuGraphExecKernelNodeSetParams_v2, (GraphExec, GraphNode, const KernelNodeParams*))                                 \
   X(cuGraphExecMemcpyNodeSetParams, (GraphExec, GraphNode, const CopyParams*, Context))
 /* What only a driver for CUDA 12.4 or newer can do: null in an older one. */
 #define VT_CUDA_NEWER_FUNCTIONS(X)                                                                                      \
   X(cuGraphAddNode_v2, (GraphNode*, Graph, const GraphNode*, const void*, std::size_t, ConditionalNodeParams*))         \
   X(cuGraphConditionalHandleCreate, (unsigned long long*, Graph, Context, unsigned, unsigned))
+/* The driver's own account of what went wrong, from CUDA 12.9: null before. */
+#define VT_CUDA_LOG_FUNCTIONS(X)                                                                                        \
+  X(cuLogsCurrent, (unsigned*, unsigned)) X(cuLogsDumpToMemory, (unsigned*, char*, std::size_t*, unsigned))
 #define VT_NVRTC_FUNCTIONS(X)                                                                                           \
   X(nvrtcVersion, (int*, int*)) X(nvrtcGetNumSupportedArchs, (int*)) X(nvrtcGetSupportedArchs, (int*))                  \
   X(nvrtcCreateProgram, (RtcProgram*, const char*, const char*, int, const char* const*, const char* const*))           \
@@ -172,6 +177,7 @@ struct Constant {
 struct Driver {
   VT_CUDA_FUNCTIONS(VT_CUDA_MEMBER)
   VT_CUDA_NEWER_FUNCTIONS(VT_CUDA_MEMBER)
+  VT_CUDA_LOG_FUNCTIONS(VT_CUDA_MEMBER)
 };
 /// One pointer per function of NVRTC in use.
 struct Nvrtc {
@@ -202,8 +208,8 @@ Vec<std::string> toolkit_libraries(const char* stem, std::initializer_list<const
 std::string load_functions(const std::string& path, const char* const* names, std::size_t count, void** pointers, const char** missing = nullptr);
 
 /// Throws where `result` is an error of the driver: Error(memory) for lack of memory, else Error(backend), with the call `what`,
-/// CUDA's name and text for it, and what to do. After an error that ends all work on a device (an illegal address and the like) the
-/// device counts as lost, and `require_device` refuses it.
+/// CUDA's name and text for it, what the driver (12.9 or newer) has logged since the last error, and what to do. After an error that ends all work on
+/// a device (an illegal address and the like) the device counts as lost, and `require_device` refuses it.
 inline void check(Result result, const char* what, Where where = {}, int device = 0);
 /// The same for a result of NVRTC.
 void check_nvrtc(Result result, const char* what, Where where = {});

@@ -9,6 +9,7 @@
 #include "../../trace/devices.hpp"
 #include "../../trace/thread_state.hpp"
 #include "../../trace/timeline.hpp"
+#include "../plan.hpp"
 
 namespace vt::detail::cuda {
 
@@ -81,20 +82,26 @@ CudaDevice::CudaDevice(const Driver& driver, int index, Where where) : driver_(d
   need(driver_.cuDeviceTotalMem_v2(&facts_.memory_bytes, device), "cuDeviceTotalMem");
   pools_ = attribute(Constant::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED) != 0;
   need(driver_.cuDevicePrimaryCtxRetain(&context_, device), "cuDevicePrimaryCtxRetain");
-  enter();
-  need(driver_.cuStreamCreate(&stream_, Constant::CU_STREAM_NON_BLOCKING), "cuStreamCreate");
-  if (!pools_) return;
-  // What was let go stays with the process, to be handed out again.
-  MemPool pool = nullptr;
-  unsigned long long keep = ~0ull;
-  need(driver_.cuDeviceGetDefaultMemPool(&pool, device), "cuDeviceGetDefaultMemPool");
-  need(driver_.cuMemPoolSetAttribute(pool, Constant::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep), "cuMemPoolSetAttribute");
+  try {
+    enter();
+    need(driver_.cuStreamCreate(&stream_, Constant::CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+    if (!pools_) return;
+    // What was let go stays with the process, to be handed out again.
+    MemPool pool = nullptr;
+    unsigned long long keep = ~0ull;
+    need(driver_.cuDeviceGetDefaultMemPool(&pool, device), "cuDeviceGetDefaultMemPool");
+    need(driver_.cuMemPoolSetAttribute(pool, Constant::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep), "cuMemPoolSetAttribute");
+  } catch (...) {  // whoever asks next starts anew
+    if (stream_) static_cast<void>(driver_.cuStreamDestroy_v2(stream_));
+    static_cast<void>(driver_.cuDevicePrimaryCtxRelease_v2(device));
+    throw;
+  }
 }
 
 void CudaDevice::enter() const { check(driver_.cuCtxSetCurrent(context_), "cuCtxSetCurrent"); }
 void CudaDevice::enter_quietly() const { static_cast<void>(driver_.cuCtxSetCurrent(context_)); }
 
-BufferRef CudaDevice::allocate(std::size_t bytes, const char* what) const {
+BufferRef CudaDevice::allocate(std::size_t bytes, const char* what, const GraphBody* asking) const {
   enter();
   auto block = new_box<device_list::Block>(device_list::Block{this, 0, pools_});
   const std::size_t wanted = bytes ? bytes : 1;
@@ -103,7 +110,7 @@ BufferRef CudaDevice::allocate(std::size_t bytes, const char* what) const {
     std::size_t free = 0, total = 0;
     static_cast<void>(driver_.cuMemGetInfo_v2(&free, &total));
     fail(ErrorKind::memory, worded("vt: {} of {} bytes does not fit on cuda({}), where {} of {} bytes are free", what, bytes, index_, free, total),
-         thread_state().where);
+         asking ? line_of_largest(*asking) : thread_state().where);
   }
   check(r, pools_ ? "cuMemAllocAsync" : "cuMemAlloc");
   BufferRef buffer = borrow_memory(reinterpret_cast<void*>(block->at), bytes);

@@ -8,6 +8,10 @@
 #include "cuda_library.hpp"
 #include "staging.hpp"
 
+namespace vt::detail {
+struct GraphBody;
+}
+
 namespace vt::detail::cuda {
 
 /// What is known of a device for good.
@@ -36,8 +40,8 @@ class CudaDevice {
   /// Makes this the calling thread's context.
   void enter() const;
   void enter_quietly() const;  ///< whatever comes of it
-  /// Throws: Error(memory), Error(backend).
-  BufferRef allocate(std::size_t bytes, const char* what) const;
+  /// Throws: Error(memory), with the line of `asking` that makes the largest array, or the running call's; Error(backend).
+  BufferRef allocate(std::size_t bytes, const char* what, const GraphBody* asking = nullptr) const;
   /// Does not wait for the device, and is done with the host's memory when it returns.
   BufferRef upload(const Buffer& host) const;
   BufferRef download(const Buffer& device) const;

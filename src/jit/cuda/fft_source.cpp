@@ -281,4 +281,18 @@ FftSource fft_source(const FftSpec& s) {
   return r;
 }
 
+FftPass fft_division(const FftSpec& s) {
+  std::int64_t all = 1;
+  for (std::int64_t n : s.lengths) all *= n;
+  const std::int64_t numbers = s.batch * all * (s.kind == FftKind::irfft ? 1 : 2);
+  FftPass p;
+  p.name = worded("kernel_fft_division_{}", name_of(s.part));
+  p.threads = 256;
+  p.blocks = std::min<std::int64_t>((numbers + 255) / 256, 4096);
+  p.source = worded("extern \"C\" __global__ void __launch_bounds__(256) {}({}* x) {{\n", p.name, register_type(s.part));
+  p.source += worded("  for (i64 i = (i64)blockIdx.x * 256 + threadIdx.x; i < {}ll; i += (i64)gridDim.x * 256)\n", numbers);
+  p.source += worded("    VT_STORE(x, i, vt_div(VT_LOAD(x, i), {}));\n}}\n", number(s.part, static_cast<double>(all)));
+  return p;
+}
+
 }  // namespace vt::detail::cuda

@@ -30,4 +30,7 @@ struct FftSource {
 /// matrix in two steps (Bailey 1990): then the length must have two factors that do.
 FftSource fft_source(const FftSpec&);
 
+/// A kernel `name(x)` that divides the results of a backward transform by the number of elements that it goes over.
+FftPass fft_division(const FftSpec&);
+
 }  // namespace vt::detail::cuda

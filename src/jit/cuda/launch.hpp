@@ -3,14 +3,13 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include <vt/small_vec.hpp>
 
 #include "../../trace/graph.hpp"
-#include "blas_library.hpp"
 #include "compile.hpp"
+#include "library_call.hpp"
 
 namespace vt::detail::cuda {
 
@@ -22,10 +21,12 @@ struct Launch {
   };
   std::string name = {}, source = {};
   DeviceCode::Grid grid = {};
+  std::int64_t useful_blocks = 0;      ///< > 0: any number of blocks does it, and more than these would have nothing to do
   SmallVec<Pointer, 8> pointers = {};  ///< the kernel's first parameters …
   Vec<std::int64_t> numbers = {};      ///< … and those that follow, `long long` each
   std::shared_ptr<const DeviceCode> code = {};
-  std::optional<BlasProduct> library = {};  ///< cuBLAS makes this product of the pointers, and there is no kernel
+  double work = -1;                                 ///< about how many operations it does; −1: not known
+  std::shared_ptr<const LibraryCall> library = {};  ///< takes the pointers, and there is no kernel
 };
 
 /// Scratch memory that a step's launches share: each piece begins where 16 bytes at a time can be read.

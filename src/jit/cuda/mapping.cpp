@@ -174,8 +174,7 @@ Mapping choose_mapping(const Nest& nest, bool unique, const DeviceShape& device)
   }
   m.teams = 1;
   for (int l : m.shared) m.teams *= nest.loops[static_cast<std::size_t>(l)].extent;
-  constexpr std::int64_t times_over = 4;
-  m.most_blocks = times_over * device.multiprocessors * std::max(device.threads / m.block, 1);
+  m.most_blocks = Mapping::times_over * device.multiprocessors * std::max(device.threads / m.block, 1);
   if (is_plain(nest, m)) {
     m.tile_loop = choose_tile_loop(nest, m);
     if (m.tile_loop < 0) m.vector = choose_vector(nest, m, device);

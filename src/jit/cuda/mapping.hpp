@@ -42,12 +42,14 @@ struct Mapping {
   int tile_loop = -1;  ///< ≥ 0: blocks take squares of 32 × 32 rounds of this loop and the last shared one, as some arrays lie along this one
   int columns = 1;     ///< > 1: so many teams of a block lie side by side, so that their first threads are neighbours, too
   std::int64_t tiles = 0;
-  std::int64_t most_blocks = 0;  ///< blocks that the device holds some times over: with more, each would be over at once
-  std::int64_t blocks() const {
+  static constexpr std::int64_t times_over = 4;  ///< blocks for each that a device holds: with more, each would be over at once
+  std::int64_t most_blocks = 0;                  ///< so many, if threads alone limit them
+  /// More would have no rounds.
+  std::int64_t useful_blocks() const {
     const std::int64_t rounds = (teams + vector - 1) / vector;
-    if (tile_loop >= 0) return std::min(tiles, most_blocks);
-    return std::min((rounds + teams_in_block() - 1) / teams_in_block(), most_blocks);
+    return tile_loop >= 0 ? tiles : (rounds + teams_in_block() - 1) / teams_in_block();
   }
+  std::int64_t blocks() const { return std::min(useful_blocks(), most_blocks); }
   std::string str(const Nest&) const;
 };
 /// What decides over results (teams, and so the order of sums) follows from the nest's shapes alone, the rest from the device, too. `unique`: the

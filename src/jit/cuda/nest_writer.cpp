@@ -39,8 +39,7 @@ void NestWriter::head(const std::string& name, const std::string& pointers, cons
   for (std::size_t b = 0; b < nest_.buffers.size(); ++b) {
     const NestBuffer& buffer = nest_.buffers[b];
     if (buffer.local) continue;
-    const bool alone = count_if(nest_.buffers, [&](const NestBuffer& o) { return o.alias == buffer.alias; }) == 1;
-    parameter(worded("{}{}*{} b{}", buffer.written ? "" : "const ", memory_type(buffer.dtype), alone ? " __restrict__" : "", b));
+    parameter(pointer(b));
   }
   if (!pointers.empty()) parameter(pointers);
   for (std::size_t l = 0; l < nest_.loops.size(); ++l)
@@ -51,14 +50,10 @@ void NestWriter::head(const std::string& name, const std::string& pointers, cons
   indent_ = 1;
 }
 
-void NestWriter::open(const std::string& s) {
-  line(s + " {");
-  ++indent_;
-}
-
-void NestWriter::close() {
-  --indent_;
-  line("}");
+std::string NestWriter::pointer(std::size_t b) const {
+  const NestBuffer& buffer = nest_.buffers[b];
+  const bool alone = count_if(nest_.buffers, [&](const NestBuffer& o) { return o.alias == buffer.alias; }) == 1;
+  return worded("{}{}*{} b{}", buffer.written ? "" : "const ", memory_type(buffer.dtype), alone ? " __restrict__" : "", b);
 }
 
 void NestWriter::prepare_local_arrays() {

@@ -7,10 +7,12 @@
 #include <vt/small_vec.hpp>
 
 #include "nest_source.hpp"
+#include "product_source.hpp"
+#include "source_writer.hpp"
 
 namespace vt::detail::cuda {
 
-class NestWriter {
+class NestWriter : SourceWriter {
   using Kind = NestValue::Kind;
 
  public:
@@ -18,6 +20,9 @@ class NestWriter {
   std::string kernel(const std::string& name);
   // See sorted_updates_source.
   std::string updates(const SortedUpdates& u, bool join, const std::string& name);
+
+  // See product_epilogue.
+  ProductEpilogue epilogue(int buffer, std::int64_t columns);
 
  private:
   struct Part {
@@ -32,8 +37,8 @@ class NestWriter {
 
   // The kernel's parameters: buffers, `pointers`, extents, arguments and `number`.
   void head(const std::string& name, const std::string& pointers, const std::string& number);
-  void open(const std::string& s);
-  void close();
+  // Of buffer b, as a parameter.
+  std::string pointer(std::size_t b) const;
   bool writes_over_operands() const;
   void synchronise();
   void prepare_local_arrays();
@@ -71,7 +76,6 @@ class NestWriter {
 
   const NestLoop& loop(int l) const { return nest_.loops[static_cast<std::size_t>(l)]; }
   const NestValue& value(int v) const { return nest_.values[static_cast<std::size_t>(v)]; }
-  void line(const std::string& s) { text_.append(static_cast<std::size_t>(indent_) * 2, ' ').append(s) += '\n'; }
   std::string access(int buffer, IndexId at) const { return worded("b{}, {}", buffer, index(at)); }
 
   const Nest& nest_;
@@ -81,8 +85,7 @@ class NestWriter {
   Vec<std::string> read_as_;  // of loads that were made before: where the element is
   Vec<int> ready_stage_;
   std::uint64_t open_ = 0;
-  int stages_done_ = 0, indent_ = 0;
-  std::string text_;
+  int stages_done_ = 0;
 };
 
 }  // namespace vt::detail::cuda

@@ -17,48 +17,17 @@
 #include "../scan_motion.hpp"
 #include "../threads.hpp"
 #include "element_source.hpp"
-#include "fft_source.hpp"
-#include "long_scans.hpp"
-#include "matrix_source.hpp"
+#include "masked_lanes.hpp"
 #include "op_rows.hpp"
-#include "product_source.hpp"
-#include "scatter.hpp"
-#include "sort.hpp"
+#include "product_epilogue.hpp"
 
 namespace vt::detail::cuda {
 
-namespace cuda_program {
-
-/// "kernel_exp_mul_add": what a kernel computes, as profilers show it.
-std::string kernel_name(const Nest& nest) {
-  std::string name = "kernel";
-  Op last = Op::input;
-  int parts = 0;
-  const auto add = [&](Op op, std::string_view text) {
-    if (op == last || parts >= 5) return;
-    last = op;
-    ++parts;
-    name += "_";
-    for (char c : text) name += c == '-' || c == ' ' ? '_' : c;
-  };
-  for (const NestValue& v : nest.values)
-    if (v.kind == NestValue::Kind::op && v.op != Op::convert && v.op != Op::select) add(v.op, name_of(v.op));
-  for (const NestReduction& r : nest.reductions) add(Op::count_, name_of(r.op));
-  if (parts == 0) name += "_copy";
-  return name;
-}
-
-std::string kernels_text(const Vec<Launch>& launches) {
-  std::string text;
-  for (const Launch& l : launches) text += worded("{}: {} blocks of {} threads\n", l.name, l.grid.blocks, l.grid.threads);
-  return text;
-}
-
-}  // namespace cuda_program
-
-CudaProgram::CudaProgram(const GraphBody& graph, const CudaDevice& device) : device_(device) {
+CudaProgram::CudaProgram(const GraphBody& graph, const CudaDevice& device, bool keep_texts) : device_(device) {
   const Span span("compile", "compile program for CUDA");
-  fusion_ = fuse(move_out_of_scans(graph), {.matrix_products = true, .vector_bytes = 64, .on_host = false, .has_code = has_element_source});
+  fusion_ = fuse(move_out_of_scans(mask_lanes(inline_calls(graph)), 0),
+                 {.matrix_products = true, .vector_bytes = 64, .on_host = false, .has_code = has_element_source});
+  attach_element_epilogues(fusion_, [&](const Equation& e) { return has_own_product(e); });
   const GraphBody& g = fusion_.graph;
   steps_.resize(fusion_.steps.size());
   for (std::size_t k = 0; k < steps_.size(); ++k) {
@@ -75,14 +44,14 @@ CudaProgram::CudaProgram(const GraphBody& graph, const CudaDevice& device) : dev
     for (Var v : e.inputs) step.bytes += g.aval(v).bytes();
     for (Var v : e.outputs) step.bytes += g.aval(v).bytes();
     const Family family = family_of(e.op);
-    if ((family == Family::contract && prepare_product(step, e)) || (family == Family::linalg && prepare_matrices(step, e)) ||
+    if ((family == Family::contract && prepare_product(step, fused)) || (family == Family::linalg && prepare_matrices(step, e)) ||
         (family == Family::spectral && prepare_transform(step, e))) {
       fused.writes_given_memory = true;
     } else if (e.op == Op::sort) {
       fused.writes_given_memory = true;
     } else if (runs_on_device(g, e)) {
       step.kind = Step::Kind::control;
-      step.control = new_shared<const DeviceControl>(g, e, device_);
+      step.control = new_shared<const DeviceControl>(g, e, device_, keep_texts);
     } else {
       step.kind = Step::Kind::host;
       if (step.text.empty()) step.text = op_rows[e.op].on_host;
@@ -93,7 +62,7 @@ CudaProgram::CudaProgram(const GraphBody& graph, const CudaDevice& device) : dev
   for (Step& step : steps_)
     if (step.equation >= 0 && g.equations[static_cast<std::size_t>(step.equation)].op == Op::sort)
       prepare_sort(step, g.equations[static_cast<std::size_t>(step.equation)]);
-  compile_kernels();
+  compile_kernels(keep_texts);
   constants_.resize(g.avals.size());
   for (std::size_t v = 0; v < plan_.slots.size(); ++v)
     if (plan_.slots[v].kind == BufferPlan::Slot::Kind::constant)
@@ -101,6 +70,7 @@ CudaProgram::CudaProgram(const GraphBody& graph, const CudaDevice& device) : dev
   for (std::size_t k = 0; k < steps_.size(); ++k) {
     steps_[k].released = plan_.released[k];
     launches_ += steps_[k].launches.size();
+    epilogues_ += fusion_.steps[k].row_loop >= 0;
     scratch_bytes_ = std::max(scratch_bytes_, static_cast<std::size_t>(steps_[k].scratch_bytes));
     host_steps_ += steps_[k].kind == Step::Kind::host;
     bytes_ += steps_[k].bytes;
@@ -110,7 +80,7 @@ CudaProgram::CudaProgram(const GraphBody& graph, const CudaDevice& device) : dev
 }
 
 // On all threads, as kernels do not depend on each other.
-void CudaProgram::compile_kernels() {
+void CudaProgram::compile_kernels(bool keep_texts) {
   Vec<Launch*> all;
   for (Step& step : steps_)
     for (Launch& launch : step.launches)
@@ -122,7 +92,11 @@ void CudaProgram::compile_kernels() {
       try {
         launch.code = device_code(device_, launch.source, launch.name);
         launch.code->allow_shared(launch.grid.shared_bytes);
-        launch.source.clear();
+        // The driver knows how many blocks of this code fit on a multiprocessor, by its registers and shared memory.
+        if (launch.useful_blocks > 0)
+          launch.grid.blocks =
+              std::min(launch.useful_blocks, Mapping::times_over * device_.facts().multiprocessors * launch.code->resident_blocks(launch.grid));
+        if (!keep_texts) launch.source.clear();
       } catch (...) {
         errors[static_cast<std::size_t>(i)] = std::current_exception();
       }
@@ -130,160 +104,6 @@ void CudaProgram::compile_kernels() {
   });
   for (const std::exception_ptr& error : errors)
     if (error) std::rethrow_exception(error);
-}
-
-void CudaProgram::prepare_kernel(Step& step, const FusedStep& fused) const {
-  const Nest& nest = fused.nest;
-  // Of updates: what the user promised.
-  const bool unique = any_of(fused.fused, [&](int k) {
-    const Equation& e = fusion_.graph.equations[static_cast<std::size_t>(k)];
-    return e.op >= Op::scatter && e.op <= Op::scatter_max && e.as<ScatterParams>().unique;
-  });
-  const Mapping mapping = choose_mapping(nest, unique, {device_.facts().multiprocessors, device_.facts().threads});
-  step.name = cuda_program::kernel_name(nest);
-  step.text = nest.str() + mapping.str(nest);
-  Launch launch;
-  launch.name = step.name;
-  for (std::size_t b = 0; b < fused.buffers.size(); ++b) {
-    step.bytes += fusion_.graph.aval(fused.buffers[b]).bytes();
-    if (!nest.buffers[b].local) launch.pointers.push_back({fused.buffers[b]});
-  }
-  for (const NestLoop& l : nest.loops)
-    if (l.runtime) launch.numbers.push_back(l.block_of >= 0 ? l.total : l.extent);
-  for (std::int64_t a : fused.arguments) launch.numbers.push_back(a);
-  for (int equation : fused.fused) {
-    const Where w = fusion_.graph.equations[static_cast<std::size_t>(equation)].where;
-    if (w.file && none_of(step.lines, [&](const Where& known) { return known.line == w.line && known.file == w.file; })) step.lines.push_back(w);
-  }
-  launch.grid = {mapping.blocks(), mapping.block, mapping.local_bytes};
-  count(counters().fused_ops, fused.fused.size());
-  count(counters().stages, nest.stages.size());
-  if (mapping.teams == 0) return;  // no rounds
-  if (const std::int64_t block = scan_block(nest)) {
-    ScratchLayout scratch;
-    add_long_scan(nest, block, launch.pointers, launch.numbers, {device_.facts().multiprocessors, device_.facts().threads}, scratch, step.launches);
-    step.scratch_bytes = scratch.bytes();
-    step.text = nest.str() + worded("rows are cut in blocks of {}\n", block) + cuda_program::kernels_text(step.launches);
-    return;
-  }
-  if (mapping.updates == UpdatePlan::Way::sorted) {
-    ScratchLayout scratch;
-    add_sorted_updates(nest, plan_updates(nest, unique), launch.pointers, launch.numbers, device_.facts().multiprocessors, scratch, step.launches);
-    step.scratch_bytes = scratch.bytes();
-    step.text = nest.str() + "updates are sorted by element\n" + cuda_program::kernels_text(step.launches);
-    return;
-  }
-  launch.source = nest_source(nest, mapping, step.name);
-  step.launches.push_back(std::move(launch));
-}
-
-bool CudaProgram::prepare_product(Step& step, const Equation& e) const {
-  const GraphBody& g = fusion_.graph;
-  const Aval &lhs = g.aval(e.inputs[0]), &rhs = g.aval(e.inputs[1]);
-  const auto memory = [&](Var v) { return Launch::Pointer{fusion_.storage[static_cast<std::size_t>(v)]}; };
-  const Launch::Pointer a = memory(e.inputs[0]), b = memory(e.inputs[1]), c = memory(e.outputs[0]);
-  const bool tensor_cores = device_.facts().major >= 8;
-  ProductSource p;
-  if (e.op == Op::conv_general) {
-    const ConvSpec s = plan_conv(e.as<ConvParams>(), lhs.shape, rhs.shape, lhs.dtype, ConvTarget::device)->spec;
-    p = product_source(s, tensor_cores);
-    step.text = worded("{} results, {} products\n", s.results(), s.multiply_adds());
-  } else {
-    const MatmulPlan plan = plan_matmul(e.as<DotParams>(), lhs, rhs);
-    const MatmulSpec& s = plan.spec;
-    if (plan.lhs_permutation || plan.rhs_permutation) return false;
-    step.text = worded("{} matrices {} × {} × {}\n", s.batch, s.m, s.k, s.n);
-    if (BlasProduct product; suits_blas(s, &product)) {
-      const std::string reason = prepare_blas(device_);
-      if (reason.empty()) {
-        step.text += "by cuBLAS\n";
-        step.equation = -1;
-        step.launches.push_back({.name = "cublas_product", .pointers = {a, b, c}, .library = product});
-        return true;
-      }
-      step.text += "not by cuBLAS: " + reason + "\n";
-    }
-    p = product_source(s, tensor_cores);
-  }
-  step.text += p.way + "\n";
-  step.equation = -1;
-  if (p.blocks == 0) return true;  // no results
-  ScratchLayout scratch;
-  const Launch::Pointer parts = p.parts > 1 ? scratch.take(p.parts_bytes) : c;
-  step.launches.push_back({.name = std::move(p.name), .source = std::move(p.source), .grid = {p.blocks, p.threads, 0}, .pointers = {a, b, parts}});
-  if (p.parts > 1)
-    step.launches.push_back(
-        {.name = std::move(p.join_name), .source = std::move(p.join_source), .grid = {p.join_blocks, p.threads, 0}, .pointers = {parts, c}});
-  step.scratch_bytes = scratch.bytes();
-  return true;
-}
-
-bool CudaProgram::prepare_matrices(Step& step, const Equation& e) const {
-  const LinalgSpec spec = linalg_spec(fusion_.graph, e);
-  MatrixSource m = matrix_source(spec);
-  if (!m.refusal.empty()) {
-    step.text = m.refusal;
-    return false;
-  }
-  step.text = worded("{} matrices of {} × {}: {}\n", spec.batch, spec.m, spec.n, m.way);
-  step.equation = -1;
-  if (m.blocks == 0) return true;
-  Launch launch{.name = std::move(m.name), .source = std::move(m.source), .grid = {m.blocks, m.threads, m.shared_bytes}};
-  for (Var v : e.inputs) launch.pointers.push_back({fusion_.storage[static_cast<std::size_t>(v)]});
-  for (Var v : e.outputs) launch.pointers.push_back({v});
-  step.launches.push_back(std::move(launch));
-  return true;
-}
-
-// Which of the results are wanted shows in the plan.
-bool CudaProgram::prepare_transform(Step& step, const Equation& e) const {
-  FftSource f = fft_source(fft_spec(e.as<FftParams>(), fusion_.graph.aval(e.inputs[0])));
-  if (!f.refusal.empty()) {
-    step.text = f.refusal;
-    return false;
-  }
-  step.text = "transform: " + describe(e.op, e.params) + "\n";
-  step.equation = -1;
-  ScratchLayout scratch;
-  SmallVec<Launch::Pointer, 2> pieces;
-  for (std::int64_t bytes : f.bytes) pieces.push_back(scratch.take(bytes));
-  const Launch::Pointer operand{fusion_.storage[static_cast<std::size_t>(e.inputs[0])]}, result{e.outputs[0]};
-  const auto memory = [&](int which) { return which == -1 ? operand : which == -2 ? result : pieces[static_cast<std::size_t>(which)]; };
-  for (FftPass& p : f.passes) {
-    step.text += worded("{} blocks of {} threads\n", p.blocks, p.threads);
-    step.launches.push_back({.name = std::move(p.name),
-                             .source = std::move(p.source),
-                             .grid = {p.blocks, p.threads, p.shared_bytes},
-                             .pointers = {memory(p.from), memory(p.to)}});
-  }
-  step.scratch_bytes = scratch.bytes();
-  return true;
-}
-
-void CudaProgram::prepare_sort(Step& step, const Equation& e) const {
-  const GraphBody& g = fusion_.graph;
-  SmallVec<DType, 4> dtypes;
-  SmallVec<char, 4> is_place;
-  SmallVec<Launch::Pointer, 8> operands, results;
-  for (Var v : e.inputs) {
-    int definition = -1;
-    for (std::size_t i = 0; i < g.equations.size(); ++i)
-      if (!g.equations[i].outputs.empty() && g.equations[i].outputs[0] == v) definition = static_cast<int>(i);
-    dtypes.push_back(g.aval(v).dtype);
-    is_place.push_back(is_sorted_place(g, e, definition));
-    operands.push_back({fusion_.storage[static_cast<std::size_t>(v)]});
-  }
-  for (Var o : e.outputs) {
-    const Var v = fusion_.storage[static_cast<std::size_t>(o)];
-    results.push_back(plan_.slots[static_cast<std::size_t>(v)].kind == BufferPlan::Slot::Kind::unused ? unwanted : Launch::Pointer{v});
-  }
-  const SortSpec spec = sort_spec(e.as<SortParams>(), g.aval(e.inputs[0]).shape, std::move(dtypes), std::move(is_place));
-  ScratchLayout scratch;
-  add_sort(spec, operands, results, device_.facts().multiprocessors, scratch, step.launches);
-  step.scratch_bytes = scratch.bytes();
-  step.text = worded("{} rows of {}, places {} to {}\n", spec.outer * spec.inner, spec.length, spec.start, spec.limit);
-  step.text += cuda_program::kernels_text(step.launches);
-  step.equation = -1;
 }
 
 Vec<BufferRef> CudaProgram::run(std::span<const BufferRef> given) {
@@ -298,6 +118,7 @@ Vec<BufferRef> CudaProgram::run(std::span<const BufferRef> given) {
   count(c.programs_run);
   count(c.launches, launches_);
   count(c.bytes, bytes_);
+  if (epilogues_) count(c.product_epilogues, epilogues_);
   if (host_steps_) count(c.host_steps, host_steps_);
   return results;
 }
@@ -314,11 +135,12 @@ void CudaProgram::run_steps(std::span<const BufferRef> inputs, Vec<BufferRef>& r
     const auto v = static_cast<std::size_t>(fusion_.storage[static_cast<std::size_t>(g.outputs[i])]);
     const BufferPlan::Slot& s = plan_.slots[v];
     if (s.kind != Kind::output || s.index != static_cast<int>(i)) continue;
-    results[i] = device_.allocate(s.bytes, "a result");
+    results[i] = device_.allocate(s.bytes, "a result", &fusion_.graph);
     pointers[v] = address(*results[i]);
   }
   const std::size_t arena_bytes = (plan_.arena_bytes + 255) / 256 * 256;
-  const BufferRef arena = arena_bytes + scratch_bytes_ ? device_.allocate(arena_bytes + scratch_bytes_, "intermediate results") : BufferRef();
+  const BufferRef arena =
+      arena_bytes + scratch_bytes_ ? device_.allocate(arena_bytes + scratch_bytes_, "intermediate results", &fusion_.graph) : BufferRef();
   const DevicePtr scratch = scratch_bytes_ ? address(*arena) + arena_bytes : 0;
   for (std::size_t v = 0; v < plan_.slots.size(); ++v) {
     const BufferPlan::Slot& s = plan_.slots[v];
@@ -350,7 +172,7 @@ void CudaProgram::run_kernels(const Step& step, const Vec<DevicePtr>& pointers, 
     for (const Launch::Pointer& p : launch.pointers)
       addresses.push_back((p.var < 0 ? scratch : pointers[static_cast<std::size_t>(p.var)]) + static_cast<DevicePtr>(p.offset));
     if (launch.library) {
-      run_blas(device_, *launch.library, addresses[0], addresses[1], addresses[2]);
+      launch.library->run(device_, device_.stream(), {addresses.data(), addresses.size()});
       continue;
     }
     SmallVec<void*, 24> parameters;
@@ -384,7 +206,7 @@ void CudaProgram::run_equation(const Step& step, Vec<DevicePtr>& pointers, Vec<B
     for (BufferRef& b : made)
       if (any_of(operands,
                  [&](const BufferRef& o) { return address(*b) >= address(*o) && address(*b) < address(*o) + std::max<std::size_t>(o->bytes, 1); })) {
-        BufferRef copy = device_.allocate(b->bytes, "a result");
+        BufferRef copy = device_.allocate(b->bytes, "a result", &fusion_.graph);
         device_.copy(address(*copy), address(*b), b->bytes);
         b = std::move(copy);
       }
@@ -420,7 +242,7 @@ void CudaProgram::report(Report& report, int depth) const {
     if (step.kind == Step::Kind::kernel && step.launches.size() != 1)
       r.title = worded("step {}: {}, {} kernels, {} bytes", k, step.name, step.launches.size(), step.bytes);
     else if (step.kind == Step::Kind::kernel && step.launches[0].library)
-      r.title = worded("step {}: {} by cuBLAS, {} bytes", k, step.name, step.bytes);
+      r.title = worded("step {}: {} by {}, {} bytes", k, step.name, step.launches[0].library->library(), step.bytes);
     else if (step.kind == Step::Kind::kernel)
       r.title = worded("step {}: {}, {} blocks of {} threads, {} bytes", k, step.name, step.launches[0].grid.blocks, step.launches[0].grid.threads,
                        step.bytes);

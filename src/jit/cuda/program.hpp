@@ -21,7 +21,8 @@ class CudaProgram : public Executable {
  public:
   /// Real dtypes only (lower_complex.hpp puts two numbers in the place of a complex one). Fuses, plans and compiles. Throws: Error(backend),
   /// Error(memory).
-  CudaProgram(const GraphBody& graph, const CudaDevice& device);
+  /// `keep_texts`: of kernels, so that they may become parts of another one.
+  CudaProgram(const GraphBody& graph, const CudaDevice& device, bool keep_texts = false);
   /// Returns when the work is given to the device, not when it is done.
   Vec<BufferRef> run(std::span<const BufferRef> inputs) override;
   void report(Report&, int depth) const override;
@@ -44,11 +45,14 @@ class CudaProgram : public Executable {
     std::uint64_t bytes = 0;
   };
   void prepare_kernel(Step& step, const FusedStep& fused) const;
-  bool prepare_product(Step& step, const Equation& e) const;
+  /// Is there a kernel of vt's own for this product, and none of a library's?
+  bool has_own_product(const Equation& e) const;
+  bool prepare_product(Step& step, const FusedStep& fused) const;
+  static void add_lines(Step& step, const FusedStep& fused, const GraphBody& g);
   bool prepare_matrices(Step& step, const Equation& e) const;
   bool prepare_transform(Step& step, const Equation& e) const;
   void prepare_sort(Step& step, const Equation& e) const;
-  void compile_kernels();
+  void compile_kernels(bool keep_texts);
   void run_kernels(const Step& step, const Vec<DevicePtr>& pointers, DevicePtr scratch) const;
   void run_steps(std::span<const BufferRef> inputs, Vec<BufferRef>& results);
   void run_equation(const Step& step, Vec<DevicePtr>& pointers, Vec<BufferRef>& produced, std::span<const BufferRef> inputs) const;
@@ -68,7 +72,7 @@ class CudaProgram : public Executable {
   Vec<BufferRef> constants_;       // per Var: on the device
   std::size_t scratch_bytes_ = 0;  // the most that a step's kernels share
   std::shared_ptr<Replay> replay_;
-  std::uint64_t launches_ = 0, host_steps_ = 0, bytes_ = 0;
+  std::uint64_t launches_ = 0, epilogues_ = 0, host_steps_ = 0, bytes_ = 0;
 };
 
 }  // namespace vt::detail::cuda

@@ -11,548 +11,377 @@
 #include "../../trace/convert.hpp"
 #include "../register_loop.hpp"
 #include "element_source.hpp"
+#include "register_writer.hpp"
 
 namespace vt::detail::cuda {
 
 namespace register_text {
 
-/// A value: an array of so many elements, or a part of a buffer that begins at `start`.
-struct Val {
-  std::string name = {}, start = {};
-  DType dtype = DType::f32;
-  std::int64_t count = 0;
-  int buffer = -1;  ///< ≥ 0: in memory
-};
-
-class Writer {
- public:
-  explicit Writer(const LaneForm& form) : form_(form), graph_(form.lane), equation_(form.lane.equations[0]) {
-    carries_ = equation_.op == Op::while_ ? static_cast<std::size_t>(equation_.as<WhileParams>().carries)
-               : equation_.op == Op::scan ? static_cast<std::size_t>(equation_.as<ScanParams>().carries)
-                                          : 0;
+std::string Writer::kernel(const std::string& name) {
+  const std::size_t inputs = equation_.inputs.size();
+  text_ = worded("extern \"C\" __global__ void __launch_bounds__({}) {}(", register_loop_threads, name);
+  for (std::size_t k = 0; k < inputs + equation_.outputs.size(); ++k) {
+    const DType d = graph_.aval(k < inputs ? equation_.inputs[k] : equation_.outputs[k - inputs]).dtype;
+    text_ += worded("{}{}{}* b{}", k ? ", " : "", k < inputs ? "const " : "", memory_type(d), k);
   }
+  text_ += ") {\n";
+  indent_ = 1;
+  if (form_) {
+    line(worded("const i64 lane = (i64)blockIdx.x * {} + threadIdx.x;", register_loop_threads));
+    line(worded("if (lane >= {}ll) return;", form_.count));
+  } else {
+    line("if (threadIdx.x != 0) return;");
+  }
+  Vec<Val> operands;
+  for (std::size_t i = 0; i < inputs; ++i) {
+    const Aval& aval = graph_.aval(equation_.inputs[i]);
+    const bool sequence = equation_.op == Op::scan && i >= carries_ && i < carries_ + static_cast<std::size_t>(equation_.as<ScanParams>().sequences);
+    Val v{.start = "0", .dtype = aval.dtype, .count = aval.elements(), .buffer = static_cast<int>(i)};
+    if (!sequence && in_registers(aval)) v = loaded(v);
+    else if (i < carries_) v.buffer = static_cast<int>(inputs + i);  // updated in place, in the result
+    operands.push_back(std::move(v));
+  }
+  const Vec<Val> results = control(graph_, equation_, operands, true);
+  for (std::size_t k = 0; k < results.size(); ++k) {
+    if (results[k].buffer >= 0 || results[k].name.empty()) continue;  // in place, or stored round by round
+    store_all({.start = "0", .dtype = results[k].dtype, .count = results[k].count, .buffer = static_cast<int>(inputs + k)}, results[k]);
+  }
+  text_ += "}\n";
+  return std::move(text_);
+}
 
-  std::string kernel(const std::string& name) {
-    const std::size_t inputs = equation_.inputs.size();
-    text_ = worded("extern \"C\" __global__ void __launch_bounds__({}) {}(", register_loop_threads, name);
-    for (std::size_t k = 0; k < inputs + equation_.outputs.size(); ++k) {
-      const DType d = graph_.aval(k < inputs ? equation_.inputs[k] : equation_.outputs[k - inputs]).dtype;
-      text_ += worded("{}{}{}* b{}", k ? ", " : "", k < inputs ? "const " : "", memory_type(d), k);
+Val Writer::fresh(DType d, std::int64_t count) {
+  Val v{.name = fresh_name(), .dtype = d, .count = count};
+  line(worded("{} {}[{}];", register_type(d), v.name, std::max<std::int64_t>(count, 1)));
+  return v;
+}
+
+void Writer::each(std::int64_t count, const std::string& statement) {
+  if (count == 0) return;
+  if (count > 1) line("#pragma unroll");
+  line(worded("for (int i = 0; i < {}; ++i) {}", count, statement));
+}
+
+std::int64_t Writer::block_of(int buffer) const {
+  if (!form_) return 0;
+  const std::size_t inputs = equation_.inputs.size(), k = static_cast<std::size_t>(buffer);
+  const int axis = form_.axes[k];
+  if (axis < 0) return 0;
+  const Shape& shape = graph_.aval(k < inputs ? equation_.inputs[k] : equation_.outputs[k - inputs]).shape;
+  std::int64_t block = 1;
+  for (std::size_t d = static_cast<std::size_t>(axis); d < shape.size(); ++d) block *= shape[d];
+  return block;
+}
+
+std::string Writer::place(const Val& v, const std::string& at) const {
+  const std::string linear = v.start == "0" ? worded("(i64)({})", at) : worded("((i64)({}) + ({}))", at, v.start);
+  const std::int64_t block = block_of(v.buffer);
+  if (block == 0) return linear;
+  if (block == 1) return worded("{} * {}ll + lane", linear, form_.count);
+  return worded("({0} / {1}ll * {2}ll + lane) * {1}ll + {0} % {1}ll", linear, block, form_.count);
+}
+
+std::string Writer::read(const Val& v, const std::string& at) const {
+  if (v.buffer < 0) return worded("{}[{}]", v.name, at);
+  return from_memory(v.dtype, worded("VT_LOAD(b{}, {})", v.buffer, place(v, at)));
+}
+
+void Writer::write(const Val& v, const std::string& at, const std::string& x) {
+  if (v.buffer < 0) line(worded("{}[{}] = {};", v.name, at, x));
+  else line(worded("VT_STORE(b{}, {}, {});", v.buffer, place(v, at), to_memory(v.dtype, x)));
+}
+
+Val Writer::loaded(const Val& object) {
+  Val v = fresh(object.dtype, object.count);
+  each(object.count, worded("{}[i] = {};", v.name, read(object, "i")));
+  return v;
+}
+
+void Writer::store_all(const Val& object, const Val& v) {
+  each(v.count, worded("VT_STORE(b{}, {}, {});", object.buffer, place(object, "i"), to_memory(v.dtype, v.name + "[i]")));
+}
+
+void Writer::copy(const Val& to, const Val& from) {
+  if (to.buffer >= 0 || from.buffer >= 0) return;  // in place
+  each(to.count, worded("{}[i] = {}[i];", to.name, from.name));
+}
+
+void Writer::exchange(const Vec<Val>& carry, Vec<Val> next) {
+  for (std::size_t i = 0; i < carry.size(); ++i)
+    for (std::size_t k = 0; k < i; ++k) {
+      if (next[i].buffer >= 0 || next[i].name != carry[k].name) continue;
+      next[i] = own(next[i]);
+      break;
     }
-    text_ += ") {\n";
-    if (form_) {
-      line(worded("const i64 lane = (i64)blockIdx.x * {} + threadIdx.x;", register_loop_threads));
-      line(worded("if (lane >= {}ll) return;", form_.count));
-    } else {
-      line("if (threadIdx.x != 0) return;");
-    }
+  for (std::size_t i = 0; i < carry.size(); ++i) copy(carry[i], next[i]);
+}
+
+Vec<Val> Writer::run(const GraphBody& g, const Vec<Val>& inputs) {
+  Vec<Val> env(g.avals.size());
+  const auto at = [&](Var v) -> Val& { return env[static_cast<std::size_t>(v)]; };
+  for (std::size_t i = 0; i < inputs.size(); ++i) at(g.inputs[i]) = inputs[i];
+  for (const Equation& e : g.equations) {
     Vec<Val> operands;
-    for (std::size_t i = 0; i < inputs; ++i) {
-      const Aval& aval = graph_.aval(equation_.inputs[i]);
-      const bool sequence =
-          equation_.op == Op::scan && i >= carries_ && i < carries_ + static_cast<std::size_t>(equation_.as<ScanParams>().sequences);
-      Val v{.start = "0", .dtype = aval.dtype, .count = aval.elements(), .buffer = static_cast<int>(i)};
-      if (!sequence && in_registers(aval)) v = loaded(v);
-      else if (i < carries_) v.buffer = static_cast<int>(inputs + i);  // updated in place, in the result
-      operands.push_back(std::move(v));
+    for (Var v : e.inputs) operands.push_back(at(v));
+    if (!is_control(e.op)) {
+      at(e.outputs[0]) = value(g, e, operands);
+      continue;
     }
-    const Vec<Val> results = control(graph_, equation_, operands, true);
-    for (std::size_t k = 0; k < results.size(); ++k) {
-      if (results[k].buffer >= 0 || results[k].name.empty()) continue;  // in place, or stored round by round
-      store_all({.start = "0", .dtype = results[k].dtype, .count = results[k].count, .buffer = static_cast<int>(inputs + k)}, results[k]);
+    Vec<Val> results = control(g, e, operands, false);
+    for (std::size_t k = 0; k < results.size(); ++k) at(e.outputs[k]) = std::move(results[k]);
+  }
+  Vec<Val> outputs;
+  for (Var v : g.outputs) outputs.push_back(at(v));
+  return outputs;
+}
+
+Vec<Val> Writer::control(const GraphBody& g, const Equation& e, const Vec<Val>& operands, bool outermost) {
+  if (e.op == Op::cond) return branch(e, operands);
+  return e.op == Op::while_ ? loop_while(e, operands) : loop_scan(g, e, operands, outermost);
+}
+
+Vec<Val> Writer::branch(const Equation& e, const Vec<Val>& operands) {
+  const auto& branches = e.as<CondParams>().branches;
+  const Vec<Val> inputs(operands.begin() + 1, operands.end());
+  Vec<Val> results;
+  for (Var v : branches[0]->outputs) {
+    const Aval& a = branches[0]->aval(v);
+    results.push_back(in_registers(a) ? fresh(a) : Val{});
+  }
+  for (std::size_t k = 0; k < branches.size(); ++k) {
+    const bool last = k + 1 == branches.size();
+    if (branches.size() == 1) open("");
+    else if (last) open("else");
+    else open(worded("{}if ({} <= {})", k ? "else " : "", element(operands[0], 0), k));
+    const Vec<Val> own = run(*branches[k], inputs);
+    for (std::size_t i = 0; i < own.size(); ++i) {
+      if (own[i].buffer >= 0) results[i] = own[i];  // every branch hands on the same memory
+      else copy(results[i], own[i]);
     }
-    text_ += "}\n";
-    return std::move(text_);
-  }
-
- private:
-  void line(const std::string& s) { text_.append(static_cast<std::size_t>(indent_) * 2, ' ').append(s) += '\n'; }
-  void open(const std::string& s) {
-    line(s + " {");
-    ++indent_;
-  }
-  void close() {
-    --indent_;
-    line("}");
-  }
-  std::string fresh_name() { return worded("x{}", ++names_); }
-  Val fresh(DType d, std::int64_t count) {
-    Val v{.name = fresh_name(), .dtype = d, .count = count};
-    line(worded("{} {}[{}];", register_type(d), v.name, std::max<std::int64_t>(count, 1)));
-    return v;
-  }
-  Val fresh(const Aval& a) { return fresh(a.dtype, a.elements()); }
-  void each(std::int64_t count, const std::string& statement) {
-    if (count == 0) return;
-    if (count > 1) line("#pragma unroll");
-    line(worded("for (int i = 0; i < {}; ++i) {}", count, statement));
-  }
-  static std::string element(const Val& v, std::int64_t i) { return worded("{}[{}]", v.name, i); }
-
-  // --- memory: where lanes are, and the elements of one lane in row-major order
-
-  // Elements of a lane that lie together before those of the other lanes come; 0: the buffer is the same for all.
-  std::int64_t block_of(int buffer) const {
-    if (!form_) return 0;
-    const std::size_t inputs = equation_.inputs.size(), k = static_cast<std::size_t>(buffer);
-    const int axis = form_.axes[k];
-    if (axis < 0) return 0;
-    const Shape& shape = graph_.aval(k < inputs ? equation_.inputs[k] : equation_.outputs[k - inputs]).shape;
-    std::int64_t block = 1;
-    for (std::size_t d = static_cast<std::size_t>(axis); d < shape.size(); ++d) block *= shape[d];
-    return block;
-  }
-  std::string place(const Val& v, const std::string& at) const {
-    const std::string linear = v.start == "0" ? worded("(i64)({})", at) : worded("((i64)({}) + ({}))", at, v.start);
-    const std::int64_t block = block_of(v.buffer);
-    if (block == 0) return linear;
-    if (block == 1) return worded("{} * {}ll + lane", linear, form_.count);
-    return worded("({0} / {1}ll * {2}ll + lane) * {1}ll + {0} % {1}ll", linear, block, form_.count);
-  }
-  std::string read(const Val& v, const std::string& at) const {
-    if (v.buffer < 0) return worded("{}[{}]", v.name, at);
-    return from_memory(v.dtype, worded("VT_LOAD(b{}, {})", v.buffer, place(v, at)));
-  }
-  void write(const Val& v, const std::string& at, const std::string& x) {
-    if (v.buffer < 0) line(worded("{}[{}] = {};", v.name, at, x));
-    else line(worded("VT_STORE(b{}, {}, {});", v.buffer, place(v, at), to_memory(v.dtype, x)));
-  }
-  Val loaded(const Val& object) {
-    Val v = fresh(object.dtype, object.count);
-    each(object.count, worded("{}[i] = {};", v.name, read(object, "i")));
-    return v;
-  }
-  void store_all(const Val& object, const Val& v) {
-    each(v.count, worded("VT_STORE(b{}, {}, {});", object.buffer, place(object, "i"), to_memory(v.dtype, v.name + "[i]")));
-  }
-
-  // --- branches and loops
-
-  void copy(const Val& to, const Val& from) {
-    if (to.buffer >= 0 || from.buffer >= 0) return;  // in place
-    each(to.count, worded("{}[i] = {}[i];", to.name, from.name));
-  }
-
-  // What is carried takes its next values all at once: a body may hand one carry on as another.
-  void exchange(const Vec<Val>& carry, Vec<Val> next) {
-    for (std::size_t i = 0; i < carry.size(); ++i)
-      for (std::size_t k = 0; k < i; ++k) {
-        if (next[i].buffer >= 0 || next[i].name != carry[k].name) continue;
-        next[i] = own(next[i]);
-        break;
-      }
-    for (std::size_t i = 0; i < carry.size(); ++i) copy(carry[i], next[i]);
-  }
-
-  Vec<Val> run(const GraphBody& g, const Vec<Val>& inputs) {
-    Vec<Val> env(g.avals.size());
-    const auto at = [&](Var v) -> Val& { return env[static_cast<std::size_t>(v)]; };
-    for (std::size_t i = 0; i < inputs.size(); ++i) at(g.inputs[i]) = inputs[i];
-    for (const Equation& e : g.equations) {
-      Vec<Val> operands;
-      for (Var v : e.inputs) operands.push_back(at(v));
-      if (!is_control(e.op)) {
-        at(e.outputs[0]) = value(g, e, operands);
-        continue;
-      }
-      Vec<Val> results = control(g, e, operands, false);
-      for (std::size_t k = 0; k < results.size(); ++k) at(e.outputs[k]) = std::move(results[k]);
-    }
-    Vec<Val> outputs;
-    for (Var v : g.outputs) outputs.push_back(at(v));
-    return outputs;
-  }
-
-  Vec<Val> control(const GraphBody& g, const Equation& e, const Vec<Val>& operands, bool outermost) {
-    if (e.op == Op::cond) return branch(e, operands);
-    return e.op == Op::while_ ? loop_while(e, operands) : loop_scan(g, e, operands, outermost);
-  }
-
-  Vec<Val> branch(const Equation& e, const Vec<Val>& operands) {
-    const auto& branches = e.as<CondParams>().branches;
-    const Vec<Val> inputs(operands.begin() + 1, operands.end());
-    Vec<Val> results;
-    for (Var v : branches[0]->outputs) {
-      const Aval& a = branches[0]->aval(v);
-      results.push_back(in_registers(a) ? fresh(a) : Val{});
-    }
-    for (std::size_t k = 0; k < branches.size(); ++k) {
-      const bool last = k + 1 == branches.size();
-      if (branches.size() == 1) open("");
-      else if (last) open("else");
-      else open(worded("{}if ({} <= {})", k ? "else " : "", element(operands[0], 0), k));
-      const Vec<Val> own = run(*branches[k], inputs);
-      for (std::size_t i = 0; i < own.size(); ++i) {
-        if (own[i].buffer >= 0) results[i] = own[i];  // every branch hands on the same memory
-        else copy(results[i], own[i]);
-      }
-      close();
-    }
-    return results;
-  }
-
-  // Registers of the loop's own for what it carries.
-  Vec<Val> carried(const Vec<Val>& operands, std::size_t carries) {
-    Vec<Val> own;
-    for (std::size_t i = 0; i < carries; ++i) {
-      if (operands[i].buffer >= 0) {
-        own.push_back(operands[i]);
-        continue;
-      }
-      own.push_back(fresh(operands[i].dtype, operands[i].count));
-      copy(own.back(), operands[i]);
-    }
-    return own;
-  }
-
-  Vec<Val> loop_while(const Equation& e, const Vec<Val>& operands) {
-    const auto& p = e.as<WhileParams>();
-    const auto carries = static_cast<std::size_t>(p.carries);
-    const Vec<Val> carry = carried(operands, carries);
-    Vec<Val> inputs = operands;
-    for (std::size_t i = 0; i < carries; ++i) inputs[i] = carry[i];
-    open("for (;;)");
-    line(worded("if (!{}) break;", element(run(*p.condition, inputs)[0], 0)));
-    const Vec<Val> next = run(*p.body, inputs);
-    exchange(carry, next);
     close();
-    return carry;
   }
+  return results;
+}
 
-  Vec<Val> loop_scan(const GraphBody& g, const Equation& e, const Vec<Val>& operands, bool outermost) {
-    const auto& p = e.as<ScanParams>();
-    const auto carries = static_cast<std::size_t>(p.carries), looped = carries + static_cast<std::size_t>(p.sequences);
-    Vec<Val> carry = carried(operands, carries);
-    const std::string round = fresh_name(), row = fresh_name();
-    open(worded("for (i64 {0} = 0; {0} < {1}ll; ++{0})", round, p.length));
-    line(p.reverse ? worded("const i64 {} = {}ll - {};", row, p.length - 1, round) : worded("const i64 {} = {};", row, round));
-    Vec<Val> inputs = operands;
-    for (std::size_t i = 0; i < carries; ++i) inputs[i] = carry[i];
-    for (std::size_t i = carries; i < looped; ++i) {
-      const Aval& one = p.body->aval(p.body->inputs[i]);
-      const std::int64_t n = one.elements();
-      Val part = operands[i];
-      part.count = n;
-      if (part.buffer >= 0) {
-        part.start = worded("{} * {}ll + ({})", row, n, part.start);
-        inputs[i] = in_registers(one) ? loaded(part) : part;
-      } else {
-        inputs[i] = fresh(one);
-        each(n, worded("{}[i] = {}[{} * {} + i];", inputs[i].name, operands[i].name, row, n));
-      }
+Vec<Val> Writer::carried(const Vec<Val>& operands, std::size_t carries) {
+  Vec<Val> own;
+  for (std::size_t i = 0; i < carries; ++i) {
+    if (operands[i].buffer >= 0) {
+      own.push_back(operands[i]);
+      continue;
     }
-    const Vec<Val> next = run(*p.body, inputs);
-    if (outermost)
-      for (std::size_t k = carries; k < next.size(); ++k) {
-        const std::int64_t n = next[k].count;
-        store_all({.start = worded("{} * {}ll", row, n), .dtype = next[k].dtype, .count = n, .buffer = static_cast<int>(equation_.inputs.size() + k)},
-                  next[k]);
-      }
-    exchange(carry, next);
-    close();
-    carry.resize(p.body->outputs.size());
-    static_cast<void>(g);
-    return carry;
+    own.push_back(fresh(operands[i].dtype, operands[i].count));
+    copy(own.back(), operands[i]);
   }
+  return own;
+}
 
-  // --- values
+Vec<Val> Writer::loop_while(const Equation& e, const Vec<Val>& operands) {
+  const auto& p = e.as<WhileParams>();
+  const auto carries = static_cast<std::size_t>(p.carries);
+  const Vec<Val> carry = carried(operands, carries);
+  Vec<Val> inputs = operands;
+  for (std::size_t i = 0; i < carries; ++i) inputs[i] = carry[i];
+  open("for (;;)");
+  line(worded("if (!{}) break;", element(run(*p.condition, inputs)[0], 0)));
+  const Vec<Val> next = run(*p.body, inputs);
+  exchange(carry, next);
+  close();
+  return carry;
+}
 
-  std::string apply(Op op, DType dtype, const ParamsRef& params, std::initializer_list<Operand> operands) {
-    return cuda::element(op, dtype, params, {operands.begin(), operands.size()});
-  }
-
-  Val value(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
-    const Aval& out = g.aval(e.outputs[0]);
-    const std::int64_t n = out.elements();
-    switch (family_of(e.op)) {
-      case Family::unary:
-      case Family::binary:
-      case Family::select: {
-        Val v = fresh(out);
-        SmallVec<Operand, 3> operands;
-        for (const Val& x : in) operands.push_back({x.name + (x.count == 1 ? "[0]" : "[i]"), x.dtype});
-        each(n, worded("{}[i] = {};", v.name, cuda::element(e.op, out.dtype, e.params, {operands.data(), operands.size()})));
-        return v;
-      }
-      case Family::leaf: return leaf(e, out);
-      case Family::reduce: return reduced(g, e, in[0]);
-      case Family::contract: return product(g, e, in);
-      case Family::index:
-        if (e.op == Op::dynamic_slice) return dynamic_slice(g, e, in);
-        if (e.op == Op::dynamic_update_slice) return dynamic_update_slice(g, e, in);
-        if (e.op == Op::gather) return gathered(g, e, in);
-        if (e.op >= Op::scatter && e.op <= Op::scatter_max) return scattered(g, e, in);
-        break;
-      default: break;
+Vec<Val> Writer::loop_scan(const GraphBody& g, const Equation& e, const Vec<Val>& operands, bool outermost) {
+  const auto& p = e.as<ScanParams>();
+  const auto carries = static_cast<std::size_t>(p.carries), looped = carries + static_cast<std::size_t>(p.sequences);
+  Vec<Val> carry = carried(operands, carries);
+  const std::string round = fresh_name(), row = fresh_name();
+  open(worded("for (i64 {0} = 0; {0} < {1}ll; ++{0})", round, p.length));
+  line(p.reverse ? worded("const i64 {} = {}ll - {};", row, p.length - 1, round) : worded("const i64 {} = {};", row, round));
+  Vec<Val> inputs = operands;
+  for (std::size_t i = 0; i < carries; ++i) inputs[i] = carry[i];
+  for (std::size_t i = carries; i < looped; ++i) {
+    const Aval& one = p.body->aval(p.body->inputs[i]);
+    const std::int64_t n = one.elements();
+    Val part = operands[i];
+    part.count = n;
+    if (part.buffer >= 0) {
+      part.start = worded("{} * {}ll + ({})", row, n, part.start);
+      inputs[i] = in_registers(one) ? loaded(part) : part;
+    } else {
+      inputs[i] = fresh(one);
+      each(n, worded("{}[i] = {}[{} * {} + i];", inputs[i].name, operands[i].name, row, n));
     }
-    Val v = fresh(out);
-    if (e.op == Op::concatenate) {
-      const auto axis = static_cast<std::size_t>(e.as<AxisParams>().axis);
-      std::int64_t outer = 1, at = 0;
-      for (std::size_t d = 0; d < axis; ++d) outer *= out.shape[d];
-      for (std::int64_t o = 0; o < outer; ++o)
-        for (const Val& part : in)
-          for (std::int64_t run = part.count / outer, i = 0; i < run; ++i) line(element(v, at++) + " = " + element(part, o * run + i) + ";");
+  }
+  const Vec<Val> next = run(*p.body, inputs);
+  if (outermost)
+    for (std::size_t k = carries; k < next.size(); ++k) {
+      const std::int64_t n = next[k].count;
+      store_all({.start = worded("{} * {}ll", row, n), .dtype = next[k].dtype, .count = n, .buffer = static_cast<int>(equation_.inputs.size() + k)},
+                next[k]);
+    }
+  exchange(carry, next);
+  close();
+  carry.resize(p.body->outputs.size());
+  static_cast<void>(g);
+  return carry;
+}
+
+std::string Writer::apply(Op op, DType dtype, const ParamsRef& params, std::initializer_list<Operand> operands) {
+  return cuda::element(op, dtype, params, {operands.begin(), operands.size()});
+}
+
+Val Writer::value(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
+  const Aval& out = g.aval(e.outputs[0]);
+  const std::int64_t n = out.elements();
+  switch (family_of(e.op)) {
+    case Family::unary:
+    case Family::binary:
+    case Family::select: {
+      Val v = fresh(out);
+      SmallVec<Operand, 3> operands;
+      for (const Val& x : in) operands.push_back({x.name + (x.count == 1 ? "[0]" : "[i]"), x.dtype});
+      each(n, worded("{}[i] = {};", v.name, cuda::element(e.op, out.dtype, e.params, {operands.data(), operands.size()})));
       return v;
     }
-    // What only moves elements.
-    std::int64_t at = 0;
-    for (const std::int64_t source : source_elements(g, e))
-      line(element(v, at++) + " = " + (source < 0 ? element(in[1], 0) : read(in[0], worded("{}", source))) + ";");  // pad's value where there is none
+    case Family::leaf: return leaf(e, out);
+    case Family::reduce: return reduced(g, e, in[0]);
+    case Family::contract: return product(g, e, in);
+    case Family::index:
+      if (e.op == Op::dynamic_slice) return dynamic_slice(g, e, in);
+      if (e.op == Op::dynamic_update_slice) return dynamic_update_slice(g, e, in);
+      if (e.op == Op::gather) return gathered(g, e, in);
+      if (e.op >= Op::scatter && e.op <= Op::scatter_max) return scattered(g, e, in);
+      break;
+    default: break;
+  }
+  Val v = fresh(out);
+  if (e.op == Op::concatenate) {
+    const auto axis = static_cast<std::size_t>(e.as<AxisParams>().axis);
+    std::int64_t outer = 1, at = 0;
+    for (std::size_t d = 0; d < axis; ++d) outer *= out.shape[d];
+    for (std::int64_t o = 0; o < outer; ++o)
+      for (const Val& part : in)
+        for (std::int64_t run = part.count / outer, i = 0; i < run; ++i) line(element(v, at++) + " = " + element(part, o * run + i) + ";");
     return v;
   }
+  // What only moves elements.
+  std::int64_t at = 0;
+  for (const std::int64_t source : source_elements(g, e))
+    line(element(v, at++) + " = " + (source < 0 ? element(in[1], 0) : read(in[0], worded("{}", source))) + ";");  // pad's value where there is none
+  return v;
+}
 
-  Val leaf(const Equation& e, const Aval& out) {
-    Val v = fresh(out);
-    const std::int64_t n = out.elements();
-    if (e.op == Op::full) {
-      each(n, worded("{}[i] = {};", v.name, literal(e.as<FullParams>().value.converted(out.dtype))));
-      return v;
+Val Writer::leaf(const Equation& e, const Aval& out) {
+  Val v = fresh(out);
+  const std::int64_t n = out.elements();
+  if (e.op == Op::full) {
+    each(n, worded("{}[i] = {};", v.name, literal(e.as<FullParams>().value.converted(out.dtype))));
+    return v;
+  }
+  for (std::int64_t i = 0; i < n; ++i) {
+    Scalar x;
+    if (e.op == Op::iota) {
+      std::int64_t inner = 1;
+      const int axis = e.as<IotaParams>().axis;
+      for (int d = axis + 1; d < out.shape.rank(); ++d) inner *= out.shape[static_cast<std::size_t>(d)];
+      x = Scalar(i / inner % out.shape[static_cast<std::size_t>(axis)]);
+    } else {
+      x = load_scalar(out.dtype, e.as<ConstantParams>().buffer->as<const std::byte>() + static_cast<std::size_t>(i) * size_of(out.dtype));
     }
-    for (std::int64_t i = 0; i < n; ++i) {
-      Scalar x;
-      if (e.op == Op::iota) {
-        std::int64_t inner = 1;
-        const int axis = e.as<IotaParams>().axis;
-        for (int d = axis + 1; d < out.shape.rank(); ++d) inner *= out.shape[static_cast<std::size_t>(d)];
-        x = Scalar(i / inner % out.shape[static_cast<std::size_t>(axis)]);
-      } else {
-        x = load_scalar(out.dtype, e.as<ConstantParams>().buffer->as<const std::byte>() + static_cast<std::size_t>(i) * size_of(out.dtype));
-      }
-      line(element(v, i) + " = " + literal(x.converted(out.dtype)) + ";");
-    }
-    return v;
+    line(element(v, i) + " = " + literal(x.converted(out.dtype)) + ";");
   }
+  return v;
+}
 
-  Val reduced(const GraphBody& g, const Equation& e, const Val& x) {
-    const Aval &from = g.aval(e.inputs[0]), &to = g.aval(e.outputs[0]);
-    const Axes& axes = e.as<AxesParams>().axes;
-    struct Row {
-      Op reduce, op;
-      double neutral;
-    };
-    constexpr double inf = std::numeric_limits<double>::infinity();
-    constexpr Row rows[] = {{Op::reduce_sum, Op::add, 0},   {Op::reduce_prod, Op::mul, 1}, {Op::reduce_max, Op::max, -inf},
-                            {Op::reduce_min, Op::min, inf}, {Op::reduce_any, Op::or_, 0},  {Op::reduce_all, Op::and_, 1}};
-    const Row& row = *std::find_if(std::begin(rows), std::end(rows), [&](const Row& r) { return r.reduce == e.op; });
-    // 16-bit sums and products are made in f32.
-    const bool half = to.dtype == DType::f16 || to.dtype == DType::bf16;
-    const DType sums = half && (row.op == Op::add || row.op == Op::mul) ? DType::f32 : to.dtype;
-    Val sum = fresh(sums, to.elements());
-    Vec<bool> begun(static_cast<std::size_t>(to.elements()), false);
-    for (std::int64_t k = 0; k < from.elements(); ++k) {
-      const Vec<std::int64_t> index = index_of_element(from.shape, k);
-      std::int64_t at = 0;
-      for (std::size_t d = 0; d < from.shape.size(); ++d)
-        if (!axes.contains(static_cast<int>(d))) at = at * from.shape[d] + index[d];
-      const bool first = !begun[static_cast<std::size_t>(at)];
-      begun[static_cast<std::size_t>(at)] = true;
-      const std::string next = element(x, k);
-      line(element(sum, at) + " = " + (first ? next : apply(row.op, sums, {}, {{element(sum, at), sums}, {next, sums}})) + ";");
-    }
-    for (std::int64_t at = 0; at < to.elements(); ++at)
-      if (!begun[static_cast<std::size_t>(at)]) line(element(sum, at) + " = " + literal(Scalar(row.neutral).converted(sums)) + ";");
-    if (sums == to.dtype) return sum;
-    Val v = fresh(to);
-    each(v.count, worded("{}[i] = {};", v.name, converted({sum.name + "[i]", sums}, to.dtype)));
-    return v;
-  }
-
-  Val product(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
-    const auto& p = e.as<DotParams>();
-    const Aval &a = g.aval(e.inputs[0]), &c = g.aval(e.inputs[1]), &out = g.aval(e.outputs[0]);
-    const bool half = p.dtype == DType::f16 || p.dtype == DType::bf16;
-    const DType sums = half ? DType::f32 : p.dtype;
-    // Axes of the result (batch, left, right) and of the sum, with their distances in both operands.
-    struct Axis {
-      std::int64_t extent, of_a, of_c;
-    };
-    Vec<Axis> outer, inner;
-    const auto extent = [](const Shape& s, int d) { return s[static_cast<std::size_t>(d)]; };
-    const auto distance = [](const Shape& s, int axis) {
-      std::int64_t n = 1;
-      for (std::size_t d = static_cast<std::size_t>(axis) + 1; d < s.size(); ++d) n *= s[d];
-      return n;
-    };
-    for (std::size_t k = 0; k < p.lhs_batch.size(); ++k)
-      outer.push_back({extent(a.shape, p.lhs_batch[k]), distance(a.shape, p.lhs_batch[k]), distance(c.shape, p.rhs_batch[k])});
-    for (int d = 0; d < a.shape.rank(); ++d)
-      if (!p.lhs_batch.contains(d) && !p.lhs_contract.contains(d)) outer.push_back({extent(a.shape, d), distance(a.shape, d), 0});
-    for (int d = 0; d < c.shape.rank(); ++d)
-      if (!p.rhs_batch.contains(d) && !p.rhs_contract.contains(d)) outer.push_back({extent(c.shape, d), 0, distance(c.shape, d)});
-    for (std::size_t k = 0; k < p.lhs_contract.size(); ++k)
-      inner.push_back({extent(a.shape, p.lhs_contract[k]), distance(a.shape, p.lhs_contract[k]), distance(c.shape, p.rhs_contract[k])});
-    std::int64_t terms = 1;
-    for (const Axis& x : inner) terms *= x.extent;
-    const auto places = [](const Vec<Axis>& axes, std::int64_t k) {
-      std::pair<std::int64_t, std::int64_t> at{0, 0};
-      for (std::size_t d = axes.size(); d-- > 0;) {
-        const std::int64_t i = k % axes[d].extent;
-        k /= axes[d].extent;
-        at.first += i * axes[d].of_a;
-        at.second += i * axes[d].of_c;
-      }
-      return at;
-    };
-    Val v = fresh(out);
-    const std::string sum = fresh_name();
-    line(worded("{} {};", register_type(sums), sum));
-    for (std::int64_t i = 0; i < out.elements(); ++i) {
-      const auto base = places(outer, i);
-      line(sum + " = 0;");
-      for (std::int64_t t = 0; t < terms; ++t) {
-        const auto step = places(inner, t);
-        const std::string x = converted({element(in[0], base.first + step.first), in[0].dtype}, sums);
-        const std::string y = converted({element(in[1], base.second + step.second), in[1].dtype}, sums);
-        line(worded("{} = {};", sum,
-                    sums == DType::f32   ? worded("fmaf({}, {}, {})", x, y, sum)
-                    : sums == DType::f64 ? worded("fma({}, {}, {})", x, y, sum)
-                                         : worded("vt_add({}, vt_mul({}, {}))", sum, x, y)));
-      }
-      line(element(v, i) + " = " + converted({sum, sums}, out.dtype) + ";");
-    }
-    return v;
-  }
-
-  // --- places that are known at run time
-
-  // The start along an axis as an i64, moved inside as the interpreter does.
-  std::string clamped(const std::string& start, DType d, std::int64_t most) {
-    const std::string at = fresh_name();
-    const std::string wide = d == DType::u64 ? worded("(i64)({0} > {1}ull ? {1}ull : {0})", start, most) : "(i64)" + start;
-    line(worded("const i64 {0} = vt_max<i64>(vt_min<i64>({1}, {2}ll), 0ll);", at, wide, most));
-    return at;
-  }
-  static std::int64_t stride_of(const Shape& shape, std::size_t axis) {
-    std::int64_t n = 1;
-    for (std::size_t d = axis + 1; d < shape.size(); ++d) n *= shape[d];
-    return n;
-  }
-  std::string start_of(const Shape& shape, const Shape& sizes, std::span<const Val> starts) {
-    std::string sum = "(i64)0";
-    for (std::size_t d = 0; d < shape.size(); ++d)
-      sum += worded(" + {} * {}ll", clamped(element(starts[d], 0), starts[d].dtype, shape[d] - sizes[d]), stride_of(shape, d));
-    const std::string at = fresh_name();
-    line("const i64 " + at + " = " + sum + ";");
-    return at;
-  }
-  // Distances of a window's elements from its first.
-  static std::int64_t within(const Shape& shape, const Shape& sizes, std::int64_t k) {
-    const Vec<std::int64_t> index = index_of_element(sizes, k);
-    std::int64_t at = 0;
-    for (std::size_t d = 0; d < shape.size(); ++d) at += index[d] * stride_of(shape, d);
-    return at;
-  }
-
-  Val dynamic_slice(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
-    const Shape &shape = g.aval(e.inputs[0]).shape, &sizes = e.as<ShapeParams>().shape;
-    Val v = fresh(g.aval(e.outputs[0]));
-    const std::string start = start_of(shape, sizes, std::span<const Val>(in).subspan(1));
-    for (std::int64_t k = 0; k < v.count; ++k) line(element(v, k) + " = " + read(in[0], worded("{} + {}", start, within(shape, sizes, k))) + ";");
-    return v;
-  }
-
-  // A copy to write into, or the memory itself.
-  Val own(const Val& x) {
-    if (x.buffer >= 0) return x;
-    Val v = fresh(x.dtype, x.count);
-    copy(v, x);
-    return v;
-  }
-
-  Val dynamic_update_slice(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
-    const Shape &shape = g.aval(e.inputs[0]).shape, &sizes = g.aval(e.inputs[1]).shape;
-    const std::string start = start_of(shape, sizes, std::span<const Val>(in).subspan(2));
-    const Val v = own(in[0]);
-    for (std::int64_t k = 0; k < in[1].count; ++k) write(v, worded("{} + {}", start, within(shape, sizes, k)), element(in[1], k));
-    return v;
-  }
-
-  // A place in the operand: what the window says, moved by the index vector; `inside`: a condition, or nothing.
-  struct Target {
-    std::string place, inside;
+Val Writer::reduced(const GraphBody& g, const Equation& e, const Val& x) {
+  const Aval &from = g.aval(e.inputs[0]), &to = g.aval(e.outputs[0]);
+  const Axes& axes = e.as<AxesParams>().axes;
+  struct Row {
+    Op reduce, op;
+    double neutral;
   };
-  Target target(const Shape& shape, const Shape& sizes, const Vec<std::int64_t>& fixed, const Axes& map, IndexMode mode, const Val& indices,
-                std::int64_t first) {
-    Target t{"(i64)0", ""};
-    for (std::size_t d = 0; d < shape.size(); ++d)
-      if (fixed[d]) t.place += worded(" + {}ll", fixed[d] * stride_of(shape, d));
-    for (std::size_t k = 0; k < map.size(); ++k) {
-      const auto d = static_cast<std::size_t>(map[k]);
-      const std::string start = element(indices, first + static_cast<std::int64_t>(k));
-      const std::string at = clamped(start, indices.dtype, shape[d] - sizes[d]);
-      t.place += worded(" + {} * {}ll", at, stride_of(shape, d));
-      if (mode != IndexMode::fill) continue;
-      // Unchanged by clamping: inside.
-      t.inside += (t.inside.empty() ? "" : " && ") + worded("(({}){} == {})", register_type(indices.dtype), at, start);
-    }
-    return t;
+  constexpr double inf = std::numeric_limits<double>::infinity();
+  constexpr Row rows[] = {{Op::reduce_sum, Op::add, 0},   {Op::reduce_prod, Op::mul, 1}, {Op::reduce_max, Op::max, -inf},
+                          {Op::reduce_min, Op::min, inf}, {Op::reduce_any, Op::or_, 0},  {Op::reduce_all, Op::and_, 1}};
+  const Row& row = *std::find_if(std::begin(rows), std::end(rows), [&](const Row& r) { return r.reduce == e.op; });
+  // 16-bit sums and products are made in f32.
+  const bool half = to.dtype == DType::f16 || to.dtype == DType::bf16;
+  const DType sums = half && (row.op == Op::add || row.op == Op::mul) ? DType::f32 : to.dtype;
+  Val sum = fresh(sums, to.elements());
+  Vec<bool> begun(static_cast<std::size_t>(to.elements()), false);
+  for (std::int64_t k = 0; k < from.elements(); ++k) {
+    const Vec<std::int64_t> index = index_of_element(from.shape, k);
+    std::int64_t at = 0;
+    for (std::size_t d = 0; d < from.shape.size(); ++d)
+      if (!axes.contains(static_cast<int>(d))) at = at * from.shape[d] + index[d];
+    const bool first = !begun[static_cast<std::size_t>(at)];
+    begun[static_cast<std::size_t>(at)] = true;
+    const std::string next = element(x, k);
+    line(element(sum, at) + " = " + (first ? next : apply(row.op, sums, {}, {{element(sum, at), sums}, {next, sums}})) + ";");
   }
+  for (std::int64_t at = 0; at < to.elements(); ++at)
+    if (!begun[static_cast<std::size_t>(at)]) line(element(sum, at) + " = " + literal(Scalar(row.neutral).converted(sums)) + ";");
+  if (sums == to.dtype) return sum;
+  Val v = fresh(to);
+  each(v.count, worded("{}[i] = {};", v.name, converted({sum.name + "[i]", sums}, to.dtype)));
+  return v;
+}
 
-  Val gathered(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
-    const auto& p = e.as<GatherParams>();
-    const Shape &shape = g.aval(e.inputs[0]).shape, &indices = g.aval(e.inputs[1]).shape, &out = g.aval(e.outputs[0]).shape;
-    Val v = fresh(g.aval(e.outputs[0]));
-    for (std::int64_t n = 0; n < out.elements(); ++n) {
-      const Vec<std::int64_t> index = index_of_element(out, n);
-      Vec<std::int64_t> leading, in_window, fixed(shape.size(), 0);
-      for (std::size_t d = 0; d < out.size(); ++d) (p.offset_dims.contains(static_cast<int>(d)) ? in_window : leading).push_back(index[d]);
-      std::int64_t row = 0;
-      for (std::size_t d = 0; d < leading.size(); ++d) row = row * indices[d] + leading[d];
-      std::size_t next = 0;
-      for (std::size_t d = 0; d < shape.size(); ++d) {
-        const int axis = static_cast<int>(d);
-        if (!p.collapsed_slice_dims.contains(axis) && !p.operand_batching_dims.contains(axis)) fixed[d] = in_window[next++];
-      }
-      for (std::size_t k = 0; k < p.operand_batching_dims.size(); ++k)
-        fixed[static_cast<std::size_t>(p.operand_batching_dims[k])] = leading[static_cast<std::size_t>(p.indices_batching_dims[k])];
-      const Target t = target(shape, p.slice_sizes, fixed, p.start_index_map, p.mode, in[1], row * indices.back());
-      const std::string x = read(in[0], t.place);
-      line(element(v, n) + " = " + (t.inside.empty() ? x : worded("({}) ? {} : ({})0", t.inside, x, register_type(v.dtype))) + ";");
+Val Writer::product(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
+  const auto& p = e.as<DotParams>();
+  const Aval &a = g.aval(e.inputs[0]), &c = g.aval(e.inputs[1]), &out = g.aval(e.outputs[0]);
+  const bool half = p.dtype == DType::f16 || p.dtype == DType::bf16;
+  const DType sums = half ? DType::f32 : p.dtype;
+  // Axes of the result (batch, left, right) and of the sum, with their distances in both operands.
+  struct Axis {
+    std::int64_t extent, of_a, of_c;
+  };
+  Vec<Axis> outer, inner;
+  const auto extent = [](const Shape& s, int d) { return s[static_cast<std::size_t>(d)]; };
+  const auto distance = [](const Shape& s, int axis) {
+    std::int64_t n = 1;
+    for (std::size_t d = static_cast<std::size_t>(axis) + 1; d < s.size(); ++d) n *= s[d];
+    return n;
+  };
+  for (std::size_t k = 0; k < p.lhs_batch.size(); ++k)
+    outer.push_back({extent(a.shape, p.lhs_batch[k]), distance(a.shape, p.lhs_batch[k]), distance(c.shape, p.rhs_batch[k])});
+  for (int d = 0; d < a.shape.rank(); ++d)
+    if (!p.lhs_batch.contains(d) && !p.lhs_contract.contains(d)) outer.push_back({extent(a.shape, d), distance(a.shape, d), 0});
+  for (int d = 0; d < c.shape.rank(); ++d)
+    if (!p.rhs_batch.contains(d) && !p.rhs_contract.contains(d)) outer.push_back({extent(c.shape, d), 0, distance(c.shape, d)});
+  for (std::size_t k = 0; k < p.lhs_contract.size(); ++k)
+    inner.push_back({extent(a.shape, p.lhs_contract[k]), distance(a.shape, p.lhs_contract[k]), distance(c.shape, p.rhs_contract[k])});
+  std::int64_t terms = 1;
+  for (const Axis& x : inner) terms *= x.extent;
+  const auto places = [](const Vec<Axis>& axes, std::int64_t k) {
+    std::pair<std::int64_t, std::int64_t> at{0, 0};
+    for (std::size_t d = axes.size(); d-- > 0;) {
+      const std::int64_t i = k % axes[d].extent;
+      k /= axes[d].extent;
+      at.first += i * axes[d].of_a;
+      at.second += i * axes[d].of_c;
     }
-    return v;
-  }
-
-  Val scattered(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
-    const auto& p = e.as<ScatterParams>();
-    const Shape &shape = g.aval(e.inputs[0]).shape, &indices = g.aval(e.inputs[1]).shape, &updates = g.aval(e.inputs[2]).shape;
-    const Op combination = e.op == Op::scatter_add ? Op::add : e.op == Op::scatter_mul ? Op::mul : e.op == Op::scatter_min ? Op::min : Op::max;
-    const Val v = own(in[0]);
-    for (std::int64_t n = 0; n < updates.elements(); ++n) {
-      const Vec<std::int64_t> index = index_of_element(updates, n);
-      Vec<std::int64_t> leading, fixed(shape.size(), 0);
-      for (std::size_t d = 0; d < updates.size(); ++d)
-        if (!p.update_window_dims.contains(static_cast<int>(d))) leading.push_back(index[d]);
-      std::int64_t row = 0;
-      for (std::size_t d = 0; d < leading.size(); ++d) row = row * indices[d] + leading[d];
-      Shape sizes = Shape::filled(shape.size(), 1);
-      std::size_t next = 0;
-      for (std::size_t d = 0; d < shape.size(); ++d) {
-        const int axis = static_cast<int>(d);
-        if (p.inserted_window_dims.contains(axis) || p.operand_batching_dims.contains(axis)) continue;
-        const auto from = static_cast<std::size_t>(p.update_window_dims[next++]);
-        fixed[d] = index[from];
-        sizes[d] = updates[from];
-      }
-      for (std::size_t k = 0; k < p.operand_batching_dims.size(); ++k)
-        fixed[static_cast<std::size_t>(p.operand_batching_dims[k])] = leading[static_cast<std::size_t>(p.indices_batching_dims[k])];
-      const Target t = target(shape, sizes, fixed, p.scatter_dims_to_operand_dims, p.mode, in[1], row * indices.back());
-      const std::string update = element(in[2], n);
-      open(t.inside.empty() ? "" : "if (" + t.inside + ")");
-      line("const i64 at = " + t.place + ";");
-      write(v, "at", e.op == Op::scatter ? update : apply(combination, v.dtype, {}, {{read(v, "at"), v.dtype}, {update, v.dtype}}));
-      close();
+    return at;
+  };
+  Val v = fresh(out);
+  const std::string sum = fresh_name();
+  line(worded("{} {};", register_type(sums), sum));
+  for (std::int64_t i = 0; i < out.elements(); ++i) {
+    const auto base = places(outer, i);
+    line(sum + " = 0;");
+    for (std::int64_t t = 0; t < terms; ++t) {
+      const auto step = places(inner, t);
+      const std::string x = converted({element(in[0], base.first + step.first), in[0].dtype}, sums);
+      const std::string y = converted({element(in[1], base.second + step.second), in[1].dtype}, sums);
+      line(worded("{} = {};", sum,
+                  sums == DType::f32   ? worded("fmaf({}, {}, {})", x, y, sum)
+                  : sums == DType::f64 ? worded("fma({}, {}, {})", x, y, sum)
+                                       : worded("vt_add({}, vt_mul({}, {}))", sum, x, y)));
     }
-    return v;
+    line(element(v, i) + " = " + converted({sum, sums}, out.dtype) + ";");
   }
-
-  const LaneForm& form_;
-  const GraphBody& graph_;  ///< as a lane sees it
-  const Equation& equation_;
-  std::size_t carries_ = 0;
-  int names_ = 0, indent_ = 1;
-  std::string text_;
-};
+  return v;
+}
 
 }  // namespace register_text
 

@@ -73,6 +73,12 @@ KernelNodeParams ReplayGraph::parameters_of(const ReplayStep& step, Parameters& 
   return graph_replay::kernel_params(*step.code, step.grid, p.pointers.data());
 }
 
+Graph ReplayGraph::capture(const ReplayStep& step) const {
+  SmallVec<DevicePtr, 8> addresses;
+  for (const Place& place : step.places) addresses.push_back(resolve(place));
+  return captured(device_, *step.call, {addresses.data(), addresses.size()});
+}
+
 void ReplayGraph::drop() {
   if (!graph_ && !exec_) return;
   device_.enter_quietly();
@@ -106,6 +112,13 @@ void ReplayGraph::add_steps(Graph graph, const Vec<ReplayStep>& steps, const Rep
     if (step.kind == Kind::kernel) {
       Parameters p;
       add_kernel(graph, last, parameters_of(step, p));
+    } else if (step.kind == Kind::library) {
+      const Graph child = capture(step);  // the node has a copy of its own
+      GraphNode node = nullptr;
+      const Result added = d.cuGraphAddChildGraphNode(&node, graph, &last, last ? 1 : 0, child);
+      static_cast<void>(d.cuGraphDestroy(child));
+      device_.check(added, "cuGraphAddChildGraphNode");
+      last = node;
     } else if (step.kind == Kind::copy) {
       const CopyParams p = graph_replay::copy_params(resolve(step.places[0]), resolve(step.places[1]), static_cast<std::size_t>(step.numbers[0]));
       GraphNode node = nullptr;
@@ -146,6 +159,27 @@ void ReplayGraph::make() {
   device_.check(d.cuGraphInstantiateWithFlags(&exec_, graph_, 0), "cuGraphInstantiate");
 }
 
+bool ReplayGraph::update(const Movable& node) const {
+  const Driver& d = device_.driver();
+  const ReplayStep& step = *node.step;
+  if (step.kind == ReplayStep::Kind::library) {
+    // A library may take other kernels for other addresses, which do not fit in the place of these.
+    const Graph child = capture(step);
+    const Result updated = d.cuGraphExecChildGraphNodeSetParams(exec_, node.node, child);
+    static_cast<void>(d.cuGraphDestroy(child));
+    return updated == Constant::CUDA_SUCCESS;
+  }
+  if (step.kind == ReplayStep::Kind::copy) {
+    const CopyParams p = graph_replay::copy_params(resolve(step.places[0]), resolve(step.places[1]), static_cast<std::size_t>(step.numbers[0]));
+    device_.check(d.cuGraphExecMemcpyNodeSetParams(exec_, node.node, &p, device_.context()), "cuGraphExecMemcpyNodeSetParams");
+    return true;
+  }
+  Parameters p;
+  const KernelNodeParams params = parameters_of(step, p);
+  device_.check(d.cuGraphExecKernelNodeSetParams_v2(exec_, node.node, &params), "cuGraphExecKernelNodeSetParams");
+  return true;
+}
+
 void ReplayGraph::prepare(std::span<const DevicePtr> bases, DevicePtr scratch) {
   bool anew = !exec_ || scratch != scratch_;
   for (std::size_t b = 0; b < bases.size() && !anew; ++b) anew = bases[b] != bases_[b] && settled_[b];
@@ -169,15 +203,9 @@ void ReplayGraph::prepare(std::span<const DevicePtr> bases, DevicePtr scratch) {
     for (int n : stale) {
       Movable& m = nodes_[static_cast<std::size_t>(n)];
       m.stale = false;
-      const ReplayStep& step = *m.step;
-      if (step.kind == ReplayStep::Kind::copy) {
-        const CopyParams p = graph_replay::copy_params(resolve(step.places[0]), resolve(step.places[1]), static_cast<std::size_t>(step.numbers[0]));
-        device_.check(device_.driver().cuGraphExecMemcpyNodeSetParams(exec_, m.node, &p, device_.context()), "cuGraphExecMemcpyNodeSetParams");
-      } else {
-        Parameters p;
-        const KernelNodeParams params = parameters_of(step, p);
-        device_.check(device_.driver().cuGraphExecKernelNodeSetParams_v2(exec_, m.node, &params), "cuGraphExecKernelNodeSetParams");
-      }
+      if (update(m)) continue;
+      make();
+      return;
     }
   } catch (...) {
     drop();
@@ -234,27 +262,28 @@ bool CudaProgram::replay(std::span<const BufferRef> inputs, Vec<BufferRef>& resu
       return false;
     }
   }
-  // What runs once needs no graph, unless that saves waiting in the middle.
-  if (!r.direct && !r.list.has_conditions) {
+  // What runs once needs no graph, unless that saves waiting in the middle. A library is asked once before it is captured: then it has loaded what it
+  // needs.
+  if (!r.direct && (!r.list.has_conditions || r.list.has_libraries)) {
     r.direct = true;
     return false;
   }
   const std::size_t bytes = r.list.scratch_bytes();
   BufferRef own;
   if (bytes > graph_replay::most_kept) {
-    own = device_.allocate(bytes, "intermediate results");
+    own = device_.allocate(bytes, "intermediate results", &fusion_.graph);
   } else if (bytes && (!scratch.memory || scratch.memory->bytes < bytes)) {
     std::size_t rounded = std::size_t{1} << 20;
     while (rounded < bytes) rounded *= 2;
     scratch.memory = {};
-    scratch.memory = device_.allocate(rounded, "intermediate results");
+    scratch.memory = device_.allocate(rounded, "intermediate results", &fusion_.graph);
   }
   if (bytes && !own) own = scratch.memory;
   SmallVec<DevicePtr, 24> bases;
   for (const BufferRef& b : inputs) bases.push_back(address(*b));
   for (std::size_t i = 0; i < g.outputs.size(); ++i) {
     if (r.results[i] < 0) continue;
-    results[i] = device_.allocate(g.aval(g.outputs[i]).bytes(), "a result");
+    results[i] = device_.allocate(g.aval(g.outputs[i]).bytes(), "a result", &fusion_.graph);
     bases.push_back(address(*results[i]));
   }
   try {

@@ -40,9 +40,13 @@ class ReplayGraph {
     bool stale;
   };
   void make();
+  /// Tells a node of new addresses. False where another graph is needed.
+  bool update(const Movable& node) const;
   void add_steps(Graph graph, const Vec<ReplayStep>& steps, const ReplayStep* loop, unsigned long long again);
   /// A kernel behind `last`, which it becomes.
   void add_kernel(Graph graph, GraphNode& last, const KernelNodeParams& params) const;
+  /// What a step's library gives to a stream, for its present addresses.
+  Graph capture(const ReplayStep& step) const;
   void add_condition(Graph graph, GraphNode& last, const ReplayStep& step, unsigned long long handle) const;
   DevicePtr resolve(Place place) const;
   struct Parameters {

@@ -1,6 +1,8 @@
 // What programs, loops and branches of a device write into a ReplayList.
 #include "replay_list.hpp"
 
+#include <algorithm>
+
 #include "../../trace/node.hpp"
 #include "../register_loop.hpp"
 #include "control.hpp"
@@ -19,7 +21,17 @@ bool ReplayList::copy(Place to, Place from, std::size_t bytes) {
   return add(std::move(step));
 }
 
+bool ReplayList::add_with_body(ReplayStep step, FunctionRef<bool()> write) {
+  Vec<ReplayStep> outer = std::move(steps);
+  steps = {};
+  const bool fits = write();
+  step.body = std::move(steps);
+  steps = std::move(outer);
+  return add(std::move(step)) && fits;
+}
+
 Place ReplayList::settled(Place place, std::size_t bytes) {
+  if (kernel_) return place.step ? take(bytes) : place;
   constexpr std::size_t small = std::size_t{16} << 20;  // copied in about the time that making a graph takes
   return place.base >= 0 && bytes <= small ? take(bytes) : place;
 }
@@ -51,9 +63,12 @@ bool CudaProgram::list(ReplayList& l, std::span<const Place> inputs, std::span<c
   for (const Step& step : steps_) {
     if (step.kind == Step::Kind::kernel) {
       for (const Launch& launch : step.launches) {
-        if (launch.library) return false;  // cuBLAS gives its work to the stream itself
         ReplayStep kernel;
+        if (launch.library) kernel.kind = ReplayStep::Kind::library, l.has_libraries = true;
+        kernel.call = launch.library;
         kernel.code = launch.code;
+        if (!launch.source.empty()) kernel.text = &launch.source;
+        kernel.work = launch.work;
         kernel.grid = launch.grid;
         for (const Launch::Pointer& p : launch.pointers)
           kernel.places.push_back((p.var < 0 ? scratch : places[static_cast<std::size_t>(p.var)]) + static_cast<std::uint64_t>(p.offset));
@@ -82,8 +97,22 @@ bool CudaProgram::list(ReplayList& l, std::span<const Place> inputs, std::span<c
 
 bool DeviceControl::list(ReplayList& l, std::span<const Place> operands, std::span<const Place> results) const {
   const auto result_bytes = [&](std::size_t i) { return alone_.aval(alone_.outputs[i]).bytes(); };
+  if (loop_code_ && !l.for_kernel()) {
+    const std::size_t taken = l.taken();
+    ReplayStep kernel;
+    kernel.code = loop_code_;
+    kernel.grid = loop_.grid;
+    for (const Place& p : operands) kernel.places.push_back(p);
+    for (const Place& p : results) kernel.places.push_back(p);
+    kernel.places.push_back(l.take(std::max<std::size_t>(loop_scratch_bytes_, 1)));
+    for (DevicePtr p : loop_.fixed) kernel.places.push_back({Place::fixed, p});
+    l.give_back(taken);
+    return l.add(std::move(kernel));
+  }
   if (in_registers_) {
     ReplayStep kernel;
+    if (!register_text_.empty()) kernel.text = &register_text_;
+    kernel.work = register_work_;
     for (std::size_t i = 0; i < results.size(); ++i)
       if (carried_in_memory(i) && !l.copy(results[i], operands[i], result_bytes(i))) return false;
     if (lanes_ == 0) return true;
@@ -100,6 +129,7 @@ bool DeviceControl::list(ReplayList& l, std::span<const Place> operands, std::sp
     const GraphBody& graph = *graphs_[0];
     const auto carries = static_cast<std::size_t>(p.carries), looped = carries + static_cast<std::size_t>(p.sequences);
     const auto length = static_cast<std::size_t>(p.length);
+    if (l.for_kernel()) return list_rounds(l, operands, results);
     Vec<Place> values(operands.begin(), operands.end()), next(results.begin(), results.end()), others;
     for (std::size_t i = 0; i < carries; ++i) others.push_back(l.take(result_bytes(i)));
     for (std::size_t round = 0; round < length; ++round) {
@@ -127,15 +157,6 @@ bool DeviceControl::list(ReplayList& l, std::span<const Place> operands, std::sp
     values.push_back(i < carries ? settled[i] : l.settled(operands[i], bytes));
     if (!l.copy(values[i], operands[i], bytes)) return false;
   }
-  // Steps that `write` adds become the body of `step`.
-  const auto add_with_body = [&](ReplayStep step, FunctionRef<bool()> write) {
-    Vec<ReplayStep> outer = std::move(l.steps);
-    l.steps = {};
-    const bool fits = write();
-    step.body = std::move(l.steps);
-    l.steps = std::move(outer);
-    return l.add(std::move(step)) && fits;
-  };
   ReplayStep step;
   if (equation_.op == Op::cond) {
     step.kind = ReplayStep::Kind::branch;
@@ -143,7 +164,7 @@ bool DeviceControl::list(ReplayList& l, std::span<const Place> operands, std::sp
     const std::span<const Place> given(values.data() + 1, values.size() - 1);
     for (std::size_t k = 0; k < bodies_.size(); ++k) {
       step.numbers = {static_cast<std::int64_t>(k), static_cast<std::int64_t>(bodies_.size()) - 1};
-      if (!add_with_body(step, [&] { return body(k)->list(l, given, settled); })) return false;
+      if (!l.add_with_body(step, [&] { return body(k)->list(l, given, settled); })) return false;
     }
   } else {
     const Place holds = l.take(1);
@@ -151,7 +172,7 @@ bool DeviceControl::list(ReplayList& l, std::span<const Place> operands, std::sp
     step.places.push_back(holds);
     const std::span<const Place> flag(&holds, 1);
     if (!body(0)->list(l, values, flag)) return false;
-    const bool fits = add_with_body(step, [&] {
+    const bool fits = l.add_with_body(step, [&] {
       Vec<Place> next;
       for (std::size_t i = 0; i < carries; ++i) next.push_back(l.take(result_bytes(i)));
       if (!body(1)->list(l, values, next)) return false;
@@ -165,6 +186,42 @@ bool DeviceControl::list(ReplayList& l, std::span<const Place> operands, std::sp
     if (!l.copy(results[i], settled[i], result_bytes(i))) return false;
   l.give_back(taken);
   return true;
+}
+
+// A scan whose rounds are rounds of a kernel: sequences are read and written further on in each.
+bool DeviceControl::list_rounds(ReplayList& l, std::span<const Place> operands, std::span<const Place> results) const {
+  const auto& p = equation_.as<ScanParams>();
+  const GraphBody& graph = *graphs_[0];
+  const auto carries = static_cast<std::size_t>(p.carries), looped = carries + static_cast<std::size_t>(p.sequences);
+  const std::size_t taken = l.taken();
+  const auto bytes = [&](std::size_t i, bool result) { return alone_.aval(result ? alone_.outputs[i] : alone_.inputs[i]).bytes(); };
+  const auto stepping = [&](Place place, Var v) {
+    const auto each = static_cast<std::int64_t>(graph.aval(v).bytes());
+    place.offset += p.reverse ? static_cast<std::uint64_t>(each * std::max<std::int64_t>(p.length - 1, 0)) : 0;
+    place.step = p.reverse ? -each : each;
+    return place;
+  };
+  Vec<Place> values, next, made;
+  for (std::size_t i = 0; i < results.size(); ++i) made.push_back(l.settled(results[i], bytes(i, true)));
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    values.push_back(i < carries ? made[i] : l.settled(operands[i], bytes(i, false)));
+    if (!l.copy(values[i], operands[i], bytes(i, false))) return false;
+    if (i >= carries && i < looped) values[i] = stepping(values[i], graph.inputs[i]);
+  }
+  for (std::size_t i = 0; i < results.size(); ++i) next.push_back(i < carries ? l.take(bytes(i, true)) : stepping(made[i], graph.outputs[i]));
+  ReplayStep rounds;
+  rounds.kind = ReplayStep::Kind::rounds;
+  rounds.numbers = {p.length};
+  const bool fits = l.add_with_body(std::move(rounds), [&] {
+    if (!static_cast<const CudaProgram*>(bodies_[0].get())->list(l, values, next)) return false;
+    for (std::size_t i = 0; i < carries; ++i)
+      if (!l.copy(made[i], next[i], bytes(i, true))) return false;
+    return true;
+  });
+  for (std::size_t i = 0; i < results.size(); ++i)
+    if (!l.copy(results[i], made[i], bytes(i, true))) return false;
+  l.give_back(taken);
+  return fits;
 }
 
 }  // namespace vt::detail::cuda

@@ -73,6 +73,13 @@ void Staging::give_back(Block* block, bool pending) {
   block->busy = false;
 }
 
+// Without an event nobody could wait for the copy that is under way: it ends here.
+Result Staging::mark(const Block& block) const {
+  const Result r = device_.driver().cuEventRecord(block.done, device_.stream());
+  if (r != Constant::CUDA_SUCCESS) static_cast<void>(device_.driver().cuStreamSynchronize(device_.stream()));
+  return r;
+}
+
 bool Staging::upload(DevicePtr to, const void* from, std::size_t bytes) {
   const Driver& d = device_.driver();
   for (std::size_t at = 0; at < bytes;) {
@@ -80,10 +87,11 @@ bool Staging::upload(DevicePtr to, const void* from, std::size_t bytes) {
     if (!block) return false;
     const std::size_t n = std::min(bytes - at, block->bytes);
     std::memcpy(block->data, static_cast<const char*>(from) + at, n);
-    Result r = d.cuMemcpyHtoDAsync_v2(to + at, block->data, n, device_.stream());
-    if (r == Constant::CUDA_SUCCESS) r = d.cuEventRecord(block->done, device_.stream());
+    const Result r = d.cuMemcpyHtoDAsync_v2(to + at, block->data, n, device_.stream());
+    const Result marked = r == Constant::CUDA_SUCCESS ? mark(*block) : r;
     give_back(block, true);
     device_.check(r, "cuMemcpyHtoDAsync");
+    device_.check(marked, "cuEventRecord");
     at += n;
   }
   return true;
@@ -113,12 +121,13 @@ bool Staging::download(void* to, DevicePtr from, std::size_t bytes) {
     whole = block != nullptr;
     if (!whole) break;
     const std::size_t n = std::min(bytes - at, block->bytes);
-    Result r = d.cuMemcpyDtoHAsync_v2(block->data, from + at, n, device_.stream());
-    if (r == Constant::CUDA_SUCCESS) r = d.cuEventRecord(block->done, device_.stream());
-    if (r != Constant::CUDA_SUCCESS) {
+    const Result r = d.cuMemcpyDtoHAsync_v2(block->data, from + at, n, device_.stream());
+    const Result marked = r == Constant::CUDA_SUCCESS ? mark(*block) : r;
+    if (marked != Constant::CUDA_SUCCESS) {
       give_back(block, true);
       finish(on_its_way[(turn + 1) % 2]);
       device_.check(r, "cuMemcpyDtoHAsync");
+      device_.check(marked, "cuEventRecord");
     }
     p = {block, at, n};
     at += n;

@@ -33,6 +33,8 @@ class Staging {
   };
   Block* take(std::size_t bytes);
   void give_back(Block* block, bool pending);
+  /// Records the event behind what was given to the stream last.
+  Result mark(const Block& block) const;
   Block* make(std::size_t bytes) const;
 
   const CudaDevice& device_;

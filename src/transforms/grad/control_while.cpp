@@ -1,7 +1,8 @@
 // The derivative of while loops whose number of rounds is not known. Going forward, every s-th state is kept in a fixed number of
 // slots; when they are full, every other one is dropped and s doubles. Going backward, the rounds between two kept states are run
-// again into a second set of slots. So a loop of up to `slots` rounds runs once, one of up to slots² rounds twice, in memory for
-// 2·slots states, and all of it is while loops again: it can be differentiated and vectorized in its turn.
+// again, where there are more of them than slots into a second set and from that into a third. So a loop of up to `slots` rounds runs
+// once, one of up to slots² rounds twice, one of up to slots³ three times, in memory for 3·slots states, and all of it is while loops
+// again: it can be differentiated and vectorized in its turn.
 #include <algorithm>
 #include <memory>
 
@@ -175,15 +176,12 @@ std::vector<Tensor> Loop::backward(std::span<const Tensor> given, std::span<cons
     for (std::size_t k = v; k < all.size(); ++k) before.push_back(grad_build::sum_of(after[k], all[k]));
     return before;
   };
-  // carried: rounds left, cotangents, the second set of states.
-  const std::size_t ct = cts.size();
-  const FlatFunction segment = [&](std::span<const Tensor> c) {
-    const Val left = c[0];
-    const Val row = (left - one_more) / Val(stride), first = row * Val(stride), count = left - first;
-    const Val gap = (Val(stride) + Val(all_slots) - one_more) / Val(all_slots);  // between the states of the second set
-    const std::vector<Tensor> start = state_at(kept, row);
-    // Forward from the kept state: its rounds but the last.
-    const std::vector<Tensor> filled = loop([&](std::span<const Tensor> i) { return one(less(i[0], count - one_more)); },
+  // How many rounds lie between the states of a set that has room for `count` rounds' worth.
+  const auto gap_of = [&](const Tensor& count) { return (Val(count) + Val(all_slots) - one_more) / Val(all_slots); };
+  // Of `count` rounds from `start` on those up to the last multiple of the gap, run again: every gap-th state goes into `states`.
+  const auto refilled = [&](std::span<const Tensor> start, const Val& count, const Val& gap, std::span<const Tensor> states) {
+    const Val last = (count - one_more) / gap * gap;
+    const std::vector<Tensor> filled = loop([&](std::span<const Tensor> i) { return one(less(i[0], last)); },
                                             [&](std::span<const Tensor> i) {
                                               const Val t = Val(i[0]) + one_more;
                                               const std::vector<Tensor> state = step(i.subspan(1, n), rest);
@@ -191,26 +189,46 @@ std::vector<Tensor> Loop::backward(std::span<const Tensor> given, std::span<cons
                                               const Tensor into = choose(binary(Op::eq, slot * gap, t), slot, all_slots);
                                               return joined({one(t), state, written(i.subspan(1 + n), into, state)});
                                             },
-                                            joined({one(number(0)), start, written(c.subspan(1 + ct), number(0), start)}));
-    const std::span<const Tensor> states = std::span<const Tensor>(filled).subspan(1 + n);
-    // Backward over the same rounds.
-    const std::vector<Tensor> back =
-        loop([&](std::span<const Tensor> i) { return one(less(number(0), i[0])); },
-             [&](std::span<const Tensor> i) {
-               const Val t = Val(i[0]) - one_more;
-               const Val slot = t / gap;
-               const std::vector<Tensor> near = state_at(states, slot);
-               const std::vector<Tensor> state =
-                   loop([&](std::span<const Tensor> s) { return one(less(number(0), s[0])); },
-                        [&](std::span<const Tensor> s) { return joined({one(Val(s[0]) - one_more), step(s.subspan(1), rest)}); },
-                        joined({one(t - slot * gap), near}));
-               return joined({one(t), pulled(std::span<const Tensor>(state).subspan(1), i.subspan(1))});
-             },
-             joined({one(count), c.subspan(1, ct)}));
+                                            joined({one(number(0)), start, written(states, number(0), start)}));
+    return std::vector<Tensor>(filled.begin() + static_cast<std::ptrdiff_t>(1 + n), filled.end());
+  };
+  const FlatFunction some_left = [&](std::span<const Tensor> c) { return one(less(number(0), c[0])); };
+  const std::size_t ct = cts.size();
+
+  // A short stretch, carried: (cotangents…, third set…); the states between those of the set are run to from the one before.
+  const auto stretch = [&](std::span<const Tensor> start, const Val& count, const Tensor& most, std::span<const Tensor> c) {
+    const Val gap = gap_of(most);
+    const std::vector<Tensor> states = refilled(start, count, gap, c.subspan(ct));
+    const std::vector<Tensor> back = loop(
+        some_left,
+        [&](std::span<const Tensor> i) {
+          const Val t = Val(i[0]) - one_more;
+          const Val slot = t / gap;
+          const std::vector<Tensor> state = loop(
+              some_left, [&](std::span<const Tensor> s) { return joined({one(Val(s[0]) - one_more), step(s.subspan(1), rest)}); },
+              joined({one(t - slot * gap), state_at(states, slot)}));
+          return joined({one(t), pulled(std::span<const Tensor>(state).subspan(1), i.subspan(1))});
+        },
+        joined({one(count), c.first(ct)}));
+    return joined({std::span<const Tensor>(back).subspan(1), states});
+  };
+  // What lies between two kept states, carried: (rounds left, cotangents…, third set…, second set…): in stretches that fill the third set, so that
+  // what is no longer than that runs but once more.
+  const Val gap = binary(Op::max, gap_of(stride), binary(Op::min, stride, all_slots));
+  const FlatFunction segment = [&](std::span<const Tensor> c) {
+    const Val left = c[0], row = (left - one_more) / Val(stride), first = row * Val(stride);
+    const std::vector<Tensor> states = refilled(state_at(kept, row), left - first, gap, c.subspan(1 + ct + n));
+    const std::vector<Tensor> back = loop(
+        some_left,
+        [&](std::span<const Tensor> i) {
+          const Val before = Val(i[0]), part = (before - one_more) / gap, begin = part * gap;
+          return joined({one(begin), stretch(state_at(states, part), before - begin, gap, i.subspan(1))});
+        },
+        joined({one(left - first), c.subspan(1, ct + n)}));
     return joined({one(first), std::span<const Tensor>(back).subspan(1), states});
   };
-  std::vector<Tensor> out = loop([&](std::span<const Tensor> c) { return one(less(number(0), c[0])); }, segment,
-                                 joined({one(rounds), cts, empty_states(given.first(n), slots)}));
+  const std::vector<Tensor> empty = empty_states(given.first(n), slots);
+  std::vector<Tensor> out = loop(some_left, segment, joined({one(rounds), cts, empty, empty}));
   out.resize(1 + ct);
   out.erase(out.begin());
   return out;

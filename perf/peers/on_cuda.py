@@ -1,6 +1,8 @@
 """The rows of perf/cuda in JAX and PyTorch (eager, compiled) on the same GPU, and the table of ratios.
 
-Usage: cuda.py PROGRAM [--peers] [--tiny] [--filter REGEX] [--out FOLDER]. Runs the program, then, with --peers, the same work in whichever of the two
+The name is not cuda.py: PyTorch imports a module `cuda` (NVIDIA's bindings) and would find this one.
+
+Usage: on_cuda.py PROGRAM [--peers] [--tiny] [--filter REGEX] [--out FOLDER]. Runs the program, then, with --peers, the same work in whichever of the two
 are installed and find a GPU; prints the table and writes a JSON named after the device and the date into FOLDER.
 """
 import argparse
@@ -43,32 +45,31 @@ def run_program():
 
 # --- timing
 
-def timed(call, wait):
-    """Seconds a call, many of which are given to the device before anybody waits: the median of groups."""
+def by_clock(call, wait, calls):
+    begin = time.perf_counter()
+    for _ in range(calls):
+        result = call()
+    wait(result)
+    return time.perf_counter() - begin
+
+
+def timed(call, wait, group):
+    """Seconds a call, many of which are given to the device before anybody waits: the median of groups, each of them timed by `group`."""
     for _ in range(2 if tiny else 4):
         wait(call())
-    begin = time.perf_counter()
-    wait(call())
-    once = max(time.perf_counter() - begin, 1e-6)
+    once = max(group(call, wait, 1), 1e-6)
     calls = 1 if tiny else max(1, min(2000, int(0.02 / once)))
-    times = []
-    for _ in range(1 if tiny else 9):
-        begin = time.perf_counter()
-        for _ in range(calls):
-            result = call()
-        wait(result)
-        times.append((time.perf_counter() - begin) / calls)
-    return statistics.median(times)
+    return statistics.median(group(call, wait, calls) / calls for _ in range(1 if tiny else 9))
 
 
 peers = {}
 
 
-def peer(row, name, call, wait):
+def peer(row, name, call, wait, group=by_clock):
     if not wanted(row):
         return
     try:
-        peers.setdefault(row, {})[name] = timed(call, wait)
+        peers.setdefault(row, {})[name] = timed(call, wait, group)
         print(f"{row} {name}: {peers[row][name] * 1e6:.3f} us", file=sys.stderr, flush=True)
     except Exception as problem:  # one row that does not fit leaves the others
         print(f"{row} {name}: {problem}", file=sys.stderr, flush=True)
@@ -80,6 +81,7 @@ def jax_rows():
     import jax
     import jax.numpy as jnp
     from jax import lax
+    from networks import conv, lstm, lstm_cell, lstm_logits, pool, vgg16, vgg16_logits
 
     if not tiny and jax.default_backend() != "gpu":
         print("peers: JAX finds no GPU", file=sys.stderr)
@@ -120,27 +122,6 @@ def jax_rows():
     add("layer_norm/forward", norm, x, scale, shift)
     add("layer_norm/backward", vjp(norm), x, scale, shift, up)
 
-    def cell(p, x, state):
-        h, c = state
-        i, f, g, o = jnp.split(jnp.concatenate([x, h]) @ p[0] + p[1], 4)
-        c = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * jnp.tanh(g)
-        return jax.nn.sigmoid(o) * jnp.tanh(c), c
-
-    def lstm(width, outputs):
-        return [weights(2 * width, 4 * width), numbers(4 * width, scale=0.1), weights(width, outputs), numbers(outputs, scale=0.1)]
-
-    def lstm_logits(p, xs):
-        state = (jnp.zeros(xs.shape[1]),) * 2
-        for x in xs:
-            state = cell(p, x, state)
-        return state[0] @ p[2] + p[3]
-
-    def conv(x, w):
-        return lax.conv_general_dilated(x[None], w, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))[0]
-
-    def pool(x):
-        return lax.reduce_window(x, -jnp.inf, lax.max, (2, 2, 1), (2, 2, 1), "VALID")
-
     def cross_entropy(logits, label):
         return jax.nn.logsumexp(logits) - logits[label]
 
@@ -153,54 +134,27 @@ def jax_rows():
     f, dense, width, steps = size(32, 2), size(1024, 8), size(128, 8), size(10, 2)
     convnet = [weights(5, 5, 1, f), numbers(f), weights(5, 5, f, 2 * f), numbers(2 * f), weights(98 * f, dense), numbers(dense), weights(dense, 10),
                numbers(10)]
-    net = lstm(width, 10)
+    net = lstm(width, 10, weights, numbers)
     for batch in (2,) if tiny else (1, 16, 64, 256, 1024):
         y, kept = jnp.arange(batch) % 10, (numbers(batch, dense) > 0).astype(jnp.float32)
         add(f"per_example/convnet/{batch}", jax.vmap(jax.grad(convnet_loss), (None, 0, 0, 0)), convnet, numbers(batch, 28, 28, 1), kept, y)
         add(f"per_example/lstm/{batch}", jax.vmap(jax.grad(lambda p, x, y: cross_entropy(lstm_logits(p, x), y)), (None, 0, 0)), net,
             numbers(batch, steps, width), y)
 
-    def vgg16(outputs, pixels):
-        p, channels = [], 3
-        for layers, features in ((2, 64), (2, 128), (3, 256), (3, 512), (3, 512)):
-            for _ in range(layers):
-                p += [weights(3, 3, channels, features), numbers(features, scale=0.1)]
-                channels = features
-        channels *= (pixels // 32) ** 2
-        for features in (4096, 4096, outputs):
-            p += [weights(channels, features), numbers(features, scale=0.1)]
-            channels = features
-        return p
-
-    def vgg16_logits(p, x):
-        at = 0
-        for layers in (2, 2, 3, 3, 3):
-            for _ in range(layers):
-                x = jax.nn.relu(conv(x, p[at]) + p[at + 1])
-                at += 2
-            x = pool(x)
-        x = x.reshape(-1)
-        for layer in range(3):
-            x = x @ p[at] + p[at + 1]
-            at += 2
-            if layer < 2:
-                x = jax.nn.relu(x)
-        return x
-
     for outputs in () if tiny else (1, 8, 32, 128):
         for pixels in (48, 224):
             row = f"jacobian/vgg16_{pixels}/{outputs}"
             if wanted(row):
-                add(row, lambda p, x: jax.jacrev(lambda v: vgg16_logits(p, v))(x), vgg16(outputs, pixels), numbers(pixels, pixels, 3))
-        add(f"jacobian/lstm/{outputs}", lambda p, x: jax.jacrev(lambda v: lstm_logits(p, v))(x), lstm(128, outputs), numbers(10, 128))
+                add(row, lambda p, x: jax.jacrev(lambda v: vgg16_logits(p, v))(x), vgg16(outputs, pixels, weights, numbers), numbers(pixels, pixels, 3))
+        add(f"jacobian/lstm/{outputs}", lambda p, x: jax.jacrev(lambda v: lstm_logits(p, v))(x), lstm(128, outputs, weights, numbers), numbers(10, 128))
 
     longest = size(100, 3)
 
     def last(p, xs, length):
         start = jnp.zeros(width)
-        return lax.while_loop(lambda s: s[0] < length, lambda s: (s[0] + 1, *cell(p, xs[s[0]], s[1:])), (0, start, start))[1]
+        return lax.while_loop(lambda s: s[0] < length, lambda s: (s[0] + 1, *lstm_cell(p, xs[s[0]], s[1:])), (0, start, start))[1]
 
-    p = lstm(width, 1)
+    p = lstm(width, 1, weights, numbers)
     for batch in (3,) if tiny else (1, 10, 100, 1000, 10000):
         if wanted(f"ragged_lstm/{batch}"):
             add(f"ragged_lstm/{batch}", jax.vmap(last, (None, 0, 0)), p, numbers(batch, longest, width), jnp.arange(batch) * 37 % longest + 1)
@@ -222,16 +176,30 @@ def torch_rows():
         if place == "cuda":
             torch.cuda.synchronize()
 
+    def by_events(call, wait, calls):  # as vt's own rows
+        if place != "cuda":
+            return by_clock(call, wait, calls)
+        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        begin.record()
+        for _ in range(calls):
+            call()
+        end.record()
+        end.synchronize()
+        return begin.elapsed_time(end) * 1e-3
+
     def numbers(*shape, dtype=torch.float32):
         return (torch.rand(*shape, device=place) * 2 - 1).to(dtype)
 
-    def add(row, function, *operands, compiled=True):
+    def add(row, function, *operands, compiled=True, call=lambda function, operands: function(*operands)):
         if not wanted(row):
             return
-        peer(row, "torch", lambda: function(*operands), wait)
+        peer(row, "torch", lambda: call(function, operands), wait, by_events)
         if compiled and not tiny:
             faster = torch.compile(function)
-            peer(row, "torch.compile", lambda: faster(*operands), wait)
+            peer(row, "torch.compile", lambda: call(faster, operands), wait, by_events)
+
+    def pulled(function, operands):  # compiled is the function, with it its gradient: torch.compile does not look into torch.autograd.grad
+        return torch.autograd.grad(function(*operands[:-1]), operands[:-1], operands[-1])
 
     if any(map(wanted, ("elementwise/1GB", "reduce/", "transpose/"))):
         x, y = numbers(size(1 << 26, 256)), numbers(size(1 << 26, 256))
@@ -252,8 +220,8 @@ def torch_rows():
         add("softmax/forward", softmax, x)
         add("layer_norm/forward", norm, x, scale, shift)
     # With the forward part, as vt has it too: it recomputes what the gradient needs.
-    add("softmax/backward", lambda x, up: torch.autograd.grad(softmax(x), x, up), x, up)
-    add("layer_norm/backward", lambda x, scale, shift, up: torch.autograd.grad(norm(x, scale, shift), (x, scale, shift), up), x, scale, shift, up)
+    add("softmax/backward", softmax, x, up, call=pulled)
+    add("layer_norm/backward", norm, x, scale, shift, up, call=pulled)
     n = size(4096, 24)
     for name, dtype in (("f32", torch.float32), ("bf16", torch.bfloat16)):
         add(f"matmul/{name}/4096", torch.matmul, numbers(n, n, dtype=dtype), numbers(n, n, dtype=dtype), compiled=False)

@@ -1,0 +1,23 @@
+// What choices about a device's work are decided by: about how long things take, in nanoseconds. Estimates from published figures of data-centre
+// devices, not measured; they decide what runs where, never what comes out.
+#pragma once
+
+#include <cstdint>
+
+namespace vt::detail::cuda::device_costs {
+
+constexpr double graph_node = 1500;      ///< a kernel behind another one in a graph
+constexpr double graph_decision = 4000;  ///< what a conditional node adds to a round
+constexpr double launch = 5000;          ///< a kernel that the host gives to the stream
+constexpr double wait = 20000;           ///< until the host has seen a value, and the device hears from it again
+
+constexpr double block_step = 600;           ///< a step of a kernel of one block, with its barrier
+constexpr double block_operations = 20;      ///< that one block does in a nanosecond, mostly waiting for memory
+constexpr std::int64_t most_in_graph = 512;  ///< nodes: graphs of more take long to make
+
+/// A round of so many steps that do `operations` in all (on elements, by all threads), in one kernel of one block.
+constexpr double in_one_block(std::int64_t steps, double operations) {
+  return static_cast<double>(steps) * block_step + operations / block_operations;
+}
+
+}  // namespace vt::detail::cuda::device_costs

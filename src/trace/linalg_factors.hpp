@@ -362,4 +362,9 @@ void tridiagonal_solve(const T* below, const T* diagonal, const T* above, T* b, 
   }
 }
 
+template <class T>
+void conjugate(const T* x, T* to, Index n) {
+  for (Index i = 0; i < n; ++i) to[i] = conj(x[i]);
+}
+
 }  // namespace vt::detail::linalg_kernels

@@ -3,7 +3,9 @@
 
 #include <bit>
 
-#include "linalg_spectra.hpp"
+#include "linalg_eig.hpp"
+#include "linalg_eigh.hpp"
+#include "linalg_svd.hpp"
 
 namespace vt::detail::linalg_kernels {
 

@@ -403,7 +403,7 @@ class Emitter {
     block.insert(block.end(), found.begin(), found.end() - 1);
     return block;
   }
-  // Implicit QL steps as in linalg_spectra.hpp, each lane at its own block. Gives NaN for lanes that do not converge, else 0.
+  // Implicit QL steps as in linalg_eigh.hpp, each lane at its own block. Gives NaN for lanes that do not converge, else 0.
   Value diagonalize(LaneMatrix& d, LaneMatrix& e, LaneMatrix& z, Value tiny) {
     const Value zero = real(0), one = real(1), none = b_.mul(tiny, tiny);
     const std::int64_t columns = s_.vectors ? n_ : 0;

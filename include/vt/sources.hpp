@@ -170,6 +170,7 @@
 #include "../../src/trace/devices.cpp"
 #include "../../src/trace/dlpack.cpp"
 #include "../../src/trace/effects.cpp"
+#include "../../src/trace/environment.cpp"
 #include "../../src/trace/errors.cpp"
 #include "../../src/trace/exact_functions.cpp"
 #include "../../src/trace/formulas.cpp"

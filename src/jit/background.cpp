@@ -11,12 +11,11 @@
 #include <cstdlib>
 #include <mutex>
 #include <new>
-#include <string_view>
 
 #include <vt/execution.hpp>
 #include <vt/small_vec.hpp>
 
-#include "../trace/warnings.hpp"
+#include "../trace/environment.hpp"
 
 namespace vt::detail {
 
@@ -151,11 +150,7 @@ void come_back_later() {
 }  // namespace background_jobs
 
 bool background_open() {
-  static const bool on = [] {
-    const char* text = std::getenv("VT_TIERS");
-    if (text && *text && std::string_view(text) != "off") warn_once(std::string("VT_TIERS=") + text + " is not off: ignored");
-    return !text || std::string_view(text) != "off";
-  }();
+  static const bool on = word_from_environment("VT_TIERS", {"off"}).empty();
   if (!on) return false;
   background_jobs::State& s = background_jobs::state();
   const std::lock_guard hold(s.lock);

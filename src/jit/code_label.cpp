@@ -1,17 +1,13 @@
 // Labels of code, and the switches that ask for them.
 #include "code_label.hpp"
 
-#include <cstdlib>
 #include <string_view>
+
+#include "../trace/environment.hpp"
 
 namespace vt::detail {
 
 namespace code_labels {
-
-bool switched_on(const char* variable) {
-  const char* text = std::getenv(variable);
-  return text && *text && std::string_view(text) != "0";
-}
 
 const CodeLabel*& current() {
   constinit static thread_local const CodeLabel* label = nullptr;
@@ -21,11 +17,11 @@ const CodeLabel*& current() {
 }  // namespace code_labels
 
 bool perf_wanted() {
-  static const bool wanted = code_labels::switched_on("VT_PERF");
+  static const bool wanted = switch_from_environment("VT_PERF", false);
   return wanted;
 }
 bool gdb_wanted() {
-  static const bool wanted = code_labels::switched_on("VT_GDB");
+  static const bool wanted = switch_from_environment("VT_GDB", false);
   return wanted;
 }
 

@@ -3,17 +3,15 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstdlib>
 #include <cstring>
-#include <string_view>
 
 #include <vt/small_vec.hpp>
 
 #include "../trace/batching.hpp"
 #include "../trace/effects.hpp"
+#include "../trace/environment.hpp"
 #include "../trace/node.hpp"
 #include "../trace/recursion.hpp"
-#include "../trace/warnings.hpp"
 #include "control_memory.hpp"
 #include "loop_rounds.hpp"
 #include "program.hpp"
@@ -23,12 +21,7 @@
 namespace vt::detail {
 
 bool lanes_in_groups() {
-  static const bool groups = [] {
-    const char* text = std::getenv("VT_LANES");
-    const std::string_view name = text ? text : "";
-    if (!name.empty() && name != "groups" && name != "automatic") warn_once("VT_LANES=" + std::string(name) + " is not groups or automatic: ignored");
-    return name == "groups";
-  }();
+  static const bool groups = word_from_environment("VT_LANES", {"automatic", "groups"}) == "groups";
   return groups;
 }
 

@@ -1,6 +1,5 @@
 // run_graph and compile_graph: what the rest of vt calls to have a Graph run. Chooses between compiled programs and the
 // interpreter, and keeps programs by the structure of their Graph.
-#include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -12,6 +11,7 @@
 
 #include "../trace/devices.hpp"
 #include "../trace/effects.hpp"
+#include "../trace/environment.hpp"
 #include "../trace/executable.hpp"
 #include "../trace/hash_map.hpp"
 #include "../trace/node.hpp"
@@ -77,12 +77,8 @@ enum class Choice { automatic, interpreter, cpu };
 
 Choice choice() {
   static const Choice made = [] {
-    const char* text = std::getenv("VT_BACKEND");
-    const std::string_view name = text ? text : "";
-    if (name == "interpreter") return Choice::interpreter;
-    if (name == "cpu") return Choice::cpu;
-    if (!name.empty() && name != "cuda") warn_once("VT_BACKEND=" + std::string(name) + " is not interpreter, cpu or cuda: ignored");
-    return Choice::automatic;
+    const std::string_view name = backend_from_environment();
+    return name == "interpreter" ? Choice::interpreter : name == "cpu" ? Choice::cpu : Choice::automatic;
   }();
   return made;
 }

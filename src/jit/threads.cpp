@@ -5,7 +5,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -20,6 +19,7 @@
 
 #include <vt/execution.hpp>
 
+#include "../trace/environment.hpp"
 #include "../trace/graph.hpp"
 #include "../trace/timeline.hpp"
 #include "background.hpp"
@@ -31,11 +31,7 @@ namespace kernel_threads {
 constexpr int most_threads = 1024;
 
 int default_count() {
-  if (const char* text = std::getenv("VT_NUM_THREADS")) {
-    char* end = nullptr;
-    const long wanted = std::strtol(text, &end, 10);
-    if (end != text && *end == 0 && wanted >= 1 && wanted <= most_threads) return static_cast<int>(wanted);
-  }
+  if (const auto wanted = number_from_environment("VT_NUM_THREADS", 1, most_threads)) return static_cast<int>(*wanted);
   return static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, 256u));
 }
 

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cstdint>
 #include <cstdlib>
+#include <limits>
 #include <mutex>
 #include <new>
 #include <string>
@@ -18,6 +20,7 @@
 #include <vt/small_vec.hpp>
 #endif
 
+#include "environment.hpp"
 #include "graph.hpp"
 
 namespace vt::detail {
@@ -73,16 +76,6 @@ void* system_allocate(std::size_t capacity) {
 void system_free(void* block, std::size_t capacity) {
   show(block, capacity);
   std::free(block);
-}
-
-/// VT_MEMORY_LIMIT: bytes, with an optional K, M or G; 0 or nothing: no limit.
-std::size_t limit_from_environment() {
-  const char* text = std::getenv("VT_MEMORY_LIMIT");
-  if (!text) return 0;
-  char* end = nullptr;
-  const unsigned long long number = std::strtoull(text, &end, 10);
-  const int shift = *end == 'K' || *end == 'k' ? 10 : *end == 'M' || *end == 'm' ? 20 : *end == 'G' || *end == 'g' ? 30 : 0;
-  return static_cast<std::size_t>(number) << shift;
 }
 
 class Pool {
@@ -204,7 +197,9 @@ class Pool {
   std::mutex mutex_;
   std::array<Vec<void*>, class_count> classes_;
   Vec<Idle> large_;  ///< the longest idle first
-  std::size_t in_use_ = 0, peak_ = 0, cached_ = 0, asked_ = 0, asked_peak_ = 0, limit_ = limit_from_environment();
+  std::size_t in_use_ = 0, peak_ = 0, cached_ = 0, asked_ = 0, asked_peak_ = 0;
+  std::size_t limit_ = static_cast<std::size_t>(
+      number_from_environment("VT_MEMORY_LIMIT", 0, std::numeric_limits<std::int64_t>::max(), true).value_or(0));  ///< 0: none
 };
 
 /// Never destroyed: Tensors in static storage give their blocks back after main.

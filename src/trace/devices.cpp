@@ -2,13 +2,12 @@
 #include "devices.hpp"
 
 #include <atomic>
-#include <cstdlib>
 #include <mutex>
-#include <string_view>
 
 #include <vt/detail/message.hpp>
 #include <vt/small_vec.hpp>
 
+#include "environment.hpp"
 #include "hash_map.hpp"
 #include "node.hpp"
 #include "thread_state.hpp"
@@ -25,8 +24,7 @@ std::mutex& host_copies() {
 // The default device as one number: 0 is the host, n + 1 is cuda(n).
 std::atomic<int>& chosen() {
   static std::atomic<int> device = [] {
-    const char* text = std::getenv("VT_BACKEND");
-    return text && std::string_view(text) == "cuda" ? 1 : 0;
+    return backend_from_environment() == "cuda" ? 1 : 0;
   }();
   return device;
 }

@@ -1,8 +1,7 @@
 // Which of the versions runs of code that is compiled for several machines.
 #pragma once
 
-#include <cstdlib>
-#include <string_view>
+#include "environment.hpp"
 
 namespace vt::detail {
 
@@ -13,8 +12,7 @@ enum class MachineLevel { any, avx2, avx512 };
 inline MachineLevel machine_level() {
 #if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
   static const MachineLevel level = [] {
-    const char* text = std::getenv("VT_CPU_ISA");
-    const std::string_view asked = text ? text : "";
+    const std::string_view asked = isa_from_environment();
     const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
     if (!avx2 || asked == "sse2") return MachineLevel::any;
     bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&

@@ -13,14 +13,13 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <string_view>
 #include <utility>
 
+#include "../../trace/environment.hpp"
 #include "../../trace/timeline.hpp"
 #include "../../trace/warnings.hpp"
 #include "../background.hpp"
@@ -136,12 +135,7 @@ Known& known() {
   return *k;
 }
 
-bool wanted() {
-  const char* text = std::getenv("VT_MACHINE");
-  const std::string_view name = text ? text : "";
-  if (!name.empty() && name != "usual") warn_once("VT_MACHINE=" + std::string(name) + " is not usual: ignored");
-  return name != "usual";
-}
+bool wanted() { return word_from_environment("VT_MACHINE", {"usual"}).empty(); }
 
 CacheKey costs_key() { return cache_key("machine costs 2, " + host_target().key()); }
 

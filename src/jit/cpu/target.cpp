@@ -7,8 +7,9 @@
 #include <sys/auxv.h>
 #endif
 
-#include <cstdlib>
 #include <string_view>
+
+#include "../../trace/environment.hpp"
 
 namespace vt::detail::cpu {
 
@@ -113,11 +114,9 @@ std::string Target::key() const {
 
 const Target& host_target() {
   static const Target target = [] {
-    const char* text = std::getenv("VT_CPU_ISA");
-    const std::string_view name = text ? text : "";
+    const std::string_view name = isa_from_environment();
     Target t = make_target(name == "sse2" ? Isa::sse2 : name == "avx2" ? Isa::avx2 : name == "avx512" ? Isa::avx512 : Isa::host);
-    const char* level = std::getenv("VT_CPU_LEVEL");
-    if (level && level[0] >= '0' && level[0] <= '3' && level[1] == 0) t.level = level[0] - '0';
+    if (const auto level = number_from_environment("VT_CPU_LEVEL", 0, 3)) t.level = static_cast<int>(*level);
     return t;
   }();
   return target;

@@ -1,12 +1,12 @@
 // cuBLAS, where it is found.
 #include "blas_library.hpp"
 
-#include <cstdlib>
 #include <limits>
 #include <mutex>
 
 #include <vt/detail/message.hpp>
 
+#include "../../trace/environment.hpp"
 #include "../../trace/thread_state.hpp"
 
 namespace vt::detail::cuda {
@@ -82,8 +82,7 @@ void make(const CudaDevice& device, Handle& h) {
   h.workspace = device.allocate(workspace_bytes, "the workspace of cuBLAS");
   if (failed(give_to(h, device.stream()), "cublasSetStream and cublasSetWorkspace")) return;
   // Sums of 16-bit floats stay in f32; f32 is f32, unless tf32 was asked for.
-  const char* tf32 = std::getenv("VT_TF32");
-  const int mode = (tf32 && *tf32 && *tf32 != '0' ? BlasConstant::CUBLAS_TF32_TENSOR_OP_MATH : BlasConstant::CUBLAS_DEFAULT_MATH) |
+  const int mode = (switch_from_environment("VT_TF32", false) ? BlasConstant::CUBLAS_TF32_TENSOR_OP_MATH : BlasConstant::CUBLAS_DEFAULT_MATH) |
                    BlasConstant::CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION;
   static_cast<void>(failed(b->cublasSetMathMode(h.handle, mode), "cublasSetMathMode"));
 }

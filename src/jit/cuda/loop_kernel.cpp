@@ -2,11 +2,10 @@
 #include "loop_kernel.hpp"
 
 #include <algorithm>
-#include <cstdlib>
-#include <cstring>
 
 #include <vt/detail/message.hpp>
 
+#include "../../trace/environment.hpp"
 #include "device_costs.hpp"
 #include "source_writer.hpp"
 
@@ -181,8 +180,7 @@ LoopKernel loop_kernel(const ReplayList& list, std::size_t bases, const std::str
 
 bool is_worth_a_kernel(const LoopKernel& k, std::int64_t rounds, bool conditions) {
   using namespace device_costs;
-  const char* wanted = std::getenv("VT_CUDA_LOOPS");
-  if (k.source.empty() || (wanted && std::strcmp(wanted, "0") == 0)) return false;
+  if (k.source.empty() || !switch_from_environment("VT_CUDA_LOOPS", true)) return false;
   const auto steps = static_cast<double>(k.steps);
   const double otherwise = rounds > 0   ? steps * (k.steps * rounds <= most_in_graph ? graph_node : launch)
                            : conditions ? graph_decision + steps * graph_node

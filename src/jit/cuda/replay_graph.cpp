@@ -1,12 +1,11 @@
 // ReplayGraph: making a CUDA graph node by node, and telling its nodes of new addresses. And how a program decides to be replayed.
 #include "replay_graph.hpp"
 
-#include <cstdlib>
-#include <cstring>
 #include <mutex>
 
 #include <vt/detail/message.hpp>
 
+#include "../../trace/environment.hpp"
 #include "../../trace/node.hpp"
 #include "../../trace/timeline.hpp"
 #include "../../trace/warnings.hpp"
@@ -42,10 +41,7 @@ CopyParams copy_params(DevicePtr to, DevicePtr from, std::size_t bytes) {
   return p;
 }
 
-bool wanted() {
-  const char* text = std::getenv("VT_CUDA_GRAPHS");
-  return !text || std::strcmp(text, "0") != 0;
-}
+bool wanted() { return switch_from_environment("VT_CUDA_GRAPHS", true); }
 
 // Branches and loops take a driver and a compiler that know them, 12.4 or newer.
 bool has_conditions(const CudaDevice& device) {

@@ -1,0 +1,28 @@
+// Settings that come from the environment: one of some words, or a number.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <string_view>
+
+namespace vt::detail {
+
+/// The value of variable `name` if it is one of `words`, else an empty one. What is neither is left out, and vt::warnings() says so.
+std::string_view word_from_environment(const char* name, std::initializer_list<std::string_view> words);
+
+/// Variable `name` as a number from `least` to `most`, with an optional K, M, G or T (powers of 1024) where it counts bytes. What is not one is
+/// left out, and vt::warnings() says so.
+std::optional<std::int64_t> number_from_environment(const char* name, std::int64_t least, std::int64_t most, bool bytes = false);
+
+/// Variable `name`, 0 or 1.
+inline bool switch_from_environment(const char* name, bool otherwise) {
+  const std::string_view word = word_from_environment(name, {"0", "1"});
+  return word.empty() ? otherwise : word == "1";
+}
+
+/// Those that more than one place asks for.
+inline std::string_view backend_from_environment() { return word_from_environment("VT_BACKEND", {"interpreter", "cpu", "cuda"}); }
+inline std::string_view isa_from_environment() { return word_from_environment("VT_CPU_ISA", {"sse2", "avx2", "avx512"}); }
+
+}  // namespace vt::detail

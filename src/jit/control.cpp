@@ -37,8 +37,9 @@ ControlRunner::ControlRunner(const GraphBody& graph, const Equation& e, const Ba
   }
   if (e.op == Op::while_) carries_ = static_cast<std::size_t>(e.as<WhileParams>().carries);
   if (e.op == Op::scan) carries_ = static_cast<std::size_t>(e.as<ScanParams>().carries);
-  const std::optional<LaneForm> form = lanes_ && lanes_in_groups() ? std::nullopt : register_form(alone_, most_in_frame);
+  std::optional<LaneForm> form = lanes_ && lanes_in_groups() ? std::nullopt : register_form(alone_, most_in_frame);
   if (form) {
+    form->known = known_integers(graph, e);
     lane_count_ = form->count;
     runs_in_registers_ = true;
     if (!Planning::now()) in_registers_ = backend.compile_register_loop(*form, register_work(*form) < least_waking_work);

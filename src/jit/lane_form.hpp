@@ -15,6 +15,8 @@ struct LaneForm {
   GraphBody lane;           ///< the (only) equation, all types as one lane has them
   std::int64_t count = -1;  ///< lanes; −1: none
   Vec<int> axes = {};       ///< per operand, then per result: where its lanes are in memory; −1: it is the same for all
+  /// Per operand: the integer that all its elements are, if that is known; empty: none is. What bounds a loop's counter is often that.
+  Vec<std::optional<std::int64_t>> known = {};
   explicit operator bool() const { return count >= 0; }
 };
 

@@ -370,6 +370,18 @@ GraphBody alone(const GraphBody& g, const Equation& e) {
   return one;
 }
 
+Vec<std::optional<std::int64_t>> known_integers(const GraphBody& g, const Equation& e) {
+  Vec<std::optional<std::int64_t>> known(e.inputs.size());
+  for (const Equation& maker : g.equations) {
+    if (maker.op != Op::full || !is_int(g.aval(maker.outputs[0]).dtype)) continue;
+    const DType d = g.aval(maker.outputs[0]).dtype;
+    const Scalar value = maker.as<FullParams>().value.converted(d);
+    for (std::size_t i = 0; i < known.size(); ++i)
+      if (e.inputs[i] == maker.outputs[0]) known[i] = is_unsigned(d) ? static_cast<std::int64_t>(value.natural) : value.integer;
+  }
+  return known;
+}
+
 std::optional<LaneForm> register_form(const GraphBody& alone, std::int64_t frame) {
   const Equation& e = alone.equations[0];
   if (e.op == Op::scan)

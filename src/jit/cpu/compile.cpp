@@ -68,7 +68,7 @@ LLVMTargetMachineRef machine_for(const LlvmTarget& target, int level) {
   return slot;
 }
 
-void run_passes(LLVMModuleRef module, LLVMTargetMachineRef machine, const CompileOptions& options) {
+void run_passes(LLVMModuleRef module, LLVMTargetMachineRef machine, const CompileOptions& options, bool counting_loops) {
   const Llvm& L = llvm();
   LLVMTargetDataRef layout = L.CreateTargetDataLayout(machine);
   L.SetModuleDataLayout(module, layout);
@@ -76,16 +76,18 @@ void run_passes(LLVMModuleRef module, LLVMTargetMachineRef machine, const Compil
   if (!options.passes || options.level == 0) return;
   LLVMPassBuilderOptionsRef settings = L.CreatePassBuilderOptions();
   // no-verify-fixpoint: the default ends the process when one round was not enough.
-  LLVMErrorRef error =
-      L.RunPasses(module, "function(instcombine<no-verify-fixpoint>,early-cse<memssa>,loop-mssa(licm),simplifycfg)", machine, settings);
+  const char* passes = counting_loops ? "function(instcombine<no-verify-fixpoint>,early-cse<memssa>,loop-mssa(licm),simplifycfg,loop(indvars),"
+                                        "correlated-propagation,loop-load-elim,instcombine<no-verify-fixpoint>,simplifycfg)"
+                                      : "function(instcombine<no-verify-fixpoint>,early-cse<memssa>,loop-mssa(licm),simplifycfg)";
+  LLVMErrorRef error = L.RunPasses(module, passes, machine, settings);
   L.DisposePassBuilderOptions(settings);
   if (error) fail("LLVM's passes failed", take_error(error));
 }
 
-LLVMMemoryBufferRef emit(LLVMModuleRef module, const LlvmTarget& target, const CompileOptions& options, LLVMCodeGenFileType type) {
+LLVMMemoryBufferRef emit(LLVMModuleRef module, const IrBuilder& builder, const CompileOptions& options, LLVMCodeGenFileType type) {
   const Llvm& L = llvm();
-  LLVMTargetMachineRef machine = machine_for(target, options.level);
-  run_passes(module, machine, options);
+  LLVMTargetMachineRef machine = machine_for(builder.llvm_names(), options.level);
+  run_passes(module, machine, options, builder.counting_loops());
   background_rest();
   LLVMMemoryBufferRef buffer = nullptr;
   char* message = nullptr;
@@ -189,7 +191,7 @@ Vec<char> compile_object(IrBuilder& builder, const CompileOptions& options) {
 #ifndef NDEBUG
   if (const std::string wrong = builder.verify(); !wrong.empty()) cpu_compile::fail("the generated module is malformed", wrong);
 #endif
-  LLVMMemoryBufferRef buffer = cpu_compile::emit(builder.module(), builder.llvm_names(), options, LLVMObjectFile);
+  LLVMMemoryBufferRef buffer = cpu_compile::emit(builder.module(), builder, options, LLVMObjectFile);
   const char* start = L.GetBufferStart(buffer);
   Vec<char> bytes(start, start + L.GetBufferSize(buffer));
   L.DisposeMemoryBuffer(buffer);
@@ -201,7 +203,7 @@ std::string compile_assembly(const IrBuilder& builder, const CompileOptions& opt
   LLVMModuleRef copy = L.CloneModule(builder.module());
   std::string text;
   try {
-    LLVMMemoryBufferRef buffer = cpu_compile::emit(copy, builder.llvm_names(), options, LLVMAssemblyFile);
+    LLVMMemoryBufferRef buffer = cpu_compile::emit(copy, builder, options, LLVMAssemblyFile);
     text.assign(L.GetBufferStart(buffer), L.GetBufferSize(buffer));
     L.DisposeMemoryBuffer(buffer);
   } catch (...) {

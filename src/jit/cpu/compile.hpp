@@ -17,7 +17,9 @@ namespace vt::detail::cpu {
 
 struct CompileOptions {
   int level = host_target().level;  ///< LLVM's code generation level
-  bool passes = true;  ///< the short IR pipeline, at levels above 0: combine, common subexpressions, loop-invariant motion, clean the blocks
+  /// The short IR pipeline, at levels above 0: combine, common subexpressions, loop-invariant motion, clean the blocks; of modules with counting
+  /// loops also bounds of counters, and values handed from round to round.
+  bool passes = true;
 };
 
 /// Runs the passes on the builder's module and makes an object file of it. The module is used up: build no more into it.

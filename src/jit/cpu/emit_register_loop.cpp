@@ -29,6 +29,7 @@ Emitter::Emitter(IrBuilder& b, const LaneForm& form) : b_(b), form_(form), graph
 
 void Emitter::emit(const std::string& name) {
   b_.begin_function(name, {Param::ptr(), Param::ptr(), Param::of(DType::i64), Param::of(DType::i64)});
+  if (!form_) b_.set_counting_loops();
   const int count = static_cast<int>(equation_.inputs.size() + equation_.outputs.size());
   b_.declare_buffers(count);
   for (int i = 0; i < count; ++i) pointers_.push_back(b_.load_pointer(b_.arg(0), i, i));
@@ -55,6 +56,10 @@ void Emitter::whole() {
     const Aval& aval = graph_.aval(equation_.inputs[i]);
     const bool sequence = equation_.op == Op::scan && i >= carries_ && i < carries_ + static_cast<std::size_t>(equation_.as<ScanParams>().sequences);
     Object o = object_for(i, aval);
+    if (in_registers(aval) && o.row == 0 && i < form_.known.size() && form_.known[i]) {
+      operands.push_back({Elements(static_cast<std::size_t>(aval.elements()), b_.integer(aval.dtype, *form_.known[i]))});
+      continue;
+    }
     if (!sequence && o.shape.elements() <= most_in_registers) {
       operands.push_back(elements_of(o));
       continue;

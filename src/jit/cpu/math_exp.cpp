@@ -36,7 +36,8 @@ Exponential exponential(V x, const V* low, bool careful) {
 }
 
 // Beyond these the result is 0 or infinite anyway, also when halved (cosh) before it is rounded.
-V clamped(V x) { return x.is_f64() ? at_most(at_least(x, -747.0), 712.0) : at_most(at_least(x, -105.0), 91.0); }
+V clamped_below(V x) { return at_least(x, x.is_f64() ? -747.0 : -105.0); }
+V clamped(V x) { return at_most(clamped_below(x), x.is_f64() ? 712.0 : 91.0); }
 
 V exp(V x) {
   const Exponential e = exponential(clamped(x));
@@ -98,13 +99,12 @@ V tanh(V x) {
 // With e = exp(-|x|) nothing overflows, and the left tail keeps its relative accuracy down to the subnormals. The errors of
 // e, of 1 + e and of the division would add up to more than 2 ulp: the last two are taken out by one corrective step.
 V sigmoid(V x) {
-  const Exponential parts = exponential(clamped(-abs(x)), nullptr, true);
-  const V e = scale(parts.p, parts.k), right = x >= 0.0, top = select(right, x.like(1.0), e);
+  const Exponential parts = exponential(clamped_below(-abs(x)), nullptr, true);
+  const V e = scale(parts.p, parts.k), left = sign_bit(x), top = select(left, e, x.like(1.0));
   const auto [den, den_low] = fast_two_sum(x.like(1.0), e);
   const V q = top / den;
-  const auto [back, back_low] = two_product(q, den);
-  const V residual = ((top - back) - back_low) - q * den_low;
-  return mad(residual, select(right, q, 1.0 - q), q);  // 1/den is q on the right and 1 - q on the left
+  const V residual = mad(-q, den_low, left_of(top, q, den));
+  return mad(residual, select(left, 1.0 - q, q), q);  // 1/den is q on the right and 1 - q on the left
 }
 
 }  // namespace vt::detail::cpu::math_core

@@ -106,8 +106,7 @@ std::pair<V, V> log_extended(V x) {
   // s = f / (2 + f) in two parts, by one step of long division.
   const auto [den, den_low] = fast_two_sum(f.like(2.0), f);
   const V s = f / den;
-  const auto [back, back_low] = two_product(s, den);
-  const V s_low = (((f - back) - back_low) - s * den_low) / den;
+  const V s_low = (left_of(f, s, den) - s * den_low) / den;
   // log(1 + f) = 2s + (2/3)s³ + s⁵·T(s²): the first two terms in two parts each.
   auto [z, z_low] = two_product(s, s);
   z_low = mad(s + s, s_low, z_low);

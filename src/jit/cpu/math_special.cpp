@@ -106,8 +106,7 @@ Parts fitted(V u, const double (&table)[size]) {
 /// x/y and what is left of it.
 Parts quotient(const Parts& x, const Parts& y) {
   const V q = x.high / y.high;
-  const auto [back, back_low] = two_product(q, y.high);
-  return {q, (((x.high - back) - back_low) + (x.low - q * y.low)) / y.high};
+  return {q, (left_of(x.high, q, y.high) + (x.low - q * y.low)) / y.high};
 }
 
 /// numerator/(1 + slope·x) · exp(−half·x²); all rounding errors but the exponential's come back with the last one.
@@ -151,11 +150,10 @@ Scaled scaled_i(V a, const double (&low)[small], const double (&high)[large]) {
   const auto inner = erf_parts::fitted(u, low), outer = erf_parts::fitted(u, high);
   const auto [sum, lost] = two_sum(a, a.like(1.0));
   const V s = select(near, sum, a), s_low = select(near, lost, 0.0), root = sqrt(s);
-  const auto [square, square_low] = two_product(root, root);
   return {near,
           {select(near, inner.high, outer.high), select(near, inner.low, outer.low)},
           {s, s_low},
-          {root, (((s - square) - square_low) + s_low) * 0.5 / root}};
+          {root, (left_of(s, root, root) + s_low) * 0.5 / root}};
 }
 
 }  // namespace bessel_parts

@@ -103,6 +103,13 @@ inline std::pair<V, V> two_product(V a, V b) {
   return {p, al * bl - (((p - ah * bh) - al * bh) - ah * bl)};
 }
 
+/// x − a·b, exactly, where a·b is x but for rounding: what a division or a square root leaves.
+inline V left_of(V x, V a, V b) {
+  if (a.b->target().fma) return exact_mad(-a, b, x);
+  const auto [product, low] = two_product(a, b);
+  return (x - product) - low;
+}
+
 /// a + b = first + second exactly, if |a| ≥ |b| or a = 0.
 inline std::pair<V, V> fast_two_sum(V a, V b) {
   const V s = a + b;

@@ -167,11 +167,10 @@ Value IrBuilder::finish(Value x, DType d) {
   if (d == DType::f16) return from_half_bits(half_bits(wrap(x.ref, d, lanes)), d);
   if (d == DType::bf16) {
     const auto c = [&](std::int64_t v) { return integer(DType::u32, v, lanes); };
-    const Value bits = bitcast(wrap(x.ref, DType::f32, lanes), DType::u32);
+    const Value f = wrap(x.ref, DType::f32, lanes), bits = bitcast(f, DType::u32);
     const Value odd = bit_and(shift_right_logical(bits, c(16)), c(1));
     const Value rounded = add(bits, add(odd, c(0x7fff)));
-    const Value is_nan_bits = compare(Compare::gt, bit_and(bits, c(0x7fffffff)), c(0x7f800000));
-    const Value kept = bit_and(select(is_nan_bits, bit_or(bits, c(0x400000)), rounded), c(0xffff0000));
+    const Value kept = bit_and(select(is_nan(f), bit_or(bits, c(0x400000)), rounded), c(0xffff0000));
     return wrap(bitcast(kept, DType::f32).ref, d, lanes);
   }
   x.dtype = d;

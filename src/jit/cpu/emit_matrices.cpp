@@ -9,6 +9,7 @@
 
 #include <vt/small_vec.hpp>
 
+#include "../cost_model.hpp"
 #include "lane_matrices.hpp"
 
 namespace vt::detail::cpu {
@@ -30,6 +31,12 @@ int matrix_lanes(const LinalgSpec& s, const Target& target) {
 
 namespace matrix_emission {
 
+// Are the square results larger than all caches, and whole cache lines? Then they are stored past them, which need not read them first.
+bool past_caches(const LinalgSpec& s) {
+  const std::int64_t each = s.n * s.n * static_cast<std::int64_t>(size_of(s.dtype));
+  return (s.op == Op::cholesky || s.op == Op::eigh) && each % 64 == 0 && s.batch * each > beyond_all_caches / 2;
+}
+
 class Emitter {
  public:
   Emitter(IrBuilder& b, const LinalgSpec& s) : b_(b), s_(s), d_(s.dtype), lanes_(matrix_lanes(s, b.target())), n_(s.n) {}
@@ -49,6 +56,7 @@ class Emitter {
         default: return eigh();
       }
     });
+    if (past_caches(s_)) b_.order_streaming_stores();
     b_.end_function();
   }
 
@@ -60,30 +68,17 @@ class Emitter {
   /// y − a·x
   Value less(Value y, Value a, Value x) { return b_.mul_add(b_.neg(a), x, y); }
 
-  // By columns: each is the matrix's less what the columns before hold, over the pivot's root.
+  // By columns: each is the matrix's less what the columns before hold, over the pivot's root. Several columns at a time go through those before
+  // together: as many sums are in flight, and each element read is used for all of them.
   void cholesky() {
     const bool registers = n_ <= 8;
     LaneMatrix a = matrix(n_, n_, registers);
     a.load(in_[0], first_);
-    const Value half = real(0.5);
-    const auto symmetric = [&](At i, std::int64_t j) { return b_.add(b_.mul(half, a.get(i, j)), b_.mul(half, a.get(j, i))); };
     Value positive;
-    for (std::int64_t k = 0; k < n_; ++k) {
-      Vec<Value> row;
-      Value pivot = a.get(k, k);
-      for (std::int64_t j = 0; j < k; ++j) {
-        row.push_back(a.get(k, j));
-        pivot = less(pivot, row.back(), row.back());
-      }
-      const Value good = b_.compare(Compare::gt, pivot, real(0));
-      positive = positive ? b_.bit_and(positive, good) : good;
-      const Value root = b_.sqrt(pivot), inverse = b_.div(real(1), root);
-      a.set(k, k, root);
-      a.for_rows(k + 1, n_, [&](At i) {
-        Value x = symmetric(i, k);
-        for (std::int64_t j = 0; j < k; ++j) x = less(x, a.get(i, j), row[static_cast<std::size_t>(j)]);
-        a.set(i, k, b_.mul(x, inverse));
-      });
+    const std::int64_t width = registers ? 1 : 4;
+    for (std::int64_t k = 0; k < n_; k += width) {
+      fetch_next(in_[0], n_ * n_, k, std::min(k + width, n_));
+      cholesky_columns(a, k, std::min(width, n_ - k), positive);
     }
     const Value nan = real(std::numeric_limits<double>::quiet_NaN());
     const auto refuse = [&] {
@@ -94,8 +89,80 @@ class Emitter {
     else b_.if_then(b_.any(b_.bit_not(positive)), refuse);
     for (std::int64_t i = 0; i < n_; ++i)
       for (std::int64_t j = i + 1; j < n_; ++j) a.set(i, j, real(0));
-    a.store(out_[0], first_);
+    put(a, 0);
   }
+
+  // Columns from … from + count − 1 of the factor; whether the pivots are positive goes into `positive`.
+  void cholesky_columns(LaneMatrix& a, std::int64_t from, std::int64_t count, Value& positive) {
+    const Value half = real(0.5);
+    // Elements (i, from) … (i, from + wanted − 1) of each of the rows i, without what the columns before `from` hold.
+    const auto rest = [&](std::initializer_list<At> rows, std::int64_t wanted) {
+      Vec<Value> x;
+      for (const At& i : rows)
+        for (std::int64_t c = 0; c < wanted; ++c) {
+          const bool diagonal = !i.counted && i.known == from + c;
+          x.push_back(diagonal ? a.get(i, i) : b_.add(b_.mul(half, a.get(i, from + c)), b_.mul(half, a.get(from + c, i))));
+        }
+      for (std::int64_t j = 0; j < from; ++j) {
+        Vec<Value> factors;
+        for (std::int64_t c = 0; c < wanted; ++c) factors.push_back(a.get(from + c, j));
+        std::size_t at = 0;
+        for (const At& i : rows) {
+          const Value own = a.get(i, j);
+          for (const Value& factor : factors) x[at] = less(x[at], own, factor), ++at;
+        }
+      }
+      return x;
+    };
+    Vec<Value> inverses;
+    // Elements (i, from) … (i, from + wanted − 1) over the pivots' roots.
+    const auto finish = [&](At i, Value* x, std::int64_t wanted) {
+      for (std::int64_t c = 0; c < wanted; ++c) {
+        for (std::int64_t j = 0; j < c; ++j) x[c] = less(x[c], x[j], a.get(from + c, from + j));
+        x[c] = b_.mul(x[c], inverses[static_cast<std::size_t>(c)]);
+        a.set(i, from + c, x[c]);
+      }
+    };
+    for (std::int64_t r = 0; r < count; ++r) {
+      const std::int64_t k = from + r;
+      Vec<Value> x = rest({k}, r + 1);
+      finish(k, x.data(), r);
+      Value pivot = x.back();
+      for (std::int64_t c = 0; c < r; ++c) pivot = less(pivot, x[static_cast<std::size_t>(c)], x[static_cast<std::size_t>(c)]);
+      const Value good = b_.compare(Compare::gt, pivot, real(0));
+      positive = positive ? b_.bit_and(positive, good) : good;
+      const Value root = b_.sqrt(pivot);
+      inverses.push_back(b_.div(real(1), root));
+      a.set(k, k, root);
+    }
+    // Two rows at a time: twice as many sums.
+    const std::int64_t first = from + count, pairs = a.in_registers() ? 0 : (n_ - first) / 2;
+    if (pairs > 0)
+      b_.for_range(
+          b_.index(first), b_.index(first + 2 * pairs), 2,
+          [&](Value i) {
+            const Value next = b_.add(i, b_.index(1));
+            Vec<Value> x = rest({i, next}, count);
+            finish(i, x.data(), count);
+            finish(next, x.data() + count, count);
+          },
+          true);
+    for (std::int64_t i = first + 2 * pairs; i < n_; ++i) {
+      Vec<Value> x = rest({i}, count);
+      finish(i, x.data(), count);
+    }
+  }
+
+  /// Of the matrices that come after these in an array, the part of the lines that a part of the work, `done` to `until` of n, has time for.
+  void fetch_next(Value array, std::int64_t elements, std::int64_t done, std::int64_t until) {
+    constexpr std::int64_t line = 64;
+    const std::int64_t lines = lanes_ * elements * static_cast<std::int64_t>(size_of(d_)) / line;
+    const Value next = b_.offset(array, d_, b_.mul(b_.add(first_, b_.index(lanes_)), b_.index(elements)));
+    for (std::int64_t i = lines * done / n_; i < lines * until / n_; ++i) b_.fetch_ahead(b_.offset_bytes(next, b_.index(i * line)), false, false);
+  }
+
+  /// Square results; those that would fill all caches go past them.
+  void put(LaneMatrix& m, std::size_t result) { m.store(out_[result], first_, past_caches(s_)); }
 
   // Row k exchanged with the row that has the largest element of column k, in each lane its own; columns from `left` on, and those of `also`.
   // Gives that row's number.
@@ -521,7 +588,7 @@ class Emitter {
     sort(w, v);
     if (s_.vectors) {
       orient(a, v, poison);
-      a.store(out_[1], first_);
+      put(a, 1);
     }
     for (std::int64_t i = 0; i < n_; ++i) w.set(i, 0, b_.mul_add(w.get(i, 0), power, poison));
     w.store(out_[0], first_);
@@ -610,6 +677,7 @@ class Emitter {
 std::string matrices_key(const LinalgSpec& s) {
   std::string key = "matrices " + std::string(name_of(s.op)) + " " + vt::name_of(s.dtype);
   for (bool flag : {s.lower, s.transposed, s.unit_diagonal, s.vectors, s.factored}) key += flag ? " 1" : " 0";
+  if (matrix_emission::past_caches(s)) key += " past";
   return key + " " + std::to_string(s.n) + " " + std::to_string(s.columns);
 }
 

@@ -57,12 +57,12 @@ void LaneMatrix::for_rows(std::int64_t from, std::int64_t to, FunctionRef<void(A
   for (std::int64_t i = from; i < to; ++i) body(i);
 }
 
-// As many elements at a time as there are lanes; the last ones in a tile of their own.
-void LaneMatrix::for_tiles(FunctionRef<void(At, std::int64_t)> body) {
-  const std::int64_t all = rows_ * columns_, whole = all / lanes_ * lanes_;
-  if (!in_registers_ && whole > lanes_) b_.for_range(b_.index(0), b_.index(whole), lanes_, [&](Value from) { body(from, lanes_); }, true);
+// `size` elements at a time; the last ones in a tile of their own.
+void LaneMatrix::for_tiles(std::int64_t size, FunctionRef<void(At, std::int64_t)> body) {
+  const std::int64_t all = rows_ * columns_, whole = all / size * size;
+  if (!in_registers_ && whole > size) b_.for_range(b_.index(0), b_.index(whole), size, [&](Value from) { body(from, size); }, true);
   else
-    for (std::int64_t from = 0; from < whole; from += lanes_) body(from, lanes_);
+    for (std::int64_t from = 0; from < whole; from += size) body(from, size);
   if (whole < all) body(whole, all - whole);
 }
 
@@ -78,11 +78,15 @@ void LaneMatrix::load(Value array, Value first) {
     }
     return;
   }
-  for_tiles([&](At from, std::int64_t count) { load_tile(array, first, from, count); });
+  for_tiles(lanes_, [&](At from, std::int64_t count) { load_tile(array, first, from, count); });
 }
 
-void LaneMatrix::store(Value array, Value first) {
+void LaneMatrix::store(Value array, Value first, bool past) {
   const std::int64_t all = rows_ * columns_;
+  constexpr std::int64_t line = 64;
+  if (past)  // whole lines of each matrix, one after the other
+    return for_tiles(line / static_cast<std::int64_t>(size_of(dtype_)),
+                     [&](At from, std::int64_t count) { store_tile(array, first, from, count, true); });
   if (in_registers_ && all <= 4) {
     Value joined = elements_[0];
     for (std::int64_t e = 1; e < all; ++e) joined = b_.concat_lanes(joined, elements_[static_cast<std::size_t>(e)]);
@@ -92,7 +96,7 @@ void LaneMatrix::store(Value array, Value first) {
     b_.store(b_.offset(array, dtype_, b_.mul(first, b_.index(all))), b_.shuffle(joined, joined, from));
     return;
   }
-  for_tiles([&](At from, std::int64_t count) { store_tile(array, first, from, count); });
+  for_tiles(lanes_, [&](At from, std::int64_t count) { store_tile(array, first, from, count, false); });
 }
 
 void LaneMatrix::load_tile(Value array, Value first, At from, std::int64_t count) {
@@ -112,22 +116,30 @@ void LaneMatrix::load_tile(Value array, Value first, At from, std::int64_t count
   }
 }
 
-void LaneMatrix::store_tile(Value array, Value first, At from, std::int64_t count) {
+void LaneMatrix::store_tile(Value array, Value first, At from, std::int64_t count, bool past) {
   const Value element = from.counted ? from.counted : b_.index(from.known);
-  Vec<Value> rows;
-  for (int e = 0; e < lanes_; ++e) {
-    if (e >= count) rows.push_back(rows[0]);  // never stored
-    else if (in_registers_) rows.push_back(elements_[static_cast<std::size_t>(from.known + e)]);
-    else
-      rows.push_back(b_.load(b_.offset(memory_, dtype_, b_.mul(b_.add(element, b_.index(e)), b_.index(lanes_))), dtype_, lanes_,
-                             static_cast<int>(size_of(dtype_)) * lanes_));
+  const int bytes = static_cast<int>(size_of(dtype_)) * lanes_;
+  Vec<Vec<Value>> squares;
+  for (std::int64_t done = 0; done < count; done += lanes_) {
+    Vec<Value> rows;
+    for (std::int64_t e = done; e < done + lanes_; ++e) {
+      if (e >= count) rows.push_back(rows[0]);  // never stored
+      else if (in_registers_) rows.push_back(elements_[static_cast<std::size_t>(from.known + e)]);
+      else rows.push_back(b_.load(b_.offset(memory_, dtype_, b_.mul(b_.add(element, b_.index(e)), b_.index(lanes_))), dtype_, lanes_, bytes));
+    }
+    squares.push_back(turned(b_, std::move(rows), lanes_));
   }
-  rows = turned(b_, std::move(rows), lanes_);
   for (int l = 0; l < lanes_; ++l) {
     const Value matrix = b_.mul(b_.add(first, b_.index(l)), b_.index(rows_ * columns_));
-    const Value at = b_.offset(array, dtype_, b_.add(matrix, element));
-    if (count == lanes_) b_.store(at, rows[static_cast<std::size_t>(l)]);
-    else b_.store_masked(at, rows[static_cast<std::size_t>(l)], b_.tail_mask(lanes_, b_.index(count)));
+    std::int64_t done = 0;
+    for (const Vec<Value>& square : squares) {
+      const Value at = b_.offset(array, dtype_, b_.add(matrix, b_.add(element, b_.index(done))));
+      const Value x = square[static_cast<std::size_t>(l)];
+      if (past) b_.store_streaming(at, x, bytes);
+      else if (count - done >= lanes_) b_.store(at, x);
+      else b_.store_masked(at, x, b_.tail_mask(lanes_, b_.index(count - done)));
+      done += lanes_;
+    }
   }
 }
 

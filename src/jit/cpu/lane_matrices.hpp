@@ -37,15 +37,16 @@ class LaneMatrix {
 
   /// Reads matrices first, first + 1, …, each of rows × columns elements, from an array of them.
   void load(Value array, Value first);
-  void store(Value array, Value first);
+  /// `past`: past the caches. Then a matrix is a whole number of cache lines, and so is all in front of it.
+  void store(Value array, Value first, bool past = false);
   /// rows from … to − 1, one after the other: as code for each, or as a loop.
   void for_rows(std::int64_t from, std::int64_t to, FunctionRef<void(At)> body);
 
  private:
   Value place(At row, At column);
   void load_tile(Value array, Value first, At from, std::int64_t count);
-  void store_tile(Value array, Value first, At from, std::int64_t count);
-  void for_tiles(FunctionRef<void(At from, std::int64_t count)> body);
+  void store_tile(Value array, Value first, At from, std::int64_t count, bool past);
+  void for_tiles(std::int64_t size, FunctionRef<void(At from, std::int64_t count)> body);
 
   IrBuilder& b_;
   DType dtype_;

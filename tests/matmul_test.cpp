@@ -72,6 +72,15 @@ void check(const MatmulSpec& s, std::int64_t a_size, std::int64_t b_size) {
   ASSERT_TRUE(kernel);
   kernel->run(a.data(), b.data(), c.data());
   for (std::size_t i = bytes; i < c.size(); ++i) ASSERT_EQ(c[i], 0xab) << "written past the end";
+  // Operands that stay for many runs, in the kernel's own order: the same bits.
+  for (const bool left : {true, false})
+    for (const bool right : {true, false}) {
+      const auto kept = kernel->pack(left ? a.data() : nullptr, right ? b.data() : nullptr);
+      if (!kept) continue;
+      std::vector<unsigned char> again(bytes + 64, 0xab);
+      kernel->run(a.data(), b.data(), again.data(), {}, kept);
+      ASSERT_EQ(again, c) << kernel->describe() << " with operands that stay, of " << s.batch << 'x' << s.m << 'x' << s.n << 'x' << s.k;
+    }
   const double epsilon = s.result == vt::f64 ? 1e-15 : s.result == vt::f32 ? 2e-7 : s.result == vt::f16 ? 1e-3 : s.result == vt::bf16 ? 8e-3 : 0;
   const std::vector<double> left = numbers(a, s.a_dtype), right = numbers(b, s.b_dtype), result = numbers(c, s.result);
   for (std::int64_t i = 0; i < s.batch; ++i)
@@ -107,6 +116,21 @@ TEST_F(MatmulKernels, small_products_of_every_layout) {
       for (std::int64_t m : {1, 2, 5, 17})
         for (std::int64_t n : {1, 3, 16, 37})
           for (std::int64_t k : {1, 4, 33}) check(dense(d, d, d, 1, m, n, k, l), m * k, k * n);
+}
+
+// Few rows by a matrix that the nearest cache does not hold: in panels where it stays.
+TEST_F(MatmulKernels, few_rows_of_every_layout) {
+  for (DType d : {vt::f32, vt::f64, vt::i32, vt::bf16})
+    for (Layout l : layouts)
+      for (std::int64_t m : {3, 4, 8, 13, 15})
+        for (std::int64_t n : {64, 93}) {
+          const std::int64_t k = 131;
+          const MatmulSpec s = dense(d, d == vt::bf16 ? vt::f32 : d, d, 1, m, n, k, l);
+          check(s, m * k, k * n);
+          if (m >= 4) {
+            EXPECT_GT(vt::detail::cpu::make_matmul(s)->packed_bytes(false, true), 0u);
+          }
+        }
 }
 
 TEST_F(MatmulKernels, batches) {

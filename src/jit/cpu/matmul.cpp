@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <mutex>
 #include <vector>
 
 #include "../../trace/buffer.hpp"
@@ -51,11 +52,17 @@ int tile_rows(std::int64_t m, int most) {
   return most;
 }
 
+// A b that stays for many runs is laid out in panels where it is larger than the nearest cache holds beside the rest: read as it is, every
+// tile's rows of a panel would come from as many lines, which fall into few places of that cache, and from further away each time.
+constexpr std::int64_t worth_panels = 16 << 10;
+// Fewer rows are too few sums to be in flight for a panel of their own.
+constexpr std::int64_t least_rows_of_panels = 4;
+
 // One function call per range of products or rows; b is brought into [k][n] order first where it is not.
 class Direct : public Matmul {
  public:
   enum class Way { tiles, dots, registers };
-  Direct(const MatmulSpec& s, Way way, bool hurry) : s_(s), kernel_(s), way_(way) {
+  Direct(const MatmulSpec& s, Way way, bool hurry) : s_(s), kernel_(s), way_(way), hurry_(hurry) {
     if (way == Way::tiles && s.b_column != 1) {
       kernel_.b_row = s.n;
       kernel_.b_column = 1;
@@ -63,8 +70,10 @@ class Direct : public Matmul {
       repacks_ = true;
       repack_ = pack_code({.from = s.b_dtype, .to = s.b_dtype, .lines = repacked_columns, .k_adjacent = s.b_row == 1, .whole_vectors = false}, hurry);
     }
-    shape_ = best_tile(host_target(), s.accumulate);
+    shape_ = panel_shape_ = best_tile(host_target(), s.accumulate);
     if (way == Way::tiles && s.batch == 1) shape_.rows = tile_rows(s.m, shape_.rows);
+    const std::int64_t tiles = (s.m + panel_shape_.rows - 1) / panel_shape_.rows;
+    panel_shape_.rows = static_cast<int>((s.m + tiles - 1) / tiles);
     if (way == Way::registers) registers_ = *plan_register_products(s, host_target());
     constexpr const char* names[] = {"direct", "dots", "registers"};
     code_ = cached_code(
@@ -80,27 +89,19 @@ class Direct : public Matmul {
   }
 
   PackedOperands pack(const void*, const void* b) const override {
-    if (!repacks_ || !b) return {};
-    const BufferRef copy = allocate(packed_bytes(false, true), "vt::matmul: operand in row order");
-    parallel_ranges(copies(), grain_for(s_.n * s_.k), [&](std::int64_t from, std::int64_t to) {
-      for (std::int64_t i = from; i < to; ++i)
-        for (std::int64_t n = 0; n < s_.n; n += repacked_columns)
-          repack_->function<PackFunction>()(at_element(b, i * s_.b_batch + n * s_.b_column, s_.b_dtype),
-                                            at_element(copy->data, i * s_.n * s_.k + n, s_.b_dtype), s_.b_column, s_.b_row, s_.n,
-                                            std::min<std::int64_t>(repacked_columns, s_.n - n), s_.k);
-    });
-    return {{}, copy};
+    if (!b || (!repacks_ && !panelled())) return {};
+    return {{}, panelled() ? in_panels(b) : in_row_order(b)};
   }
-  std::size_t packed_bytes(bool, bool b) const override {
-    return b && repacks_ ? static_cast<std::size_t>(copies() * s_.n * s_.k) * size_of(s_.b_dtype) : 0;
-  }
-  std::size_t scratch_bytes(const RowsDone&, bool, bool b_packed) const override { return packed_bytes(false, !b_packed); }
+  std::size_t packed_bytes(bool, bool b) const override { return !b ? 0 : panelled() ? panel_bytes() : row_order_bytes(); }
+  std::size_t scratch_bytes(const RowsDone&, bool, bool b_packed) const override { return b_packed ? 0 : row_order_bytes(); }
 
   void run(const void* a, const void* b, void* c, const RowsDone& done, const PackedOperands& packed) const override {
-    auto* f = code_->function<DirectFunction>();
-    const BufferRef own = packed.b ? BufferRef() : pack(a, b).b;
+    const bool panels = packed.b && panelled();
+    auto* f = (panels ? panel_code_ : code_)->function<DirectFunction>();
+    const BufferRef own = packed.b || !repacks_ ? BufferRef() : in_row_order(b);
     if (packed.b || own) b = (packed.b ? packed.b : own)->data;
-    const std::int64_t total = s_.batch == 1 ? s_.m : s_.batch, rows = s_.batch == 1 ? 1 : s_.m, unit = s_.batch == 1 ? shape_.rows : 1;
+    const std::int64_t total = s_.batch == 1 ? s_.m : s_.batch, rows = s_.batch == 1 ? 1 : s_.m;
+    const std::int64_t unit = s_.batch == 1 ? (panels ? panel_shape_ : shape_).rows : 1;
     const auto whole_units = [&](std::int64_t n) { return (n + unit - 1) / unit * unit; };
     const std::int64_t grain = whole_units(grain_for(rows * s_.n * (s_.k + s_.work_after)));
     // What works on finished rows wants them while they are in the nearest cache.
@@ -123,13 +124,57 @@ class Direct : public Matmul {
 
  private:
   std::int64_t copies() const { return s_.b_batch == 0 || s_.batch == 1 ? 1 : s_.batch; }
+  std::size_t row_order_bytes() const { return repacks_ ? static_cast<std::size_t>(copies() * s_.n * s_.k) * size_of(s_.b_dtype) : 0; }
+  BufferRef in_row_order(const void* b) const {
+    const BufferRef copy = allocate(row_order_bytes(), "vt::matmul: operand in row order");
+    parallel_ranges(copies(), grain_for(s_.n * s_.k), [&](std::int64_t from, std::int64_t to) {
+      for (std::int64_t i = from; i < to; ++i)
+        for (std::int64_t n = 0; n < s_.n; n += repacked_columns)
+          repack_->function<PackFunction>()(at_element(b, i * s_.b_batch + n * s_.b_column, s_.b_dtype),
+                                            at_element(copy->data, i * s_.n * s_.k + n, s_.b_dtype), s_.b_column, s_.b_row, s_.n,
+                                            std::min<std::int64_t>(repacked_columns, s_.n - n), s_.k);
+    });
+    return copy;
+  }
+
+  bool panelled() const {
+    return way_ == Way::tiles && s_.batch == 1 && s_.m >= least_rows_of_panels && s_.n >= shape_.columns() &&
+           s_.n * s_.k * static_cast<std::int64_t>(size_of(s_.accumulate)) > worth_panels;
+  }
+  std::int64_t panel_count() const { return (s_.n + shape_.columns() - 1) / shape_.columns(); }
+  std::size_t panel_bytes() const { return static_cast<std::size_t>(panel_count() * shape_.columns() * s_.k) * size_of(s_.accumulate); }
+  // Made for those who keep an operand; most never do.
+  BufferRef in_panels(const void* b) const {
+    const std::int64_t width = shape_.columns();
+    std::call_once(panels_made_, [&] {
+      MatmulSpec spec = s_;
+      spec.b_dtype = s_.accumulate, spec.b_row = width, spec.b_column = 1;
+      panel_code_ = cached_code(
+          key_of("panels", spec, false, panel_shape_.rows) + " rest " + std::to_string(s_.m % panel_shape_.rows), "vt_matmul",
+          [spec, shape = panel_shape_](IrBuilder& builder) { emit_panels(builder, "vt_matmul", spec, shape); }, hurry_);
+      pack_panel_ = pack_code({.from = s_.b_dtype,
+                               .to = s_.accumulate,
+                               .lines = static_cast<int>(width),
+                               .lines_adjacent = s_.b_column == 1,
+                               .k_adjacent = s_.b_row == 1},
+                              hurry_);
+    });
+    const BufferRef made = allocate(panel_bytes(), "vt::matmul: packed operand");
+    for (std::int64_t p = 0; p < panel_count(); ++p)
+      pack_panel_->function<PackFunction>()(at_element(b, p * width * s_.b_column, s_.b_dtype),
+                                            at_element(made->data, p * width * s_.k, s_.accumulate), s_.b_column, s_.b_row, width,
+                                            std::min(width, s_.n - p * width), s_.k);
+    return made;
+  }
 
   MatmulSpec s_, kernel_;
   Way way_;
-  bool repacks_ = false;
-  TileShape shape_;
+  bool repacks_ = false, hurry_;
+  TileShape shape_, panel_shape_;
   RegisterPlan registers_;
   std::shared_ptr<const Code> code_, repack_;
+  mutable std::once_flag panels_made_;
+  mutable std::shared_ptr<const Code> panel_code_, pack_panel_;
 };
 
 // Nothing to multiply: no elements, or sums of nothing.

@@ -45,6 +45,23 @@ class DirectProduct {
     }
   }
 
+  // Each panel of b stays in the nearest cache while the rows go by. Rows are cut at multiples of a tile's, but for the last ones of all.
+  void panels(Value a, Value b, Value c, Value from, Value to) {
+    const int rows = shape_.rows, last = static_cast<int>(s_.m % rows);
+    const std::int64_t width = shape_.columns(), whole = s_.n / width * width;
+    const Value even = b_.add(from, b_.mul(b_.div(b_.sub(to, from), b_.index(rows)), b_.index(rows)));
+    const auto panel = [&](Value column, std::int64_t wide) {
+      const Value own = b_.offset(b, s_.b_dtype, b_.mul(column, b_.index(s_.k)));
+      const auto tile = [&](Value row, int height) {
+        one_tile(own, row_pointer(a, row), b_.offset(c_pointer(c, row), s_.result, column), row, column, height, wide);
+      };
+      b_.for_range(from, even, rows, [&](Value row) { tile(row, rows); });
+      if (last > 0) b_.if_then(b_.compare(Compare::lt, even, to), [&] { tile(even, last); });
+    };
+    b_.for_range(b_.index(0), b_.index(whole), width, [&](Value column) { panel(column, width); });
+    if (whole < s_.n) panel(b_.index(whole), s_.n - whole);
+  }
+
  private:
   Value row_pointer(Value a, Value row) { return b_.offset(a, s_.a_dtype, b_.mul(row, b_.index(s_.a_row))); }
   Value c_pointer(Value c, Value row) { return b_.offset(c, s_.result, b_.mul(row, b_.index(s_.n))); }
@@ -129,8 +146,8 @@ class DirectProduct {
 
 }  // namespace matmul_tiles
 
-// Bytes of a product from which on the next one is fetched while it is computed.
-constexpr std::size_t fetched_ahead = 8 << 10;
+// Bytes of a product from which on others are fetched while it is computed, and how far ahead: one of 16 × 16 f64 takes no longer than memory does.
+constexpr std::int64_t worth_fetching = 4 << 10, bytes_ahead = 8 << 10;
 
 void emit_direct(IrBuilder& b, const std::string& name, const MatmulSpec& s, TileShape shape) {
   b.begin_function(name, {Param::ptr(), Param::ptr(), Param{.pointer = true, .noalias = true}, Param::of(i64), Param::of(i64)});
@@ -143,13 +160,19 @@ void emit_direct(IrBuilder& b, const std::string& name, const MatmulSpec& s, Til
     const auto b_of = [&](Value i) { return b.offset(x, s.b_dtype, b.mul(i, b.index(s.b_batch))); };
     const auto c_of = [&](Value i) { return b.offset(c, s.result, b.mul(i, b.index(s.m * s.n))); };
     // Small products come fast enough from afar by themselves.
-    const bool fetch = static_cast<std::size_t>(s.m * s.k + s.k * s.n + s.m * s.n) * size_of(s.accumulate) >= fetched_ahead;
+    const std::int64_t bytes = (s.m * s.k + s.k * s.n + s.m * s.n) * static_cast<std::int64_t>(size_of(s.accumulate));
     b.for_range(begin, end, 1, [&](Value i) {
-      const Value next = b.add(i, b.index(1));
-      if (fetch) product.fetch_ahead(a_of(next), b_of(next), c_of(next));
+      const Value next = b.add(i, b.index((bytes_ahead + bytes - 1) / bytes));
+      if (bytes >= worth_fetching) product.fetch_ahead(a_of(next), b_of(next), c_of(next));
       product.all_rows(a_of(i), b_of(i), c_of(i));
     });
   }
+  b.end_function();
+}
+
+void emit_panels(IrBuilder& b, const std::string& name, const MatmulSpec& s, TileShape shape) {
+  b.begin_function(name, {Param::ptr(), Param::ptr(), Param{.pointer = true, .noalias = true}, Param::of(i64), Param::of(i64)});
+  matmul_tiles::DirectProduct(b, s, shape).panels(b.arg(0), b.arg(1), b.arg(2), b.arg(3), b.arg(4));
   b.end_function();
 }
 

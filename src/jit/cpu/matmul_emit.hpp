@@ -14,6 +14,9 @@ namespace vt::detail::cpu {
 using DirectFunction = void(const void* a, const void* b, void* c, std::int64_t begin, std::int64_t end);
 void emit_direct(IrBuilder&, const std::string& name, const MatmulSpec&, TileShape);
 
+/// The same for rows begin … end − 1 of a single product whose b lies in panels, [panel][k][a tile's columns]: b_row is a tile's columns.
+void emit_panels(IrBuilder&, const std::string& name, const MatmulSpec&, TileShape);
+
 /// Both operands contiguous along k: sums run along vectors. Same signature; c rows begin … end − 1 or products begin … end − 1.
 void emit_dots(IrBuilder&, const std::string& name, const MatmulSpec&, const Target&);
 

@@ -51,7 +51,7 @@ inline constexpr std::int64_t worth_sharing = 8;       ///< blocks of a vertical
 inline constexpr int worth_jumping = 40;               ///< work of a scan's round that outweighs cache lines fetched for a few elements
 inline constexpr int rows_in_flight = 256;             ///< of turned tiles: lines at the same offset in as many pages fit the second-level cache
 inline constexpr int worth_two_registers = 20;         ///< work of a body whose operations wait for each other longer than the processor looks ahead
-inline constexpr int registers_for_two = 64;           ///< bytes of a vector: the sets with such have 32 registers
+inline constexpr int registers_for_two = 32;           ///< bytes of a vector: what does not fit the 16 registers of such sets costs less than waiting
 inline constexpr double combining_lanes = 12;          ///< at the end of a horizontal reduction, and for each vector of a running one, by lanes
 inline constexpr double weaving = 2;                   ///< shuffles for a vector of a result that is stored between others
 

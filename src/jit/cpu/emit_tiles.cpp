@@ -5,6 +5,8 @@
 
 #if VT_HAS_LLVM_HEADERS
 
+#include <algorithm>
+
 namespace vt::detail::cpu {
 
 namespace tile_emission {
@@ -17,10 +19,26 @@ DType moved_as(DType d) {
 
 }  // namespace tile_emission
 
-// Rows of 2^k vectors become columns in k rounds of pairwise exchange.
+// Rows of 2^k vectors become columns in k rounds: inside of 16 bytes rows are interleaved, for which there is one instruction whatever the elements'
+// size (taking turns with the neighbour's elements would shift and blend), further apart pairs of rows exchange blocks.
 Values KernelEmitter::transposed(Values rows) {
-  const int n = static_cast<int>(rows.size());
-  for (int width = 1; width < n; width *= 2) {
+  const int n = static_cast<int>(rows.size()), near = std::min(n, 16 / static_cast<int>(size_of(rows[0].dtype)));
+  Vec<int> first_half, second_half;
+  for (int i = 0; i < n; ++i) {
+    const int element = (i % 2) * n + i / near * near + i % near / 2;
+    first_half.push_back(element);
+    second_half.push_back(element + near / 2);
+  }
+  for (int round = 1; round < near; round *= 2) {
+    Values next;
+    for (int r = 0; r < n; r += 2) {
+      const auto from = static_cast<std::size_t>(r / near * near + r % near / 2);
+      next.push_back(b_.shuffle(rows[from], rows[from + static_cast<std::size_t>(near / 2)], first_half));
+      next.push_back(b_.shuffle(rows[from], rows[from + static_cast<std::size_t>(near / 2)], second_half));
+    }
+    rows = std::move(next);
+  }
+  for (int width = near; width < n; width *= 2) {
     Vec<int> low, high;
     for (int i = 0; i < n; ++i) {
       // Lane i of a pair's first result: from the first row where bit `width` of i is clear, else from the second, shifted.

@@ -151,6 +151,7 @@
 #include "../../src/jit/plan.cpp"
 #include "../../src/jit/program_memory.cpp"
 #include "../../src/jit/program_text.cpp"
+#include "../../src/jit/register_elements.cpp"
 #include "../../src/jit/register_loop.cpp"
 #include "../../src/jit/report_page.cpp"
 #include "../../src/jit/row_buffers.cpp"

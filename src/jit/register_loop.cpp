@@ -344,13 +344,6 @@ double most_rounds(const GraphBody& g) {
   return most;
 }
 
-/// Row-major position of an index.
-std::int64_t position(const Shape& shape, const Vec<std::int64_t>& index) {
-  std::int64_t p = 0;
-  for (std::size_t i = 0; i < shape.size(); ++i) p = p * shape[i] + index[i];
-  return p;
-}
-
 }  // namespace register_loops
 
 GraphBody alone(const GraphBody& g, const Equation& e) {
@@ -436,59 +429,6 @@ std::optional<Vec<std::size_t>> copy_order(const Vec<int>& to, const Vec<int>& f
     if (order.size() == before) return std::nullopt;
   }
   return order;
-}
-
-Vec<std::int64_t> index_of_element(const Shape& shape, std::int64_t n) {
-  Vec<std::int64_t> index(shape.size());
-  for (std::size_t d = shape.size(); d-- > 0;) {
-    index[d] = n % shape[d];
-    n /= shape[d];
-  }
-  return index;
-}
-
-Vec<std::int64_t> source_elements(const GraphBody& g, const Equation& e) {
-  using register_loops::position;
-  const Shape &to = g.aval(e.outputs[0]).shape, &from = g.aval(e.inputs[0]).shape;
-  const std::int64_t count = to.elements();
-  Vec<std::int64_t> sources, source(from.size());
-  for (std::int64_t n = 0; n < count; ++n) {
-    const Vec<std::int64_t> index = index_of_element(to, n);
-    bool inside = true;
-    switch (e.op) {
-      case Op::transpose:
-        for (std::size_t d = 0; d < to.size(); ++d) source[static_cast<std::size_t>(e.as<PermutationParams>().permutation[d])] = index[d];
-        break;
-      case Op::broadcast_in_dim:
-        for (std::size_t d = 0; d < from.size(); ++d) {
-          const std::int64_t i = index[static_cast<std::size_t>(e.as<BroadcastParams>().axes[d])];
-          source[d] = from[d] == 1 ? 0 : i;
-        }
-        break;
-      case Op::slice: {
-        const auto& p = e.as<SliceParams>();
-        for (std::size_t d = 0; d < from.size(); ++d) source[d] = p.start[d] + index[d] * p.stride[d];
-        break;
-      }
-      case Op::rev:
-        for (std::size_t d = 0; d < from.size(); ++d)
-          source[d] = e.as<AxesParams>().axes.contains(static_cast<int>(d)) ? from[d] - 1 - index[d] : index[d];
-        break;
-      case Op::pad: {
-        const auto& p = e.as<PadParams>();
-        for (std::size_t d = 0; d < from.size(); ++d) {
-          const std::int64_t moved = index[d] - p.low[d], step = p.interior[d] + 1;
-          source[d] = moved / step;
-          inside = inside && moved >= 0 && moved % step == 0 && source[d] < from[d];
-        }
-        break;
-      }
-      default: break;
-    }
-    if (e.op == Op::reshape) sources.push_back(n);
-    else sources.push_back(inside ? position(from, source) : -1);
-  }
-  return sources;
 }
 
 }  // namespace vt::detail

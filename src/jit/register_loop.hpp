@@ -9,6 +9,7 @@
 
 #include "../trace/graph.hpp"
 #include "lane_form.hpp"
+#include "register_elements.hpp"
 
 namespace vt::detail {
 
@@ -36,13 +37,6 @@ bool fits_registers(const LaneForm&, std::int64_t frame = 0);
 std::int64_t register_cost(const LaneForm&);
 /// At most about how many it runs in a call, if a vector has 8 lanes; very many for loops that go on until a condition is met.
 double register_work(const LaneForm&);
-
-/// The index of element `n` in row-major order.
-Vec<std::int64_t> index_of_element(const Shape&, std::int64_t n);
-
-/// For every element of the result, in row-major order, the element of the operand that comes there: what reshape, transpose,
-/// broadcast_in_dim, slice, pad and rev do with places. −1: none (padding).
-Vec<std::int64_t> source_elements(const GraphBody&, const Equation&);
 
 /// Is a window of such sizes one run of memory?
 bool is_run(const Shape& shape, const Shape& sizes);

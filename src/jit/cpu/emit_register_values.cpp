@@ -107,13 +107,10 @@ Val Emitter::reduced(const GraphBody& g, const Equation& e, const Val& x) {
   const DType carried = through_f32 ? DType::f32 : to.dtype;
   Val v;
   v.e.resize(static_cast<std::size_t>(to.elements()));
-  for (std::int64_t k = 0; k < from.elements(); ++k) {
-    const Vec<std::int64_t> index = index_of_element(from.shape, k);
-    std::int64_t place = 0;
-    for (std::size_t d = 0; d < from.shape.size(); ++d)
-      if (!axes.contains(static_cast<int>(d))) place = place * from.shape[d] + index[d];
+  std::size_t k = 0;
+  for (const std::int64_t place : reduced_elements(from.shape, axes)) {
     Value& sum = v.e[static_cast<std::size_t>(place)];
-    Value next = x.e[static_cast<std::size_t>(k)];
+    Value next = x.e[k++];
     if (through_f32) next = b_.convert(next, DType::f32);
     sum = sum ? apply(op, carried, {}, {sum, next}) : next;
   }
@@ -134,50 +131,16 @@ Val Emitter::reduced(const GraphBody& g, const Equation& e, const Val& x) {
 
 Val Emitter::product(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
   const auto& p = e.as<DotParams>();
-  const Aval &a = g.aval(e.inputs[0]), &c = g.aval(e.inputs[1]), &out = g.aval(e.outputs[0]);
   const bool half = p.dtype == DType::f16 || p.dtype == DType::bf16;
   const DType carried = half ? DType::f32 : p.dtype;
-  const auto strides = [](const Shape& s) {
-    Vec<std::int64_t> st(s.size(), 1);
-    for (std::size_t d = s.size(); d-- > 1;) st[d - 1] = st[d] * s[d];
-    return st;
-  };
-  const auto sa = strides(a.shape), sc = strides(c.shape);
-  // The result's axes: batch, left, right.
-  struct Axis {
-    std::int64_t extent, of_a, of_c;
-  };
-  Vec<Axis> outer, inner;
-  const auto ext = [](const Shape& s, int d) { return s[static_cast<std::size_t>(d)]; };
-  for (std::size_t k = 0; k < p.lhs_batch.size(); ++k)
-    outer.push_back({ext(a.shape, p.lhs_batch[k]), sa[static_cast<std::size_t>(p.lhs_batch[k])], sc[static_cast<std::size_t>(p.rhs_batch[k])]});
-  for (int d = 0; d < a.shape.rank(); ++d)
-    if (!p.lhs_batch.contains(d) && !p.lhs_contract.contains(d)) outer.push_back({ext(a.shape, d), sa[static_cast<std::size_t>(d)], 0});
-  for (int d = 0; d < c.shape.rank(); ++d)
-    if (!p.rhs_batch.contains(d) && !p.rhs_contract.contains(d)) outer.push_back({ext(c.shape, d), 0, sc[static_cast<std::size_t>(d)]});
-  for (std::size_t k = 0; k < p.lhs_contract.size(); ++k)
-    inner.push_back(
-        {ext(a.shape, p.lhs_contract[k]), sa[static_cast<std::size_t>(p.lhs_contract[k])], sc[static_cast<std::size_t>(p.rhs_contract[k])]});
-  std::int64_t terms = 1;
-  for (const Axis& x : inner) terms *= x.extent;
-  const auto places = [](const Vec<Axis>& axes, std::int64_t k) {
-    std::pair<std::int64_t, std::int64_t> at{0, 0};
-    for (std::size_t d = axes.size(); d-- > 0;) {
-      const std::int64_t i = k % axes[d].extent;
-      k /= axes[d].extent;
-      at.first += i * axes[d].of_a;
-      at.second += i * axes[d].of_c;
-    }
-    return at;
-  };
+  const SmallProduct product(g, e);
   Val v;
-  for (std::int64_t i = 0; i < out.elements(); ++i) {
-    const auto base = places(outer, i);
+  for (std::int64_t i = 0, count = g.aval(e.outputs[0]).elements(); i < count; ++i) {
     Value sum{};
-    for (std::int64_t t = 0; t < terms; ++t) {
-      const auto step = places(inner, t);
-      Value x = b_.convert(in[0].e[static_cast<std::size_t>(base.first + step.first)], carried);
-      Value y = b_.convert(in[1].e[static_cast<std::size_t>(base.second + step.second)], carried);
+    for (std::int64_t t = 0; t < product.terms(); ++t) {
+      const SmallProduct::Factors factors = product.at(i, t);
+      Value x = b_.convert(in[0].e[static_cast<std::size_t>(factors.lhs)], carried);
+      Value y = b_.convert(in[1].e[static_cast<std::size_t>(factors.rhs)], carried);
       const int lanes = std::max({x.lanes, y.lanes, sum ? sum.lanes : 1});
       const auto spread = [&](Value z) { return z.lanes == lanes ? z : b_.splat(z, lanes); };
       sum = !sum                ? b_.mul(spread(x), spread(y))
@@ -273,84 +236,42 @@ Val Emitter::dynamic_update_slice(const GraphBody& g, const Equation& e, const V
   return v;
 }
 
+// Where an element lies, and whether that is inside (none: it always is).
+Emitter::Target Emitter::target(const Shape& shape, const IndexedElement& at, IndexMode mode, const Val& indices) {
+  Vec<Value> place(shape.size());
+  for (std::size_t d = 0; d < shape.size(); ++d)
+    if (at.fixed[d] >= 0) place[d] = index_number(at.fixed[d]);
+  Target t{};
+  for (std::size_t k = 0; k < at.moved.size(); ++k) {
+    const auto d = static_cast<std::size_t>(at.moved[k]);
+    const Value start = indices.e[static_cast<std::size_t>(at.first) + k], moved = clamped(start, at.at_most[k]);
+    if (mode == IndexMode::fill) {
+      // Unchanged by clamping: inside.
+      const Value good = b_.compare(Compare::eq, b_.convert(moved, start.dtype), start);
+      t.inside = t.inside ? both_of(t.inside, good) : good;
+    }
+    place[d] = place[d] ? sum(place[d], moved) : moved;
+  }
+  t.place = linear(shape, place);
+  return t;
+}
+
 Val Emitter::gathered(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
-  const auto& p = e.as<GatherParams>();
-  const Shape &shape = g.aval(e.inputs[0]).shape, &indices = g.aval(e.inputs[1]).shape, &out = g.aval(e.outputs[0]).shape;
-  const auto vector_length = static_cast<std::size_t>(indices.back());
   Val v;
-  for (std::int64_t n = 0; n < out.elements(); ++n) {
-    const Vec<std::int64_t> index = index_of_element(out, n);
-    // The index vector's place among the indices' leading axes, and the element of the window.
-    Vec<std::int64_t> leading, in_window;
-    for (std::size_t d = 0; d < out.size(); ++d) (p.offset_dims.contains(static_cast<int>(d)) ? in_window : leading).push_back(index[d]);
-    std::int64_t row = 0;
-    for (std::size_t d = 0; d < leading.size(); ++d) row = row * indices[d] + leading[d];
-    Vec<Value> place(shape.size());
-    std::size_t next = 0;
-    for (std::size_t d = 0; d < shape.size(); ++d) {
-      const int axis = static_cast<int>(d);
-      if (p.collapsed_slice_dims.contains(axis) || p.operand_batching_dims.contains(axis)) continue;
-      place[d] = index_number(in_window[next++]);
-    }
-    for (std::size_t k = 0; k < p.operand_batching_dims.size(); ++k)
-      place[static_cast<std::size_t>(p.operand_batching_dims[k])] = index_number(leading[static_cast<std::size_t>(p.indices_batching_dims[k])]);
-    Value inside{};
-    for (std::size_t k = 0; k < p.start_index_map.size(); ++k) {
-      const auto d = static_cast<std::size_t>(p.start_index_map[k]);
-      const Value start = in[1].e[static_cast<std::size_t>(row) * vector_length + k];
-      const std::int64_t most = shape[d] - p.slice_sizes[d];
-      const Value moved = clamped(start, most);
-      if (p.mode == IndexMode::fill) {
-        // Unchanged by clamping: inside.
-        const Value good = b_.compare(Compare::eq, b_.convert(moved, start.dtype), start);
-        inside = inside ? both_of(inside, good) : good;
-      }
-      place[d] = place[d] ? sum(place[d], moved) : moved;
-    }
-    Value x = element_at(in[0], linear(shape, place));
-    if (inside) x = either(inside, x, b_.integer(x.dtype, 0, x.lanes));
+  for (std::int64_t n = 0, count = g.aval(e.outputs[0]).elements(); n < count; ++n) {
+    const Target t = target(g.aval(e.inputs[0]).shape, gathered_element(g, e, n), e.as<GatherParams>().mode, in[1]);
+    Value x = element_at(in[0], t.place);
+    if (t.inside) x = either(t.inside, x, b_.integer(x.dtype, 0, x.lanes));
     v.e.push_back(x);
   }
   return v;
 }
 
 Val Emitter::scattered(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
-  const auto& p = e.as<ScatterParams>();
-  const Shape &shape = g.aval(e.inputs[0]).shape, &indices = g.aval(e.inputs[1]).shape, &updates = g.aval(e.inputs[2]).shape;
-  const auto vector_length = static_cast<std::size_t>(indices.back());
   const Op combination = e.op == Op::scatter_add ? Op::add : e.op == Op::scatter_mul ? Op::mul : e.op == Op::scatter_min ? Op::min : Op::max;
   Val v = in[0];
-  for (std::int64_t n = 0; n < updates.elements(); ++n) {
-    const Vec<std::int64_t> index = index_of_element(updates, n);
-    Vec<std::int64_t> leading;
-    for (std::size_t d = 0; d < updates.size(); ++d)
-      if (!p.update_window_dims.contains(static_cast<int>(d))) leading.push_back(index[d]);
-    std::int64_t row = 0;
-    for (std::size_t d = 0; d < leading.size(); ++d) row = row * indices[d] + leading[d];
-    Vec<Value> place(shape.size());
-    Shape sizes = Shape::filled(shape.size(), 1);
-    std::size_t next = 0;
-    for (std::size_t d = 0; d < shape.size(); ++d) {
-      const int axis = static_cast<int>(d);
-      if (p.inserted_window_dims.contains(axis) || p.operand_batching_dims.contains(axis)) continue;
-      const auto from = static_cast<std::size_t>(p.update_window_dims[next++]);
-      place[d] = index_number(index[from]);
-      sizes[d] = updates[from];
-    }
-    for (std::size_t k = 0; k < p.operand_batching_dims.size(); ++k)
-      place[static_cast<std::size_t>(p.operand_batching_dims[k])] = index_number(leading[static_cast<std::size_t>(p.indices_batching_dims[k])]);
-    Value inside{};
-    for (std::size_t k = 0; k < p.scatter_dims_to_operand_dims.size(); ++k) {
-      const auto d = static_cast<std::size_t>(p.scatter_dims_to_operand_dims[k]);
-      const Value start = in[1].e[static_cast<std::size_t>(row) * vector_length + k];
-      const Value moved = clamped(start, shape[d] - sizes[d]);
-      if (p.mode == IndexMode::fill) {
-        const Value good = b_.compare(Compare::eq, b_.convert(moved, start.dtype), start);
-        inside = inside ? both_of(inside, good) : good;
-      }
-      place[d] = place[d] ? sum(place[d], moved) : moved;
-    }
-    const Value to = linear(shape, place);
+  for (std::int64_t n = 0, count = g.aval(e.inputs[2]).elements(); n < count; ++n) {
+    const auto [to, inside] = target(g.aval(e.inputs[0]).shape, scattered_element(g, e, n), e.as<ScatterParams>().mode, in[1]);
     const Value update = in[2].e[static_cast<std::size_t>(n)];
     const DType dtype = g.aval(e.outputs[0]).dtype;
     const auto combined = [&](Value old) { return e.op == Op::scatter ? update : apply(combination, dtype, {}, {old, update}); };

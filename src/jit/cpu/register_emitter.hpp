@@ -134,6 +134,10 @@ class Emitter {
   Val dynamic_slice(const GraphBody& g, const Equation& e, const Vec<Val>& in);
   Val dynamic_update_slice(const GraphBody& g, const Equation& e, const Vec<Val>& in);
   /// As the definition in graph.hpp reads.
+  struct Target {
+    Value place, inside;
+  };
+  Target target(const Shape& shape, const IndexedElement& at, IndexMode mode, const Val& indices);
   Val gathered(const GraphBody& g, const Equation& e, const Vec<Val>& in);
   /// One update after the other, in row-major order.
   Val scattered(const GraphBody& g, const Equation& e, const Vec<Val>& in);

@@ -57,41 +57,25 @@ Val Writer::dynamic_update_slice(const GraphBody& g, const Equation& e, const Ve
   return v;
 }
 
-Writer::Target Writer::target(const Shape& shape, const Shape& sizes, const Vec<std::int64_t>& fixed, const Axes& map, IndexMode mode,
-                              const Val& indices, std::int64_t first) {
+Writer::Target Writer::target(const Shape& shape, const IndexedElement& at, IndexMode mode, const Val& indices) {
   Target t{"(i64)0", ""};
   for (std::size_t d = 0; d < shape.size(); ++d)
-    if (fixed[d]) t.place += worded(" + {}ll", fixed[d] * stride_of(shape, d));
-  for (std::size_t k = 0; k < map.size(); ++k) {
-    const auto d = static_cast<std::size_t>(map[k]);
-    const std::string start = element(indices, first + static_cast<std::int64_t>(k));
-    const std::string at = clamped(start, indices.dtype, shape[d] - sizes[d]);
-    t.place += worded(" + {} * {}ll", at, stride_of(shape, d));
+    if (at.fixed[d] > 0) t.place += worded(" + {}ll", at.fixed[d] * stride_of(shape, d));
+  for (std::size_t k = 0; k < at.moved.size(); ++k) {
+    const std::string start = element(indices, at.first + static_cast<std::int64_t>(k));
+    const std::string moved = clamped(start, indices.dtype, at.at_most[k]);
+    t.place += worded(" + {} * {}ll", moved, stride_of(shape, static_cast<std::size_t>(at.moved[k])));
     if (mode != IndexMode::fill) continue;
     // Unchanged by clamping: inside.
-    t.inside += (t.inside.empty() ? "" : " && ") + worded("(({}){} == {})", register_type(indices.dtype), at, start);
+    t.inside += (t.inside.empty() ? "" : " && ") + worded("(({}){} == {})", register_type(indices.dtype), moved, start);
   }
   return t;
 }
 
 Val Writer::gathered(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
-  const auto& p = e.as<GatherParams>();
-  const Shape &shape = g.aval(e.inputs[0]).shape, &indices = g.aval(e.inputs[1]).shape, &out = g.aval(e.outputs[0]).shape;
   Val v = fresh(g.aval(e.outputs[0]));
-  for (std::int64_t n = 0; n < out.elements(); ++n) {
-    const Vec<std::int64_t> index = index_of_element(out, n);
-    Vec<std::int64_t> leading, in_window, fixed(shape.size(), 0);
-    for (std::size_t d = 0; d < out.size(); ++d) (p.offset_dims.contains(static_cast<int>(d)) ? in_window : leading).push_back(index[d]);
-    std::int64_t row = 0;
-    for (std::size_t d = 0; d < leading.size(); ++d) row = row * indices[d] + leading[d];
-    std::size_t next = 0;
-    for (std::size_t d = 0; d < shape.size(); ++d) {
-      const int axis = static_cast<int>(d);
-      if (!p.collapsed_slice_dims.contains(axis) && !p.operand_batching_dims.contains(axis)) fixed[d] = in_window[next++];
-    }
-    for (std::size_t k = 0; k < p.operand_batching_dims.size(); ++k)
-      fixed[static_cast<std::size_t>(p.operand_batching_dims[k])] = leading[static_cast<std::size_t>(p.indices_batching_dims[k])];
-    const Target t = target(shape, p.slice_sizes, fixed, p.start_index_map, p.mode, in[1], row * indices.back());
+  for (std::int64_t n = 0; n < v.count; ++n) {
+    const Target t = target(g.aval(e.inputs[0]).shape, gathered_element(g, e, n), e.as<GatherParams>().mode, in[1]);
     const std::string x = read(in[0], t.place);
     line(element(v, n) + " = " + (t.inside.empty() ? x : worded("({}) ? {} : ({})0", t.inside, x, register_type(v.dtype))) + ";");
   }
@@ -99,29 +83,10 @@ Val Writer::gathered(const GraphBody& g, const Equation& e, const Vec<Val>& in) 
 }
 
 Val Writer::scattered(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
-  const auto& p = e.as<ScatterParams>();
-  const Shape &shape = g.aval(e.inputs[0]).shape, &indices = g.aval(e.inputs[1]).shape, &updates = g.aval(e.inputs[2]).shape;
   const Op combination = e.op == Op::scatter_add ? Op::add : e.op == Op::scatter_mul ? Op::mul : e.op == Op::scatter_min ? Op::min : Op::max;
   const Val v = own(in[0]);
-  for (std::int64_t n = 0; n < updates.elements(); ++n) {
-    const Vec<std::int64_t> index = index_of_element(updates, n);
-    Vec<std::int64_t> leading, fixed(shape.size(), 0);
-    for (std::size_t d = 0; d < updates.size(); ++d)
-      if (!p.update_window_dims.contains(static_cast<int>(d))) leading.push_back(index[d]);
-    std::int64_t row = 0;
-    for (std::size_t d = 0; d < leading.size(); ++d) row = row * indices[d] + leading[d];
-    Shape sizes = Shape::filled(shape.size(), 1);
-    std::size_t next = 0;
-    for (std::size_t d = 0; d < shape.size(); ++d) {
-      const int axis = static_cast<int>(d);
-      if (p.inserted_window_dims.contains(axis) || p.operand_batching_dims.contains(axis)) continue;
-      const auto from = static_cast<std::size_t>(p.update_window_dims[next++]);
-      fixed[d] = index[from];
-      sizes[d] = updates[from];
-    }
-    for (std::size_t k = 0; k < p.operand_batching_dims.size(); ++k)
-      fixed[static_cast<std::size_t>(p.operand_batching_dims[k])] = leading[static_cast<std::size_t>(p.indices_batching_dims[k])];
-    const Target t = target(shape, sizes, fixed, p.scatter_dims_to_operand_dims, p.mode, in[1], row * indices.back());
+  for (std::int64_t n = 0; n < in[2].count; ++n) {
+    const Target t = target(g.aval(e.inputs[0]).shape, scattered_element(g, e, n), e.as<ScatterParams>().mode, in[1]);
     const std::string update = element(in[2], n);
     open(t.inside.empty() ? "" : "if (" + t.inside + ")");
     line("const i64 at = " + t.place + ";");

@@ -309,14 +309,11 @@ Val Writer::reduced(const GraphBody& g, const Equation& e, const Val& x) {
   const DType sums = half && (row.op == Op::add || row.op == Op::mul) ? DType::f32 : to.dtype;
   Val sum = fresh(sums, to.elements());
   Vec<bool> begun(static_cast<std::size_t>(to.elements()), false);
-  for (std::int64_t k = 0; k < from.elements(); ++k) {
-    const Vec<std::int64_t> index = index_of_element(from.shape, k);
-    std::int64_t at = 0;
-    for (std::size_t d = 0; d < from.shape.size(); ++d)
-      if (!axes.contains(static_cast<int>(d))) at = at * from.shape[d] + index[d];
+  std::int64_t k = 0;
+  for (const std::int64_t at : reduced_elements(from.shape, axes)) {
     const bool first = !begun[static_cast<std::size_t>(at)];
     begun[static_cast<std::size_t>(at)] = true;
-    const std::string next = element(x, k);
+    const std::string next = element(x, k++);
     line(element(sum, at) + " = " + (first ? next : apply(row.op, sums, {}, {{element(sum, at), sums}, {next, sums}})) + ";");
   }
   for (std::int64_t at = 0; at < to.elements(); ++at)
@@ -329,50 +326,19 @@ Val Writer::reduced(const GraphBody& g, const Equation& e, const Val& x) {
 
 Val Writer::product(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
   const auto& p = e.as<DotParams>();
-  const Aval &a = g.aval(e.inputs[0]), &c = g.aval(e.inputs[1]), &out = g.aval(e.outputs[0]);
+  const Aval& out = g.aval(e.outputs[0]);
   const bool half = p.dtype == DType::f16 || p.dtype == DType::bf16;
   const DType sums = half ? DType::f32 : p.dtype;
-  // Axes of the result (batch, left, right) and of the sum, with their distances in both operands.
-  struct Axis {
-    std::int64_t extent, of_a, of_c;
-  };
-  Vec<Axis> outer, inner;
-  const auto extent = [](const Shape& s, int d) { return s[static_cast<std::size_t>(d)]; };
-  const auto distance = [](const Shape& s, int axis) {
-    std::int64_t n = 1;
-    for (std::size_t d = static_cast<std::size_t>(axis) + 1; d < s.size(); ++d) n *= s[d];
-    return n;
-  };
-  for (std::size_t k = 0; k < p.lhs_batch.size(); ++k)
-    outer.push_back({extent(a.shape, p.lhs_batch[k]), distance(a.shape, p.lhs_batch[k]), distance(c.shape, p.rhs_batch[k])});
-  for (int d = 0; d < a.shape.rank(); ++d)
-    if (!p.lhs_batch.contains(d) && !p.lhs_contract.contains(d)) outer.push_back({extent(a.shape, d), distance(a.shape, d), 0});
-  for (int d = 0; d < c.shape.rank(); ++d)
-    if (!p.rhs_batch.contains(d) && !p.rhs_contract.contains(d)) outer.push_back({extent(c.shape, d), 0, distance(c.shape, d)});
-  for (std::size_t k = 0; k < p.lhs_contract.size(); ++k)
-    inner.push_back({extent(a.shape, p.lhs_contract[k]), distance(a.shape, p.lhs_contract[k]), distance(c.shape, p.rhs_contract[k])});
-  std::int64_t terms = 1;
-  for (const Axis& x : inner) terms *= x.extent;
-  const auto places = [](const Vec<Axis>& axes, std::int64_t k) {
-    std::pair<std::int64_t, std::int64_t> at{0, 0};
-    for (std::size_t d = axes.size(); d-- > 0;) {
-      const std::int64_t i = k % axes[d].extent;
-      k /= axes[d].extent;
-      at.first += i * axes[d].of_a;
-      at.second += i * axes[d].of_c;
-    }
-    return at;
-  };
+  const SmallProduct product(g, e);
   Val v = fresh(out);
   const std::string sum = fresh_name();
   line(worded("{} {};", register_type(sums), sum));
   for (std::int64_t i = 0; i < out.elements(); ++i) {
-    const auto base = places(outer, i);
     line(sum + " = 0;");
-    for (std::int64_t t = 0; t < terms; ++t) {
-      const auto step = places(inner, t);
-      const std::string x = converted({element(in[0], base.first + step.first), in[0].dtype}, sums);
-      const std::string y = converted({element(in[1], base.second + step.second), in[1].dtype}, sums);
+    for (std::int64_t t = 0; t < product.terms(); ++t) {
+      const SmallProduct::Factors factors = product.at(i, t);
+      const std::string x = converted({element(in[0], factors.lhs), in[0].dtype}, sums);
+      const std::string y = converted({element(in[1], factors.rhs), in[1].dtype}, sums);
       line(worded("{} = {};", sum,
                   sums == DType::f32   ? worded("fmaf({}, {}, {})", x, y, sum)
                   : sums == DType::f64 ? worded("fma({}, {}, {})", x, y, sum)

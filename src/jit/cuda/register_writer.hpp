@@ -86,8 +86,7 @@ class Writer : SourceWriter {
   struct Target {
     std::string place, inside;
   };
-  Target target(const Shape& shape, const Shape& sizes, const Vec<std::int64_t>& fixed, const Axes& map, IndexMode mode, const Val& indices,
-                std::int64_t first);
+  Target target(const Shape& shape, const IndexedElement& at, IndexMode mode, const Val& indices);
   Val gathered(const GraphBody& g, const Equation& e, const Vec<Val>& in);
   Val scattered(const GraphBody& g, const Equation& e, const Vec<Val>& in);
 

@@ -11,6 +11,7 @@
 #include "src/jit/cuda/blas_library.hpp"
 #include "src/jit/cuda/fft_library.hpp"
 #include "support/cuda_emulator.hpp"
+#include "support/cuda_libraries.hpp"
 #include "support/message.hpp"
 #include "support/passed_alike.hpp"
 #include "support/property.hpp"
@@ -49,6 +50,8 @@ struct Header {
   VT_HEADER_FUNCTION(cublasSetStream_v2)
   VT_HEADER_FUNCTION(cublasSetWorkspace_v2)
   VT_HEADER_FUNCTION(cublasSetMathMode)
+  VT_HEADER_FUNCTION(cublasStrsm_v2)
+  VT_HEADER_FUNCTION(cublasDtrsm_v2)
 #undef VT_HEADER_FUNCTION
   decltype(static_cast<Gemm>(&::cublasGemmStridedBatchedEx)) cublasGemmStridedBatchedEx;
 };
@@ -70,28 +73,8 @@ VT_CUFFT_CONSTANTS(VT_SAME_KIND)
 static_assert(CUFFT_FORWARD == cuda::FftConstant::forward && CUFFT_INVERSE == cuda::FftConstant::inverse);
 #endif
 
-const vt_test::Emulator* const emulator = [] {
-  std::string libraries = VT_EMULATOR_LIBRARY;  // which the stand-ins lie beside
-  libraries.replace(libraries.rfind("emulator"), 8, "libraries");
-  for (const char* library : {"VT_CUBLAS_LIBRARY", "VT_CUFFT_LIBRARY"}) ::setenv(library, libraries.c_str(), 0);
-  ::setenv("VT_EMULATOR_DEVICES", "4", 0);
-  return vt_test::use_cuda_emulator();
-}();
-
-/// The stand-in's controls; null where the real library is used.
-struct Controls {
-  decltype(&::vt_library_fail) fail;
-  decltype(&::vt_library_calls) calls;
-};
-const Controls* controls() {
-  static const Controls* const made = []() -> const Controls* {
-    void* library = ::dlopen(std::getenv("VT_CUBLAS_LIBRARY"), RTLD_NOW | RTLD_LOCAL);
-    void *fail = library ? ::dlsym(library, "vt_library_fail") : nullptr, *calls = library ? ::dlsym(library, "vt_library_calls") : nullptr;
-    if (!fail || !calls) return nullptr;
-    return new Controls{reinterpret_cast<decltype(&::vt_library_fail)>(fail), reinterpret_cast<decltype(&::vt_library_calls)>(calls)};
-  }();
-  return made;
-}
+const vt_test::Emulator* const emulator = vt_test::use_cuda_emulator();
+const vt_test::LibraryControls* controls() { return vt_test::library_controls(); }
 long long products() { return controls() ? controls()->calls("cublasGemmStridedBatchedEx") : -1; }
 
 /// f on the device = f on the host; `calls` of cuBLAS.

@@ -12,6 +12,7 @@
 #include "src/jit/cuda/compile.hpp"
 #include "src/jit/cuda/element_source.hpp"
 #include "src/jit/cuda/fft_source.hpp"
+#include "src/jit/cuda/large_matrices.hpp"
 #include "src/jit/cuda/long_scans.hpp"
 #include "src/jit/cuda/loop_kernel.hpp"
 #include "src/jit/cuda/matrix_source.hpp"
@@ -229,6 +230,34 @@ TEST(CudaSources, NvrtcCompilesSorts) {
     for (const cuda::Launch& l : launches) kernels.insert({l.name, l.source});
   }
   EXPECT_GE(kernels.size(), 15u);
+  expect_compiled({kernels.begin(), kernels.end()});
+}
+
+// What vt's own kernels do around the libraries' routines on large matrices.
+TEST(CudaSources, NvrtcCompilesLargeMatrices) {
+  std::string reason;
+  if (!cuda::nvrtc(&reason)) GTEST_SKIP() << reason;
+  std::set<std::pair<std::string, std::string>> kernels;
+  const cuda::MatrixLibraries libraries{[](const cuda::SolverTask&, std::string*) { return cuda::SolverCall{nullptr, 64}; },
+                                        [](const cuda::TriangleSpec&, std::string*) { return std::shared_ptr<const cuda::LibraryCall>(); }};
+  const auto add = [&](LinalgSpec s) {
+    for (vt::DType d : {vt::f32, vt::f64}) {
+      s.dtype = d, s.batch = 2;
+      const vt::SmallVec<cuda::Launch::Pointer, 8> pointers(4, {0});
+      cuda::ScratchLayout scratch;
+      vt::Vec<cuda::Launch> launches;
+      EXPECT_EQ(cuda::add_large_matrices(s, pointers, pointers, libraries, scratch, launches), "");
+      for (const cuda::Launch& l : launches)
+        if (!l.source.empty()) kernels.insert({l.name, l.source});
+    }
+  };
+  for (Op op : {Op::cholesky, Op::lu, Op::solve, Op::triangular_solve}) add({.op = op, .m = 300, .n = 300, .columns = 3});
+  for (bool transposed : {false, true}) add({.op = Op::solve, .transposed = transposed, .factored = true, .m = 300, .n = 300, .columns = 3});
+  for (bool vectors : {false, true}) add({.op = Op::eigh, .vectors = vectors, .m = 300, .n = 300});
+  for (const auto& [m, n] : {std::pair{300, 200}, {200, 300}})
+    for (bool full : {false, true})
+      for (Op op : {Op::lu, Op::qr, Op::svd}) add({.op = op, .full = full, .m = m, .n = n});
+  EXPECT_GT(kernels.size(), 40u);
   expect_compiled({kernels.begin(), kernels.end()});
 }
 

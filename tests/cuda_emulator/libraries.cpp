@@ -1,15 +1,13 @@
 // Stand-ins for libraries of the CUDA toolkit: a cuBLAS whose products and a cuFFT whose transforms are kernels of the emulated driver, with the
 // argument checks of the real ones. Loaded by tests through VT_CUBLAS_LIBRARY and VT_CUFFT_LIBRARY, never linked. A product is as wrong as its
 // arguments: columns first, distances in elements.
-#include <dlfcn.h>
-
-#include <cstdlib>
 #include <map>
 #include <mutex>
 #include <string>
 #include <vector>
 
 #include "libraries.hpp"
+#include "library_state.hpp"
 #include "src/jit/cuda/blas_library.hpp"
 #include "src/jit/cuda/fft_library.hpp"
 #include "src/jit/cuda/prelude.hpp"
@@ -17,6 +15,7 @@
 namespace {
 
 using namespace vt::detail::cuda;
+using vt_library::entered, vt_library::found;
 
 constexpr int not_initialized = 1, invalid_value = 7, not_supported = 15, execution_failed = 13;
 
@@ -31,25 +30,6 @@ State& state() {
   return *s;
 }
 
-// The status that this call was asked to fail with; 0: none.
-int entered(const char* function) {
-  State& s = state();
-  const std::lock_guard lock(s.mutex);
-  ++s.calls[function];
-  const auto f = s.failures.find(function);
-  if (f == s.failures.end() || f->second.first-- > 0) return 0;
-  const int status = f->second.second;
-  s.failures.erase(f);
-  return status;
-}
-
-template <class F>
-F found(const char* variable, const char* name) {
-  const char* path = std::getenv(variable);
-  void* library = path ? ::dlopen(path, RTLD_NOW | RTLD_LOCAL) : nullptr;
-  return library ? reinterpret_cast<F>(::dlsym(library, name)) : nullptr;
-}
-#define VT_DRIVER(name) found<decltype(Driver::name)>("VT_CUDA_LIBRARY", #name)
 #define VT_NVRTC(name) found<decltype(Nvrtc::name)>("VT_NVRTC_LIBRARY", #name)
 
 struct Type {
@@ -120,12 +100,65 @@ extern "C" __global__ void __launch_bounds__(64) gemm(const in* a, const in* b, 
 
 }  // namespace
 
+int vt_library::entered(const char* function) {
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  ++s.calls[function];
+  const auto f = s.failures.find(function);
+  if (f == s.failures.end() || f->second.first-- > 0) return 0;
+  const int status = f->second.second;
+  s.failures.erase(f);
+  return status;
+}
+
 namespace vt::detail::cuda {
 struct BlasTag {
   Stream stream = nullptr;
   std::size_t workspace = 0;
 };
 }  // namespace vt::detail::cuda
+
+namespace {
+
+// x in b's place, of op(t) on the right: x · op(t) = b, columns first. A thread for each row of b.
+template <class T>
+int triangle(const char* function, BlasHandle handle, int side, int uplo, int op, int diagonal, int m, int n, const T* one, const T* t, int ldt, T* b,
+             int ldb) {
+  if (const int status = entered(function)) return status;
+  if (m < 0 || n < 0 || ldt < n || ldb < m || handle->workspace == 0) return invalid_value;
+  if (side != BlasConstant::CUBLAS_SIDE_RIGHT || *one != 1) return not_supported;
+  State& s = state();
+  Function kernel = nullptr;
+  {
+    const std::lock_guard lock(s.mutex);
+    Function& known = s.kernels[of_device(function)];
+    if (!known)
+      known = compiled(std::string("typedef ") + (sizeof(T) == 8 ? "f64" : "f32") + " num;" + R"(
+extern "C" __global__ void __launch_bounds__(64) trsm(const num* t, num* b, int upper, int turned, int unit, int m, int n, int ldt, int ldb) {
+  const int r = (int)blockIdx.x * 64 + threadIdx.x;
+  if (r >= m) return;
+  const bool up = (upper != 0) != (turned != 0);  // the triangle that b is multiplied with
+  for (int s = 0; s < n; ++s) {
+    const int j = up ? s : n - 1 - s;
+    num x = VT_LOAD(b, (i64)j * ldb + r);
+    for (int k = up ? 0 : j + 1; k < (up ? j : n); ++k) x -= VT_LOAD(b, (i64)k * ldb + r) * VT_LOAD(t, turned ? (i64)k * ldt + j : (i64)j * ldt + k);
+    VT_STORE(b, (i64)j * ldb + r, unit ? x : x / VT_LOAD(t, (i64)j * ldt + j));
+  }
+}
+)",
+                       "trsm");
+    kernel = known;
+  }
+  if (!kernel) return execution_failed;
+  int upper = uplo == BlasConstant::CUBLAS_FILL_MODE_UPPER, turned = op == BlasConstant::CUBLAS_OP_T,
+      unit = diagonal == BlasConstant::CUBLAS_DIAG_UNIT;
+  void* parameters[] = {&t, &b, &upper, &turned, &unit, &m, &n, &ldt, &ldb};
+  return VT_DRIVER(cuLaunchKernel)(kernel, static_cast<unsigned>((m + 63) / 64), 1, 1, 64, 1, 1, 0, handle->stream, parameters, nullptr)
+             ? execution_failed
+             : 0;
+}
+
+}  // namespace
 
 extern "C" {
 
@@ -197,6 +230,15 @@ int cublasGemmStridedBatchedEx(BlasHandle handle, int ta, int tb, int m, int n, 
   void* parameters[] = {&a, &b, &c, &ta, &tb, &m, &n, &k, leading, leading + 1, leading + 2, leading + 3, leading + 4, leading + 5, &batch};
   const auto blocks = static_cast<unsigned>((static_cast<long long>(m) * n * batch + 63) / 64);
   return VT_DRIVER(cuLaunchKernel)(kernel, blocks, 1, 1, 64, 1, 1, 0, handle->stream, parameters, nullptr) ? execution_failed : 0;
+}
+
+int cublasStrsm_v2(BlasHandle h, int side, int uplo, int op, int diagonal, int m, int n, const float* one, const float* t, int ldt, float* b,
+                   int ldb) {
+  return triangle("cublasStrsm_v2", h, side, uplo, op, diagonal, m, n, one, t, ldt, b, ldb);
+}
+int cublasDtrsm_v2(BlasHandle h, int side, int uplo, int op, int diagonal, int m, int n, const double* one, const double* t, int ldt, double* b,
+                   int ldb) {
+  return triangle("cublasDtrsm_v2", h, side, uplo, op, diagonal, m, n, one, t, ldt, b, ldb);
 }
 
 // --- cuFFT: every result as the sum that it is.

@@ -24,14 +24,14 @@ struct Emulator {
 };
 
 /// To be called before anything asks for a driver (at the begin of main, or while static variables are made): sets VT_CUDA_LIBRARY and
-/// VT_NVRTC_LIBRARY to the emulator, unless they are set already, and that there is no cuBLAS or cuFFT. Null where another driver is set: the tests then run
+/// VT_NVRTC_LIBRARY to the emulator, unless they are set already, and that there is no cuBLAS, cuFFT or cuSOLVER. Null where another driver is set: the tests then run
 /// on that one.
 inline const Emulator* use_cuda_emulator() {
   const char* chosen = std::getenv("VT_CUDA_LIBRARY");
   if (chosen && std::string(chosen) != VT_EMULATOR_LIBRARY) return nullptr;
   ::setenv("VT_CUDA_LIBRARY", VT_EMULATOR_LIBRARY, 0);
   ::setenv("VT_NVRTC_LIBRARY", VT_EMULATOR_LIBRARY, 0);
-  for (const char* library : {"VT_CUBLAS_LIBRARY", "VT_CUFFT_LIBRARY"}) ::setenv(library, "none", 0);  // the real ones need a real driver
+  for (const char* library : {"VT_CUBLAS_LIBRARY", "VT_CUFFT_LIBRARY", "VT_CUSOLVER_LIBRARY"}) ::setenv(library, "none", 0);  // the real ones need a real driver
   static const Emulator* const made = [] {
     void* library = ::dlopen(VT_EMULATOR_LIBRARY, RTLD_NOW | RTLD_LOCAL);
     if (!library) return static_cast<Emulator*>(nullptr);

@@ -150,6 +150,12 @@ std::string prepare(const CudaDevice& device) {
   return h.reason;
 }
 
+void need(Result r, const char* what) {
+  if (r == BlasConstant::CUBLAS_STATUS_SUCCESS) return;
+  fail(r == BlasConstant::CUBLAS_STATUS_ALLOC_FAILED ? ErrorKind::memory : ErrorKind::backend,
+       worded("vt: {}: {}; VT_CUBLAS_LIBRARY=none does without cuBLAS", what, status_text(r)), thread_state().where);
+}
+
 class BlasCall : public LibraryCall {
  public:
   explicit BlasCall(const Product& p) : p_(p) {}
@@ -170,12 +176,36 @@ class BlasCall : public LibraryCall {
   }
 
  private:
-  static void need(Result r, const char* what) {
-    if (r == BlasConstant::CUBLAS_STATUS_SUCCESS) return;
-    fail(r == BlasConstant::CUBLAS_STATUS_ALLOC_FAILED ? ErrorKind::memory : ErrorKind::backend,
-         worded("vt: {}: {}; VT_CUBLAS_LIBRARY=none does without cuBLAS", what, status_text(r)), thread_state().where);
-  }
   Product p_;
+};
+
+class TriangleCall : public LibraryCall {
+ public:
+  explicit TriangleCall(const TriangleSpec& s) : s_(s) {}
+  const char* library() const override { return "cuBLAS"; }
+  // Rows count as columns there: t is tᵀ and x is xᵀ, so the triangle stands on the right, the other way up.
+  void run(const CudaDevice& device, Stream stream, std::span<const DevicePtr> addresses) const override {
+    Handle& h = handle_of(device);
+    const std::lock_guard lock(h.mutex);
+    need(give_to(h, stream), "cublasSetStream and cublasSetWorkspace");
+    const int uplo = s_.lower ? BlasConstant::CUBLAS_FILL_MODE_UPPER : BlasConstant::CUBLAS_FILL_MODE_LOWER,
+              operation = s_.transposed ? BlasConstant::CUBLAS_OP_T : BlasConstant::CUBLAS_OP_N,
+              diagonal = s_.unit_diagonal ? BlasConstant::CUBLAS_DIAG_UNIT : BlasConstant::CUBLAS_DIAG_NON_UNIT;
+    const auto n = static_cast<int>(s_.n), columns = static_cast<int>(s_.columns);
+    const auto solve = [&](auto one, auto* function, const char* name) {
+      using Number = decltype(one);
+      for (std::int64_t i = 0; i < s_.batch; ++i)
+        need(function(h.handle, BlasConstant::CUBLAS_SIDE_RIGHT, uplo, operation, diagonal, columns, n, &one,
+                      reinterpret_cast<const Number*>(addresses[0]) + i * s_.n * s_.n, n,
+                      reinterpret_cast<Number*>(addresses[1]) + i * s_.n * s_.columns, columns),
+             name);
+    };
+    if (s_.dtype == DType::f64) solve(1.0, loaded().table.cublasDtrsm_v2, "cublasDtrsm");
+    else solve(1.0f, loaded().table.cublasStrsm_v2, "cublasStrsm");
+  }
+
+ private:
+  TriangleSpec s_;
 };
 
 }  // namespace blas_loading
@@ -192,6 +222,12 @@ std::shared_ptr<const LibraryCall> blas_call(const CudaDevice& device, const Mat
   if (!blas_loading::suits(s, &p)) return nullptr;
   *reason = blas_loading::prepare(device);
   return reason->empty() ? new_shared<const blas_loading::BlasCall>(p) : nullptr;
+}
+
+std::shared_ptr<const LibraryCall> triangle_call(const CudaDevice& device, const TriangleSpec& s, std::string* reason) {
+  constexpr std::int64_t most = std::numeric_limits<int>::max();
+  *reason = s.n > most || s.columns > most ? "trsm counts to 2³¹" : blas_loading::prepare(device);
+  return reason->empty() ? new_shared<const blas_loading::TriangleCall>(s) : nullptr;
 }
 
 }  // namespace vt::detail::cuda

@@ -9,12 +9,13 @@
 
 namespace vt::detail::cuda {
 
-/// One call with all but its addresses. It neither waits nor allocates, so that a stream that is captured can take it.
+/// One call with all but its addresses. It neither waits nor allocates, so that a stream that is captured can take it, unless it says otherwise.
 class LibraryCall {
  public:
   virtual ~LibraryCall() = default;
   /// "cuBLAS"
   virtual const char* library() const = 0;
+  virtual bool may_be_captured() const { return true; }
   /// Any thread, one after the other. Throws: Error(backend), Error(memory).
   virtual void run(const CudaDevice&, Stream, std::span<const DevicePtr> addresses) const = 0;
 };

@@ -215,7 +215,7 @@ class Writer {
     if (is_complex(s_.dtype)) r.refusal = "complex matrices";
     else if (s_.op == Op::eig) r.refusal = "eigenvalues without symmetry";
     else if (least == 0) r.refusal = "matrices without elements";
-    else if (most > 1024) r.refusal = "large matrices";
+    else if (most > 1024) r.refusal = "large matrices", r.too_large = true;
     if (!r.refusal.empty()) return r;
     const bool own = systems || tridiagonal || s_.op == Op::cholesky || s_.op == Op::lu;
     const DType number = own ? s_.dtype : DType::f64;
@@ -256,6 +256,7 @@ class Writer {
     constexpr std::int64_t most_shared = 64 << 10, most_local = 8 << 10;  // of the least that there is; of a thread
     if (tridiagonal ? n > 256 : bytes > (team == 1 ? most_local : most_shared)) {
       r.refusal = "large matrices";
+      r.too_large = true;
       return r;
     }
     const std::int64_t together = team == 32 ? std::clamp<std::int64_t>((40 << 10) / bytes, 1, 4) : 1;

@@ -15,6 +15,7 @@ struct MatrixSource {
   std::int64_t shared_bytes = 0;
   std::string way;      ///< "a warp per matrix", for explain
   std::string refusal;  ///< why there is no kernel; empty if there is one
+  bool too_large = false;  ///< that is the reason
 };
 
 /// A thread, a warp or a block for each matrix of real numbers, by its size; what it works on lies in registers and shared memory. Factors and

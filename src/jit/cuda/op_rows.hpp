@@ -79,11 +79,11 @@ inline constexpr auto op_rows = rule_table<OpRow>({
     // spectral
     {Op::fft, {Way::kernel, "long rows without two factors that fit in shared memory"}},
     // linear algebra (matrix_source.cpp), which says why a matrix is not for a thread, a warp or a block
-    {Op::cholesky, {Way::kernel, "a complex or large matrix"}}, {Op::triangular_solve, {Way::kernel, "a complex or large matrix"}},
-    {Op::lu, {Way::kernel, "a complex or large matrix"}}, {Op::solve, {Way::kernel, "a complex or large matrix"}},
-    {Op::qr, {Way::kernel, "a complex or large matrix"}}, {Op::eigh, {Way::kernel, "a complex or large matrix"}},
-    {Op::svd, {Way::kernel, "a complex or large matrix"}}, {Op::eig, {Way::host, "eigenvalues without symmetry"}},
-    {Op::tridiagonal_solve, {Way::kernel, "a complex or large matrix"}},
+    {Op::cholesky, {Way::kernel, "a complex matrix, or a large one without cuSOLVER"}}, {Op::triangular_solve, {Way::kernel, "a complex or large matrix"}},
+    {Op::lu, {Way::kernel, "a complex matrix, or a large one without cuSOLVER"}}, {Op::solve, {Way::kernel, "a complex or large matrix"}},
+    {Op::qr, {Way::kernel, "a complex matrix, or a large one without cuSOLVER"}}, {Op::eigh, {Way::kernel, "a complex or large matrix"}},
+    {Op::svd, {Way::kernel, "a complex matrix, or a large one without cuSOLVER"}}, {Op::eig, {Way::host, "eigenvalues without symmetry"}},
+    {Op::tridiagonal_solve, {Way::kernel, "a complex matrix, or a large one without cuSOLVER"}},
     // collective: vmap resolves them
     {Op::psum, {Way::lowered}}, {Op::pmax, {Way::lowered}}, {Op::pmin, {Way::lowered}}, {Op::all_gather, {Way::lowered}},
     {Op::all_to_all, {Way::lowered}}, {Op::ppermute, {Way::lowered}},

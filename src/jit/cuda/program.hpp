@@ -7,6 +7,7 @@
 #include <vt/small_vec.hpp>
 
 #include "../../trace/executable.hpp"
+#include "../../trace/linalg_kernels.hpp"
 #include "../fuse.hpp"
 #include "../plan.hpp"
 #include "compile.hpp"
@@ -50,6 +51,7 @@ class CudaProgram : public Executable {
   bool prepare_product(Step& step, const FusedStep& fused) const;
   static void add_lines(Step& step, const FusedStep& fused, const GraphBody& g);
   bool prepare_matrices(Step& step, const Equation& e) const;
+  bool prepare_large_matrices(Step& step, const Equation& e, const LinalgSpec& spec) const;
   bool prepare_transform(Step& step, const Equation& e) const;
   void prepare_sort(Step& step, const Equation& e) const;
   void compile_kernels(bool keep_texts);

@@ -10,6 +10,7 @@
 #include "blas_library.hpp"
 #include "fft_library.hpp"
 #include "fft_source.hpp"
+#include "large_matrices.hpp"
 #include "long_scans.hpp"
 #include "matrix_source.hpp"
 #include "product_epilogue.hpp"
@@ -187,8 +188,8 @@ bool CudaProgram::prepare_matrices(Step& step, const Equation& e) const {
   const LinalgSpec spec = linalg_spec(fusion_.graph, e);
   MatrixSource m = matrix_source(spec);
   if (!m.refusal.empty()) {
-    step.text = m.refusal;
-    return false;
+    if (!m.too_large || !prepare_large_matrices(step, e, spec)) step.text = m.refusal + step.text;
+    return step.equation < 0;
   }
   step.text = worded("{} matrices of {} × {}: {}\n", spec.batch, spec.m, spec.n, m.way);
   step.equation = -1;
@@ -197,6 +198,28 @@ bool CudaProgram::prepare_matrices(Step& step, const Equation& e) const {
   for (Var v : e.inputs) launch.pointers.push_back({fusion_.storage[static_cast<std::size_t>(v)]});
   for (Var v : e.outputs) launch.pointers.push_back({v});
   step.launches.push_back(std::move(launch));
+  return true;
+}
+
+// Where there are none, `text` says why not.
+bool CudaProgram::prepare_large_matrices(Step& step, const Equation& e, const LinalgSpec& spec) const {
+  SmallVec<Launch::Pointer, 8> operands, results;
+  for (Var v : e.inputs) operands.push_back({fusion_.storage[static_cast<std::size_t>(v)]});
+  for (Var v : e.outputs) results.push_back({v});
+  ScratchLayout scratch;
+  const std::string reason =
+      add_large_matrices(spec, operands, results,
+                         {[&](const SolverTask& task, std::string* why) { return solver_call(device_, task, why); },
+                          [&](const TriangleSpec& triangle, std::string* why) { return triangle_call(device_, triangle, why); }},
+                         scratch, step.launches);
+  if (!reason.empty()) {
+    step.text = ", and not by cuSOLVER: " + reason;
+    return false;
+  }
+  const bool solver = any_of(step.launches, [](const Launch& l) { return l.library && std::string_view(l.library->library()) == "cuSOLVER"; });
+  step.text = worded("{} matrices of {} × {}: by {}\n", spec.batch, spec.m, spec.n, solver ? "cuSOLVER" : "cuBLAS");
+  step.scratch_bytes = scratch.bytes();
+  step.equation = -1;
   return true;
 }
 

@@ -64,6 +64,7 @@ bool CudaProgram::list(ReplayList& l, std::span<const Place> inputs, std::span<c
     if (step.kind == Step::Kind::kernel) {
       for (const Launch& launch : step.launches) {
         ReplayStep kernel;
+        if (launch.library && !launch.library->may_be_captured()) return false;
         if (launch.library) kernel.kind = ReplayStep::Kind::library, l.has_libraries = true;
         kernel.call = launch.library;
         kernel.code = launch.code;

@@ -19,12 +19,14 @@ namespace cuda_absent {
 
 }  // namespace cuda_absent
 
-std::shared_ptr<Executable> cuda_executable(const GraphBody&, int device) { cuda_absent::fail(vt::cuda(device), "jit", {}); }
+std::shared_ptr<Executable> cuda_executable(const GraphBody&, int device, std::span<const char>) { cuda_absent::fail(vt::cuda(device), "jit", {}); }
 
 BufferRef moved(const BufferRef& buffer, Device to) {
   if (buffer->device == to) return buffer;
   cuda_absent::fail(to, "to", {});
 }
+
+BufferRef sole_on_device(BufferRef buffer) { cuda_absent::fail(buffer->device, "to", {}); }
 
 void require_usable(Device device, const char* who, Where where) {
   if (device.kind == Device::Kind::cuda) cuda_absent::fail(device, who, where);

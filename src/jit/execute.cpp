@@ -158,9 +158,9 @@ std::optional<Vec<BufferRef>> interpreted_soon(const GraphBody& graph, std::span
 constexpr std::size_t most_programs = 1024;
 
 // Complex values as pairs of real ones, which are the same bytes, for a device's program; on the host what has no such form.
-std::shared_ptr<Executable> compile_for_device(const GraphBody& graph, int device) {
-  if (!has_complex(graph)) return cuda_executable(graph, device);
-  if (const auto real = lower_complex(graph)) return cuda_executable(*real, device);
+std::shared_ptr<Executable> compile_for_device(const GraphBody& graph, int device, std::span<const char> donated = {}) {
+  if (!has_complex(graph)) return cuda_executable(graph, device, donated);
+  if (const auto real = lower_complex(graph)) return cuda_executable(*real, device, donated);
   return new_shared<HostDetour>(host_executable(graph), vt::cuda(device));
 }
 
@@ -290,7 +290,7 @@ Memory plan_graph(const GraphBody& graph) {
 
 std::shared_ptr<Executable> compile_graph(GraphBody graph, Device device, std::span<const char> donated) {
   GraphBody simple = simplify(graph, SimplifyFor::running);
-  if (device.kind == Device::Kind::cuda) return execution::compile_for_device(simple, device.index);
+  if (device.kind == Device::Kind::cuda) return execution::compile_for_device(simple, device.index, donated);
   const Backend* b = execution::backend();
   if (!b) return new_shared<execution::InterpretedGraph>(std::move(simple));
   return execution::compile(simple, *b, donated);

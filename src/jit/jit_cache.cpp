@@ -95,6 +95,10 @@ void take_donated(std::span<const Tensor> arguments, std::span<const char> donat
     if (donated[i]) donate(arguments[i], where);
   for (const std::size_t i : overwritten) {
     BufferRef& b = inputs[i];
+    if (b->device.kind == Device::Kind::cuda) {
+      b = sole_on_device(std::move(b));
+      continue;
+    }
     if (b->references.load() == 1 && b->capacity > 0) continue;
     BufferRef copy = allocate(b->bytes, "a donated argument that others hold");
     if (b->bytes) std::memcpy(copy->data, b->data, b->bytes);

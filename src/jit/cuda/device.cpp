@@ -158,6 +158,18 @@ BufferRef moved(const BufferRef& buffer, Device to) {
   return moved(moved(buffer, vt::cpu()), to);
 }
 
+BufferRef sole_on_device(BufferRef buffer) {
+  // A part of a block holds the whole, as others may.
+  if (buffer->references.load() == 1 && buffer->let_go == cuda::device_list::let_go) {
+    buffer->host = {};  // what the host has seen of it will be no more
+    return buffer;
+  }
+  const cuda::CudaDevice& device = cuda::CudaDevice::get(buffer->device.index);
+  BufferRef copy = device.allocate(buffer->bytes, "a donated argument that others hold");
+  device.copy(cuda::address(*copy), cuda::address(*buffer), buffer->bytes);
+  return copy;
+}
+
 void require_usable(Device device, const char* who, Where where) {
   if (device.kind == Device::Kind::cuda) cuda::CudaDevice::get(device.index, who, where);
 }

@@ -23,11 +23,12 @@
 
 namespace vt::detail::cuda {
 
-CudaProgram::CudaProgram(const GraphBody& graph, const CudaDevice& device, bool keep_texts) : device_(device) {
+CudaProgram::CudaProgram(const GraphBody& graph, const CudaDevice& device, bool keep_texts, const OwnedInputs& owned) : device_(device) {
   const Span span("compile", "compile program for CUDA");
   fusion_ = fuse(move_out_of_scans(mask_lanes(inline_calls(graph)), 0),
                  {.matrix_products = true, .vector_bytes = 64, .on_host = false, .has_code = has_element_source});
   attach_element_epilogues(fusion_, [&](const Equation& e) { return has_own_product(e); });
+  prefer_owned(fusion_, owned);
   const GraphBody& g = fusion_.graph;
   steps_.resize(fusion_.steps.size());
   for (std::size_t k = 0; k < steps_.size(); ++k) {
@@ -58,7 +59,9 @@ CudaProgram::CudaProgram(const GraphBody& graph, const CudaDevice& device, bool 
       step.host = host_executable(alone(g, e));
     }
   }
-  plan_ = plan_buffers(fusion_);
+  plan_ = plan_buffers(fusion_, owned);
+  for (std::size_t v = 0; v < plan_.slots.size(); ++v)
+    if (lies_over_input(static_cast<Var>(v))) overwritten_.push_back(static_cast<std::size_t>(plan_.slots[v].index));
   for (Step& step : steps_)
     if (step.equation >= 0 && g.equations[static_cast<std::size_t>(step.equation)].op == Op::sort)
       prepare_sort(step, g.equations[static_cast<std::size_t>(step.equation)]);
@@ -130,7 +133,6 @@ void CudaProgram::run_steps(std::span<const BufferRef> inputs, Vec<BufferRef>& r
   Vec<BufferRef> produced(g.avals.size());
   for (std::size_t v = 0; v < constants_.size(); ++v)
     if (constants_[v]) pointers[v] = address(*constants_[v]);
-  for (std::size_t i = 0; i < g.inputs.size(); ++i) pointers[static_cast<std::size_t>(g.inputs[i])] = address(*inputs[i]);
   for (std::size_t i = 0; i < g.outputs.size(); ++i) {
     const auto v = static_cast<std::size_t>(fusion_.storage[static_cast<std::size_t>(g.outputs[i])]);
     const BufferPlan::Slot& s = plan_.slots[v];
@@ -144,6 +146,7 @@ void CudaProgram::run_steps(std::span<const BufferRef> inputs, Vec<BufferRef>& r
   const DevicePtr scratch = scratch_bytes_ ? address(*arena) + arena_bytes : 0;
   for (std::size_t v = 0; v < plan_.slots.size(); ++v) {
     const BufferPlan::Slot& s = plan_.slots[v];
+    if (s.kind == Kind::input) pointers[v] = address(*inputs[static_cast<std::size_t>(s.index)]);
     if (s.kind == Kind::arena && arena) pointers[v] = address(*arena) + s.offset;
     if (s.kind == Kind::in_output)
       pointers[v] =
@@ -254,6 +257,12 @@ void CudaProgram::report(Report& report, int depth) const {
   }
 }
 
+// A result in the place of an input, which is not that input itself.
+bool CudaProgram::lies_over_input(Var v) const {
+  const BufferPlan::Slot& s = plan_.slots[static_cast<std::size_t>(v)];
+  return s.kind == BufferPlan::Slot::Kind::input && fusion_.graph.inputs[static_cast<std::size_t>(s.index)] != v;
+}
+
 Memory CudaProgram::memory() const {
   using Kind = BufferPlan::Slot::Kind;
   const GraphBody& g = fusion_.graph;
@@ -263,11 +272,13 @@ Memory CudaProgram::memory() const {
     constexpr const char* places[] = {"", "input", "constant", "result", "scratch", "within a result", "own"};
     if (s.kind == Kind::unused) continue;
     const std::uint64_t bytes = s.bytes ? s.bytes : g.avals[v].bytes();
-    if (s.kind == Kind::input) m.inputs += bytes;
+    const bool over_input = lies_over_input(static_cast<Var>(v));
+    if (s.kind == Kind::input && !over_input) m.inputs += bytes;
     if (s.kind == Kind::constant) m.constants += bytes;
     if (s.kind == Kind::output) m.results += bytes;
     if (s.kind == Kind::produced) m.scratch += bytes;
-    m.values.push_back({g.avals[v].str(), places[static_cast<int>(s.kind)], bytes, 0, static_cast<int>(steps_.size()), {}});
+    m.values.push_back(
+        {g.avals[v].str(), over_input ? "over an input" : places[static_cast<int>(s.kind)], bytes, 0, static_cast<int>(steps_.size()), {}});
   }
   m.scratch += plan_.arena_bytes + scratch_bytes_;
   return m;

@@ -22,10 +22,11 @@ class CudaProgram : public Executable {
  public:
   /// Real dtypes only (lower_complex.hpp puts two numbers in the place of a complex one). Fuses, plans and compiles. Throws: Error(backend),
   /// Error(memory).
-  /// `keep_texts`: of kernels, so that they may become parts of another one.
-  CudaProgram(const GraphBody& graph, const CudaDevice& device, bool keep_texts = false);
+  /// `keep_texts`: of kernels, so that they may become parts of another one. `owned`: inputs which results may overwrite; see overwritten().
+  CudaProgram(const GraphBody& graph, const CudaDevice& device, bool keep_texts = false, const OwnedInputs& owned = {});
   /// Returns when the work is given to the device, not when it is done.
   Vec<BufferRef> run(std::span<const BufferRef> inputs) override;
+  std::span<const std::size_t> overwritten() const override { return {overwritten_.begin(), overwritten_.size()}; }
   void report(Report&, int depth) const override;
   /// Of the device's memory, by the plan; what steps that are loops or run on the host take meanwhile is not counted.
   Memory memory() const override;
@@ -45,6 +46,7 @@ class CudaProgram : public Executable {
     Vec<Where> lines;        // the user's
     std::uint64_t bytes = 0;
   };
+  bool lies_over_input(Var v) const;
   void prepare_kernel(Step& step, const FusedStep& fused) const;
   /// Is there a kernel of vt's own for this product, and none of a library's?
   bool has_own_product(const Equation& e) const;
@@ -72,6 +74,7 @@ class CudaProgram : public Executable {
   BufferPlan plan_;
   Vec<Step> steps_;
   Vec<BufferRef> constants_;       // per Var: on the device
+  Vec<std::size_t> overwritten_;   // inputs
   std::size_t scratch_bytes_ = 0;  // the most that a step's kernels share
   std::shared_ptr<Replay> replay_;
   std::uint64_t launches_ = 0, epilogues_ = 0, host_steps_ = 0, bytes_ = 0;

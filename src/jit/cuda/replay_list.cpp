@@ -46,7 +46,8 @@ bool CudaProgram::list(ReplayList& l, std::span<const Place> inputs, std::span<c
   Vec<Place> places(g.avals.size());
   for (std::size_t v = 0; v < constants_.size(); ++v)
     if (constants_[v]) places[v] = {Place::fixed, address(*constants_[v])};
-  for (std::size_t i = 0; i < g.inputs.size(); ++i) places[static_cast<std::size_t>(g.inputs[i])] = inputs[i];
+  for (std::size_t v = 0; v < plan_.slots.size(); ++v)
+    if (plan_.slots[v].kind == Kind::input) places[v] = inputs[static_cast<std::size_t>(plan_.slots[v].index)];
   // A result that a loop or a branch makes is made where it belongs.
   for (std::size_t i = 0; i < g.outputs.size(); ++i) {
     const std::size_t v = storage(g.outputs[i]);

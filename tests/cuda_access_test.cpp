@@ -111,6 +111,32 @@ TEST(CudaAccess, ReductionsDownColumns) {
   }
 }
 
+// How many threads a row gets, by estimated times: the same on every device, as it decides in which order a sum is made.
+TEST(CudaAccess, TeamsOfRows) {
+  struct Case {
+    Shape shape;
+    int axis, team;
+    const char* told;
+  };
+  for (const Case& c : {Case{{300000, 4}, 1, 1, "chosen: 1 thread for a row"},
+                        {{40000, 96}, 1, 32, "chosen: 32 threads for a row"},
+                        {{2, 3000}, 1, 256, "chosen: 256 threads for a row"},
+                        {{3000, 5}, 0, 16, "chosen: 16 threads for a row"}}) {
+    const double rows = static_cast<double>(c.shape[static_cast<std::size_t>(1 - c.axis)]);
+    const vt::detail::cuda::RowWork work{
+        .elements = static_cast<double>(c.shape[static_cast<std::size_t>(c.axis)]), .rows = rows, .beside = c.axis == 0};
+    const vt::detail::cuda::TeamChoice choice = vt::detail::cuda::choose_team(work);
+    EXPECT_EQ(choice.team, c.team) << choice.str();
+    EXPECT_NE(choice.runner_up, choice.team);
+    EXPECT_LE(choice.time, choice.next_time + 300) << choice.str();
+    EXPECT_EQ(choice.time, vt::detail::cuda::time_of_teams(work, choice.team));
+    if (rows > 5000) continue;
+    const std::string text = expect_same_and_report([&](std::span<const Tensor> a) { return Tensors{vt::sum(a[0], c.axis)}; },
+                                                    {vt_test::random_quarters(vt::f32, c.shape, 15)}, {}, c.shape.str());
+    EXPECT_TRUE(says(text, c.told)) << text;
+  }
+}
+
 // Few long rows, cut in blocks that threads share.
 TEST(CudaAccess, LongScans) {
   const vt_test::Tolerance rounding{.relative = 1e-6, .absolute = 1e-5};

@@ -129,6 +129,7 @@
 #include "../../src/jit/cuda/special_source.cpp"
 #include "../../src/jit/cuda/special_text.cpp"
 #include "../../src/jit/cuda/staging.cpp"
+#include "../../src/jit/cuda/team_choice.cpp"
 #else
 #include "../../src/jit/cuda_absent.cpp"
 #endif

@@ -34,11 +34,20 @@ double reach_of(const Nest& nest, IndexId e) {
   return reach;
 }
 
-// Rows of so many elements get so many threads.
-int team_for(double elements, double rows) {
-  if (elements <= 4 || (elements <= 32 && rows >= 1e5)) return 1;
-  if (elements <= 1024 || (elements <= 4096 && rows >= 4096)) return 32;
-  return elements <= 16384 ? 256 : 512;
+// Rows over these loops, as the choice of a team sees them.
+RowWork row_work(const Nest& nest, const SmallVec<int, 6>& reduced, double elements, double rows) {
+  RowWork w{.elements = std::max(elements, 1.0), .rows = std::max(rows, 1.0), .bytes = 0, .stages = static_cast<double>(nest.stages.size())};
+  Vec<int> seen;
+  for (const NestValue& v : nest.values) {
+    if (v.kind != NestValue::Kind::load || std::find(seen.begin(), seen.end(), v.buffer) != seen.end()) continue;
+    const bool along =
+        any_of(reduced, [&](int l) { return nest.indices.factor_of_loop(v.index, l) != 0 || nest.indices.loop_inside_division(v.index, l); });
+    if (!along) continue;
+    seen.push_back(v.buffer);
+    w.bytes += static_cast<double>(size_of(nest.buffers[static_cast<std::size_t>(v.buffer)].dtype));
+  }
+  w.bytes = std::max(w.bytes, 1.0);
+  return w;
 }
 
 // Element-wise, with a thread for each element?
@@ -149,13 +158,18 @@ Mapping choose_mapping(const Nest& nest, bool unique, const DeviceShape& device)
     if (!nest.reductions.empty() && !folds && vertical && !running && !stores_inside && local == 0) {
       // Few columns are shared among threads that take every so-manieth row.
       const double rows = rounds_of(nest, reduced), results = rounds_of(nest, m.shared);
-      const int lanes = rows < 64 || results >= 1 << 18 ? 1 : rows >= 1024 && results < 1 << 14 ? 16 : 8;
-      if (lanes > 1) {
+      RowWork work = row_work(nest, reduced, rows, results);
+      work.beside = true;
+      m.choice = choose_team(work);
+      if (m.choice.team > 1) {
         m.columns = 32;
-        m.team = lanes;
+        m.team = m.choice.team;
       }
     }
-    if (!nest.reductions.empty() && !folds && !vertical) m.team = team_for(rounds_of(nest, reduced), rounds_of(nest, m.shared));
+    if (!nest.reductions.empty() && !folds && !vertical) {
+      m.choice = choose_team(row_work(nest, reduced, rounds_of(nest, reduced), rounds_of(nest, m.shared)));
+      m.team = m.choice.team;
+    }
     // A block's extent depends on the number of its block, which is then known first.
     insertion_sort(m.shared, [&](int a, int b) {
       const auto inner = [&](int l) { return nest.loops[static_cast<std::size_t>(l)].block_of >= 0; };
@@ -163,8 +177,13 @@ Mapping choose_mapping(const Nest& nest, bool unique, const DeviceShape& device)
     });
   } else {
     double most = 1;
-    for (const NestStage& s : nest.stages) most = std::max(most, rounds_of(nest, s.loops));
-    m.team = team_for(most, rounds_of(nest, m.shared));
+    SmallVec<int, 6> along;
+    for (const NestStage& s : nest.stages) {
+      most = std::max(most, rounds_of(nest, s.loops));
+      along.append(s.loops.begin(), s.loops.end());
+    }
+    m.choice = choose_team(row_work(nest, along, most, rounds_of(nest, m.shared)));
+    m.team = m.choice.team;
   }
   if (local > 0 && m.team == 1 && local > 1024) m.team = 32;
   m.block = m.columns > 1 ? m.columns * m.team : m.team > 32 ? m.team : m.team == 32 ? 128 : 256;
@@ -205,6 +224,7 @@ std::string Mapping::str(const Nest& nest) const {
   if (vector > 1) text += worded(", {} neighbours at a time", vector);
   if (updates == UpdatePlan::Way::atomic) text += ", atomic updates";
   if (nest.stages.size() > 1) text += worded(", {} stages", nest.stages.size());
+  if (choice.time > 0 && team == choice.team) text += "\nchosen: " + choice.str();
   return text + "\n";
 }
 

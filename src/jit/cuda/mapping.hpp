@@ -8,6 +8,7 @@
 #include <vt/small_vec.hpp>
 
 #include "../loop_nest.hpp"
+#include "team_choice.hpp"
 
 namespace vt::detail::cuda {
 
@@ -42,6 +43,7 @@ struct Mapping {
   int tile_loop = -1;  ///< ≥ 0: blocks take squares of 32 × 32 rounds of this loop and the last shared one, as some arrays lie along this one
   int columns = 1;     ///< > 1: so many teams of a block lie side by side, so that their first threads are neighbours, too
   std::int64_t tiles = 0;
+  TeamChoice choice;                             ///< where a row is reduced; else its time is 0
   static constexpr std::int64_t times_over = 4;  ///< blocks for each that a device holds: with more, each would be over at once
   std::int64_t most_blocks = 0;                  ///< so many, if threads alone limit them
   /// More would have no rounds.

@@ -282,4 +282,33 @@ TEST(CudaReplay, ResultsLieOverDonatedArguments) {
   }
 }
 
+// More rounds than a graph should have nodes are a loop of it, which counts on the device.
+TEST(CudaReplay, ScansOfManyRounds) {
+  for (bool reverse : {false, true}) {
+    const auto f = [reverse](Tensor state, Tensor xs) {
+      const auto step = [](Tensor s, Tensor x) {
+        const Tensor next = vt::tanh(many_kernels(s) * 0.5f + x);
+        return std::pair(next, std::tuple(vt::sum(next, 0), next > 0.0f));
+      };
+      return vt::scan(step, state, xs, {.reverse = reverse});
+    };
+    const auto there = vt::jit(f);
+    const Tensor state = numbers({7, 9}, 1), xs = numbers({420, 7, 9}, 2), other = numbers({420, 7, 9}, 3);
+    const Tensor ds = state.to(device), dx = xs.to(device), dother = other.to(device);
+    for (const auto& [host, given] : {std::pair{xs, dx}, {other, dother}, {xs, dx}}) {
+      const auto waits = emulator ? emulator->count("synchronisations") : 0;
+      vt::reset_stats();
+      const auto [last, rows] = there(ds, given);
+      EXPECT_EQ(vt::stats().graph_launches, has_conditions() ? 1u : 0u);
+      if (emulator) {
+        EXPECT_EQ(emulator->count("synchronisations"), waits);
+      }
+      const auto [expected_last, expected_rows] = f(state, host);
+      EXPECT_TRUE(all_close(last, expected_last, rounding));
+      EXPECT_TRUE(all_close(std::get<0>(rows), std::get<0>(expected_rows), rounding));
+      EXPECT_TRUE(all_close(std::get<1>(rows), std::get<1>(expected_rows), rounding));
+    }
+  }
+}
+
 }  // namespace

@@ -10,6 +10,7 @@
 #include <vt/vt.hpp>
 
 #include "src/jit/cuda/compile.hpp"
+#include "src/jit/cuda/control.hpp"
 #include "src/jit/cuda/element_source.hpp"
 #include "src/jit/cuda/fft_source.hpp"
 #include "src/jit/cuda/large_matrices.hpp"
@@ -259,6 +260,13 @@ TEST(CudaSources, NvrtcCompilesLargeMatrices) {
       for (Op op : {Op::lu, Op::qr, Op::svd}) add({.op = op, .full = full, .m = m, .n = n});
   EXPECT_GT(kernels.size(), 40u);
   expect_compiled({kernels.begin(), kernels.end()});
+}
+
+TEST(CudaSources, NvrtcCompilesCounting) {
+  std::string reason;
+  if (!cuda::nvrtc(&reason)) GTEST_SKIP() << reason;
+  for (const char* name : {"kernel_rounds_begin", "kernel_round_is_over", "kernel_row_of_round", "kernel_row_to_round"})
+    expect_compiled({{name, cuda::counting_source}});
 }
 
 // What branches and loops of a CUDA graph ask the device.

@@ -93,6 +93,7 @@
 #include "../../src/jit/cuda/blas_library.cpp"
 #include "../../src/jit/cuda/compile.cpp"
 #include "../../src/jit/cuda/control.cpp"
+#include "../../src/jit/cuda/counted_loop.cpp"
 #include "../../src/jit/cuda/cuda_library.cpp"
 #include "../../src/jit/cuda/device.cpp"
 #include "../../src/jit/cuda/dump_code.cpp"

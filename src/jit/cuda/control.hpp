@@ -34,6 +34,7 @@ class DeviceControl {
 
  private:
   bool list_rounds(ReplayList&, std::span<const Place> operands, std::span<const Place> results) const;
+  bool list_counted(ReplayList&, std::span<const Place> operands, std::span<const Place> results) const;
   void join_into_kernel();
   Vec<BufferRef> run_in_one_kernel(std::span<const BufferRef> operands) const;
   Vec<BufferRef> run_in_registers(std::span<const BufferRef> operands) const;
@@ -54,6 +55,9 @@ class DeviceControl {
   Vec<GraphRef> graphs_;
   Vec<std::shared_ptr<Executable>> bodies_;
 };
+
+/// What such a loop's counter and its rows take on the device (counted_loop.cpp): kernels behind the prelude.
+extern const char* const counting_source;
 
 /// A part of a buffer on its device, which it keeps alive.
 BufferRef part_of(const BufferRef& whole, std::size_t offset, std::size_t bytes);

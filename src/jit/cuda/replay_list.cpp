@@ -132,6 +132,12 @@ bool DeviceControl::list(ReplayList& l, std::span<const Place> operands, std::sp
     const auto carries = static_cast<std::size_t>(p.carries), looped = carries + static_cast<std::size_t>(p.sequences);
     const auto length = static_cast<std::size_t>(p.length);
     if (l.for_kernel()) return list_rounds(l, operands, results);
+    if (l.may_have_conditions() && length > 1) {
+      ReplayList one(true);
+      Vec<Place> any(operands.size(), {0, 0}), unwanted(results.size(), {0, 0});
+      if (!body(0)->list(one, any, unwanted)) return false;
+      if (!l.has_room(one.steps_in_all() * static_cast<std::int64_t>(length))) return list_counted(l, operands, results);
+    }
     Vec<Place> values(operands.begin(), operands.end()), next(results.begin(), results.end()), others;
     for (std::size_t i = 0; i < carries; ++i) others.push_back(l.take(result_bytes(i)));
     for (std::size_t round = 0; round < length; ++round) {

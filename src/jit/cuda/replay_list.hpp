@@ -68,6 +68,9 @@ class ReplayList {
     steps.push_back(std::move(step));
     return ++count_ <= most;
   }
+  /// Would so many more be too many?
+  bool has_room(std::int64_t more) const { return count_ + more <= most; }
+  std::int64_t steps_in_all() const { return count_; }  ///< those of bodies, too
   bool copy(Place to, Place from, std::size_t bytes);
   /// Steps that `write` adds become the body of `step`, which is added.
   bool add_with_body(ReplayStep step, FunctionRef<bool()> write);

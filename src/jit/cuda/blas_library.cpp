@@ -16,19 +16,9 @@ namespace blas_loading {
 #define VT_CUDA_NAME(name, parameters) #name,
 constexpr const char* names[] = {VT_CUBLAS_FUNCTIONS(VT_CUDA_NAME) "cublasGetStatusString"};
 #undef VT_CUDA_NAME
-constexpr std::size_t count = sizeof(names) / sizeof(*names);
-static_assert(sizeof(Blas) == sizeof(names), "one name per member of Blas, in the same order");
 
-struct Loaded {
-  Blas table;
-  std::string reason;  // empty: the table is good
-};
-const Loaded& loaded() {
-  static const Loaded* const result = [] {
-    auto* made = new Loaded;  // leaked on purpose, as the driver's
-    made->reason = load_toolkit("cublas", {"13", "12"}, "VT_CUBLAS_LIBRARY", names, count, &made->table);
-    return made;
-  }();
+const LoadedLibrary<Blas>& loaded() {
+  static const auto* const result = new LoadedLibrary<Blas>("cublas", {"13", "12"}, "VT_CUBLAS_LIBRARY", names);
   return *result;
 }
 
@@ -211,7 +201,7 @@ class TriangleCall : public LibraryCall {
 }  // namespace blas_loading
 
 const Blas* blas(std::string* reason) {
-  const blas_loading::Loaded& l = blas_loading::loaded();
+  const auto& l = blas_loading::loaded();
   if (l.reason.empty()) return &l.table;
   if (reason) *reason = l.reason;
   return nullptr;

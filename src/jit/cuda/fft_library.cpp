@@ -14,19 +14,9 @@ namespace fft_loading {
 #define VT_CUDA_NAME(name, parameters) #name,
 constexpr const char* names[] = {VT_CUFFT_FUNCTIONS(VT_CUDA_NAME)};
 #undef VT_CUDA_NAME
-constexpr std::size_t count = sizeof(names) / sizeof(*names);
-static_assert(sizeof(Fft) == sizeof(names), "one name per member of Fft, in the same order");
 
-struct Loaded {
-  Fft table;
-  std::string reason;  // empty: the table is good
-};
-const Loaded& loaded() {
-  static const Loaded* const result = [] {
-    auto* made = new Loaded;  // leaked on purpose, as the driver's
-    made->reason = load_toolkit("cufft", {"12", "11"}, "VT_CUFFT_LIBRARY", names, count, &made->table);
-    return made;
-  }();
+const LoadedLibrary<Fft>& loaded() {
+  static const auto* const result = new LoadedLibrary<Fft>("cufft", {"12", "11"}, "VT_CUFFT_LIBRARY", names);
   return *result;
 }
 

@@ -25,6 +25,18 @@ class LibraryCall {
 std::string load_toolkit(const char* stem, std::initializer_list<const char*> versions, const char* variable, const char* const* names,
                          std::size_t count, void* table);
 
+/// A library as one finds it: its functions, or why there are none. Made once for each and never let go, as the driver.
+template <class Table>
+struct LoadedLibrary {
+  template <std::size_t count>
+  LoadedLibrary(const char* stem, std::initializer_list<const char*> versions, const char* variable, const char* const (&names)[count])
+      : reason(load_toolkit(stem, versions, variable, names, count, &table)) {
+    static_assert(sizeof(Table) == sizeof(names), "one name per member of the table, in the same order");
+  }
+  Table table;
+  std::string reason;  ///< empty: the table is good
+};
+
 /// What the call gives to a stream, as a graph that the caller ends. Throws: Error(backend), Error(memory).
 Graph captured(const CudaDevice&, const LibraryCall&, std::span<const DevicePtr> addresses);
 

@@ -16,19 +16,9 @@ namespace solver_loading {
 #define VT_CUDA_NAME(name, parameters) #name,
 constexpr const char* names[] = {VT_CUSOLVER_FUNCTIONS(VT_CUDA_NAME)};
 #undef VT_CUDA_NAME
-constexpr std::size_t count = sizeof(names) / sizeof(*names);
-static_assert(sizeof(Solver) == sizeof(names), "one name per member of Solver, in the same order");
 
-struct Loaded {
-  Solver table;
-  std::string reason;  // empty: the table is good
-};
-const Loaded& loaded() {
-  static const Loaded* const result = [] {
-    auto* made = new Loaded;  // leaked on purpose, as the driver's
-    made->reason = load_toolkit("cusolver", {"12", "11"}, "VT_CUSOLVER_LIBRARY", names, count, &made->table);
-    return made;
-  }();
+const LoadedLibrary<Solver>& loaded() {
+  static const auto* const result = new LoadedLibrary<Solver>("cusolver", {"12", "11"}, "VT_CUSOLVER_LIBRARY", names);
   return *result;
 }
 

@@ -198,10 +198,12 @@ extern "C" __global__ void __launch_bounds__(256) kernel(const f32* b0, f32* b1,
 )");
 }
 
-TEST(CudaSources, ARowIsAWarp) {
-  const std::set<std::string> sources = kernels_of([](std::span<const Tensor> a) { return Tensors{vt::max(a[0], 1)}; }, {vt::ones({20, 300})});
-  ASSERT_EQ(sources.size(), 1u);
-  EXPECT_NE(sources.begin()->find("vt_reduce<32, vt_maximum>"), std::string::npos) << *sources.begin();
+TEST(CudaSources, ARowIsAWarpOrABlock) {
+  for (const auto& [n, reduction] : {std::pair{100, "vt_reduce<32, vt_maximum>"}, {3000, "vt_reduce<256, vt_maximum>"}}) {
+    const std::set<std::string> sources = kernels_of([](std::span<const Tensor> a) { return Tensors{vt::max(a[0], 1)}; }, {vt::ones({20, n})});
+    ASSERT_EQ(sources.size(), 1u);
+    EXPECT_NE(sources.begin()->find(reduction), std::string::npos) << *sources.begin();
+  }
 }
 
 TEST(CudaSources, NvrtcCompilesSorts) {

@@ -5,7 +5,7 @@
 # A suite is a program of its own where it changes before main what others see, has objects that outlive main, or tells the preprocessor
 # or namespaces things that do not hold within a namespace; and where it is compiled in another way.
 set(vt_lone_suites "static_lifetime|visible_code|interop|random|matmul")
-set(vt_lone_lines "^#(if|define|undef)|^namespace [a-z_:]+ {|^extern|^template <>|^const .* = \\[\\] ?{|^#include (<(mpfr|boost/|vt/eigen|Eigen/)|\"support/cuda_libraries)")
+set(vt_lone_lines "^#(if|define|undef)|^namespace [a-z_:]+ {|^extern|^template <>|^const .* = \\[\\] ?{|= ::setenv\\(|^#include (<(mpfr|boost/|vt/eigen|Eigen/)|\"support/cuda_libraries)")
 set(vt_bytes_together 100000)
 
 # Sets vt_programs; vt_suites_of_PROGRAM, the files of its suites; vt_program_of_SUITE.

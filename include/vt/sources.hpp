@@ -55,6 +55,7 @@
 #include "../../src/jit/cpu/conv_phases.cpp"
 #include "../../src/jit/cpu/conv_tile.cpp"
 #include "../../src/jit/cpu/emit_matrices.cpp"
+#include "../../src/jit/cpu/emit_matrices_eigh.cpp"
 #include "../../src/jit/cpu/emit_nest.cpp"
 #include "../../src/jit/cpu/emit_ops.cpp"
 #include "../../src/jit/cpu/emit_reduce.cpp"

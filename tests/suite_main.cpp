@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <iostream>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -15,6 +17,18 @@ std::string source_of(const std::string& program) {
 }
 
 std::string file_of(const ::testing::TestInfo& test) { return std::filesystem::path(test.file()).filename().string(); }
+
+/// A test whose name another source has as well, if there is one: a filter could not tell them apart.
+std::string ambiguous() {
+  std::set<std::string> names;
+  const ::testing::UnitTest& all = *::testing::UnitTest::GetInstance();
+  for (int i = 0; i < all.total_test_suite_count(); ++i)
+    for (int k = 0; k < all.GetTestSuite(i)->total_test_count(); ++k) {
+      const std::string name = std::string(all.GetTestSuite(i)->name()) + "." + all.GetTestSuite(i)->GetTestInfo(k)->name();
+      if (!names.insert(name).second) return name;
+    }
+  return "";
+}
 
 /// The names of what other sources hold, for the filter: whole suites where they can be.
 std::vector<std::string> tests_outside(const std::string& source) {
@@ -37,6 +51,10 @@ std::vector<std::string> tests_outside(const std::string& source) {
 int main(int argc, char** argv) {
   const std::string source = source_of(argv[0]);
   ::testing::InitGoogleTest(&argc, argv);
+  if (const std::string name = ambiguous(); !name.empty()) {
+    std::cerr << "two sources of this program have a test " << name << "\n";
+    return 1;
+  }
   if (source.ends_with("_test.cpp")) {
     std::string filter = GTEST_FLAG_GET(filter);
     char separator = filter.find('-') == std::string::npos ? '-' : ':';

@@ -299,7 +299,11 @@ TEST(CudaReplay, ScansOfManyRounds) {
       const auto waits = emulator ? emulator->count("synchronisations") : 0;
       vt::reset_stats();
       const auto [last, rows] = there(ds, given);
-      EXPECT_EQ(vt::stats().graph_launches, has_conditions() ? 1u : 0u);
+      if (has_conditions()) {
+        EXPECT_EQ(vt::stats().graph_launches, 1u);
+      } else {
+        EXPECT_GE(vt::stats().graph_launches, 419u);  // the host gives the graph of a round as often, but for the first time
+      }
       if (emulator) {
         EXPECT_EQ(emulator->count("synchronisations"), waits);
       }

@@ -212,7 +212,7 @@ inline void add_linalg(std::vector<PrimitiveCase>& cases) {
   add(Op::svd, make_params(DecompositionParams{false, false}), {{vt::f32, {3, 2}}});
   for (bool transposed : {false, true}) {
     const ParamsRef p = make_params(SolveParams{transposed});
-    add(Op::solve, p, {{vt::f64, {3, 3}}, {vt::f64, {3, 2}}});
+    add(Op::solve, p, {square(vt::f64, {3, 3}), {vt::f64, {3, 2}}});
     add(Op::solve, p, {{vt::f64, {2, 2}}, square(vt::f64, {2, 2}), {vt::i32, {2}, 0, 1}, {vt::f64, {2, 1}}});
   }
   add(Op::solve, make_params(SolveParams{}), {square(vt::f32, {2, 1, 1}), {vt::f32, {2, 1, 3}}});

@@ -52,14 +52,14 @@ TEST(Environment, Switches) {
 
 TEST(Environment, Numbers) {
   ::unsetenv(name);
-  EXPECT_FALSE(number_from_environment(name, 1, 8));
+  EXPECT_EQ(number_from_environment(name, 1, 8, 5), 5);
   for (const auto& [text, value] : {std::pair{"1", 1}, {"8", 8}, {"007", 7}}) {
     set(text);
-    EXPECT_EQ(number_from_environment(name, 1, 8), value) << text;
+    EXPECT_EQ(number_from_environment(name, 1, 8, 5), value) << text;
   }
   for (const char* text : {"0", "9", "-1", "two", "2x", "2 ", " 2", "2.0", "0x2", "99999999999999999999", "2K"}) {
     set(text);
-    EXPECT_FALSE(number_from_environment(name, 1, 8)) << text;
+    EXPECT_EQ(number_from_environment(name, 1, 8, 5), 5) << text;
     EXPECT_TRUE(warned("VT_TEST_SETTING=" + std::string(text) + " is not a number from 1 to 8: ignored")) << vt::warnings();
   }
 }
@@ -77,11 +77,11 @@ TEST(Environment, Bytes) {
                                     {"8388607T", 8388607 * k * k * k * k},
                                     {"9223372036854775807", most}}) {
     set(text);
-    EXPECT_EQ(number_from_environment(name, 0, most, true), value) << text;
+    EXPECT_EQ(number_from_environment(name, 0, most, -5, true), value) << text;
   }
   for (const char* text : {"K", "2KB", "2P", "-1K", "8388608T", "2 G", "abc", "9223372036854775808"}) {
     set(text);
-    EXPECT_FALSE(number_from_environment(name, 0, most, true)) << text;
+    EXPECT_EQ(number_from_environment(name, 0, most, -5, true), -5) << text;
     EXPECT_TRUE(warned("VT_TEST_SETTING=" + std::string(text) + " is not a number of bytes, which may end in K, M, G or T: ignored"))
         << vt::warnings();
   }

@@ -31,8 +31,8 @@ namespace kernel_threads {
 constexpr int most_threads = 1024;
 
 int default_count() {
-  if (const auto wanted = number_from_environment("VT_NUM_THREADS", 1, most_threads)) return static_cast<int>(*wanted);
-  return static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, 256u));
+  const auto usual = static_cast<std::int64_t>(std::clamp(std::thread::hardware_concurrency(), 1u, 256u));
+  return static_cast<int>(number_from_environment("VT_NUM_THREADS", 1, most_threads, usual));
 }
 
 thread_local bool inside = false;

@@ -198,8 +198,8 @@ class Pool {
   std::array<Vec<void*>, class_count> classes_;
   Vec<Idle> large_;  ///< the longest idle first
   std::size_t in_use_ = 0, peak_ = 0, cached_ = 0, asked_ = 0, asked_peak_ = 0;
-  std::size_t limit_ = static_cast<std::size_t>(
-      number_from_environment("VT_MEMORY_LIMIT", 0, std::numeric_limits<std::int64_t>::max(), true).value_or(0));  ///< 0: none
+  /// 0: none
+  std::size_t limit_ = static_cast<std::size_t>(number_from_environment("VT_MEMORY_LIMIT", 0, std::numeric_limits<std::int64_t>::max(), 0, true));
 };
 
 /// Never destroyed: Tensors in static storage give their blocks back after main.

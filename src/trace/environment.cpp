@@ -1,9 +1,7 @@
 // Settings that come from the environment: one of some words, or a number.
 #include "environment.hpp"
 
-#include <charconv>
 #include <cstdlib>
-#include <cstring>
 #include <string>
 
 #include "warnings.hpp"
@@ -23,23 +21,26 @@ std::string_view word_from_environment(const char* name, std::initializer_list<s
   return {};
 }
 
-std::optional<std::int64_t> number_from_environment(const char* name, std::int64_t least, std::int64_t most, bool bytes) {
+std::int64_t number_from_environment(const char* name, std::int64_t least, std::int64_t most, std::int64_t otherwise, bool bytes) {
   const char* text = std::getenv(name);
-  if (!text || !*text) return {};
-  const char* const end = text + std::strlen(text);
+  if (!text || !*text) return otherwise;
+  const char* at = text;
   std::int64_t number = 0;
-  auto [at, error] = std::from_chars(text, end, number);
+  bool fits = true;
+  for (; *at >= '0' && *at <= '9'; ++at)
+    fits = fits && !__builtin_mul_overflow(number, 10, &number) && !__builtin_add_overflow(number, *at - '0', &number);
+  fits = fits && at != text;
   int shift = 0;
-  if (bytes && error == std::errc() && at + 1 == end) {
+  if (bytes && *at) {
     constexpr std::string_view units = "KMGT";
     const std::size_t unit = units.find(static_cast<char>(*at & ~0x20));  // either case
     if (unit != units.npos) shift = 10 * (static_cast<int>(unit) + 1), ++at;
   }
-  if (error == std::errc() && at == end && number >= least && number <= most >> shift) return number << shift;
+  if (fits && !*at && number >= least && number <= most >> shift) return number << shift;
   warn_once(std::string(name) + "=" + text + " is not " +
             (bytes ? "a number of bytes, which may end in K, M, G or T" : "a number from " + std::to_string(least) + " to " + std::to_string(most)) +
             ": ignored");
-  return {};
+  return otherwise;
 }
 
 }  // namespace vt::detail

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <initializer_list>
-#include <optional>
 #include <string_view>
 
 namespace vt::detail {
@@ -11,9 +10,9 @@ namespace vt::detail {
 /// The value of variable `name` if it is one of `words`, else an empty one. What is neither is left out, and vt::warnings() says so.
 std::string_view word_from_environment(const char* name, std::initializer_list<std::string_view> words);
 
-/// Variable `name` as a number from `least` to `most`, with an optional K, M, G or T (powers of 1024) where it counts bytes. What is not one is
-/// left out, and vt::warnings() says so.
-std::optional<std::int64_t> number_from_environment(const char* name, std::int64_t least, std::int64_t most, bool bytes = false);
+/// Variable `name` as a number from `least` (not below 0) to `most`, with an optional K, M, G or T (powers of 1024) where it counts bytes; else
+/// `otherwise`. What is not such a number is left out, and vt::warnings() says so.
+std::int64_t number_from_environment(const char* name, std::int64_t least, std::int64_t most, std::int64_t otherwise, bool bytes = false);
 
 /// Variable `name`, 0 or 1.
 inline bool switch_from_environment(const char* name, bool otherwise) {

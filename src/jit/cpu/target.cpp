@@ -116,7 +116,7 @@ const Target& host_target() {
   static const Target target = [] {
     const std::string_view name = isa_from_environment();
     Target t = make_target(name == "sse2" ? Isa::sse2 : name == "avx2" ? Isa::avx2 : name == "avx512" ? Isa::avx512 : Isa::host);
-    if (const auto level = number_from_environment("VT_CPU_LEVEL", 0, 3)) t.level = static_cast<int>(*level);
+    t.level = static_cast<int>(number_from_environment("VT_CPU_LEVEL", 0, 3, t.level));
     return t;
   }();
   return target;

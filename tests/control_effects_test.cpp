@@ -319,6 +319,57 @@ TEST(Effects, ScanPrintsItsElements) {
       xs);
 }
 
+// What is known while a program is simplified leaves no equation behind, with effects as without.
+TEST(Effects, WhatIsDecidedBeforehandHappensOnce) {
+  const Tensor x = vt::tensor(0.5);
+  const auto doubled = [](Tensor v) {
+    vt::debug_print("twice {}", v);
+    return v * 2;
+  };
+  const auto tripled = [](Tensor v) {
+    vt::debug_print("three times {}", v);
+    return v * 3;
+  };
+  const auto alone = [] {
+    vt::debug_print("no operands");
+    return 1.0;
+  };
+  const auto rounds = [&](int n) {
+    return [=](Tensor v) { return vt::scan([=](Tensor c) { return std::pair(doubled(c), c); }, v, std::nullopt, {.length = n}); };
+  };
+  expect_prints({}, rounds(0), x);
+  expect_prints({"twice 0.5"}, rounds(1), x);
+  expect_prints({"twice 0.5", "twice 1."}, rounds(2), x);
+  expect_prints({"three times 0.5"}, [&](Tensor v) { return vt::switch_(1, std::tuple(doubled, tripled), v); }, x);
+  expect_prints({"twice 0.5"}, [&](Tensor v) { return vt::cond(v > 0, doubled, doubled, v); }, x);
+  expect_prints({"no operands"}, [&](Tensor v) { return v + vt::switch_(0, std::tuple(alone, [] { return 2.0; })); }, x);
+  expect_prints({"no operands"}, [&](Tensor v) { return v + vt::cond(v > 0, alone, alone); }, x);
+  expect_prints({"[0.5 0.5]"}, vt::vmap([](Tensor v) {
+                  return vt::fori_loop(
+                      0, 1,
+                      [](Tensor, Tensor c) {
+                        vt::debug_print("{}", c);
+                        return c;
+                      },
+                      v);
+                }),
+                vt::stack({x, x}));
+  expect_close(vt::jit(vt::grad([&](Tensor v) { return rounds(1)(v).first; }))(x), vt::tensor(2.0));
+  // Checks of a list's indices are effects, too.
+  const auto pushed = [](Tensor v) {
+    return vt::fori_loop(
+               0, 1,
+               [&](Tensor, vt::TensorList l) {
+                 l.push(v);
+                 return l;
+               },
+               vt::TensorList::fixed(2, {}, vt::f64))
+        .stack();
+  };
+  expect_close(vt::jit(pushed)(x), vt::tensor({0.5, 0.0}));
+  expect_close(vt::jit(vt::jacrev(pushed))(x), vt::tensor({1.0, 0.0}));
+}
+
 TEST(Effects, LoopsInLoopsKeepTheOrder) {
   const auto f = [](Tensor n) {
     return vt::fori_loop(

@@ -205,6 +205,23 @@ TEST_F(DiskCacheTest, BeyondTheLimitTheOldestGo) {
   EXPECT_FALSE(cache.load(key(99))) << "one entry may not push out the rest";
 }
 
+// Where there are thousands of entries, the first store of a process estimates what they take, and counts before it evicts.
+TEST_F(DiskCacheTest, FoldersOfManyEntriesKeepTheLimit) {
+  const int count = 2500;
+  const std::uint64_t each = 48 + 100, all = each * count;
+  {
+    DiskCache cache(folder().string());
+    for (int i = 0; i < count; ++i) cache.store(cache_key("entry " + std::to_string(i)), payload(100));
+  }
+  DiskCache roomy(folder().string(), all * 2);
+  roomy.store(cache_key("one more"), payload(100));
+  EXPECT_EQ(files().size(), count + 1u);
+  DiskCache tight(folder().string(), all / 2);
+  tight.store(cache_key("another"), payload(100));
+  EXPECT_LE(files().size() * each, all / 2);
+  EXPECT_GE(files().size() * each, all / 2 * 3 / 4);
+}
+
 TEST_F(DiskCacheTest, LeftoverTemporaryFilesAreSweptAndForeignFilesKept) {
   {
     DiskCache cache(folder().string());

@@ -210,4 +210,114 @@ TEST_F(Epilogues, SameBitsForAnyNumberOfThreads) {
   set_num_threads(before);
 }
 
+// --- another product of the rows --------------------------------------------------------------------------------------
+
+Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v) { return matmul(softmax(matmul(q, matrix_transpose(k)) * 0.25f), v); }
+
+void expect_chained(const Ran& ran, std::uint64_t kernels = 0) {
+  if (!on_host(ran)) return;
+  EXPECT_EQ(ran.stats.product_chains, 1u) << ran.text;
+  EXPECT_EQ(ran.stats.matrix_products, 2u) << ran.text;
+  EXPECT_EQ(ran.stats.product_epilogues, 1u) << ran.text;
+  EXPECT_EQ(ran.stats.launches, kernels) << ran.text;
+  EXPECT_NE(ran.text.find("; of those, "), std::string::npos) << ran.text;
+}
+const vt_test::Tolerance of_sums{.relative = 1e-5, .absolute = 1e-5};
+
+TEST_F(Epilogues, AttentionKeepsNoScores) {
+  // Heads × positions × positions of scores are more than a megabyte; rows that are no multiple of a tile or block.
+  for (const auto& [heads, rows, others, width, values] :
+       {std::array{1, 1000, 300, 24, 20}, {3, 331, 500, 33, 64}, {8, 64, 1025, 16, 8}, {2, 517, 517, 64, 17}})
+    for (DType d : {f32, f64, bf16}) {
+      const Tensors x = {vt_test::random_tensor(d, {heads, rows, width}, 1), vt_test::random_tensor(d, {heads, others, width}, 2),
+                         vt_test::random_tensor(d, {heads, others, values}, 3)};
+      const vt_test::Tolerance tolerance = d == bf16 ? vt_test::Tolerance{.relative = 0.02, .absolute = 0.02} : of_sums;
+      const Ran ran = run([](S t) -> Tensors { return {attention(t[0], t[1], t[2])}; }, x, tolerance, x[0].dtype() == bf16 ? "bf16" : "");
+      if (d != bf16 || heads * rows * others * 2 > 1 << 20) expect_chained(ran);
+      if (heads > 1) continue;
+      const auto alone = [](S t) -> Tensors { return {attention(t[0][0], t[1][0], t[2][0])}; };
+      if (d == f32) expect_chained(run(alone, x, tolerance));
+    }
+  // What lies between is in no plan.
+  const Tensor q = vt_test::random_tensor(f32, {4, 1024, 32}, 1), k = vt_test::random_tensor(f32, {4, 1024, 32}, 2);
+  const auto f = jit(attention);
+  const Memory m = f.memory(q, k, q);
+  if (m.values.empty() || !on_host(run([](S t) -> Tensors { return {attention(t[0], t[1], t[0])}; }, {q, k}, of_sums))) return;
+  for (const Memory::Value& v : m.values) EXPECT_EQ(v.what.find("[4,1024,1024]"), std::string::npos) << m.str();
+  EXPECT_LT(m.scratch, 4u << 20) << m.str();
+}
+
+TEST_F(Epilogues, WhatLiesBetweenTwoProducts) {
+  const Tensor q = vt_test::random_tensor(f32, {2, 400, 30}, 1), k = vt_test::random_tensor(f32, {2, 420, 30}, 2),
+               v = vt_test::random_tensor(f32, {2, 420, 40}, 3), r = vt_test::random_tensor(f32, {2, 400, 40}, 4);
+  const auto scores = [](S t) { return matmul(t[0], matrix_transpose(t[1])); };
+  // A mask by position, one of every element, no sum over rows at all, two rows of results.
+  expect_chained(run([&](S t) -> Tensors { return {matmul(softmax(where(expand_dims(arange(400), {1}) >= arange(420), scores(t), -1e30f)), t[2])}; },
+                     {q, k, v}, of_sums));
+  expect_chained(
+      run([&](S t) -> Tensors { return {matmul(softmax(scores(t) + t[3]), t[2])}; }, {q, k, v, vt_test::random_tensor(f32, {400, 420}, 5)}, of_sums));
+  expect_chained(
+      run([&](S t) -> Tensors { return {matmul(tanh(scores(t)), t[2])}; }, {q, k, v}, {.relative = 1e-5, .absolute = 1e-4}));  // sums of 420
+  expect_chained(run(
+      [&](S t) -> Tensors {
+        const Tensor s = scores(t), e = exp(s - max(s, -1, true));
+        return {matmul(e / sum(e, -1, true), t[2]), sum(e, -1)};
+      },
+      {q, k, v}, of_sums));
+  // What is done with the second product's rows is a kernel of its own.
+  expect_chained(run([&](S t) -> Tensors { return {tanh(matmul(softmax(scores(t)), t[2]) + t[3])}; }, {q, k, v, r}, of_sums), 1);
+  // The same operand twice, one that is made before, a whole layer of heads.
+  expect_chained(run([&](S t) -> Tensors { return {matmul(softmax(scores(t)), t[1])}; }, {q, k}, of_sums));
+  expect_chained(run([&](S t) -> Tensors { return {attention(sin(t[0]), t[1], cumsum(t[2], 1))}; }, {q, k, v}, of_sums), 2);
+}
+
+TEST_F(Epilogues, NotWhereTheRowsAreWantedElsewhere) {
+  const Tensor q = vt_test::random_tensor(f32, {600, 30}, 1), k = vt_test::random_tensor(f32, {600, 30}, 2);
+  const auto expect_none = [&](const Flat& f) {
+    const Ran ran = run(f, {q, k}, {.relative = 1e-4, .absolute = 1e-3});
+    EXPECT_EQ(ran.stats.product_chains, 0u) << ran.text;
+  };
+  expect_none([](S t) -> Tensors {
+    const Tensor p = softmax(matmul(t[0], transpose(t[1])));
+    return {matmul(p, t[1]), p};
+  });
+  expect_none([](S t) -> Tensors {
+    const Tensor s = matmul(t[0], transpose(t[1]));
+    return {matmul(softmax(s), t[1]), s};
+  });
+  expect_none([](S t) -> Tensors {
+    const Tensor p = softmax(matmul(t[0], transpose(t[1])));
+    return {matmul(p, p)};
+  });
+  // The second one's right operand needs the first one's rows.
+  expect_none([](S t) -> Tensors {
+    const Tensor s = matmul(t[0], transpose(t[1]));
+    return {matmul(softmax(s), expand_dims(mean(s, 0), {1}) * t[1])};
+  });
+}
+
+TEST_F(Epilogues, ChainsHaveTheSameBitsForAnyNumberOfThreads) {
+  const int before = num_threads();
+  const Tensors arguments = {vt_test::random_tensor(f32, {3, 450, 40}, 1), vt_test::random_tensor(f32, {3, 450, 40}, 2),
+                             vt_test::random_tensor(f32, {3, 450, 50}, 3)};
+  std::vector<Tensor> results;
+  for (int threads : {1, 2, 3, 7}) {
+    set_num_threads(threads);
+    const Ran ran = run([](S t) -> Tensors { return {attention(t[0], t[1], t[2])}; }, arguments, of_sums);
+    expect_chained(ran);
+    results.push_back(ran.results[0]);
+    vt_test::expect_close(results.back(), results[0], vt_test::exact, std::to_string(threads) + " threads");
+  }
+  set_num_threads(before);
+}
+
+TEST_F(Epilogues, ChainsInLoopsAndGradients) {
+  const Tensor x = vt_test::random_tensor(f64, {2, 530, 16}, 1), w = vt_test::random_tensor(f64, {3, 16, 16}, 2);
+  const auto layers = [](const Tensor& x, const Tensor& w) {
+    return scan([](Tensor h, Tensor m) { return std::pair(h + attention(h, matmul(h, m), h), sum(h)); }, x, w).first;
+  };
+  run([&](S t) -> Tensors { return {layers(t[0], t[1])}; }, {x, w}, {.relative = 1e-10, .absolute = 1e-10});
+  run([&](S t) -> Tensors { return {grad([&](Tensor w) { return sum(layers(t[0], w)); })(t[1])}; }, {x, w}, {.relative = 1e-9, .absolute = 1e-9});
+}
+
 }  // namespace

@@ -55,6 +55,50 @@ TEST(JitLayout, ShortLastAxesAreWoven) {
     }
 }
 
+// Blocks of turned squares: edges in both directions, two operands, operands that lie along the result, edges of padding, batches, parts that several
+// threads take. What is small is gathered to cache lines, what is large to longer runs.
+TEST(JitLayout, BlocksOfTurnedSquares) {
+  for (DType d : {f32, f64, bf16, u8, bool_})
+    for (const Shape& shape : {Shape{33, 70}, Shape{1030, 517}, Shape{20, 9001}, Shape{9001, 20}}) {
+      const auto random = [&](const Shape& s, unsigned seed) { return vt_test::random_tensor(f32, s, -4, 4, seed).astype(d).eval(); };
+      const Shape back{shape[1], shape[0]};
+      const std::string name = std::string(vt::name_of(d)) + shape.str();
+      const Tensor x = random(shape, 1), y = random(shape, 2), z = random(back, 3), row = random({shape[0]}, 4), column = random({shape[1], 1}, 5);
+      vt_test::expect_same([](S t) -> Tensors { return {transpose(t[0])}; }, {x}, {}, name);
+      vt_test::expect_same([](S t) -> Tensors { return {where(transpose(t[0]) > t[2], transpose(t[1]) + t[3], t[2] * t[4])}; },
+                           {x, y, z, row, column}, {}, name + " of several");
+      vt_test::expect_same([](S t) -> Tensors { return {transpose(pad(t[0], {{3, 2}, {9, 20}}))}; }, {x}, {}, name + " padded");
+    }
+  const Tensor batch = vt_test::random_tensor(f32, {5, 300, 203}, -4, 4, 6).eval();
+  vt_test::expect_same([](S t) -> Tensors { return {transpose(t[0], {0, 2, 1}), transpose(t[0], {2, 1, 0}) * 2, transpose(t[0], {2, 0, 1})}; },
+                       {batch}, {}, "a batch");
+  // Of work that is worth masking once.
+  vt_test::expect_same(
+      [](S t) -> Tensors { return {exp(sin(transpose(t[0])) + tanh(transpose(t[0])) * erf(transpose(t[0]))) + atan(transpose(t[0]))}; }, {batch[0]},
+      {.relative = 1e-5, .absolute = 1e-5}, "long bodies");
+}
+
+// Results that no cache holds, stored past them: rows of them are what the function gives of those rows alone, whoever made them.
+TEST(JitLayout, ResultsPastTheCachesOnThreads) {
+  const auto expect_rows = [](auto f, const Tensor& x, const char* name) {
+    const auto compiled = jit(f);
+    const std::int64_t n = x.dim(0);
+    for (const int threads : {1, 3}) {
+      const int before = num_threads();
+      set_num_threads(threads);
+      const Tensor all = compiled(x).eval();
+      set_num_threads(before);
+      for (const std::int64_t row : {std::int64_t{0}, n / 3, n - 2})
+        vt_test::expect_close(all[slice(row, row + 2)], compiled(x[slice(row, row + 2)]).eval(), vt_test::exact);
+      EXPECT_EQ(sum(isnan(all)).item<int>(), 0) << name;
+    }
+  };
+  const Tensor column = vt_test::random_tensor(f32, {5003, 1}, -4, 4, 1), row = vt_test::random_tensor(f32, {4000}, -4, 4, 2);
+  expect_rows([=](Tensor x) { return x * row + 1.0f; }, column, "aligned rows");
+  expect_rows([=](Tensor x) { return x * row[slice(0, 3999)] + 1.0f; }, column, "rows that begin anywhere");
+  expect_rows([](Tensor x) { return softmax(x); }, (column * row).eval(), "softmax");
+}
+
 // image[i][j] of many i and j: no rows of the image are laid out, also where several columns of a row are read.
 TEST(JitLayout, FewElementsOfManyRows) {
   const auto bilinear = [](S t) -> Tensors {

@@ -9,6 +9,7 @@
 #include <vt/vt.hpp>
 
 #include "src/trace/buffer.hpp"
+#include "support/property.hpp"
 
 namespace {
 
@@ -220,6 +221,44 @@ int kept(const vt::Memory& m, const std::string& type) {
   for (const vt::Memory::Value& v : m.values)
     count += v.what.size() > type.size() && v.what.ends_with(type) && v.place != "input" && v.place != "result" && v.until > v.from;
   return count;
+}
+
+// What runs take beside their results is taken on several threads, too.
+TEST(MemoryPlan, AnyLimitIsAnErrorWithTheLineOrNone) {
+  if (!has_compiler()) GTEST_SKIP() << "of compiled steps";
+  const int threads = vt::num_threads();
+  vt::set_num_threads(2);
+  const Tensor a = vt_test::random_tensor(vt::f32, {4, 400, 400}, 1).eval(), b = vt_test::random_tensor(vt::f32, {4, 400, 400}, 2).eval();
+  const auto product = [](Tensor x, Tensor y) { return vt::matmul(x, y); };
+  const auto attention = [](Tensor x, Tensor y) { return vt::matmul(vt::softmax(vt::matmul(x, vt::matrix_transpose(y))), y); };
+  const auto rows = [](Tensor x, Tensor y) { return vt::linalg::solve(x, vt::sort(y, 1)); };
+  const auto expect_either = [&](const auto& f, const char* what) {
+    const auto fast = vt::jit(f);
+    fast(a, b).eval();
+    const Tensor expected = fast(a, b).eval();
+    int failed = 0, worked = 0;
+    for (std::size_t room = 0; room <= (std::size_t{16} << 20); room += std::size_t{1} << 19) {
+      vt::detail::trim_pool();
+      vt::detail::set_memory_limit(vt::detail::pool_use().in_use + room);
+      try {
+        const Tensor result = fast(a, b).eval();
+        vt::detail::set_memory_limit(0);
+        vt_test::expect_close(result, expected, vt_test::exact, what);
+        ++worked;
+      } catch (const vt::Error& e) {
+        vt::detail::set_memory_limit(0);
+        EXPECT_EQ(e.kind(), vt::ErrorKind::memory) << e.what();
+        EXPECT_NE(std::string(e.what()).find("at memory_plan_test.cpp:"), std::string::npos) << e.what();
+        ++failed;
+      }
+    }
+    EXPECT_GT(failed, 4) << what;
+    EXPECT_GT(worked, 0) << what;
+  };
+  expect_either(product, "product");
+  expect_either(attention, "attention");
+  expect_either(rows, "solve and sort");
+  vt::set_num_threads(threads);
 }
 
 TEST(MemoryPlan, GradientsKeepOnlyWhatIsDear) {

@@ -26,12 +26,12 @@ using Tensors = std::vector<Tensor>;
 
 GraphBody graph_of(const FlatFunction& f, const std::vector<Aval>& avals) { return simplify(record(f, avals, {}).graph, SimplifyFor::running); }
 
-// The decisions about the only kernel of a function, for AVX-512.
-std::string decisions_of(const FlatFunction& f, const std::vector<Aval>& avals, const MachineCosts& costs = {}) {
+// The decisions about the only kernel of a function, for AVX-512 or shorter vectors.
+std::string decisions_of(const FlatFunction& f, const std::vector<Aval>& avals, const MachineCosts& costs = {}, int vector_bytes = 64) {
   const Fusion fusion = fuse(graph_of(f, avals));
   EXPECT_EQ(fusion.steps.size(), 1u);
   std::string told;
-  static_cast<void>(choose_schedule(fusion.steps[0].nest, 64, costs, &told));
+  static_cast<void>(choose_schedule(fusion.steps[0].nest, vector_bytes, costs, &told));
   return told;
 }
 
@@ -115,6 +115,49 @@ TEST(Schedule, TellsOfSquares) {
             "  width: 16 lanes of 4 bytes\n"
             "  parallel depth: d0 (n0 rounds) over d1 (1000 rounds)\n"
             "  sizes: code of their own, for squares\n");
+}
+
+// Where the rows of squares are parts of cache lines, squares are gathered: to whole lines, and to long runs of what comes from far.
+TEST(Schedule, SquaresOfShortRowsAreGathered) {
+  const auto turned = [](S t) -> Tensors { return {transpose(t[0])}; };
+  const auto memory_of = [&](const FlatFunction& f, const std::vector<Aval>& avals, int vector_bytes) {
+    const std::string told = decisions_of(f, avals, {}, vector_bytes);
+    const std::size_t at = told.find("  memory: ");
+    return at == std::string::npos ? told : told.substr(at, told.find('\n', at) - at);
+  };
+  const std::string over = " squares over single ones, whose rows are parts of cache lines, ";
+  EXPECT_EQ(memory_of(turned, {Aval(f32, {1000, 2000})}, 32),
+            "  memory: blocks of 16 by 16" + over + "fetched ahead, stored in the caches, for 16000000 bytes");
+  EXPECT_EQ(memory_of(turned, {Aval(f64, {4096, 2048})}, 32),
+            "  memory: blocks of 16 by 16" + over + "fetched ahead, stored past the caches, for 134217728 bytes");
+  EXPECT_EQ(memory_of(turned, {Aval(f32, {100, 200})}, 32), "  memory: blocks of 2 by 2" + over + "stored in the caches, for 160000 bytes");
+  // No longer than what there is, and no larger than a part of the second-level cache.
+  EXPECT_EQ(memory_of(turned, {Aval(f32, {20, 100000})}, 32),
+            "  memory: blocks of 2 by 16" + over + "fetched ahead, stored in the caches, for 16000000 bytes");
+  EXPECT_EQ(memory_of(turned, {Aval(u8, {4096, 4096})}, 32),
+            "  memory: blocks of 8 by 8" + over + "fetched ahead, stored in the caches, for 33554432 bytes");
+  EXPECT_EQ(memory_of(turned, {Aval(bf16, {100, 200})}, 64), "  memory: blocks of 2 by 2" + over + "stored in the caches, for 80000 bytes");
+  const auto both = [](S t) -> Tensors { return {(transpose(t[0]) + transpose(t[1])) * t[2]}; };
+  EXPECT_EQ(memory_of(both, {Aval(f32, {1000, 2000}), Aval(f32, {1000, 2000}), Aval(f32, {2000, 1000})}, 32),
+            "  memory: blocks of 8 by 16" + over + "fetched ahead, stored in the caches, for 32000000 bytes");
+}
+
+// Results past the caches: new ones that are not read in the kernel. Rows that another stage has read are asked for while there is much to compute.
+TEST(Schedule, TellsOfMemory) {
+  const auto softmaxes = [](S t) -> Tensors { return {softmax(t[0])}; };
+  for (const int bytes : {32, 64}) {
+    const std::string large = decisions_of(softmaxes, {Aval(f32, {4096, 4096})}, {}, bytes);
+    EXPECT_NE(large.find("  memory of stage 1: next rows fetched ahead, for 67125248 bytes and a body of work 18\n"), std::string::npos) << large;
+    EXPECT_NE(large.find("  memory of stage 2: stored past the caches, for 67125248 bytes\n"), std::string::npos) << large;
+    const std::string small = decisions_of(softmaxes, {Aval(f32, {16, 4096})}, {}, bytes),
+                      long_rows = decisions_of(softmaxes, {Aval(f32, {32, 100000})}, {}, bytes);
+    EXPECT_EQ(small.find("memory of"), std::string::npos) << small;
+    EXPECT_EQ(long_rows.find("memory of"), std::string::npos) << long_rows;
+    const std::string sums = decisions_of([](S t) -> Tensors { return {t[0] + t[1]}; }, {Aval(f32, {5000, 1}), Aval(f32, {4000})}, {}, bytes);
+    EXPECT_NE(sums.find("  memory: stored past the caches, for 80036000 bytes\n"), std::string::npos) << sums;
+    const std::string over = decisions_of([](S t) -> Tensors { return {t[0] * 2}; }, {Aval(f32, {5000, 4000})}, {}, bytes);
+    EXPECT_EQ(over.find("memory:"), std::string::npos) << over;
+  }
 }
 
 TEST(Schedule, TellsOfWidths) {

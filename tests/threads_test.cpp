@@ -10,6 +10,7 @@
 
 #include <vt/vt.hpp>
 
+#include "src/jit/threads.hpp"
 #include "support/property.hpp"
 
 namespace {
@@ -92,6 +93,37 @@ TEST(Threads, KernelsUseThePoolAtOnce) {
     for (int round = 0; round < 4; ++round) different += fast(x).to_vector<float>() != alone;
   });
   EXPECT_EQ(different, 0);
+}
+
+// Memory may run out on any thread: the caller gets the error of the first range that has one, and the others still work afterwards.
+TEST(Threads, WhatARangeThrowsIsTheCallers) {
+  const int before = vt::num_threads();
+  for (const int threads : {1, 2, 3}) {
+    vt::set_num_threads(threads);
+    for (int round = 0; round < 50; ++round) {
+      std::atomic<int> at_work = 0, most_begun = 0;
+      const auto body = [&](std::int64_t begin, std::int64_t) {
+        ++at_work;
+        most_begun = std::max(most_begun.load(), static_cast<int>(begin));
+        std::this_thread::yield();
+        --at_work;
+        if (begin >= 5) throw vt::Error(vt::ErrorKind::memory, "range " + std::to_string(begin));
+      };
+      std::string told;
+      try {
+        vt::detail::parallel_ranges(40, 1, body, 40);
+      } catch (const vt::Error& e) {
+        told = e.what();
+      }
+      EXPECT_EQ(told, threads == 1 ? "" : "range 5");  // of one thread all is one range, which begins at 0
+      EXPECT_EQ(at_work, 0);
+      EXPECT_LT(most_begun, threads == 1 ? 1 : 40);
+      std::atomic<int> sum = 0;
+      vt::detail::parallel_ranges(100, 1, [&](std::int64_t begin, std::int64_t end) { sum += static_cast<int>(end - begin); });
+      EXPECT_EQ(sum, 100);
+    }
+  }
+  vt::set_num_threads(before);
 }
 
 TEST(Threads, SameBitsOnAnyNumberOfThreads) {

@@ -37,6 +37,7 @@ struct Stats {
   std::uint64_t parallel_launches = 0;  ///< … by more than one thread
   std::uint64_t matrix_products = 0;    ///< run
   std::uint64_t product_epilogues = 0;  ///< kernels that ran inside a matrix product, on its rows as they were done
+  std::uint64_t product_chains = 0;     ///< … whose rows another product took at once, as in attention: what lies between is not in memory as a whole
   std::uint64_t interpreter_steps = 0;  ///< equations run by the interpreter
   std::uint64_t host_steps = 0;         ///< equations of a CUDA device's programs run by the host, with copies there and back
   std::uint64_t graph_launches = 0;     ///< runs of programs on a CUDA device by one launch of a CUDA graph

@@ -366,6 +366,9 @@ Tensor index_max(Operand x, Operand indices, Operand values);
 Tensor gather_nd(Operand x, Operand indices);
 Tensor scatter_nd(Operand indices, Operand updates, const Shape& shape);
 Tensor one_hot(Operand indices, std::int64_t classes, DType dtype = f32, int axis = -1);
+/// Rows of x with one id, combined; what has an id outside 0 … segments − 1 (negative ones too) is left out. Segments without rows: 0, 1, −∞
+/// (the least integer), ∞ (the greatest).
+/// Shapes: x [n, …], segment_ids [n] → [segments, …].
 Tensor segment_sum(Operand x, Operand segment_ids, std::int64_t segments);
 Tensor segment_prod(Operand x, Operand segment_ids, std::int64_t segments);
 Tensor segment_max(Operand x, Operand segment_ids, std::int64_t segments);

@@ -98,6 +98,8 @@ auto cg(MatVec matvec, const T& b, Preconditioner preconditioner, IterationOptio
                                      detail::cg_solver(detail::on_leaves_of(preconditioner, own, call), options, where), {}, true, "vt::cg", where));
 }
 /// The same for any regular matrix, by stabilized biconjugate gradients.
+/// It breaks down where a residual is orthogonal to what the matrix makes of it, as with the zero block of a saddle point: then x stays as it
+/// is until the last iteration. Such systems want linear_solve with a solver of your own.
 /// Source: van der Vorst 1992; JAX `scipy.sparse.linalg.bicgstab`.
 template <class MatVec, class T>
 auto bicgstab(MatVec matvec, const T& b, IterationOptions options = {}, Where where = Where::here()) {

@@ -44,6 +44,7 @@
 #endif
 #endif
 #include "../../src/jit/background.cpp"
+#include "../../src/jit/chain_products.cpp"
 #include "../../src/jit/code_label.cpp"
 #include "../../src/jit/complex_formulas.cpp"
 #include "../../src/jit/cost_model.cpp"
@@ -54,6 +55,7 @@
 #include "../../src/jit/cpu/conv_kernel.cpp"
 #include "../../src/jit/cpu/conv_phases.cpp"
 #include "../../src/jit/cpu/conv_tile.cpp"
+#include "../../src/jit/cpu/emit_blocks.cpp"
 #include "../../src/jit/cpu/emit_matrices.cpp"
 #include "../../src/jit/cpu/emit_matrices_eigh.cpp"
 #include "../../src/jit/cpu/emit_nest.cpp"
@@ -87,6 +89,7 @@
 #include "../../src/jit/cpu/matmul_registers.cpp"
 #include "../../src/jit/cpu/matmul_tile.cpp"
 #include "../../src/jit/cpu/object_loader.cpp"
+#include "../../src/jit/cpu/product_chain.cpp"
 #include "../../src/jit/cpu/runtime_symbols.cpp"
 #include "../../src/jit/cpu/target.cpp"
 #include "../../src/jit/cpu/visible_code.cpp"

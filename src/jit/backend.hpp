@@ -64,6 +64,10 @@ class Backend {
   /// then results; [begin, end): matrices, whole blocks.
   virtual Kernel compile_matrices(const LinalgSpec& spec, int& lanes, bool hurry) const = 0;
   virtual std::shared_ptr<const ProductKernel> product(const MatmulSpec&, bool hurry) const = 0;
+  /// Does it pay to run both products as one, block of rows by block of rows? The second one's left operand has the first one's rows.
+  virtual bool chains(const MatmulSpec& /*first*/, const MatmulSpec& /*second*/) const { return false; }
+  /// Of two that it chains.
+  virtual std::shared_ptr<const ProductChain> chain(const MatmulSpec&, const MatmulSpec&) const { return nullptr; }
   virtual std::shared_ptr<const ProductKernel> convolution(const ConvSpec&) const = 0;
   /// What its machine's parts take, as far as is known now.
   virtual MachineCosts costs() const { return {}; }

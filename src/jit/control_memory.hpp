@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <exception>
-#include <mutex>
 
 #include <vt/detail/function.hpp>
 
@@ -38,20 +36,12 @@ inline std::int64_t group_size(std::int64_t live, std::int64_t lanes) {
   return std::min(lanes, static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(live))));
 }
 
-/// Parts of the work on all threads; what one throws is thrown again.
+/// Parts of the work on all threads.
 inline void run_parts(std::int64_t parts, FunctionRef<void(std::int64_t)> f) {
   if (parts == 1) return f(0);
-  std::exception_ptr error;
-  std::mutex mutex;
   parallel_ranges(parts, 1, [&](std::int64_t begin, std::int64_t end) {
-    try {
-      for (std::int64_t part = begin; part < end; ++part) f(part);
-    } catch (...) {
-      const std::lock_guard lock(mutex);
-      error = std::current_exception();
-    }
+    for (std::int64_t part = begin; part < end; ++part) f(part);
   });
-  if (error) std::rethrow_exception(error);
 }
 
 }  // namespace vt::detail::control_memory

@@ -51,9 +51,18 @@ inline constexpr std::int64_t worth_sharing = 8;       ///< blocks of a vertical
 inline constexpr int worth_jumping = 40;               ///< work of a scan's round that outweighs cache lines fetched for a few elements
 inline constexpr int rows_in_flight = 256;             ///< of turned tiles: lines at the same offset in as many pages fit the second-level cache
 inline constexpr int worth_two_registers = 20;         ///< work of a body whose operations wait for each other longer than the processor looks ahead
+inline constexpr int worth_two_short_registers = 12;   ///< the same where a vector has registers_for_two bytes: such processors look less far ahead
 inline constexpr int registers_for_two = 32;           ///< bytes of a vector: what does not fit the 16 registers of such sets costs less than waiting
 inline constexpr double combining_lanes = 12;          ///< at the end of a horizontal reduction, and for each vector of a running one, by lanes
 inline constexpr double weaving = 2;                   ///< shuffles for a vector of a result that is stored between others
+
+/// Of turned blocks: bytes on end of each row that comes from far (128 to 256 took a tenth to a third longer), and bytes of their arrays on the
+/// stack, which are a part of the second-level cache.
+inline constexpr std::int64_t cache_line = 64, run_from_far = 512, turned_bytes = std::int64_t{64} << 10;
+/// Work of a round beside which memory would be idle, so that the next row is asked for meanwhile, and bytes of rows that wait for it in the
+/// second-level cache.
+inline constexpr int worth_fetching = 10;
+inline constexpr std::int64_t row_bytes_ahead = std::int64_t{128} << 10;
 
 /// A load of a vector whose lanes move so; a store costs half as much again. `turned`: through squares that are turned in registers, a shuffle for
 /// each doubling of the rows and the way over the stack.

@@ -34,6 +34,7 @@ constexpr Row rows[] = {
     {"parallel launches", &Counters::parallel_launches, &Stats::parallel_launches},
     {"matrix products", &Counters::matrix_products, &Stats::matrix_products},
     {"product epilogues", &Counters::product_epilogues, &Stats::product_epilogues},
+    {"product chains", &Counters::product_chains, &Stats::product_chains},
     {"interpreter steps", &Counters::interpreter_steps, &Stats::interpreter_steps},
     {"host steps", &Counters::host_steps, &Stats::host_steps},
     {"graph launches", &Counters::graph_launches, &Stats::graph_launches},

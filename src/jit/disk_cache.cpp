@@ -30,6 +30,7 @@ struct Header {
 static_assert(sizeof(Header) == 48);
 constexpr char magic[8] = {'v', 't', 'k', 'e', 'r', 'n', 'e', 'l'};
 constexpr std::string_view suffix = ".vtk", temporary_prefix = ".new.";
+constexpr std::size_t most_asked = 1024;  // entries that an estimate of the folder's size looks at, or few more
 
 /// Owns a file descriptor.
 struct File {
@@ -240,16 +241,29 @@ std::uint64_t DiskCache::scan(bool evict) {
   while (const dirent* one = ::readdir(list)) {
     const std::string_view name = one->d_name;
     struct stat s{};
-    if (::fstatat(folder_, one->d_name, &s, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(s.st_mode)) continue;
     if (name.substr(0, temporary_prefix.size()) == temporary_prefix) {
-      if (std::time(nullptr) - s.st_mtim.tv_sec > 3600) ::unlinkat(folder_, one->d_name, 0);  // its writer was killed
+      if (::fstatat(folder_, one->d_name, &s, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(s.st_mode) && std::time(nullptr) - s.st_mtim.tv_sec > 3600)
+        ::unlinkat(folder_, one->d_name, 0);  // its writer was killed
       continue;
     }
     if (name.size() <= suffix.size() || name.substr(name.size() - suffix.size()) != suffix) continue;  // not ours: leave it
-    entries.push_back({std::string(name), static_cast<std::uint64_t>(s.st_size), s.st_mtim});
-    total += entries.back().size;
+    entries.push_back({std::string(name), 0, {}});
   }
   ::closedir(list);
+  // Asking for the sizes of tens of thousands of files takes up to seconds, which every process that stores something would pay: where only
+  // the sum is wanted, some stand for all.
+  const std::size_t step = evict ? 1 : 1 + entries.size() / most_asked;
+  for (std::size_t i = 0; i < entries.size(); i += step) {
+    Entry& e = entries[i];
+    struct stat s{};
+    if (::fstatat(folder_, e.name.c_str(), &s, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(s.st_mode)) {
+      e.name.clear();  // not ours, or gone
+      continue;
+    }
+    e.size = static_cast<std::uint64_t>(s.st_size);
+    e.used = s.st_mtim;
+    total += e.size * step;
+  }
   if (!evict || total <= limit_) return total;
   // Some room at once, or every later store would scan again.
   std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
@@ -257,6 +271,7 @@ std::uint64_t DiskCache::scan(bool evict) {
   });
   for (const Entry& e : entries) {
     if (total <= limit_ - limit_ / 8) break;
+    if (e.name.empty()) continue;
     ::unlinkat(folder_, e.name.c_str(), 0);
     total -= e.size;
   }

@@ -12,6 +12,17 @@
 
 namespace vt::detail {
 
+bool stays_in_rows(Nest& nest, int row_loop, const Vec<IndexId>& accesses, std::int64_t columns) {
+  Vec<IndexId> first(nest.loops.size(), -1);
+  first[static_cast<std::size_t>(row_loop)] = nest.indices.constant(0);
+  for (IndexId e : accesses) {
+    if (nest.indices.factor_of_loop(e, row_loop) != columns || nest.indices.loop_inside_division(e, row_loop)) return false;
+    const IndexBounds rest = nest.indices.bounds(nest.indices.substitute(e, first));
+    if (rest.low < 0 || rest.high >= columns) return false;
+  }
+  return true;
+}
+
 namespace epilogue_fusion {
 
 const NestLoop& loop_of(const Nest& nest, int l) { return nest.loops[static_cast<std::size_t>(l)]; }
@@ -61,15 +72,7 @@ int make_row_loop(Nest& nest, int buffer, std::int64_t rows, std::int64_t column
   }
   const int row = over_rows.back();
   if (loop_of(nest, row).extent != rows) return -1;
-  // Every read of a round stays in its row.
-  Vec<IndexId> first(nest.loops.size(), -1);
-  first[static_cast<std::size_t>(row)] = nest.indices.constant(0);
-  for (IndexId e : reads_of(nest, buffer)) {
-    if (nest.indices.factor_of_loop(e, row) != columns || nest.indices.loop_inside_division(e, row)) return -1;
-    const IndexBounds rest = nest.indices.bounds(nest.indices.substitute(e, first));
-    if (rest.low < 0 || rest.high >= columns) return -1;
-  }
-  return row;
+  return stays_in_rows(nest, row, reads_of(nest, buffer), columns) ? row : -1;
 }
 
 bool in_order(const Nest& nest) {

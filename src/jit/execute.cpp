@@ -283,8 +283,13 @@ Memory plan_graph(const GraphBody& graph) {
   const Planning only;
   Memory m = execution::compile(simple, *b)->memory();
   // Where little is to be done the first run is interpreted.
-  if (execution::choice() != execution::Choice::cpu && execution::work_of(graph) < execution::large)
-    m.scratch = std::max(m.scratch, interpreted_memory(graph).scratch);
+  if (execution::choice() != execution::Choice::cpu && execution::work_of(graph) < execution::large) {
+    Memory first = interpreted_memory(graph);
+    if (first.scratch > m.scratch) {
+      m.scratch = first.scratch;
+      m.values = std::move(first.values);  // they tell why
+    }
+  }
   return m;
 }
 

@@ -31,6 +31,16 @@ struct FusedStep {
   int row_loop = -1;
   std::int64_t row_group = 1;  ///< rows that one round of it works on
   bool rows_alone = false;     ///< nothing else reads the product: its rows need not be kept
+  /// ≥ 0: a second product, whose left operand `handed_on` is what the kernel makes of the rows. Neither is ever in memory as a whole.
+  int then = -1;
+  Var handed_on = -1;
+  /// `equation` and `then`, as far as there are any.
+  SmallVec<int, 2> equations() const {
+    SmallVec<int, 2> all;
+    for (int e : {equation, then})
+      if (e >= 0) all.push_back(e);
+    return all;
+  }
 };
 
 struct Fusion {

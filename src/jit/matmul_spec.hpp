@@ -5,6 +5,7 @@
 #include <optional>
 #include <type_traits>
 
+#include <vt/detail/function.hpp>
 #include <vt/dtype.hpp>
 
 #include "../trace/graph.hpp"
@@ -72,6 +73,24 @@ class ProductKernel {
   virtual std::size_t scratch_bytes(const RowsDone& done = {}, bool a_packed = false, bool b_packed = false) const = 0;
   /// "direct 14x32", "packed …": for vt::explain.
   virtual std::string describe() const = 0;
+};
+
+/// Two matrix products: the left operand of the second one is what a kernel makes of the rows of the first. Only a block of those rows is in memory
+/// at a time, for each thread. Any thread may run it; the bits never depend on threads.
+class ProductChain {
+ public:
+  virtual ~ProductChain() = default;
+  /// Told of a block of rows [begin, end), counted over the whole batch, and where row 0 would lie of what the first product has made and of what
+  /// the second one takes. Only the block is there.
+  using Between = FunctionRef<void(std::int64_t begin, std::int64_t end, void* made, void* taken)>;
+  /// `a`, `b`: operands of the first product; `c`: of the second one, whose right operand is `b_then`.
+  virtual void run(const void* a, const void* b, const void* b_then, void* c, Between between) const = 0;
+  /// Bytes that a run takes at most beside the operands and c, with as many threads as there are now.
+  virtual std::size_t scratch_bytes() const = 0;
+  /// Rows of a block.
+  virtual std::int64_t block_rows() const = 0;
+  /// Of either product, as ProductKernel::describe.
+  virtual std::string describe(bool second) const = 0;
 };
 
 /// How a dot_general becomes a matrix product. An operand whose axes do not collapse into (batch, rows, columns) must be copied

@@ -70,8 +70,8 @@ class Planner {
   void find_lives() {
     for (std::size_t s = 0; s < fusion_.steps.size(); ++s) {
       const FusedStep& step = fusion_.steps[s];
-      if (step.equation >= 0) {
-        const Equation& e = fusion_.graph.equations[static_cast<std::size_t>(step.equation)];
+      for (int equation : step.equations()) {
+        const Equation& e = fusion_.graph.equations[static_cast<std::size_t>(equation)];
         for (Var v : e.inputs) use(v, static_cast<int>(s));
         for (Var v : e.outputs) use(v, static_cast<int>(s));
       }
@@ -82,8 +82,8 @@ class Planner {
   // May the result w of this step be written over its operand r, which ends here?
   bool updates(const FusedStep& step, Var w, Var r) const {
     // A product's operands are read until its last row is done, long after a kernel on its rows has begun to write.
-    if (step.equation >= 0)
-      for (Var v : fusion_.graph.equations[static_cast<std::size_t>(step.equation)].inputs)
+    for (int equation : step.equations())
+      for (Var v : fusion_.graph.equations[static_cast<std::size_t>(equation)].inputs)
         if (fusion_.storage[static_cast<std::size_t>(v)] == r) return false;
     int wi = -1, ri = -1;
     for (std::size_t b = 0; b < step.buffers.size(); ++b) {
@@ -120,8 +120,8 @@ class Planner {
   // Of a loop or an interpreted equation, whose result may be the operand itself.
   bool is_step_operand(Var r) const {
     for (const FusedStep& step : fusion_.steps)
-      if (step.equation >= 0)
-        for (Var v : fusion_.graph.equations[static_cast<std::size_t>(step.equation)].inputs)
+      for (int equation : step.equations())
+        for (Var v : fusion_.graph.equations[static_cast<std::size_t>(equation)].inputs)
           if (fusion_.storage[static_cast<std::size_t>(v)] == r) return true;
     return false;
   }
@@ -153,15 +153,17 @@ class Planner {
 
   void place_results(int s) {
     const FusedStep& step = fusion_.steps[static_cast<std::size_t>(s)];
-    if (step.equation >= 0) {
-      const Equation& e = fusion_.graph.equations[static_cast<std::size_t>(step.equation)];
+    for (int equation : step.equations()) {
+      const Equation& e = fusion_.graph.equations[static_cast<std::size_t>(equation)];
       for (Var v : e.outputs) {
+        if (step.then >= 0 && equation == step.equation) continue;  // its rows are handed on
         const bool read = e.op != Op::sort || lives_[static_cast<std::size_t>(v)].last > s || is_output(v);
         if (read && slot(v).kind == Kind::unused && !(step.rows_alone && step.writes_given_memory)) place(v, s, step);
       }
     }
     for (std::size_t b = 0; b < step.buffers.size(); ++b)
-      if (step.nest.buffers[b].written && slot(step.buffers[b]).kind == Kind::unused) place(step.buffers[b], s, step);
+      if (step.nest.buffers[b].written && step.buffers[b] != step.handed_on && slot(step.buffers[b]).kind == Kind::unused)
+        place(step.buffers[b], s, step);
   }
 
   void place(Var v, int s, const FusedStep& step) {
@@ -253,8 +255,8 @@ void prefer_owned(Fusion& fusion, const OwnedInputs& owned) {
   for (std::size_t k = 0; k < fusion.steps.size(); ++k) {
     const FusedStep& step = fusion.steps[k];
     for (Var v : step.buffers) last[static_cast<std::size_t>(v)] = static_cast<int>(k);
-    if (step.equation >= 0)  // read as long as its rows are made
-      for (Var v : g.equations[static_cast<std::size_t>(step.equation)].inputs) input_of[static_cast<std::size_t>(storage(v))] = -1;
+    for (int equation : step.equations())  // read as long as its rows are made
+      for (Var v : g.equations[static_cast<std::size_t>(equation)].inputs) input_of[static_cast<std::size_t>(storage(v))] = -1;
   }
   for (std::size_t k = 0; k < fusion.steps.size(); ++k) {
     FusedStep& step = fusion.steps[k];

@@ -2,13 +2,13 @@
 #include "program.hpp"
 
 #include <algorithm>
-#include <exception>
 
 #include <vt/small_vec.hpp>
 
 #include "../trace/node.hpp"
 #include "../trace/timeline.hpp"
 #include "background.hpp"
+#include "chain_products.hpp"
 #include "counters.hpp"
 #include "epilogue.hpp"
 #include "lane_regions.hpp"
@@ -41,6 +41,7 @@ Program::Program(const GraphBody& graph, const Backend& backend, const OwnedInpu
   {
     const Span fusing("compile", "fuse");
     fusion_ = fuse(form_lane_regions(move_out_of_scans(graph, most_in_frame)), {.matrix_products = true, .vector_bytes = backend.vector_bytes()});
+    chain_products(fusion_, backend);
     prefer_owned(fusion_, owned);
   }
   compile_steps(backend);
@@ -67,6 +68,8 @@ Program::Program(const GraphBody& graph, const Backend& backend, const OwnedInpu
     steps_[k].handed_over = plan_.handed_over[k];
     launches_ += steps_[k].kind == Step::Kind::kernel;
     products_ += steps_[k].kind == Step::Kind::product;
+    products_ += steps_[k].chain != nullptr;
+    chains_ += steps_[k].chain != nullptr;
     epilogues_ += steps_[k].has_epilogue();
     interpreted_ += steps_[k].kind == Step::Kind::equation;
     loops_ += steps_[k].kind == Step::Kind::control;
@@ -127,6 +130,11 @@ void Program::compile_steps(const Backend& backend) {
     }
     for (Var v : e.outputs) step.bytes += g.aval(v).bytes();
     for (Var v : e.inputs) step.bytes += g.aval(v).bytes();
+    if (fused.then >= 0) {
+      make_chain(step, fused, backend, makes);
+      work += least_waking_work;
+      continue;
+    }
     if (is_control(e.op) || e.op == Op::recursive_call) {
       step.kind = Step::Kind::control;
       const CodeLabelScope label(label_of(step, false));
@@ -188,35 +196,47 @@ void Program::compile_steps(const Backend& backend) {
     for (const Function<void()>& make : makes) make();
     makes.clear();
   }
-  Vec<std::exception_ptr> errors(makes.size());
   parallel_ranges(
       static_cast<std::int64_t>(makes.size()), 1,
       [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t i = begin; i < end; ++i) {
-          try {
-            makes[static_cast<std::size_t>(i)]();
-          } catch (...) {
-            errors[static_cast<std::size_t>(i)] = std::current_exception();
-          }
-        }
+        for (std::int64_t i = begin; i < end; ++i) makes[static_cast<std::size_t>(i)]();
       },
       static_cast<int>(makes.size()));
-  for (const std::exception_ptr& e : errors)
-    if (e) std::rethrow_exception(e);
   // Those for which another thread was making the code.
   for (std::size_t k = 0; k < count_of_steps && !planned_; ++k)
     if (!steps_[k].slots.empty() && !steps_[k].kernel) take_kernel(k, true);
 
   for (std::size_t k = 0; k < count_of_steps; ++k) {
     Step& step = steps_[k];
-    if (!step.product) continue;  // not one that the backend has a kernel for
-    const Equation& e = fusion_.graph.equations[static_cast<std::size_t>(step.equation)];
+    if (!step.product && !step.chain) continue;  // not one that the backend has a kernel for
     step.kind = Step::Kind::product;
     step.row_group = fusion_.steps[k].row_group;
     step.rows_alone = fusion_.steps[k].rows_alone;
-    for (Var v : {e.inputs[0], e.inputs[1], e.outputs[0]}) step.operands.push_back(fusion_.storage[static_cast<std::size_t>(v)]);
+    for (int equation : fusion_.steps[k].equations()) {
+      const Equation& e = fusion_.graph.equations[static_cast<std::size_t>(equation)];
+      for (Var v : {e.inputs[0], e.inputs[1], e.outputs[0]}) step.operands.push_back(fusion_.storage[static_cast<std::size_t>(v)]);
+    }
     fusion_.steps[k].writes_given_memory = true;
   }
+}
+
+void Program::make_chain(Step& step, const FusedStep& fused, const Backend& backend, Vec<Function<void()>>& makes) const {
+  const GraphBody& g = fusion_.graph;
+  const auto spec_of = [&](int equation) {
+    const Equation& e = g.equations[static_cast<std::size_t>(equation)];
+    return plan_matmul(e.as<DotParams>(), g.aval(e.inputs[0]), g.aval(e.inputs[1])).spec;
+  };
+  const MatmulSpec first = spec_of(fused.equation), second = spec_of(fused.then);
+  const Equation& then = g.equations[static_cast<std::size_t>(fused.then)];
+  step.then = fused.then;
+  // What lies between the products stays in caches.
+  step.bytes -= g.aval(g.equations[static_cast<std::size_t>(fused.equation)].outputs[0]).bytes() + g.aval(fused.handed_on).bytes();
+  step.bytes += g.aval(then.inputs[1]).bytes() + g.aval(then.outputs[0]).bytes();
+  makes.push_back([this, &step, &backend, first, second] {
+    const CodeLabelScope label(label_of(step, false));
+    step.chain = backend.chain(first, second);
+    step.work = static_cast<std::uint64_t>(2 * first.batch * first.m * (first.n * first.k + second.n * second.k));
+  });
 }
 
 void Program::prepare_sort(Step& step, const Equation& e) const {
@@ -313,12 +333,16 @@ void Program::prepare_kernel(Step& step, const FusedStep& fused, const Schedule&
       std::int64_t lanes = schedule.lanes;
       for (const NestStore& w : nest.stores)
         lanes = std::max(lanes, 64 / static_cast<std::int64_t>(size_of(nest.buffers[static_cast<std::size_t>(w.buffer)].dtype)));
+      // So do blocks read those of rows.
+      for (const NestValue& v : nest.values)
+        if (v.kind == NestValue::Kind::load && s.block_across > 1) lanes = std::max(lanes, 64 / static_cast<std::int64_t>(size_of(v.dtype)));
       // In double: sizes that no memory holds are refused later, and must not overflow here.
       const double rounds_per_vector = static_cast<double>(step.rounds) / std::max(static_cast<double>(vectors), 1.0);
       grain = std::max<std::int64_t>(static_cast<std::int64_t>(static_cast<double>(worth_a_range) * rounds_per_vector), 1);
       grain = (grain + lanes - 1) / lanes * lanes;
       // Parts of rows that come from far are read the faster the longer they are.
-      if (s.mode == StageSchedule::Mode::vertical && step.bytes > static_cast<std::uint64_t>(scheduling::beyond_near_caches)) step.ranges = 1;
+      const bool parts_of_rows = s.mode == StageSchedule::Mode::vertical || (s.tile_loop < 0 && s.order.size() > 1);
+      if (parts_of_rows && step.bytes > static_cast<std::uint64_t>(scheduling::beyond_near_caches)) step.ranges = 1;
     }
   step.grain = grain;
 }

@@ -93,12 +93,14 @@ class Program : public Executable {
     bool rows_alone = false;                    // … which alone reads them
     Kernel kernel;
     std::shared_ptr<const ProductKernel> product;
+    std::shared_ptr<const ProductChain> chain;  // instead of it: with the operands of the second product behind its own
     std::shared_ptr<const ControlRunner> control;
     SortSpec sort;
     FftSpec fft;
     LinalgSpec linalg;
     int lanes = 0;         // matrices that `kernel` works on side by side
     int equation = -1;     // a product, a sort, matrices or an interpreted equation
+    int then = -1;         // a chain's second product
     Vec<Var> released;     // produced buffers that end here
     Vec<Var> handed_over;  // carries that end here
     std::uint64_t bytes = 0, work = 0;
@@ -114,6 +116,8 @@ class Program : public Executable {
     bool has_epilogue() const { return kernel && kind != Kind::kernel && kind != Kind::linalg; }
   };
   void compile_steps(const Backend& backend);
+  /// Two products and the kernel between them.
+  void make_chain(Step& step, const FusedStep& fused, const Backend& backend, Vec<Function<void()>>& makes) const;
   void prepare_sort(Step& step, const Equation& e) const;
   void prepare_linalg(Step& step, const Equation& e, const Backend& backend, bool hurry) const;
   static void run_matrices(const Step& step, void* const* pointers);
@@ -121,12 +125,18 @@ class Program : public Executable {
   /// Whether waking threads pays.
   void share(Step& step) const;
   static void run_transform(const Step& step, void* const* pointers);
+  [[noreturn]] void fail_in(const Step& step, const Error& error) const;
   void place_in(void** pointers, const BufferRef& arena) const;
   /// A step of plain programs; true: on several threads.
   static bool run_step(const Step& step, void* const* pointers, const PackedOperands& packed);
   void count_runs(std::uint64_t runs, std::uint64_t parallel) const;
-  /// `rows`: where the product's result begins, if it is not kept.
-  static void run_kernel(const Step& step, void* const* pointers, std::int64_t begin, std::int64_t end, const void* rows = nullptr);
+  /// `elsewhere`: where arrays would begin of which only some rows are in memory.
+  struct Elsewhere {
+    Var var;
+    void* begin;
+  };
+  static void run_kernel(const Step& step, void* const* pointers, std::int64_t begin, std::int64_t end, std::span<const Elsewhere> elsewhere = {});
+  static void run_chain(const Step& step, void* const* pointers);
   std::string kernel_text(const Step& step) const;
   std::string operations_of(const Step& step) const;
   std::string decisions_of(const Step& step) const;
@@ -174,7 +184,7 @@ class Program : public Executable {
   Vec<std::size_t> overwritten_;
   const bool planned_;          // while Planning: it cannot run
   bool makes_buffers_ = false;  // has equations that are loops or interpreted
-  std::uint64_t launches_ = 0, loops_ = 0, products_ = 0, epilogues_ = 0, bytes_ = 0, interpreted_ = 0;
+  std::uint64_t launches_ = 0, loops_ = 0, products_ = 0, epilogues_ = 0, chains_ = 0, bytes_ = 0, interpreted_ = 0;
 };
 
 /// What the interpreter takes for a Graph: each value lives from the equation that makes it to the last that reads it.

@@ -43,8 +43,8 @@ void largest_first(Memory& m) {
 Vec<Var> Program::buffers_of(std::size_t step) const {
   const Step& s = steps_[step];
   Vec<Var> all(s.slots.begin(), s.slots.end());
-  if (s.equation >= 0) {
-    const Equation& e = fusion_.graph.equations[static_cast<std::size_t>(s.equation)];
+  for (int equation : fusion_.steps[step].equations()) {
+    const Equation& e = fusion_.graph.equations[static_cast<std::size_t>(equation)];
     for (Var v : e.inputs) all.push_back(fusion_.storage[static_cast<std::size_t>(v)]);
     for (Var v : e.outputs) all.push_back(fusion_.storage[static_cast<std::size_t>(v)]);
   }
@@ -84,7 +84,7 @@ bool Program::stays(Var v, std::size_t same_from) const {
 std::uint64_t Program::packed_bytes(std::size_t same_from) const {
   std::uint64_t bytes = 0;
   for (const Step& s : steps_)
-    if (s.kind == Step::Kind::product) bytes += s.product->packed_bytes(stays(s.operands[0], same_from), stays(s.operands[1], same_from));
+    if (s.product) bytes += s.product->packed_bytes(stays(s.operands[0], same_from), stays(s.operands[1], same_from));
   return bytes;
 }
 
@@ -94,6 +94,7 @@ std::int64_t Program::scratch_of(std::size_t k, const RunMemory& use) const {
     case Step::Kind::kernel:
     case Step::Kind::equation: return 0;
     case Step::Kind::product: {
+      if (step.chain) return static_cast<std::int64_t>(step.chain->scratch_bytes());
       const auto ignore = [](std::int64_t, std::int64_t) {};
       const bool rows = fusion_.steps[k].row_loop >= 0;
       return static_cast<std::int64_t>(step.product->scratch_bytes(rows ? RowsDone(ignore, step.row_group, step.rows_alone) : RowsDone(),

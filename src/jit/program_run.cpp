@@ -40,12 +40,16 @@ Vec<BufferRef> Program::run(std::span<const BufferRef> inputs, std::span<void* c
   const std::uint64_t measured = measured_run();
   for (const Step& step : steps_) {
     const StepClock clock(measured, step.time);
-    if (step.kind == Step::Kind::control || step.kind == Step::Kind::equation) {
-      const Span of_step("run", step.name, step.details);
-      run_equation(step, pointers.data(), produced, inputs, own);
-      if (step.kernel) run_kernel(step, pointers.data(), 0, step.rounds);
-    } else {
-      parallel += run_step(step, pointers.data(), {});
+    try {
+      if (step.kind == Step::Kind::control || step.kind == Step::Kind::equation) {
+        const Span of_step("run", step.name, step.details);
+        run_equation(step, pointers.data(), produced, inputs, own);
+        if (step.kernel) run_kernel(step, pointers.data(), 0, step.rounds);
+      } else {
+        parallel += run_step(step, pointers.data(), {});
+      }
+    } catch (const Error& error) {
+      fail_in(step, error);
     }
     for (Var v : step.released) produced[static_cast<std::size_t>(v)] = {};
   }
@@ -67,6 +71,13 @@ Vec<BufferRef> Program::run(std::span<const BufferRef> inputs, std::span<void* c
   }
   count_runs(1, parallel);
   return results;
+}
+
+// Memory for what a step works in could not be had: its line, unless a step inside has told one.
+void Program::fail_in(const Step& step, const Error& error) const {
+  const Vec<Where> lines = lines_of(step);
+  if (error.kind() != ErrorKind::memory || lines.empty() || std::strstr(error.what(), "; at ")) throw;
+  fail(error.kind(), error.what(), lines.back());
 }
 
 // Where results begin in others' memory and in the arena, once those have addresses.
@@ -131,9 +142,13 @@ bool Program::run_step(const Step& step, void* const* pointers, const PackedOper
       run_kernel(step, pointers, 0, step.rounds);
       break;
     case Step::Kind::product: {
+      if (step.chain) {
+        run_chain(step, pointers);
+        break;
+      }
       const auto on_rows = [&](std::int64_t begin, std::int64_t end, const void* rows) {
-        if (rows) rows = static_cast<const char*>(rows) - begin * step.row_bytes;
-        run_kernel(step, pointers, begin / step.row_group, end / step.row_group, rows);
+        const Elsewhere of_rows{step.operands[2], rows ? static_cast<char*>(const_cast<void*>(rows)) - begin * step.row_bytes : nullptr};
+        run_kernel(step, pointers, begin / step.row_group, end / step.row_group, {&of_rows, rows ? 1u : 0u});
       };
       step.product->run(pointers[static_cast<std::size_t>(step.operands[0])], pointers[static_cast<std::size_t>(step.operands[1])],
                         pointers[static_cast<std::size_t>(step.operands[2])],
@@ -154,6 +169,15 @@ bool Program::run_step(const Step& step, void* const* pointers, const PackedOper
   return false;
 }
 
+void Program::run_chain(const Step& step, void* const* pointers) {
+  const auto at = [&](std::size_t operand) { return pointers[static_cast<std::size_t>(step.operands[operand])]; };
+  const auto between = [&](std::int64_t begin, std::int64_t end, void* made, void* taken) {
+    const Elsewhere rows[] = {{step.operands[2], made}, {step.operands[3], taken}};
+    run_kernel(step, pointers, begin, end, rows);
+  };
+  step.chain->run(at(0), at(1), at(4), at(5), between);
+}
+
 Program::Packed Program::pack(std::span<const void* const> inputs) const {
   Packed packed;
   const auto address = [&](Var v) -> const void* {
@@ -163,7 +187,7 @@ Program::Packed Program::pack(std::span<const void* const> inputs) const {
   };
   for (const Step& step : steps_) {
     packed.emplace_back();
-    if (step.kind != Step::Kind::product) continue;
+    if (!step.product) continue;
     const void *a = address(step.operands[0]), *b = address(step.operands[1]);
     if (a || b) packed.back() = step.product->pack(a, b);
   }
@@ -202,14 +226,18 @@ void Program::count_runs(std::uint64_t runs, std::uint64_t parallel) const {
   if (parallel) count(c.parallel_launches, parallel);
   if (products_) count(c.matrix_products, runs * products_);
   if (epilogues_) count(c.product_epilogues, runs * epilogues_);
+  if (chains_) count(c.product_chains, runs * chains_);
   if (interpreted_) count(c.interpreter_steps, runs * interpreted_);
 }
 
-void Program::run_kernel(const Step& step, void* const* pointers, std::int64_t begin, std::int64_t end, const void* rows) {
+void Program::run_kernel(const Step& step, void* const* pointers, std::int64_t begin, std::int64_t end, std::span<const Elsewhere> elsewhere) {
   if (begin == end) return;  // kernels take it that there is a round
   SmallVec<void*, 64> buffers;
   buffers.reserve(step.slots.size());
-  for (Var v : step.slots) buffers.push_back(rows && v == step.operands[2] ? const_cast<void*>(rows) : pointers[static_cast<std::size_t>(v)]);
+  for (Var v : step.slots) buffers.push_back(pointers[static_cast<std::size_t>(v)]);
+  for (const Elsewhere& e : elsewhere)
+    for (std::size_t b = 0; b < step.slots.size(); ++b)
+      if (step.slots[b] == e.var) buffers[b] = e.begin;
   step.kernel(buffers.data(), step.arguments.data(), begin, end);
 }
 

@@ -90,7 +90,8 @@ Vec<Where> Program::lines_of(const Step& s) const {
     const bool known = any_of(lines, [&](Where l) { return l.line == w.line && std::strcmp(l.file, w.file) == 0; });
     if (w.file && !known) lines.push_back(w);
   };
-  if (s.equation >= 0) add(s.equation);
+  for (int e : {s.equation, s.then})
+    if (e >= 0) add(e);
   for (int e : s.fused) add(e);
   insertion_sort(lines, [](Where x, Where y) {
     const int files = std::strcmp(x.file, y.file);
@@ -130,7 +131,8 @@ void Program::report(Report& report, int depth) const {
                  (s.parallel ? ", on all threads" : "");
     } else {
       const Equation& e = g.equations[static_cast<std::size_t>(s.equation)];
-      r.title += s.kind == Step::Kind::product  ? (e.op == Op::dot_general ? "matrix product " : "convolution ") + s.product->describe() + ", "
+      r.title += s.kind == Step::Kind::product ? (e.op == Op::dot_general ? "matrix product " : "convolution ") +
+                                                     (s.chain ? s.chain->describe(false) : s.product->describe()) + ", "
                  : s.kind == Step::Kind::sort   ? "sort of " + describe(s.sort) + ", "
                  : s.kind == Step::Kind::linalg ? (s.lanes ? "matrices, " + std::to_string(s.lanes) + " side by side: " : std::string("matrices: "))
                  : s.kind == Step::Kind::fft    ? "transform: "
@@ -139,6 +141,11 @@ void Program::report(Report& report, int depth) const {
       r.title += describe(e.op, e.params) + ", " + std::to_string(s.bytes) + " bytes";
       if (s.kind == Step::Kind::product) r.title += ", " + std::to_string(s.work) + " flops";
       if (s.has_epilogue()) r.title += "; on its rows as they are done: " + kernel_text(s);
+      if (s.chain) {
+        const Equation& then = g.equations[static_cast<std::size_t>(s.then)];
+        r.title += "; of those, " + std::to_string(s.chain->block_rows()) + " at a time: matrix product " + s.chain->describe(true) + ", " +
+                   describe(then.op, then.params);
+      }
     }
     report.push_back(std::move(r));
     if (s.control) s.control->report(report, depth + 1);
@@ -189,7 +196,8 @@ CodeLabel Program::label_of(const Step& s, bool kernel) const {
 
 std::string Program::step_name(const Step& s) const {
   if (s.kind == Step::Kind::kernel) return short_operations_of(s);
-  return std::string(name_of(shown_equation(s, false)->op)) + (s.has_epilogue() ? ", then " + short_operations_of(s) : "");
+  return std::string(name_of(shown_equation(s, false)->op)) + (s.has_epilogue() ? ", then " + short_operations_of(s) : "") +
+         (s.chain ? ", then dot_general" : "");
 }
 
 void Program::name_steps() {

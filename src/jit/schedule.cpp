@@ -263,15 +263,34 @@ class Scheduler {
   }
 
   void choose_memory(StageSchedule& s) {
-    if (s.tile_loop < 0 || s.mode != Mode::elementwise) return;
-    if (facts_.bytes > beyond_near_caches) {
-      s.fetch_ahead = true;
-      s.tiles_in_a_row = std::max(rows_in_flight / schedule_.lanes, 4);
+    if (s.vector_loop < 0 || s.mode == Mode::vertical) return;
+    if (s.mode == Mode::horizontal) {
+      // A stage that computes for long on a row that an earlier one has brought into the cache lets memory rest.
+      double rows = 1;
+      for (int l : nest_.shared) rows *= static_cast<double>(std::max<std::int64_t>(loop(l).extent, 1));
+      s.fetch_ahead = stage_ > 0 && rows > 1 && facts_.weight >= worth_fetching && facts_.bytes > beyond_near_caches &&
+                      static_cast<double>(facts_.bytes) <= rows * row_bytes_ahead;
+      if (s.fetch_ahead && told_)
+        tell("memory", "next rows fetched ahead, for " + cost_text(static_cast<double>(facts_.bytes)) + " bytes and a body of work " +
+                           std::to_string(facts_.weight));
+      return;
     }
-    s.stream = facts_.bytes > beyond_all_caches;
-    if (told_)
-      tell("memory", std::to_string(s.tiles_in_a_row) + " squares in a row, " + (s.fetch_ahead ? "fetched ahead, " : "") + "stored " +
-                         (s.stream ? "past the caches" : "in the caches") + ", for " + cost_text(static_cast<double>(facts_.bytes)) + " bytes");
+    s.stream =
+        facts_.bytes > beyond_all_caches && (s.tile_loop >= 0 || stores_on_end(nest_, facts_.body, s.vector_loop, schedule_.lanes, dependences_));
+    if (s.tile_loop < 0) {
+      if (s.stream && told_) tell("memory", "stored past the caches, for " + cost_text(static_cast<double>(facts_.bytes)) + " bytes");
+      return;
+    }
+    s.fetch_ahead = facts_.bytes > beyond_near_caches;
+    choose_block(nest_, facts_.body, s, schedule_.lanes, dependences_);
+    const bool block = s.block_along > 1 || s.block_across > 1;
+    if (s.fetch_ahead && !block) s.tiles_in_a_row = std::max(rows_in_flight / schedule_.lanes, 4);
+    if (!told_) return;
+    const std::string squares = block ? "blocks of " + std::to_string(s.block_along) + " by " + std::to_string(s.block_across) +
+                                            " squares over single ones, whose rows are parts of cache lines"
+                                      : std::to_string(s.tiles_in_a_row) + " squares in a row";
+    tell("memory", squares + ", " + (s.fetch_ahead ? "fetched ahead, " : "") + "stored " + (s.stream ? "past the caches" : "in the caches") +
+                       ", for " + cost_text(static_cast<double>(facts_.bytes)) + " bytes");
   }
 
   void choose_width(bool any_vector, int bytes) {
@@ -280,7 +299,8 @@ class Scheduler {
     const int lanes = schedule_.lanes;
     const bool room = nest_.stages.size() == 1 && vector_bytes_ >= registers_for_two && s.vector_loop >= 0 && s.tile_loop < 0 &&
                       loop(s.vector_loop).extent >= std::int64_t{8} * lanes;
-    if (room && ((s.mode == Mode::elementwise && facts_.weight > worth_two_registers && contiguous(s.vector_loop, 2 * lanes)) ||
+    const int worth_two = vector_bytes_ > registers_for_two ? worth_two_registers : worth_two_short_registers;
+    if (room && ((s.mode == Mode::elementwise && facts_.weight > worth_two && contiguous(s.vector_loop, 2 * lanes)) ||
                  (s.mode == Mode::vertical && facts_.folds && facts_.weight > worth_jumping)))
       schedule_.registers = 2;
     schedule_.lanes = any_vector ? lanes * schedule_.registers : 1;
@@ -349,19 +369,23 @@ class Scheduler {
     constexpr double few_rounds = 1 << 20;
     constexpr std::size_t most_accesses = 12;  // whose places stay in registers while loops run
     double rounds = 0;
-    bool tiles = false;
+    bool tiles = false, streams = false;
     for (std::size_t k = 0; k < nest_.stages.size(); ++k) {
       double of_stage = 1;
       for (const auto* loops : {&nest_.shared, &nest_.stages[k].loops})
         for (int l : *loops) of_stage *= static_cast<double>(std::max<std::int64_t>(loop(l).extent, 1));
       rounds = std::max(rounds, of_stage);
       tiles = tiles || schedule_.stages[k].tile_loop >= 0;  // the lines of a square are accesses of their own
+      streams = streams || schedule_.stages[k].stream;      // which begin at multiples of their length for these sizes
     }
     std::size_t accesses = nest_.stores.size();
     for (const NestValue& v : nest_.values) accesses += v.kind == NestValue::Kind::load;
-    schedule_.any_sizes = rounds <= few_rounds && accesses <= most_accesses && !tiles;
+    schedule_.any_sizes = rounds <= few_rounds && accesses <= most_accesses && !tiles && !streams;
     if (!told_) return;
-    const std::string why = tiles ? "squares" : accesses > most_accesses ? std::to_string(accesses) + " accesses" : cost_text(rounds) + " rounds";
+    const std::string why = tiles                      ? "squares"
+                            : streams                  ? "stores past the caches"
+                            : accesses > most_accesses ? std::to_string(accesses) + " accesses"
+                                                       : cost_text(rounds) + " rounds";
     tell("sizes", schedule_.any_sizes ? "read at run time, for " + why + ", over code of their own" : "code of their own, for " + why);
   }
 

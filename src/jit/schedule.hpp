@@ -22,9 +22,11 @@ struct StageSchedule {
   int tile_loop = -1;        ///< some arrays lie along this loop instead; they are read, those of a fold also written, in square tiles and turned
   int accumulators = 1;      ///< horizontal: independent ones; vertical: rows taken at a time
   int tiles_in_a_row = 4;    ///< with a tile loop: squares along the vector loop before the next ones along the tile loop
+  int block_along = 1;       ///< element-wise, with a tile loop: squares along the vector loop that are turned before lines of them are written
+  int block_across = 1;      ///< … and along the tile loop, so that of each row that many vectors are read on end
   bool narrow = false;       ///< vertical: one vector of columns at a time, as lanes jump
   bool masked = false;       ///< one body whose lanes are masked, instead of a body and a masked tail
-  bool fetch_ahead = false;  ///< what the next tiles read is asked for in advance
+  bool fetch_ahead = false;  ///< what the next tiles read, or a horizontal stage in the next round of the shared loops, is asked for in advance
   bool stream = false;       ///< whole vectors are stored past the caches
 };
 

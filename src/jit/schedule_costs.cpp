@@ -116,6 +116,42 @@ int find_tile_loop(const Nest& nest, const Body& body, StageSchedule s, int lane
   return most <= 4 && loop_of(nest, s.vector_loop).extent >= lanes / 2 ? best : -1;
 }
 
+// Rows of squares that are whole cache lines go from memory to memory. Of others each line would be fetched, and written, in parts, between which the
+// rows of other squares push it out of the few places that caches have for lines a power of two apart. Those are gathered to whole lines, and where
+// they come from far to so many on end that what fetches ahead follows them.
+void choose_block(const Nest& nest, const Body& body, StageSchedule& s, int lanes, const Vec<std::uint64_t>& dependences) {
+  std::int64_t read = cache_line, written = cache_line, stack = 0;  // bytes of a square's row, and of an element of all arrays on the stack
+  for (int id : body.values) {
+    const NestValue& v = nest.values[static_cast<std::size_t>(id)];
+    if (!reads_turned(nest, v, s, lanes, dependences)) continue;
+    const auto bytes = static_cast<std::int64_t>(size_of(v.dtype));
+    read = std::min(read, lanes * bytes);
+    stack += bytes;
+  }
+  for (const NestStore* w : body.stores)
+    written = std::min(written, lanes * static_cast<std::int64_t>(size_of(nest.buffers[static_cast<std::size_t>(w->buffer)].dtype)));
+  if (read == cache_line && written == cache_line) return;
+  const std::int64_t run = s.fetch_ahead ? run_from_far : cache_line;
+  std::int64_t along = run / written, across = run / read;
+  const auto fits = [&](int l, std::int64_t squares) { return loop_of(nest, l).runtime || loop_of(nest, l).extent >= squares * lanes; };
+  while (along > 1 && !fits(s.vector_loop, along)) along /= 2;
+  while (across > 1 && !fits(s.tile_loop, across)) across /= 2;
+  while (along * across > 1 && along * across * lanes * lanes * stack > turned_bytes) (along >= across ? along : across) /= 2;
+  s.block_along = static_cast<int>(along);
+  s.block_across = static_cast<int>(across);
+}
+
+bool stores_on_end(const Nest& nest, const Body& body, int loop, int lanes, const Vec<std::uint64_t>& dependences) {
+  return all_of(body.stores, [&](const NestStore* w) {
+    const NestBuffer& buffer = nest.buffers[static_cast<std::size_t>(w->buffer)];
+    const LaneStep step = lane_step(nest, w->index, loop, lanes, dependences);
+    return w->update == Op::input && buffer.local == 0 && buffer.alias == w->buffer && step.regular && step.step == 1 &&
+           none_of(nest.values, [&](const NestValue& v) {
+             return v.kind == NestValue::Kind::load && nest.buffers[static_cast<std::size_t>(v.buffer)].alias == w->buffer;
+           });
+  });
+}
+
 std::int64_t bytes_of(const Nest& nest, const Body& body, const NestStage& stage, const Vec<std::uint64_t>& dependences) {
   double total = 0;
   const auto add = [&](IndexId index, DType d) {

@@ -24,6 +24,11 @@ bool all_contiguous(const Nest&, const Body&, int loop, int lanes, const Vec<std
 int find_fold_tile(const Nest&, const Body&, const NestStage&, int loop, int lanes, const Vec<std::uint64_t>& dependences);
 /// The loop along which most of the operands lie that jump along the vector loop; −1: there are none, or it is too short.
 int find_tile_loop(const Nest&, const Body&, StageSchedule, int lanes, const Vec<std::uint64_t>& dependences);
+/// Gathers turned squares to blocks, where their rows are parts of cache lines.
+void choose_block(const Nest&, const Body&, StageSchedule&, int lanes, const Vec<std::uint64_t>& dependences);
+/// Does the body store nothing but results on end that are neither read in this kernel nor may lie where an operand does? What was read is in the
+/// caches, which stores past them would have to ask first.
+bool stores_on_end(const Nest&, const Body&, int loop, int lanes, const Vec<std::uint64_t>& dependences);
 /// About the bytes that the stage reads and writes; arrays that are read along some of the loops only count for those.
 std::int64_t bytes_of(const Nest&, const Body&, const NestStage&, const Vec<std::uint64_t>& dependences);
 /// Updates must come in the loops' order, and no two lanes may update one element: lanes can only go along the innermost loop,

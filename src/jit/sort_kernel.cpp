@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <exception>
-#include <mutex>
 
 #include <vt/detail/function.hpp>
 
@@ -85,19 +83,10 @@ class Sorter {
       sort_tiles(0, n);
       return;
     }
-    // What is thrown on other threads is thrown here once all are done.
-    std::mutex mutex;
-    std::exception_ptr error;
     parallel_ranges(n, grain(), [&](std::int64_t begin, std::int64_t end) {
-      try {
-        if (strips_) sort_strips(begin, end);
-        else sort_tiles(begin, end);
-      } catch (...) {
-        std::lock_guard lock(mutex);
-        error = std::current_exception();
-      }
+      if (strips_) sort_strips(begin, end);
+      else sort_tiles(begin, end);
     });
-    if (error) std::rethrow_exception(error);
   }
 
  private:

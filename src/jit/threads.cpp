@@ -5,6 +5,8 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <exception>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -51,15 +53,30 @@ struct Work {
   void* context;
   Span::Label label;               ///< in timelines
   std::atomic<std::int64_t> left;  // not yet done; the caller returns at 0, whether or not every thread has turned up
+  // Of what ranges have thrown, that of the first one in order; those behind it are not begun any more.
+  std::mutex mutex;
+  std::atomic<std::int64_t> thrown_at{std::numeric_limits<std::int64_t>::max()};
+  std::exception_ptr thrown;
+
+  void failed(std::int64_t begin) {
+    const std::lock_guard lock(mutex);
+    if (begin > thrown_at) return;
+    thrown = std::current_exception();
+    thrown_at = begin;
+  }
 
   void take() {
     const bool before = inside;
     inside = true;
     for (std::int64_t begin; (begin = next.fetch_add(step, std::memory_order_relaxed)) < total;) {
       const std::int64_t end = std::min(begin + step, total);
-      {
+      if (begin < thrown_at.load(std::memory_order_relaxed)) {
         const Span span(label);
-        body(context, begin, end);
+        try {
+          body(context, begin, end);
+        } catch (...) {
+          failed(begin);
+        }
       }
       if (left.fetch_sub(end - begin, std::memory_order_acq_rel) == end - begin) left.notify_one();
     }
@@ -183,6 +200,7 @@ void parallel_ranges(std::int64_t total, std::int64_t grain, RangeBody body, voi
   for (int i = 1 + team.board->lookers.load(); i < count; ++i) team.pool->Schedule([work, board = team.board] { board->serve(work); });
   work->take();
   work->wait(since);
+  if (work->thrown) std::rethrow_exception(work->thrown);
 }
 
 }  // namespace vt::detail

@@ -14,7 +14,8 @@ bool others_ready();
 /// Calls body(context, begin, end) on ranges that cover [0, total) once, cut at multiples of `grain`, on up to
 /// `thread_count()` threads, the caller included, and returns when all are done. There are about `ranges` for each thread, as
 /// a few even out their speeds; what is computed must not depend on the cuts. Inside another parallel_ranges it runs on the
-/// calling thread alone. `body` must not throw.
+/// calling thread alone. Where `body` throws, ranges behind that one may be left out, and what the first of those that threw has thrown is thrown
+/// here, once no thread is at work any more.
 using RangeBody = void (*)(void* context, std::int64_t begin, std::int64_t end);
 void parallel_ranges(std::int64_t total, std::int64_t grain, RangeBody body, void* context, int ranges = 4);
 

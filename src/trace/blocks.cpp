@@ -52,9 +52,7 @@ Planned planned(const BlockCall& call, std::int64_t count, FunctionRef<std::vect
                      ". The largest values:";
   for (std::size_t i = 0; i < least.memory.values.size() && i < named; ++i) {
     const Memory::Value& v = least.memory.values[i];
-    text += (i ? ", " : " ") + v.what + " (" + readable_bytes(v.bytes) + ", " + v.place;
-    if (v.where.file) text += ", " + std::string(v.where.file) + ":" + std::to_string(v.where.line);
-    text += ")";
+    text += (i ? ", " : " ") + v.what + " (" + readable_bytes(v.bytes) + ", " + v.place + at(v.where) + ")";
   }
   fail(ErrorKind::memory, text, call.where);
 }

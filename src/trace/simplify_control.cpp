@@ -129,9 +129,11 @@ bool ControlRewrite::apply(Rule rule) {
 SmallVec<Var, 2> ControlRewrite::run() {
   using C = ControlRewrite;
   apply(&C::drop_dead);
+  bool decided = false;  // nothing is left of the equation, also where it has effects
   for (int round = 0; round < control_parts::most_rounds; ++round) {
     simplify_bodies();
-    if (choose_branch() || unroll()) {
+    decided = choose_branch() || unroll();
+    if (decided) {
       ++pass_.rewrites_;
       break;
     }
@@ -141,7 +143,7 @@ SmallVec<Var, 2> ControlRewrite::run() {
       again = apply(rule) || again;
     if (!again) break;
   }
-  place();
+  if (!decided) place();
   SmallVec<Var, 2> values;
   for (std::size_t i = 0; i < results_.size(); ++i) {
     const Result* r = &results_[i];

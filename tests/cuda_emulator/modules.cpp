@@ -64,8 +64,17 @@ void describe_names(const std::string& text, ModuleObject* module) {
   module->description = &module->own_description;
 }
 
+// Held around the dynamic loader and what is read of its records: modules share them, and ThreadSanitizer does not see the loader's own lock.
+std::mutex& loader_mutex() {
+  static std::mutex* const mutex = new std::mutex;
+  return *mutex;
+}
+
 void unload(ModuleObject* module) {
-  if (module->library) ::dlclose(module->library);
+  if (module->library) {
+    const std::lock_guard lock(loader_mutex());
+    ::dlclose(module->library);
+  }
   delete module;
 }
 
@@ -181,6 +190,7 @@ Result cuModuleLoadData(Module* handle, const void* image) {
       path = unique_path(".so");
       if (!write_file(path, bytes)) return 304;
     }
+    const std::lock_guard lock(loader_mutex());
     object->library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!is_unit) ::unlink(path.c_str());
     if (!object->library) {

@@ -58,6 +58,8 @@ class CpuBackend : public Backend {
   }
 
   std::shared_ptr<const ProductKernel> product(const MatmulSpec& spec, bool hurry) const override { return make_matmul(spec, hurry); }
+  bool chains(const MatmulSpec& first, const MatmulSpec& second) const override { return cpu::chains(first, second); }
+  std::shared_ptr<const ProductChain> chain(const MatmulSpec& first, const MatmulSpec& second) const override { return make_chain(first, second); }
   std::shared_ptr<const ProductKernel> convolution(const ConvSpec& spec) const override { return make_convolution(spec); }
   MachineCosts costs() const override { return machine_costs(); }
   void measure_costs() const override { measure_machine_costs(); }

@@ -159,6 +159,12 @@ class Emitter : Frame {
       for (std::int64_t i = k + 1; i < n_; ++i) best = larger(i, best);
     else if (k + 1 < n_) best = b_.loop(b_.index(k + 1), b_.index(n_), 1, start, [&](Value i, const Vec<Value>& x) { return larger(i, x); }, true);
     const Value pivot = best[1];
+    // To go through all rows and choose takes four operations an element, and more where the row that moves does not stay in registers.
+    if (!a.in_registers() && few_registers_ && n_ - 1 - k > lanes_) {
+      a.exchange(k, pivot, left);
+      if (also) also->exchange(k, pivot, 0);
+      return pivot;
+    }
 
     Vec<Value> old;
     const auto columns = [&](FunctionRef<void(LaneMatrix&, std::int64_t)> f) {
@@ -201,6 +207,7 @@ class Emitter : Frame {
     }
     b.load(in_[1], first_);
     for (std::int64_t k = 0; k < n_; ++k) {
+      if (!registers && few_registers_) fetch_next(in_[0], n_ * n_, k, k + 1);
       exchange(a, k, k, &b);
       const Value inverse = b_.div(real(1), a.get(k, k));
       inverses.set(k, 0, inverse);
@@ -235,6 +242,7 @@ class Emitter : Frame {
     a.load(in_[0], first_);
     for (std::int64_t i = 0; i < n_; ++i) order.set(i, 0, place(i));
     for (std::int64_t k = 0; k < n_; ++k) {
+      if (!registers && few_registers_) fetch_next(in_[0], n_ * n_, k, k + 1);
       const Value pivot = exchange(a, k, 0, nullptr), old = order.get(k, 0);
       pivots.set(k, 0, pivot);
       Value top = old;
@@ -322,6 +330,9 @@ class Emitter : Frame {
     zero.store(out_[0], first_);
     each([&](std::int64_t i, std::int64_t c, Value at) { b_.scatter(out_[0], x.get(i, c), at); });
   }
+
+  /// 16 vector registers: what is done then was measured on such a machine, what is done else on one with 32.
+  const bool few_registers_ = b_.target().vector_registers < 32;
 };
 
 }  // namespace matrix_emission

@@ -63,13 +63,15 @@ class ValueEmitter {
   /// and of `rows` lanes; beyond them it is any numbers.
   Value load_row(int value, int lane, DType d);
   Value load_row(int value, int lane, DType d, Value mask, Value rows);
+  /// Asks for what a load on end reads a round of `loop` later, if that is elsewhere.
+  void fetch_round(int value, int loop);
   bool writes_turned(const NestStore& store, const StageSchedule& s) const {
     return lies_turned(nest_, store.index, s, schedule_.lanes, dependences_);
   }
   /// Where the row of lane `lane` of a turned store begins.
   Value row_of(const NestStore&, int lane);
-  /// Asks for what load_row reads one vector later.
-  void fetch_row(int value, int lane);
+  /// Asks for what load_row reads `further` elements on; `near`: into the first-level cache.
+  void fetch_row(int value, int lane, std::int64_t further, bool near);
   /// Emits the values that the index of a load is made of, so that several places may use them.
   void prepare_index(int value) {
     nest_.indices.each_value(nest_.values[static_cast<std::size_t>(value)].index, [&](int v) { get(v); });

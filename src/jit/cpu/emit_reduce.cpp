@@ -182,6 +182,8 @@ Values KernelEmitter::reduce_loops(std::size_t depth, Values carried) {
     const Value mask = values_.mask();
     accumulate(inner, static_cast<std::size_t>(copy) * per_copy, mask);
     store_all(body_);
+    if (stage_->fetch_ahead)
+      for (int v : body_.needed) values_.fetch_round(v, nest_.shared.back());
     return inner;
   };
   if (stage_->vector_loop < 0) return body(carried, 0);

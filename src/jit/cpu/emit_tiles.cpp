@@ -9,16 +9,6 @@
 
 namespace vt::detail::cpu {
 
-namespace tile_emission {
-
-// Turning only moves bits: bools and 16-bit floats travel as integers.
-DType moved_as(DType d) {
-  if (d == DType::bool_) return DType::u8;
-  return d == DType::f16 || d == DType::bf16 ? DType::u16 : d;
-}
-
-}  // namespace tile_emission
-
 // Rows of 2^k vectors become columns in k rounds: inside of 16 bytes rows are interleaved, for which there is one instruction whatever the elements'
 // size (taking turns with the neighbour's elements would shift and blend), further apart pairs of rows exchange blocks.
 Values KernelEmitter::transposed(Values rows) {
@@ -62,6 +52,7 @@ void KernelEmitter::tiles() {
   Vec<int> turned;
   for (int v : body_.needed)
     if (values_.reads_turned(v, *stage_)) turned.push_back(v);
+  if (stage_->block_along > 1 || stage_->block_across > 1) return blocks(turned);
   Values arrays;
   for (int v : turned) arrays.push_back(b_.stack_array(nest_.values[static_cast<std::size_t>(v)].dtype, std::int64_t{lanes} * lanes));
   const Value across_end = upper(across), along_end = upper(along);
@@ -88,7 +79,7 @@ void KernelEmitter::tile(const Vec<int>& turned, const Values& arrays, Value u, 
   const bool always_whole = whole_groups(along, lanes) && whole_groups(across, lanes);
   const Value lines = b_.min(b_.index(lanes), b_.sub(across_end, u)), columns = b_.min(b_.index(lanes), b_.sub(along_end, v));
   const Value whole = always_whole ? Value{} : b_.compare(Compare::eq, b_.add(lines, columns), b_.index(2 * lanes));
-  for (std::size_t k = 0; k < turned.size(); ++k) fill_tile(turned[k], arrays[k], whole, lines, columns);
+  for (std::size_t k = 0; k < turned.size(); ++k) fill_tile(turned[k], alone(arrays[k]), whole, lines, columns);
   const auto body = [&](Value from, Value to, Value mask) {
     b_.for_range(from, to, 1, [&](Value c) {
       const Values outside = values_.known();
@@ -172,7 +163,7 @@ void KernelEmitter::turned_fold() {
               const Value whole = whole_groups(along, lanes) && whole_groups(across, lanes)
                                       ? Value{}
                                       : b_.compare(Compare::eq, b_.add(lines, columns), b_.index(2 * lanes));
-              for (std::size_t k = 0; k < turned.size(); ++k) fill_tile(turned[k], arrays[k], whole, lines, columns);
+              for (std::size_t k = 0; k < turned.size(); ++k) fill_tile(turned[k], alone(arrays[k]), whole, lines, columns);
               const Values next = b_.loop(b_.index(0), lines, 1, states, [&](Value c, const Values& inner) { return line(u, c, inner); }, true);
               values_.enter(across, u);
               each_store([&](const NestStore& s, Value array) {
@@ -194,7 +185,7 @@ void KernelEmitter::turned_fold() {
 
 void KernelEmitter::write_tile(const NestStore& store, Value array, Value whole, Value lines, Value columns) {
   const int lanes = values_.lanes();
-  const DType d = tile_emission::moved_as(nest_.buffers[static_cast<std::size_t>(store.buffer)].dtype);
+  const DType d = moved_as(nest_.buffers[static_cast<std::size_t>(store.buffer)].dtype);
   Values all;
   for (int c = 0; c < lanes; ++c) all.push_back(b_.load(b_.offset(array, d, b_.index(std::int64_t{c} * lanes)), d, lanes));
   const Values rows = transposed(std::move(all));
@@ -212,15 +203,14 @@ void KernelEmitter::write_tile(const NestStore& store, Value array, Value whole,
   });
 }
 
-void KernelEmitter::fill_tile(int turned, Value array, Value whole, Value lines, Value columns) {
+void KernelEmitter::fill_tile(int turned, const Laid& to, Value whole, Value lines, Value columns) {
   const int lanes = values_.lanes();
-  const DType d = tile_emission::moved_as(nest_.values[static_cast<std::size_t>(turned)].dtype);
+  const DType d = moved(turned);
   const auto whole_rows = [&] {
     Values all;
     for (int r = 0; r < lanes; ++r) {
       all.push_back(values_.load_row(turned, r, d));
-      // The same rows are read again for the next square, too far apart for the processor to foresee it.
-      if (stage_->fetch_ahead) values_.fetch_row(turned, r);
+      if (to.ahead > 0) values_.fetch_row(turned, r, to.ahead, to.ahead == lanes);
     }
     return all;
   };
@@ -235,7 +225,7 @@ void KernelEmitter::fill_tile(int turned, Value array, Value whole, Value lines,
   const int mask = nest_.values[static_cast<std::size_t>(turned)].mask;
   const auto no_rows = [&] { return Values(static_cast<std::size_t>(lanes), b_.integer(d, 0, lanes)); };
   const Values columns_of = transposed(mask < 0 ? rows() : b_.if_else(values_.get(mask), rows, no_rows));
-  for (int c = 0; c < lanes; ++c) b_.store(b_.offset(array, d, b_.index(std::int64_t{c} * lanes)), columns_of[static_cast<std::size_t>(c)]);
+  for (int c = 0; c < lanes; ++c) b_.store(b_.offset(to.array, d, b_.index(c * to.pitch)), columns_of[static_cast<std::size_t>(c)]);
 }
 
 }  // namespace vt::detail::cpu

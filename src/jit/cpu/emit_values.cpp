@@ -361,7 +361,16 @@ Value ValueEmitter::row_of(const NestStore& s, int lane) {
                    b_.add(scalar_index(s.index, false), b_.index(step * lane)));
 }
 
-void ValueEmitter::fetch_row(int value, int lane) { b_.fetch_ahead(row_pointer(value, lane, lanes())); }
+void ValueEmitter::fetch_row(int value, int lane, std::int64_t further, bool near) { b_.fetch_ahead(row_pointer(value, lane, further), false, near); }
+
+void ValueEmitter::fetch_round(int value, int loop) {
+  const NestValue& v = nest_.values[static_cast<std::size_t>(value)];
+  if (v.kind != NestValue::Kind::load || v.mask >= 0 || nest_.indices.loop_inside_division(v.index, loop)) return;
+  const std::int64_t further = nest_.indices.factor_of_loop(v.index, loop);
+  const LaneStep step = lane_step(nest_, v.index, vector_loop_, lanes(), dependences_);
+  if (further == 0 || !step.regular || step.step != 1) return;
+  b_.fetch_ahead(b_.offset(pointer(v.buffer), v.dtype, b_.add(scalar_index(v.index, false), b_.index(further))), false, false);
+}
 
 // Buffers start at multiples of 64 bytes and vectors at multiples of their length, so only the other terms count.
 int ValueEmitter::store_alignment(const NestStore& s, DType d) const {

@@ -57,14 +57,32 @@ class KernelEmitter {
   Value at_run_time(Value count);
   void elementwise();
 
-  // ---- turned tiles (emit_tiles.cpp) -----------------------------------------------------------------------------------
+  // ---- turned tiles (emit_tiles.cpp, emit_blocks.cpp) ------------------------------------------------------------------
+  // Turning only moves bits: bools and 16-bit floats travel as integers.
+  static DType moved_as(DType d) { return d == DType::bool_ ? DType::u8 : d == DType::f16 || d == DType::bf16 ? DType::u16 : d; }
+  DType moved(int value) const { return moved_as(nest_.values[static_cast<std::size_t>(value)].dtype); }
   Values transposed(Values rows);
   void tiles();
   void tile(const Vec<int>& turned, const Values& arrays, Value u, Value v, Value across_end, Value along_end);
+  void blocks(const Vec<int>& turned);
+  void block(const Vec<int>& turned, const Values& arrays, Value u, Value v, Value lines, Value columns);
+  void fill_block(const Vec<int>& turned, const Values& arrays, Value u, Value v, Value lines, Value columns);
+  // Elements from line to line of a block's array: those of one more cache line, as lines a power of two apart share few places of a cache.
+  std::int64_t pitch_of(int value) const {
+    return std::int64_t{values_.lanes()} * stage_->block_along +
+           64 / static_cast<std::int64_t>(size_of(nest_.values[static_cast<std::size_t>(value)].dtype));
+  }
   void turned_fold();
   // `whole`: does the square lie in the arrays with all of its lines and columns? None: all squares do.
   void write_tile(const NestStore& store, Value array, Value whole, Value lines, Value columns);
-  void fill_tile(int turned, Value array, Value whole, Value lines, Value columns);
+  // Where a square goes: its lines are `pitch` elements apart. What lies `ahead` elements further in each of its rows is asked for, if anything.
+  struct Laid {
+    Value array;
+    std::int64_t pitch = 0, ahead = 0;
+  };
+  // One beside no others: the same rows are read again for the next square, too far apart for the processor to foresee it.
+  Laid alone(Value array) const { return {array, values_.lanes(), stage_->fetch_ahead ? values_.lanes() : 0}; }
+  void fill_tile(int turned, const Laid& to, Value whole, Value lines, Value columns);
 
   // ---- reductions (emit_reduce.cpp) ------------------------------------------------------------------------------------
   const NestReduction& reduction_of(int r) const { return nest_.reductions[static_cast<std::size_t>(r)]; }

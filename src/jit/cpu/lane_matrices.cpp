@@ -52,6 +52,22 @@ void LaneMatrix::set(At row, At column, Value x) {
   else b_.store(place(row, column), x, static_cast<int>(size_of(dtype_)) * lanes_);
 }
 
+// An element of a lane at a time: as many accesses for each column, however many rows there are.
+void LaneMatrix::exchange(std::int64_t row, Value others, std::int64_t left) {
+  Vec<Value> starts;
+  for (int l = 0; l < lanes_; ++l) {
+    const Value other = b_.convert(b_.extract(others, l), DType::i64);
+    starts.push_back(b_.offset(memory_, dtype_, b_.add(b_.mul(other, b_.index(columns_ * lanes_)), b_.index(l))));
+  }
+  for (std::int64_t j = left; j < columns_; ++j) {
+    const Value old = get(row, j), column = b_.index(j * lanes_);
+    Value moved = old;
+    for (int l = 0; l < lanes_; ++l) moved = b_.insert(moved, l, b_.load(b_.offset(starts[static_cast<std::size_t>(l)], dtype_, column), dtype_));
+    for (int l = 0; l < lanes_; ++l) b_.store(b_.offset(starts[static_cast<std::size_t>(l)], dtype_, column), b_.extract(old, l));
+    set(row, j, moved);
+  }
+}
+
 void LaneMatrix::for_rows(std::int64_t from, std::int64_t to, FunctionRef<void(At)> body) {
   if (!in_registers_ && from < to) return b_.for_range(b_.index(from), b_.index(to), 1, [&](Value i) { body(i); }, true);
   for (std::int64_t i = from; i < to; ++i) body(i);

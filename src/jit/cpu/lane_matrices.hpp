@@ -39,6 +39,8 @@ class LaneMatrix {
   void load(Value array, Value first);
   /// `past`: past the caches. Then a matrix is a whole number of cache lines, and so is all in front of it.
   void store(Value array, Value first, bool past = false);
+  /// Row `row` exchanged with row others[l] of each lane l, columns from `left` on; of a matrix in memory.
+  void exchange(std::int64_t row, Value others, std::int64_t left);
   /// rows from … to − 1, one after the other: as code for each, or as a loop.
   void for_rows(std::int64_t from, std::int64_t to, FunctionRef<void(At)> body);
 

@@ -88,12 +88,19 @@ V cosh(V x) {
   return e + 0.25 / e;
 }
 
+// h/(h + 1) with h = (e^(2|x|) - 1)/2 = 2^n·p + (2^n - 1)/2, where p = (e^(2r) - 1)/2 = r + r²·q. n is 0 up to 0.26: there the quotient's error
+// counts little in r + (r²·q - h·quotient).
 V tanh(V x) {
-  const V a = abs(x), z = x * x;
-  const V p = x.is_f64() ? polynomial(z, math_tables::tanh_f64) : polynomial(z, math_tables::tanh_f32);
-  const V small = mad(x * z, p, x);
-  const V large = 1.0 - 2.0 / (exp(a + a) + 1.0);
-  return copysign(select(a < 0.625, small, large), x);
+  const auto& ln2 = x.is_f64() ? math_tables::ln2_f64 : math_tables::ln2_f32;
+  const double log2e = x.is_f64() ? math_tables::log2e_f64[0] : math_tables::log2e_f32[0];
+  const V a = at_most(abs(x), x.is_f64() ? 20.0 : 10.0);  // from there on it is 1
+  const V t = mad(a, 2 * log2e, -0.25) + exp_parts::rounder(x), n = t - exp_parts::rounder(x);
+  // Multiplied exactly, n times ln 2 in one part is near enough, as n is small.
+  const V r = x.b->target().fma ? mad(n, -(ln2[0] + ln2[1]) / 2, a) : mad(n, -ln2[1] / 2, mad(n, -ln2[0] / 2, a));
+  const V q = x.is_f64() ? polynomial(r, math_tables::half_expm1_f64) : polynomial(r, math_tables::half_expm1_f32);
+  const V rest = r * r * q, two_n = power_of_two(exp_parts::integer_bits(t));
+  const V h = mad(two_n, r + rest, mad(two_n, 0.5, -0.5)), quotient = h / (h + 1.0);
+  return copysign(select(equal(n, 0.0), r + mad(-h, quotient, rest), quotient), x);
 }
 
 // With e = exp(-|x|) nothing overflows, and the left tail keeps its relative accuracy down to the subnormals. The errors of

@@ -30,6 +30,8 @@ constexpr std::int64_t chunk_bytes = 16 << 20;
 constexpr std::int64_t few_rows = 512, chunk_bytes_of_few_rows = 2 << 20;
 // Of each worker: the fewer there are, the longer one waits for the other at the end.
 constexpr std::int64_t blocks_each = 8;
+// Panels that one thread packs at a time.
+constexpr std::int64_t panels_together = 8;
 // A piece of work should be a few microseconds long.
 constexpr std::int64_t piece_work = 1 << 20;
 // Bytes that multiply-adds take in (of f32: 4 Mi of them, 40 to 80 µs of one thread) from which on a sleeping thread is woken, which takes some
@@ -38,6 +40,14 @@ constexpr std::int64_t worth_waking = 16 << 20;
 
 std::int64_t pieces(std::int64_t n, std::int64_t size) { return (n + size - 1) / size; }
 std::int64_t even(std::int64_t n, std::int64_t most) { return pieces(n, pieces(n, most)); }  // size of equal pieces ≤ most
+
+TileShape shape_of(const MatmulSpec& s) {
+  TileShape shape = best_tile(host_target(), s.accumulate);
+  shape.group = product_group(s, host_target());
+  if (shape.group == 4) shape.rows -= shape.rows / 6;    // room for the sums of what bytes are too large by
+  shape.rows = static_cast<int>(even(s.m, shape.rows));  // no short strip is left over
+  return shape;
+}
 
 // n things in `parts` parts whose sizes differ by one at most.
 struct Cuts {
@@ -77,16 +87,13 @@ class Shares {
 }  // namespace matmul_packed
 
 // Blocked product after Goto and van de Geijn (2008).
-class PackedMatmul : public Matmul {
+class PackedMatmul final : public Matmul, public RowBlocks {
  public:
-  explicit PackedMatmul(const MatmulSpec& s) : s_(s), shape_(best_tile(host_target(), s.accumulate)) {
+  explicit PackedMatmul(const MatmulSpec& s) : s_(s), shape_(matmul_packed::shape_of(s)) {
     using namespace matmul_packed;
     // Where the CPU multiplies groups of small numbers, k counts groups.
-    const int group = product_group(s, host_target());
-    shape_.group = group;
+    const int group = shape_.group;
     if (group > 1) s_.k /= group, s_.a_column *= group, s_.b_row *= group;
-    if (group == 4) shape_.rows -= shape_.rows / 6;          // room for the sums of what bytes are too large by
-    shape_.rows = static_cast<int>(even(s.m, shape_.rows));  // no short strip is left over
     strips_ = pieces(s.m, shape_.rows);
     panels_ = pieces(s.n, shape_.columns());
     size_ = static_cast<std::int64_t>(size_of(s.accumulate));
@@ -145,6 +152,35 @@ class PackedMatmul : public Matmul {
       return (b_packed ? 0 : b_bytes(b.chunk)) + static_cast<std::size_t>(b.workers) * ((a_packed ? 0 : block_bytes(b)) + sums_bytes(b));
     };
     return static_cast<std::size_t>(together) * (small() ? std::max(with(1), with(threads)) : with(threads));
+  }
+
+  std::size_t packed_bytes() const override { return static_cast<std::size_t>(matrices_of_b()) * b_bytes(s_.k); }
+  void pack_all(const void* b, void* packed) const override {
+    parallel_ranges(matrices_of_b() * panels_, matmul_packed::panels_together, [&](std::int64_t from, std::int64_t to) {
+      Job job(0, 1);
+      job.first = 0, job.last = s_.k;
+      for (std::int64_t p = from; p < to; ++p) {
+        job.b = at(b, p / panels_ * s_.b_batch, s_.b_dtype);
+        job.packed_b = static_cast<char*>(packed) + static_cast<std::size_t>(p / panels_) * b_bytes(s_.k);
+        pack_panel(job, p % panels_);
+      }
+    });
+  }
+  std::size_t work_bytes(std::int64_t blocks) const override {
+    const Blocking b = in_blocks(blocks);
+    return block_bytes(b) + sums_bytes(b);
+  }
+  void make(const void* a, const void* packed, void* c, std::int64_t i, std::int64_t block, std::int64_t blocks, void* work) const override {
+    const Blocking b = in_blocks(blocks);
+    Job job(0, 1);
+    job.a = at(a, i * s_.a_batch, s_.a_dtype);
+    job.c = at(c, i * s_.m * s_.n, s_.result);
+    job.packed_b = static_cast<char*>(const_cast<void*>(packed)) + (s_.b_batch ? static_cast<std::size_t>(i) * b_bytes(s_.k) : 0);
+    job.first = 0, job.last = s_.k;
+    job.blocks = b.blocks, job.groups = b.groups;
+    job.packed_a.push_back(borrow_memory(work, block_bytes(b)));
+    job.sums.push_back(borrow_memory(static_cast<char*>(work) + block_bytes(b), sums_bytes(b)));
+    multiply(job, 0, block, 0);
   }
 
   std::string describe() const override {
@@ -217,6 +253,9 @@ class PackedMatmul : public Matmul {
     const std::int64_t groups_wanted = threads > 1 ? std::min(pieces(threads * 3, blocks.parts), pieces(blocks.most() * strip_work, piece_work)) : 1;
     return {chunk, workers, blocks, {panels_, std::clamp<std::int64_t>(groups_wanted, 1, panels_)}};
   }
+  // All of k and all columns at a time.
+  Blocking in_blocks(std::int64_t blocks) const { return {s_.k, 1, {strips_, blocks}, {panels_, 1}}; }
+  std::int64_t matrices_of_b() const { return s_.b_batch ? s_.batch : 1; }
   std::int64_t strip_bytes() const { return shape_.padded_rows() * depth_ * size_; }
   std::size_t b_bytes(std::int64_t k) const { return static_cast<std::size_t>(panels_ * shape_.columns() * k * size_); }
   std::size_t a_bytes() const { return static_cast<std::size_t>(strips_ * shape_.padded_rows() * s_.k * size_); }
@@ -352,6 +391,8 @@ int product_group(const MatmulSpec& s, const Target& target) {
 }
 
 std::shared_ptr<const Matmul> make_packed_matmul(const MatmulSpec& s) { return new_shared<PackedMatmul>(s); }
+const RowBlocks& row_blocks(const Matmul& packed) { return static_cast<const PackedMatmul&>(packed); }
+std::int64_t packed_strip_rows(const MatmulSpec& s) { return matmul_packed::shape_of(s).rows; }
 
 }  // namespace vt::detail::cpu
 

@@ -88,25 +88,18 @@ void CudaProgram::compile_kernels(bool keep_texts) {
   for (Step& step : steps_)
     for (Launch& launch : step.launches)
       if (!launch.library) all.push_back(&launch);
-  Vec<std::exception_ptr> errors(all.size());
   parallel_ranges(static_cast<std::int64_t>(all.size()), 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       Launch& launch = *all[static_cast<std::size_t>(i)];
-      try {
-        launch.code = device_code(device_, launch.source, launch.name);
-        launch.code->allow_shared(launch.grid.shared_bytes);
-        // The driver knows how many blocks of this code fit on a multiprocessor, by its registers and shared memory.
-        if (launch.useful_blocks > 0)
-          launch.grid.blocks =
-              std::min(launch.useful_blocks, Mapping::times_over * device_.facts().multiprocessors * launch.code->resident_blocks(launch.grid));
-        if (!keep_texts) launch.source.clear();
-      } catch (...) {
-        errors[static_cast<std::size_t>(i)] = std::current_exception();
-      }
+      launch.code = device_code(device_, launch.source, launch.name);
+      launch.code->allow_shared(launch.grid.shared_bytes);
+      // The driver knows how many blocks of this code fit on a multiprocessor, by its registers and shared memory.
+      if (launch.useful_blocks > 0)
+        launch.grid.blocks =
+            std::min(launch.useful_blocks, Mapping::times_over * device_.facts().multiprocessors * launch.code->resident_blocks(launch.grid));
+      if (!keep_texts) launch.source.clear();
     }
   });
-  for (const std::exception_ptr& error : errors)
-    if (error) std::rethrow_exception(error);
 }
 
 Vec<BufferRef> CudaProgram::run(std::span<const BufferRef> given) {

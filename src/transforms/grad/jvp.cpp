@@ -126,6 +126,10 @@ inline Tensor sign(const JvpCall& c) {
   return result(c) * Val(binary(Op::complex, zero, turn));
 }
 
+/// 1 − x². On the cuts of asin and acosh, |x| > 1 of complex numbers, the sign of the zero beside x tells the side, which 1 − x and x + 1 would
+/// lose: 0 − 0 and −0 + 0 are +0. `x − −1` keeps it.
+inline Val one_minus_square(const JvpCall& c) { return -((primal(c) - 1.0) * (primal(c) - -1.0)); }
+
 inline constexpr double ln2 = std::numbers::ln2, inv_sqrtpi = std::numbers::inv_sqrtpi;
 
 inline Tensor neg(const JvpCall& c) { return -tangent(c); }
@@ -141,14 +145,18 @@ inline Tensor cbrt(const JvpCall& c) { return tangent(c) / (3.0 * (result(c) * r
 inline Tensor sin(const JvpCall& c) { return tangent(c) * cos_of(primal(c)); }
 inline Tensor cos(const JvpCall& c) { return tangent(c) * -sin_of(primal(c)); }
 inline Tensor tan(const JvpCall& c) { return tangent(c) * (1.0 + result(c) * result(c)); }
-inline Tensor asin(const JvpCall& c) { return tangent(c) * rsqrt_of((1.0 - primal(c)) * (1.0 + primal(c))); }
-inline Tensor acos(const JvpCall& c) { return tangent(c) * -rsqrt_of((1.0 - primal(c)) * (1.0 + primal(c))); }
+inline Tensor asin(const JvpCall& c) { return tangent(c) * rsqrt_of(one_minus_square(c)); }
+inline Tensor acos(const JvpCall& c) { return tangent(c) * -rsqrt_of(one_minus_square(c)); }
 inline Tensor atan(const JvpCall& c) { return tangent(c) / (1.0 + primal(c) * primal(c)); }
 inline Tensor sinh(const JvpCall& c) { return tangent(c) * Val(unary(Op::cosh, c.x[0])); }
 inline Tensor cosh(const JvpCall& c) { return tangent(c) * Val(unary(Op::sinh, c.x[0])); }
 inline Tensor tanh(const JvpCall& c) { return tangent(c) * (1.0 - result(c) * result(c)); }
-inline Tensor asinh(const JvpCall& c) { return tangent(c) * rsqrt_of(primal(c) * primal(c) + 1.0); }
-inline Tensor acosh(const JvpCall& c) { return tangent(c) * rsqrt_of((primal(c) - 1.0) * (primal(c) + 1.0)); }
+inline Tensor asinh(const JvpCall& c) { return tangent(c) * rsqrt_of(primal(c) * primal(c) - -1.0); }
+inline Tensor acosh(const JvpCall& c) {
+  const Val below = primal(c) - 1.0, above = primal(c) - -1.0;
+  // The product of two complex roots is not the root of the product: in the left half plane it is the negative of it.
+  return tangent(c) * (is_complex(c.x[0].dtype()) ? rsqrt_of(below) * rsqrt_of(above) : rsqrt_of(below * above));
+}
 inline Tensor atanh(const JvpCall& c) { return tangent(c) / ((1.0 - primal(c)) * (1.0 + primal(c))); }
 inline Tensor sigmoid(const JvpCall& c) { return tangent(c) * (result(c) * (1.0 - result(c))); }
 inline Tensor erf(const JvpCall& c) { return tangent(c) * (2 * inv_sqrtpi * exp_of(-(primal(c) * primal(c)))); }

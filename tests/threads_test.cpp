@@ -77,10 +77,12 @@ TEST(Threads, LookAtOnePendingTensor) {
 }
 
 TEST(Threads, ExtendOnePendingTensor) {
-  const vt::Tensor shared = vt::cumsum(vt::ones({1000}, vt::f64)) * 2.0;
-  std::vector<double> sums(4);
-  together(4, [&](int i) { sums[i] = vt::sum(shared + 1.0 * i).item<double>(); });
-  for (int i = 0; i < 4; ++i) EXPECT_DOUBLE_EQ(sums[i], 1001000.0 + 1000.0 * i);
+  for (int round = 0; round < 20; ++round) {  // one thread runs it while others still build on it
+    const vt::Tensor shared = vt::cumsum(vt::ones({1000}, vt::f64)) * 2.0;
+    std::vector<double> sums(4);
+    together(4, [&](int i) { sums[i] = vt::sum(shared + 1.0 * i).item<double>(); });
+    for (int i = 0; i < 4; ++i) EXPECT_DOUBLE_EQ(sums[i], 1001000.0 + 1000.0 * i);
+  }
 }
 
 TEST(Threads, KernelsUseThePoolAtOnce) {

@@ -137,7 +137,6 @@ void publish(const Batch& batch, Vec<BufferRef> values) {
     if (pending(n)) {
       n->buffers.clear();
       for (std::size_t k = 0; k < count; ++k) n->buffers.push_back(std::move(values[next + k]));
-      n->depth = 0;
       operands.push_back(std::move(n->inputs));
       n->inputs.clear();
       n->ready.store(true, std::memory_order_release);

@@ -15,7 +15,8 @@ struct Node : NodeCount {
   Op op = Op::constant;
   bool effect = false;      ///< it has an effect, or one of its sub-graphs
   std::uint16_t level = 0;  ///< depth of the scope it belongs to; 0: outside every transform
-  std::uint32_t depth = 0;  ///< longest chain of unevaluated ops below (level 0)
+  std::uint32_t depth =
+      0;  ///< longest chain of ops below that were not evaluated when it was made (level 0); not written later, other threads read it
   std::uint64_t scope = 0;  ///< identity of that scope (0 at level 0)
   Where where;
   ParamsRef params;

@@ -127,10 +127,43 @@ TEST_F(MatmulKernels, few_rows_of_every_layout) {
           const std::int64_t k = 131;
           const MatmulSpec s = dense(d, d == vt::bf16 ? vt::f32 : d, d, 1, m, n, k, l);
           check(s, m * k, k * n);
-          if (m > 4) {  // up to 4 rows of operands that both run along k are dots
-            EXPECT_GT(vt::detail::cpu::make_matmul(s)->packed_bytes(false, true), 0u);
+          const auto kernel = vt::detail::cpu::make_matmul(s);
+          if (m > 3 && kernel->describe().find("dots") == std::string::npos) {
+            EXPECT_GT(kernel->packed_bytes(false, true), 0u);
           }
         }
+}
+
+// Few rows or few columns beside many: threads share the other side, and sums run along k where the large operand does.
+TEST_F(MatmulKernels, few_rows_or_few_columns) {
+  for (DType d : {vt::f32, vt::f64, vt::i32, vt::bf16, vt::f16, vt::i8})
+    for (Layout l : layouts)
+      for (const auto& [m, n] : {std::pair{2, 150}, {7, 211}, {14, 200}, {33, 137}, {63, 64}, {150, 2}, {211, 7}, {130, 13}, {137, 32}})
+        for (std::int64_t k : {40, 150, 523}) {
+          if (d != vt::f32 && k != 150) continue;
+          const DType sum = d == vt::bf16 || d == vt::f16 ? vt::f32 : d == vt::i8 ? vt::i32 : d;
+          MatmulSpec s = dense(d, sum, d == vt::i8 ? vt::i32 : d, 1, m, n, k, l);
+          check(s, m * k, k * n);
+        }
+  // Rows of the large operand lie further apart than they are long.
+  for (const auto& [m, n] : {std::pair{9, 130}, {130, 9}}) {
+    MatmulSpec s = dense(vt::f32, vt::f32, vt::f32, 1, m, n, 600, {false, true});
+    s.a_row = 700, s.b_column = 650;
+    check(s, m * 700, n * 650);
+  }
+}
+
+TEST_F(MatmulKernels, dots_where_the_large_operand_runs_along_k) {
+  const auto way = [](std::int64_t m, std::int64_t n, std::int64_t k, Layout l) {
+    return vt::detail::cpu::make_matmul(dense(vt::f32, vt::f32, vt::f32, 1, m, n, k, l))->describe();
+  };
+  EXPECT_EQ(way(8, 1000, 1024, {false, true}), "dots");
+  EXPECT_EQ(way(8, 1000, 1024, {true, true}), "dots, a transposed");
+  EXPECT_EQ(way(1000, 8, 1024, {false, true}), "dots");
+  EXPECT_EQ(way(1000, 8, 1024, {false, false}), "dots, b transposed");
+  EXPECT_EQ(way(1000, 8, 1024, {true, false}).find("direct"), 0u);
+  EXPECT_EQ(way(8, 1000, 1024, {false, false}).find("direct"), 0u);
+  EXPECT_EQ(way(1000, 1000, 1024, {false, false}).find("packed"), 0u);
 }
 
 TEST_F(MatmulKernels, batches) {
@@ -231,34 +264,45 @@ TEST_F(MatmulKernels, nothing_to_multiply_gives_zeros) {
 }
 
 TEST_F(MatmulKernels, same_bits_for_any_number_of_threads) {
-  for (const auto& [m, n, k] :
-       {std::array{300, 300, 300}, std::array{1000, 64, 64}, std::array{2, 3000, 500}, std::array{70, 900, 700}, std::array{400, 1, 60}}) {
-    const MatmulSpec s = dense(vt::f32, vt::f32, vt::f32, 1, m, n, k, {false, false});
-    const auto a = random_array(vt::f32, m * k, 3), b = random_array(vt::f32, k * n, 4);
-    const auto kernel = vt::detail::cpu::make_matmul(s);
-    std::vector<float> first(static_cast<std::size_t>(m * n)), c = first;
-    const int before = vt::num_threads();
-    vt::set_num_threads(1);
-    kernel->run(a.data(), b.data(), first.data());
-    std::vector<std::atomic<int>> told(static_cast<std::size_t>(m));
-    const auto count_rows = [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t r = begin; r < end; ++r) {
-        ++told[static_cast<std::size_t>(r)];
-        // What is said to be finished is.
-        EXPECT_TRUE(std::equal(first.begin() + r * n, first.begin() + (r + 1) * n, c.begin() + r * n)) << r;
+  const int before = vt::num_threads();
+  for (Layout l : layouts)
+    for (const auto& [m, n, k] : {std::array{300, 300, 300},
+                                  {1000, 64, 64},
+                                  {2, 3000, 500},
+                                  {70, 900, 700},
+                                  {400, 1, 60},
+                                  {1003, 2, 200},
+                                  {1003, 3, 900},
+                                  {401, 9, 1100},
+                                  {3, 1003, 900},
+                                  {9, 1101, 300},
+                                  {40, 700, 300}}) {
+      const MatmulSpec s = dense(vt::f32, vt::f32, vt::f32, 1, m, n, k, l);
+      const auto a = random_array(vt::f32, m * k, 3), b = random_array(vt::f32, k * n, 4);
+      const auto kernel = vt::detail::cpu::make_matmul(s);
+      const auto kept = kernel->pack(nullptr, b.data());
+      std::vector<float> first(static_cast<std::size_t>(m * n)), c = first;
+      vt::set_num_threads(1);
+      kernel->run(a.data(), b.data(), first.data());
+      std::vector<std::atomic<int>> told(static_cast<std::size_t>(m));
+      const auto count_rows = [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t r = begin; r < end; ++r) {
+          ++told[static_cast<std::size_t>(r)];
+          // What is said to be finished is.
+          EXPECT_TRUE(std::equal(first.begin() + r * n, first.begin() + (r + 1) * n, c.begin() + r * n)) << r;
+        }
+      };
+      for (int threads : {2, 3, 7}) {
+        vt::set_num_threads(threads);
+        kernel->run(a.data(), b.data(), c.data());
+        EXPECT_EQ(c, first) << threads << " threads, " << kernel->describe() << " of " << m << 'x' << n << 'x' << k;
+        for (auto& t : told) t = 0;
+        std::fill(c.begin(), c.end(), -7.0f);
+        kernel->run(a.data(), b.data(), c.data(), vt::detail::RowsDone(count_rows), kept);
+        for (std::int64_t r = 0; r < m; ++r) EXPECT_EQ(told[static_cast<std::size_t>(r)], 1) << kernel->describe() << " row " << r;
       }
-    };
-    for (int threads : {2, 3, 7}) {
-      vt::set_num_threads(threads);
-      kernel->run(a.data(), b.data(), c.data());
-      EXPECT_EQ(c, first) << threads;
-      for (auto& t : told) t = 0;
-      std::fill(c.begin(), c.end(), -7.0f);
-      kernel->run(a.data(), b.data(), c.data(), vt::detail::RowsDone(count_rows));
-      for (std::int64_t r = 0; r < m; ++r) EXPECT_EQ(told[static_cast<std::size_t>(r)], 1) << kernel->describe() << " row " << r;
     }
-    vt::set_num_threads(before);
-  }
+  vt::set_num_threads(before);
 }
 
 TEST_F(MatmulKernels, groups_have_the_same_bits_for_any_number_of_threads) {

@@ -83,6 +83,7 @@
 #include "../../src/jit/cpu/math_special.cpp"
 #include "../../src/jit/cpu/math_trig.cpp"
 #include "../../src/jit/cpu/matmul.cpp"
+#include "../../src/jit/cpu/matmul_dots.cpp"
 #include "../../src/jit/cpu/matmul_emit.cpp"
 #include "../../src/jit/cpu/matmul_pack.cpp"
 #include "../../src/jit/cpu/matmul_packed.cpp"

@@ -61,7 +61,7 @@ constexpr std::int64_t least_rows_of_panels = 4;
 // One function call per range of products or rows; b is brought into [k][n] order first where it is not.
 class Direct : public Matmul {
  public:
-  enum class Way { tiles, dots, registers };
+  enum class Way { tiles, registers };
   Direct(const MatmulSpec& s, Way way, bool hurry) : s_(s), kernel_(s), way_(way), hurry_(hurry) {
     if (way == Way::tiles && s.b_column != 1) {
       kernel_.b_row = s.n;
@@ -70,20 +70,26 @@ class Direct : public Matmul {
       repacks_ = true;
       repack_ = pack_code({.from = s.b_dtype, .to = s.b_dtype, .lines = repacked_columns, .k_adjacent = s.b_row == 1, .whole_vectors = false}, hurry);
     }
-    shape_ = panel_shape_ = best_tile(host_target(), s.accumulate);
-    if (way == Way::tiles && s.batch == 1) shape_.rows = tile_rows(s.m, shape_.rows);
-    const std::int64_t tiles = (s.m + panel_shape_.rows - 1) / panel_shape_.rows;
-    panel_shape_.rows = static_cast<int>((s.m + tiles - 1) / tiles);
+    shape_ = best_tile(host_target(), s.accumulate);
+    // Rows so few that threads share the columns, in tiles of many columns: then b is read in longer runs.
+    cut_.by_columns = way == Way::tiles && s.batch == 1 && s.m <= few_rows && s.n >= 2 * shape_.columns();
+    const std::int64_t tiles = (s.m + shape_.rows - 1) / shape_.rows;
+    panel_rows_ = static_cast<int>((s.m + tiles - 1) / tiles);
+    if (cut_.by_columns) {
+      const std::int64_t sums = static_cast<std::int64_t>(shape_.rows) * shape_.vectors;
+      while (s.m * shape_.vectors * 2 <= sums && s.n >= 4 * shape_.columns()) shape_.vectors *= 2;
+      shape_.rows = panel_rows_;
+    } else if (way == Way::tiles && s.batch == 1) {
+      shape_.rows = tile_rows(s.m, shape_.rows);
+    }
+    cut_.unit = cut_.by_columns ? shape_.columns() : shape_.rows;
     if (way == Way::registers) registers_ = *plan_register_products(s, host_target());
-    constexpr const char* names[] = {"direct", "dots", "registers"};
+    const char* kind = cut_.by_columns ? "columns" : way == Way::tiles ? "direct" : "registers";
     code_ = cached_code(
-        key_of(names[static_cast<int>(way)], kernel_, s.batch > 1, way == Way::tiles ? shape_.rows : 0), "vt_matmul",
-        [way, spec = kernel_, shape = shape_, registers = registers_](IrBuilder& b) {
-          switch (way) {
-            case Way::tiles: return emit_direct(b, "vt_matmul", spec, shape);
-            case Way::dots: return emit_dots(b, "vt_matmul", spec, host_target());
-            case Way::registers: return emit_register_products(b, "vt_matmul", spec, registers);
-          }
+        key_of(kind, kernel_, s.batch > 1 || cut_.by_columns, way == Way::tiles ? shape_.rows : 0), "vt_matmul",
+        [way, spec = kernel_, shape = shape_, registers = registers_, columns = cut_.by_columns](IrBuilder& b) {
+          if (way == Way::tiles) emit_direct(b, "vt_matmul", spec, shape, columns);
+          else emit_register_products(b, "vt_matmul", spec, registers);
         },
         hurry);
   }
@@ -100,26 +106,12 @@ class Direct : public Matmul {
     auto* f = (panels ? panel_code_ : code_)->function<DirectFunction>();
     const BufferRef own = packed.b || !repacks_ ? BufferRef() : in_row_order(b);
     if (packed.b || own) b = (packed.b ? packed.b : own)->data;
-    const std::int64_t total = s_.batch == 1 ? s_.m : s_.batch, rows = s_.batch == 1 ? 1 : s_.m;
-    const std::int64_t unit = s_.batch == 1 ? (panels ? panel_shape_ : shape_).rows : 1;
-    const auto whole_units = [&](std::int64_t n) { return (n + unit - 1) / unit * unit; };
-    const std::int64_t grain = whole_units(grain_for(rows * s_.n * (s_.k + s_.work_after)));
-    // What works on finished rows wants them while they are in the nearest cache.
-    const std::int64_t row_bytes = rows * s_.n * static_cast<std::int64_t>(size_of(s_.result));
-    const std::int64_t turn = done ? whole_units(std::max<std::int64_t>((32 << 10) / row_bytes, 1)) : total;
-    parallel_ranges(total, grain, [&](std::int64_t from, std::int64_t to) {
-      for (std::int64_t begin = from; begin < to; begin += turn) {
-        const std::int64_t end = std::min(to, begin + turn);
-        f(a, b, c, begin, end);
-        done(begin * rows, end * rows);
-      }
-    });
+    run_in_ranges(s_, f, panels && !cut_.by_columns ? ProductCut{false, panel_rows_} : cut_, a, b, c, done);
   }
 
   std::string describe() const override {
     if (way_ == Way::registers) return "in registers, " + std::to_string(registers_.products) + " at a time";
-    return way_ == Way::dots ? "dots"
-                             : "direct " + std::to_string(shape_.rows) + "x" + std::to_string(shape_.columns()) + (repacks_ ? ", b transposed" : "");
+    return "direct " + std::to_string(shape_.rows) + "x" + std::to_string(shape_.columns()) + (repacks_ ? ", b transposed" : "");
   }
 
  private:
@@ -148,10 +140,14 @@ class Direct : public Matmul {
     const std::int64_t width = shape_.columns();
     std::call_once(panels_made_, [&] {
       MatmulSpec spec = s_;
+      TileShape shape = shape_;
+      shape.rows = panel_rows_;
       spec.b_dtype = s_.accumulate, spec.b_row = width, spec.b_column = 1;
       panel_code_ = cached_code(
-          key_of("panels", spec, false, panel_shape_.rows) + " rest " + std::to_string(s_.m % panel_shape_.rows), "vt_matmul",
-          [spec, shape = panel_shape_](IrBuilder& builder) { emit_panels(builder, "vt_matmul", spec, shape); }, hurry_);
+          key_of(cut_.by_columns ? "panels columns" : "panels", spec, false, panel_rows_) + " of " +
+              std::to_string(cut_.by_columns ? s_.m : s_.m % panel_rows_),
+          "vt_matmul", [spec, shape, columns = cut_.by_columns](IrBuilder& builder) { emit_panels(builder, "vt_matmul", spec, shape, columns); },
+          hurry_);
       pack_panel_ = pack_code({.from = s_.b_dtype,
                                .to = s_.accumulate,
                                .lines = static_cast<int>(width),
@@ -170,7 +166,9 @@ class Direct : public Matmul {
   MatmulSpec s_, kernel_;
   Way way_;
   bool repacks_ = false, hurry_;
-  TileShape shape_, panel_shape_;
+  TileShape shape_;
+  int panel_rows_ = 1;  ///< of a tile where b lies in panels: all alike
+  ProductCut cut_;
   RegisterPlan registers_;
   std::shared_ptr<const Code> code_, repack_;
   mutable std::once_flag panels_made_;
@@ -227,6 +225,29 @@ class Swapped : public Matmul {
 
 }  // namespace matmul_run
 
+void run_in_ranges(const MatmulSpec& s, DirectFunction* f, ProductCut cut, const void* a, const void* b, void* c, const RowsDone& done) {
+  using namespace matmul_run;
+  if (s.batch > 1) cut = {};
+  const std::int64_t total = s.batch > 1 ? s.batch : cut.by_columns ? s.n : s.m, rows = s.batch > 1 ? s.m : 1;
+  const auto whole_units = [&](std::int64_t n) { return (n + cut.unit - 1) / cut.unit * cut.unit; };
+  const std::int64_t grain = whole_units(grain_for((s.batch > 1 ? s.m * s.n : cut.by_columns ? s.m : s.n) * (s.k + s.work_after)));
+  if (cut.by_columns) {
+    parallel_ranges(total, grain, [&](std::int64_t from, std::int64_t to) { f(a, b, c, from, to); });
+    if (done) parallel_ranges(s.m, grain_for(s.n * s.work_after), [&](std::int64_t from, std::int64_t to) { done(from, to); });
+    return;
+  }
+  // What works on finished rows wants them while they are in the nearest cache.
+  const std::int64_t row_bytes = rows * s.n * static_cast<std::int64_t>(size_of(s.result));
+  const std::int64_t turn = done ? whole_units(std::max<std::int64_t>((32 << 10) / row_bytes, 1)) : total;
+  parallel_ranges(total, grain, [&](std::int64_t from, std::int64_t to) {
+    for (std::int64_t begin = from; begin < to; begin += turn) {
+      const std::int64_t end = std::min(to, begin + turn);
+      f(a, b, c, begin, end);
+      done(begin * rows, end * rows);
+    }
+  });
+}
+
 std::shared_ptr<const Matmul> make_matmul(const MatmulSpec& given, bool hurry) {
   using namespace matmul_run;
   if (!llvm_missing_reason().empty()) return nullptr;
@@ -248,13 +269,13 @@ std::shared_ptr<const Matmul> make_matmul(const MatmulSpec& given, bool hurry) {
   if (s.batch == 1) s.a_batch = s.b_batch = 0;
   if (s.n == 1 && s.m > 1) return new_shared<Swapped>(make_matmul(transposed(s), hurry), s.m);
 
-  const int lanes = host_target().lanes(size_of(s.accumulate));
-  const bool along_k = s.a_column == 1 && s.b_row == 1 && s.b_column != 1;
-  if (along_k && s.k >= 2 * lanes && (s.m <= 4 || s.n <= 2)) return new_shared<Direct>(s, Direct::Way::dots, hurry);
+  if (suits_dots(s)) return make_dots(s, hurry);
   if (plan_register_products(s, host_target())) return new_shared<Direct>(s, Direct::Way::registers, hurry);
-  const std::size_t b_bytes = static_cast<std::size_t>(s.n * s.k) * (product_group(s, host_target()) > 1 ? 4 : size_of(s.b_dtype));
-  const bool big = b_bytes > (96u << 10) && s.m >= 16;
-  if (big) return make_packed_matmul(s);
+  // Where the CPU multiplies groups of small numbers, only the packed kernel does.
+  const bool grouped = product_group(s, host_target()) > 1;
+  const std::size_t b_bytes = static_cast<std::size_t>(s.n * s.k) * (grouped ? 4 : size_of(s.b_dtype));
+  const bool many = grouped || s.batch > 1 ? s.m >= 16 : s.m > few_rows && s.n > few_columns;
+  if (b_bytes > (96u << 10) && many) return make_packed_matmul(s);
   return new_shared<Direct>(s, Direct::Way::tiles, hurry);
 }
 

@@ -1,4 +1,4 @@
-// The code of matrix products that read their operands where they are: tiles over rows and columns, and dots along k.
+// The code of matrix products that read their operands where they are, in tiles over rows and columns.
 #include "matmul_emit.hpp"
 
 #if VT_HAS_LLVM_HEADERS
@@ -45,19 +45,33 @@ class DirectProduct {
     }
   }
 
-  // Each panel of b stays in the nearest cache while the rows go by. Rows are cut at multiples of a tile's, but for the last ones of all.
-  void panels(Value a, Value b, Value c, Value from, Value to) {
+  // All rows, which are few, of some columns: whole tiles, but for the last columns of all.
+  void some_columns(Value a, Value b, Value c, Value from, Value to) {
+    in_columns(from, to, [&](Value column, std::int64_t wide) {
+      for (std::int64_t row = 0; row < s_.m; row += shape_.rows) {
+        const Value at = b_.index(row);
+        one_tile(b_.offset(b, s_.b_dtype, b_.mul(column, b_.index(s_.b_column))), row_pointer(a, at), b_.offset(c_pointer(c, at), s_.result, column),
+                 at, column, static_cast<int>(std::min<std::int64_t>(shape_.rows, s_.m - row)), wide);
+      }
+    });
+  }
+
+  // Each panel of b stays in the nearest cache while the rows go by. Rows are cut at multiples of a tile's, but for the last ones of all, or columns
+  // at multiples of a panel's.
+  void panels(Value a, Value b, Value c, Value from, Value to, bool by_columns) {
     const int rows = shape_.rows, last = static_cast<int>(s_.m % rows);
     const std::int64_t width = shape_.columns(), whole = s_.n / width * width;
-    const Value even = b_.add(from, b_.mul(b_.div(b_.sub(to, from), b_.index(rows)), b_.index(rows)));
+    const Value first = by_columns ? b_.index(0) : from, end = by_columns ? b_.index(s_.m) : to;
+    const Value even = b_.add(first, b_.mul(b_.div(b_.sub(end, first), b_.index(rows)), b_.index(rows)));
     const auto panel = [&](Value column, std::int64_t wide) {
       const Value own = b_.offset(b, s_.b_dtype, b_.mul(column, b_.index(s_.k)));
       const auto tile = [&](Value row, int height) {
         one_tile(own, row_pointer(a, row), b_.offset(c_pointer(c, row), s_.result, column), row, column, height, wide);
       };
-      b_.for_range(from, even, rows, [&](Value row) { tile(row, rows); });
-      if (last > 0) b_.if_then(b_.compare(Compare::lt, even, to), [&] { tile(even, last); });
+      b_.for_range(first, even, rows, [&](Value row) { tile(row, rows); });
+      if (last > 0) b_.if_then(b_.compare(Compare::lt, even, end), [&] { tile(even, last); });
     };
+    if (by_columns) return in_columns(from, to, panel);
     b_.for_range(b_.index(0), b_.index(whole), width, [&](Value column) { panel(column, width); });
     if (whole < s_.n) panel(b_.index(whole), s_.n - whole);
   }
@@ -65,6 +79,13 @@ class DirectProduct {
  private:
   Value row_pointer(Value a, Value row) { return b_.offset(a, s_.a_dtype, b_.mul(row, b_.index(s_.a_row))); }
   Value c_pointer(Value c, Value row) { return b_.offset(c, s_.result, b_.mul(row, b_.index(s_.n))); }
+
+  // Columns [from, to) in pieces as wide as a tile; only the last ones of all may be fewer.
+  void in_columns(Value from, Value to, FunctionRef<void(Value column, std::int64_t wide)> piece) {
+    const std::int64_t width = shape_.columns(), whole = s_.n / width * width;
+    b_.for_range(from, b_.min(to, b_.index(whole)), width, [&](Value column) { piece(column, width); });
+    if (whole < s_.n) b_.if_then(b_.compare(Compare::gt, to, b_.index(whole)), [&] { piece(b_.index(whole), s_.n - whole); });
+  }
 
   void row_loop(Value a, Value b, Value c, Value from, Value to, int height, bool once) {
     if (once) return columns(a, b, c, from, height);
@@ -149,11 +170,13 @@ class DirectProduct {
 // Bytes of a product from which on others are fetched while it is computed, and how far ahead: one of 16 × 16 f64 takes no longer than memory does.
 constexpr std::int64_t worth_fetching = 4 << 10, bytes_ahead = 8 << 10;
 
-void emit_direct(IrBuilder& b, const std::string& name, const MatmulSpec& s, TileShape shape) {
+void emit_direct(IrBuilder& b, const std::string& name, const MatmulSpec& s, TileShape shape, bool by_columns) {
   b.begin_function(name, {Param::ptr(), Param::ptr(), Param{.pointer = true, .noalias = true}, Param::of(i64), Param::of(i64)});
   const Value a = b.arg(0), x = b.arg(1), c = b.arg(2), begin = b.arg(3), end = b.arg(4);
   matmul_tiles::DirectProduct product(b, s, shape);
-  if (s.batch == 1) {
+  if (by_columns) {
+    product.some_columns(a, x, c, begin, end);
+  } else if (s.batch == 1) {
     product.some_rows(a, x, c, begin, end);
   } else {
     const auto a_of = [&](Value i) { return b.offset(a, s.a_dtype, b.mul(i, b.index(s.a_batch))); };
@@ -170,92 +193,9 @@ void emit_direct(IrBuilder& b, const std::string& name, const MatmulSpec& s, Til
   b.end_function();
 }
 
-void emit_panels(IrBuilder& b, const std::string& name, const MatmulSpec& s, TileShape shape) {
+void emit_panels(IrBuilder& b, const std::string& name, const MatmulSpec& s, TileShape shape, bool by_columns) {
   b.begin_function(name, {Param::ptr(), Param::ptr(), Param{.pointer = true, .noalias = true}, Param::of(i64), Param::of(i64)});
-  matmul_tiles::DirectProduct(b, s, shape).panels(b.arg(0), b.arg(1), b.arg(2), b.arg(3), b.arg(4));
-  b.end_function();
-}
-
-namespace matmul_tiles {
-
-// c[0…rows)[0…columns) where both operands run along k: `rows × columns` vector sums, then one horizontal sum each.
-void dot_tile(IrBuilder& b, const MatmulSpec& s, Value a, Value x, Value c, int rows, int columns, int lanes) {
-  const int streams = rows * columns >= 4 ? 1 : 4;  // a lone dot needs several sums in flight
-  const std::int64_t step = static_cast<std::int64_t>(lanes) * streams;
-  const std::int64_t whole = s.k / step * step;
-  const auto a_at = [&](int r, Value k) { return b.offset(b.offset(a, s.a_dtype, k), s.a_dtype, b.index(r * s.a_row)); };
-  const auto b_at = [&](int n, Value k) { return b.offset(b.offset(x, s.b_dtype, k), s.b_dtype, b.index(n * s.b_column)); };
-  const auto cell = [&](int r, int n, int u) { return static_cast<std::size_t>((r * columns + n) * streams + u); };
-  Vec<Value> acc(static_cast<std::size_t>(rows * columns * streams), b.integer(s.accumulate, 0, lanes));
-  const auto multiply = [&](Vec<Value> sums, Value k, int u, Value mask) {
-    Vec<Value> right(static_cast<std::size_t>(columns));
-    for (int n = 0; n < columns; ++n)
-      right[static_cast<std::size_t>(n)] =
-          b.convert(mask ? b.load_masked(b_at(n, k), s.b_dtype, mask) : b.load(b_at(n, k), s.b_dtype, lanes), s.accumulate);
-    for (int r = 0; r < rows; ++r) {
-      const Value left = b.convert(mask ? b.load_masked(a_at(r, k), s.a_dtype, mask) : b.load(a_at(r, k), s.a_dtype, lanes), s.accumulate);
-      for (int n = 0; n < columns; ++n) sums[cell(r, n, u)] = b.mul_add(left, right[static_cast<std::size_t>(n)], sums[cell(r, n, u)]);
-    }
-    return sums;
-  };
-  if (whole > 0)
-    acc = b.loop(
-        b.index(0), b.index(whole), step, acc,
-        [&](Value k, const Vec<Value>& carried) {
-          Vec<Value> sums = carried;
-          for (int u = 0; u < streams; ++u) sums = multiply(std::move(sums), b.add(k, b.index(static_cast<std::int64_t>(u) * lanes)), u, {});
-          return sums;
-        },
-        true);
-  for (std::int64_t k = whole; k < s.k; k += lanes) {
-    const std::int64_t left = s.k - k;
-    acc = multiply(std::move(acc), b.index(k), 0, left < lanes ? b.tail_mask(lanes, b.index(left)) : Value{});
-  }
-  for (int r = 0; r < rows; ++r)
-    for (int n = 0; n < columns; ++n) {
-      Value sum = acc[cell(r, n, 0)];
-      for (int u = 1; u < streams; ++u) sum = b.add(sum, acc[cell(r, n, u)]);
-      b.store(b.offset(c, s.result, b.index(r * s.n + n)), b.convert(b.reduce_lanes(Reduce::add, sum), s.result));
-    }
-}
-
-}  // namespace matmul_tiles
-
-void emit_dots(IrBuilder& b, const std::string& name, const MatmulSpec& s, const Target& target) {
-  using namespace matmul_tiles;
-  int lanes = target.lanes(size_of(s.accumulate));
-  while (lanes > 1 && s.k <= lanes / 2) lanes /= 2;
-  b.begin_function(name, {Param::ptr(), Param::ptr(), Param{.pointer = true, .noalias = true}, Param::of(i64), Param::of(i64)});
-  const Value a = b.arg(0), x = b.arg(1), c = b.arg(2), begin = b.arg(3), end = b.arg(4);
-  const auto row_of_tiles = [&](Value a_row, Value b_start, Value c_row, int rows) {
-    const std::int64_t whole = s.n / 4 * 4;
-    if (whole > 0)
-      b.for_range(
-          b.index(0), b.index(whole), 4,
-          [&](Value n) {
-            dot_tile(b, s, a_row, b.offset(b_start, s.b_dtype, b.mul(n, b.index(s.b_column))), b.offset(c_row, s.result, n), rows, 4, lanes);
-          },
-          true);
-    if (const auto rest = static_cast<int>(s.n - whole); rest > 0)
-      dot_tile(b, s, a_row, b.offset(b_start, s.b_dtype, b.index(whole * s.b_column)), b.offset(c_row, s.result, b.index(whole)), rows, rest, lanes);
-  };
-  const auto rows = [&](Value a0, Value b0, Value c0, Value from, Value to) {
-    const Value span = b.sub(to, from);
-    const Value middle = b.add(from, b.mul(b.div(span, b.index(4)), b.index(4)));
-    const auto at = [&](Value r, int height) {
-      row_of_tiles(b.offset(a0, s.a_dtype, b.mul(r, b.index(s.a_row))), b0, b.offset(c0, s.result, b.mul(r, b.index(s.n))), height);
-    };
-    b.for_range(from, middle, 4, [&](Value r) { at(r, 4); });
-    b.for_range(middle, to, 1, [&](Value r) { at(r, 1); });
-  };
-  if (s.batch == 1) {
-    rows(a, x, c, begin, end);
-  } else {
-    b.for_range(begin, end, 1, [&](Value i) {
-      rows(b.offset(a, s.a_dtype, b.mul(i, b.index(s.a_batch))), b.offset(x, s.b_dtype, b.mul(i, b.index(s.b_batch))),
-           b.offset(c, s.result, b.mul(i, b.index(s.m * s.n))), b.index(0), b.index(s.m));
-    });
-  }
+  matmul_tiles::DirectProduct(b, s, shape).panels(b.arg(0), b.arg(1), b.arg(2), b.arg(3), b.arg(4), by_columns);
   b.end_function();
 }
 

@@ -9,6 +9,24 @@ namespace vt::detail::cpu {
 
 std::shared_ptr<const Matmul> make_packed_matmul(const MatmulSpec&);
 
+/// Of so few rows, or columns, each element of the other operand is used too few times to be worth a copy in another order. Measured with 1000 of
+/// the other and 256 to 4096 of k, with AVX-512 and with AVX2.
+inline constexpr std::int64_t few_rows = 64, few_columns = 32;
+
+/// Products whose operands run along k, or of which the one with few rows or columns is copied so.
+bool suits_dots(const MatmulSpec&);
+std::shared_ptr<const Matmul> make_dots(const MatmulSpec&, bool hurry);
+
+/// What the kernels that read operands where they are compile to: products begin … end − 1 of a batch, or rows or columns of a single one.
+using DirectFunction = void(const void* a, const void* b, void* c, std::int64_t begin, std::int64_t end);
+/// How a single product is cut: at multiples of `unit` rows or columns.
+struct ProductCut {
+  bool by_columns = false;
+  std::int64_t unit = 1;
+};
+/// Runs all of it on as many threads as it is worth; `done` is told of rows while they are in the nearest cache, or of all at the end.
+void run_in_ranges(const MatmulSpec&, DirectFunction*, ProductCut, const void* a, const void* b, void* c, const RowsDone& done);
+
 /// A packed product of which somebody else says when which rows are made, and on which thread.
 class RowBlocks {
  public:

@@ -27,7 +27,7 @@ constexpr std::int64_t block_bytes = 384 << 10;
 // Of b packed at once; more of it is packed in turns.
 constexpr std::int64_t chunk_bytes = 16 << 20;
 // What few rows read only a few times is packed and read in turns that stay in the caches.
-constexpr std::int64_t few_rows = 512, chunk_bytes_of_few_rows = 2 << 20;
+constexpr std::int64_t rows_of_small_chunks = 512, small_chunk_bytes = 2 << 20;
 // Of each worker: the fewer there are, the longer one waits for the other at the end.
 constexpr std::int64_t blocks_each = 8;
 // Panels that one thread packs at a time.
@@ -222,8 +222,9 @@ class PackedMatmul final : public Matmul, public RowBlocks {
     using namespace matmul_packed;
     const std::int64_t pass_of_b = panels_ * shape_.columns() * depth_ * size_;
     // Sums of 16-bit results are kept per block, which must then see all of k at once.
-    const std::int64_t passes_at_once =
-        separate_sums() ? pieces(s_.k, depth_) : std::max<std::int64_t>((s_.m <= few_rows ? chunk_bytes_of_few_rows : chunk_bytes) / pass_of_b, 1);
+    const std::int64_t passes_at_once = separate_sums()
+                                            ? pieces(s_.k, depth_)
+                                            : std::max<std::int64_t>((s_.m <= rows_of_small_chunks ? small_chunk_bytes : chunk_bytes) / pass_of_b, 1);
     return std::min(s_.k, passes_at_once * depth_);
   }
 

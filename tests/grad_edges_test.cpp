@@ -84,6 +84,23 @@ TEST(GradEdges, RootsAtZero) {
   vt_test::expect_close(jvp_of(apply(Op::abs), Tensors{vt::tensor(0.0)}, Tensors{vt::tensor(1.0)}), {vt::tensor(0.0)});
 }
 
+TEST(GradEdges, AnglesOfLongAndShortVectors) {
+  const auto by_both = vt::vmap(vt::grad<0, 1>([](Tensor y, Tensor x) { return vt::atan2(y, x); }));
+  for (vt::DType d : {vt::f16, vt::bf16, vt::f32, vt::f64}) {
+    // Squares of these overflow or vanish; the derivatives of the 3-4-5 triangle do not.
+    const std::vector<double> scales = d == vt::f16 ? std::vector<double>{256, 1.0 / 1024} : std::vector<double>{0x1p100, 0x1p-100};
+    for (const double scale : d == vt::f64 ? std::vector<double>{0x1p900, 0x1p-900} : scales) {
+      const Tensor y = vt::tensor({3 * scale, 0.0, -4 * scale}).astype(d), x = vt::tensor({4 * scale, scale, -3 * scale}).astype(d);
+      const auto [by_y, by_x] = by_both(y, x);
+      const vt_test::Tolerance near = {.relative = d == vt::f16 ? 2e-3 : d == vt::bf16 ? 2e-2 : 1e-6};
+      vt_test::expect_close((by_y * scale).astype(vt::f64), vt::tensor({0.16, 1.0, -0.12}), near);
+      vt_test::expect_close((by_x * scale).astype(vt::f64), vt::tensor({-0.12, 0.0, 0.16}), near);
+    }
+  }
+  const auto curved = vt::grad(vt::grad([](Tensor y) { return vt::atan2(y, 4.0); }));  // −2xy / (x² + y²)²
+  vt_test::expect_close(curved(vt::tensor(3.0)), vt::tensor(-24.0 / 625), {.ulps = 8});
+}
+
 TEST(GradEdges, LogSumExpAfterNothing) {
   const Flat f = apply(Op::cumlogsumexp, make_params(CumulativeParams{0, false}));
   const Tensors x = {vt::tensor({-inf, -inf, 0.0, 0.0})}, w = {vt::tensor({1.0, 1.0, 1.0, 1.0})};

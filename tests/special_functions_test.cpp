@@ -655,6 +655,31 @@ TEST(SpecialLanes, AsAlone) {
   EXPECT_EQ(vt::igamma(vt::zeros({0, 3}), vt::ones({3})).shape(), (vt::Shape{0, 3}));
 }
 
+// Where the distribution is nearly 1 its logarithm's derivatives are the density's: φ, −xφ and (x² − 1)φ, up to terms of φ².
+TEST(SpecialDerivatives, LogNdtrOnTheRight) {
+  const auto slope = [](const auto& f) { return [f](Tensor x) { return vt::jvp(f, std::tuple(x), std::tuple(vt::ones_like(x))).second; }; };
+  const auto first = slope([](Tensor x) { return vt::log_ndtr(x); });
+  const auto second = slope(first);
+  const auto third = slope(second);
+  const auto reverse = vt::vmap(vt::grad(vt::grad([](Tensor x) { return vt::log_ndtr(x); })));
+  for (vt::DType d : {vt::f32, vt::f64}) {
+    const Tensor x =
+        d == vt::f64 ? vt::tensor({10.0, 20.0, 26.5, 30.0, 36.0, 50.0, 1e3, 1e200}) : vt::tensor({8.0f, 10.0f, 12.0f, 50.0f, 1e3f, 1e30f});
+    const Tensor density = vt::exp(-0.5 * x * x) / std::sqrt(2 * std::numbers::pi);
+    // x² in the exponent is rounded, and what is below the least normal number is not as exact.
+    const vt_test::Tolerance near = {.relative = d == vt::f64 ? 1e-13 : 2e-5, .absolute = d == vt::f64 ? 1e-300 : 1e-35};
+    vt_test::expect_close(first(x), density, near);
+    vt_test::expect_close(second(x), -x * density, near);
+    vt_test::expect_close(vt::jit(second)(x), -x * density, near);
+    vt_test::expect_close(reverse(x), -x * density, near);
+    const Tensor bounded = x[vt::slice(0, 5)];
+    vt_test::expect_close(third(bounded), (bounded * bounded - 1.0) * density[vt::slice(0, 5)], near);
+  }
+  // On both sides of 0 the two forms meet.
+  const Tensor middle = vt::tensor({-1e-9, 0.0, 1e-9});
+  vt_test::expect_close(second(middle), vt::full({3}, -2 / std::numbers::pi, vt::f64), {.relative = 1e-8});
+}
+
 TEST(SpecialDtypes, NarrowFloatsAndIntegers) {
   for (vt::DType d : {vt::f16, vt::bf16}) {
     const Tensor x = vt_test::random_tensor(d, {50}, 0.3, 4, 3), wide = x.astype(vt::f64);

@@ -87,9 +87,12 @@ inline Tensor greater(const JvpCall& c, Op wins) {
   return sum;
 }
 
+// x / (x² + y²) and −y / (x² + y²), of operands that are first divided by the longer one: their own squares may overflow or vanish. The result
+// is the same whatever they are divided by, so that the divisor is a constant to further derivatives.
 inline Tensor atan2(const JvpCall& c) {
-  const Val y = primal(c, 0), x = primal(c, 1);
-  const Val r2 = x * x + y * y;
+  const Val length = unary(Op::stop_gradient, binary(Op::max, unary(Op::abs, c.x[0]), unary(Op::abs, c.x[1])));
+  const Val y = primal(c, 0) / length, x = primal(c, 1) / length;
+  const Val r2 = (x * x + y * y) * length;
   Tensor sum;
   if (c.has(0)) sum = tangent(c, 0) * (x / r2);
   if (c.has(1)) sum = sum_of(sum, tangent(c, 1) * -(y / r2));
@@ -168,8 +171,14 @@ inline Tensor gamma(const JvpCall& c) { return tangent(c) * (result(c) * Val(una
 inline Tensor erfcx(const JvpCall& c) { return tangent(c) * (2.0 * (primal(c) * result(c)) - 2 * inv_sqrtpi); }
 inline Tensor erfc_inv(const JvpCall& c) { return tangent(c) * (-0.5 / inv_sqrtpi * exp_of(result(c) * result(c))); }
 inline Tensor ndtr(const JvpCall& c) { return tangent(c) * (inv_sqrtpi / std::numbers::sqrt2 * exp_of(-0.5 * (primal(c) * primal(c)))); }
+/// The normal density over the distribution. On the left both vanish, and their quotient is one of erfcx, which overflows on the right. Each form
+/// sees 0 in place of the other's operands, so that derivatives of the one that is not chosen are finite too.
 inline Tensor log_ndtr(const JvpCall& c) {
-  return tangent(c) * (std::numbers::sqrt2 * inv_sqrtpi / Val(unary(Op::erfcx, (-1 / std::numbers::sqrt2) * primal(c))));
+  const Tensor zero = scalar(c.y.dtype(), 0), is_left = binary(Op::lt, c.x[0], zero);
+  const Val left = choose(is_left, c.x[0], zero), right = choose(is_left, zero, c.x[0]);
+  const Val from_erfcx = std::numbers::sqrt2 * inv_sqrtpi / Val(unary(Op::erfcx, (-1 / std::numbers::sqrt2) * left));
+  const Val from_ndtr = inv_sqrtpi / std::numbers::sqrt2 * exp_of(-0.5 * (right * right)) / Val(unary(Op::ndtr, right));
+  return tangent(c) * Val(choose(is_left, from_erfcx, from_ndtr));
 }
 inline Tensor dawsn(const JvpCall& c) { return tangent(c) * (1.0 - 2.0 * (primal(c) * result(c))); }
 inline Tensor expi(const JvpCall& c) { return tangent(c) * (exp_of(primal(c)) / primal(c)); }

@@ -160,6 +160,24 @@ TEST(Dataset, CsvFiles) {
   expect_error([] { vt::load_csv("/no/such/file.csv"); }, ErrorKind::io, {"vt::load_csv: /no/such/file.csv: No such file"});
 }
 
+TEST(Dataset, CsvFilesOfSpreadsheets) {
+  const TemporaryFile file("\xEF\xBB\xBF\"1\",\" -2.5 \"\r\n3,\"4\"\r\n");
+  const Tensor t = vt::load_csv(file.path, {.dtype = vt::f64});
+  EXPECT_EQ(t.shape(), vt::Shape({2, 2}));
+  EXPECT_EQ(t.to_vector<double>(), (std::vector<double>{1, -2.5, 3, 4}));
+  const TemporaryFile open("\"1,2\n");
+  expect_error([&] { vt::load_csv(open.path); }, ErrorKind::io, {":1: column 1 is \"\"1\", which is not a number"});
+}
+
+TEST(Dataset, CsvNumbersBeyondDoubles) {
+  constexpr double inf = std::numeric_limits<double>::infinity();
+  const TemporaryFile file("1e400,-1e400,1e-400,4e-320,1e39");
+  EXPECT_EQ(vt::load_csv(file.path, {.dtype = vt::f64}).to_vector<double>(), (std::vector<double>{inf, -inf, 0, 4e-320, 1e39}));
+  EXPECT_EQ(vt::load_csv(file.path)[0][4].item<float>(), std::numeric_limits<float>::infinity());
+  const TemporaryFile trailing("1e400x");
+  expect_error([&] { vt::load_csv(trailing.path); }, ErrorKind::io, {":1: column 1 is \"1e400x\", which is not a number"});
+}
+
 TEST(Dataset, WrongUses) {
   expect_error([] { vt::Dataset(Pair{xs, vt::arange(9)}); }, ErrorKind::shape,
                {"vt::Dataset: the Tensors have 10 and 9 examples along axis 0", "dataset_test.cpp"});

@@ -80,6 +80,7 @@ TEST_F(Interop, NpyRefusals) {
   EXPECT_NE(load(written("s.npy", "{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }", std::string(8, '\0')))
                 .find("8 bytes of data, 12 wanted for f32[3]"),
             std::string::npos);
+  EXPECT_NE(load(written("l.npy", "{'shape': (3,)}  \n", "")).find("header cannot be read: {'shape': (3,)}; at"), std::string::npos);
   EXPECT_NE(load(written("h.npy", "{'descr': '<f4', 'shape': (3,) }", "")).find("header cannot be read"), std::string::npos);
   EXPECT_NE(load(written("n.npy", "{'descr': '<f4', 'fortran_order': False, 'shape': (-3,), }", "")).find("header cannot be read"),
             std::string::npos);

@@ -36,13 +36,25 @@ std::string_view trimmed(std::string_view text) {
   return first == std::string_view::npos ? std::string_view() : text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
 }
 
+/// What some programs write around every field.
+std::string_view without_quotes(std::string_view field) {
+  const bool quoted = field.size() > 1 && field.front() == '"' && field.back() == '"';
+  return quoted ? trimmed(field.substr(1, field.size() - 2)) : field;
+}
+
 double number(std::string_view field, const std::string& path, std::int64_t line, std::int64_t column, Where where) {
-  std::string_view digits = field;
+  std::string_view digits = without_quotes(field);
   if (digits.size() > 1 && digits[0] == '+') digits.remove_prefix(1);
+  const char* const end = digits.data() + digits.size();
   double value = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (error != std::errc() || end != digits.data() + digits.size())
-    refuse(path, line, worded("column {} is \"{}\", which is not a number", column, field), where);
+  auto read = std::from_chars(digits.data(), end, value);
+  if (read.ec == std::errc::result_out_of_range) {  // an infinity or 0 is the nearest, which the standard leaves to its reader
+    long double wide = 0;
+    read = std::from_chars(digits.data(), end, wide);
+    value = static_cast<double>(wide);
+  }
+  if (read.ec == std::errc::result_out_of_range) refuse(path, line, worded("column {} is \"{}\", which no f64 is near", column, field), where);
+  if (read.ec != std::errc() || read.ptr != end) refuse(path, line, worded("column {} is \"{}\", which is not a number", column, field), where);
   return value;
 }
 
@@ -54,7 +66,9 @@ Tensor load_csv(const std::string& path, CsvOptions options, Where where) {
   Vec<double> values;
   std::int64_t rows = 0, columns = options.columns, line = 0;
   bool header = options.header;
-  for (std::string_view rest = text; !rest.empty();) {
+  std::string_view rest = text;
+  if (rest.starts_with("\xEF\xBB\xBF")) rest.remove_prefix(3);  // the byte order mark of UTF-8, which spreadsheets write
+  while (!rest.empty()) {
     const auto end = rest.find('\n');
     std::string_view row = trimmed(rest.substr(0, end));
     rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);

@@ -147,7 +147,7 @@ Tensor load_npy(const std::string& path, Where where) {
   file.read(text.data(), static_cast<std::streamsize>(length));
   if (!file) refuse_it("the header is cut off");
   const auto header = Parser(text).header();
-  if (!header) refuse_it("the header cannot be read: " + text.substr(0, 200));
+  if (!header) refuse_it("the header cannot be read: " + text.substr(0, std::min<std::size_t>(200, text.find_last_not_of(" \n") + 1)));
 
   const std::string& descr = header->descr;
   const Kind* kind = nullptr;

@@ -204,10 +204,16 @@ class Dots final : public Matmul {
     const bool a_along = s.a_column == 1, b_along = s.b_row == 1 && s.b_column != 1;
     if (a_along && b_along && vectors >= 2 && (s.m <= 4 || s.n <= 2)) return true;
     if (s.batch > 1 || product_group(s, host_target()) > 1) return false;
-    // Adding up lanes at the end takes as long as some vectors along k. Tiles that read a row by row do without it, and come close where they read b
-    // more than once.
-    const std::int64_t enough = s.n <= matmul_dots::best_tile(host_target()).columns ? 8 : 32;
-    return (s.m <= few_rows && b_along && vectors >= 8) || (s.n <= few_columns && a_along && vectors >= enough);
+    // Adding up lanes at the end takes as long as some vectors along k.
+    if (s.m <= few_rows && b_along) return vectors >= 8;
+    if (s.n > few_columns || !a_along) return false;
+    return s.n <= very_few_columns ? vectors >= 8 : rows_collide(s) && vectors >= 32;
+  }
+
+  /// Tiles over rows read as many lines of a at a time as they have rows. Lines whole pages apart fall into one set of the nearest cache.
+  static bool rows_collide(const MatmulSpec& s) {
+    constexpr std::int64_t ways = 8, way_bytes = 4 << 10;
+    return best_tile(host_target(), s.accumulate).rows > ways && s.a_row * static_cast<std::int64_t>(size_of(s.a_dtype)) % way_bytes == 0;
   }
 
   PackedOperands pack(const void* a, const void* b) const override {
@@ -232,6 +238,7 @@ class Dots final : public Matmul {
   std::string describe() const override { return std::string("dots") + (turns_a_ ? ", a transposed" : turns_b_ ? ", b transposed" : ""); }
 
  private:
+  static constexpr std::int64_t very_few_columns = 6;  ///< less than half of a vector: lanes of tiles over columns would be idle
   static bool by_columns(const MatmulSpec& s) { return s.batch == 1 && s.m <= few_rows && s.m < s.n; }
   std::size_t bytes(std::int64_t lines, DType d) const { return static_cast<std::size_t>(lines * s_.k) * size_of(d); }
 

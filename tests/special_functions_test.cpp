@@ -680,6 +680,42 @@ TEST(SpecialDerivatives, LogNdtrOnTheRight) {
   vt_test::expect_close(second(middle), vt::full({3}, -2 / std::numbers::pi, vt::f64), {.relative = 1e-8});
 }
 
+// erfcx = 1 / (√π (x + r)) with r = ½ / (x + s) and s = 1 / (x + (3/2) / (x + 2 / (x + …))): its derivatives are −2r·erfcx and 2s·erfcx / (x + s).
+TEST(SpecialDerivatives, ErfcxAndDawsonFarOut) {
+  const auto slope = [](const auto& f) { return [f](Tensor x) { return vt::jvp(f, std::tuple(x), std::tuple(vt::ones_like(x))).second; }; };
+  const auto first = slope([](Tensor x) { return vt::erfcx(x); });
+  const auto second = slope(first);
+  const auto reverse = vt::vmap(vt::grad(vt::grad([](Tensor x) { return vt::erfcx(x); })));
+  const Tensor x = vt::tensor({4.0, 7.5, 8.0, 8.5, 20.0, 200.0, 1e4, 1e6, 1e8});
+  std::vector<double> slopes, curves;
+  for (const double at : x.to_vector<double>()) {
+    long double s = 0;
+    for (int k = 200; k > 1; --k) s = k / 2.0L / (at + s);
+    const long double r = 0.5L / (at + s), value = std::numbers::inv_sqrtpi_v<long double> / (at + r);
+    slopes.push_back(static_cast<double>(-2 * r * value));
+    curves.push_back(static_cast<double>(2 * s * value / (at + s)));
+  }
+  const auto check = [&](vt::DType d, const vt_test::Tolerance& near) {
+    const Tensor at = x.astype(d), want = vt::tensor(slopes, {9}).astype(d), bent = vt::tensor(curves, {9}).astype(d);
+    vt_test::expect_close(first(at), want, near);
+    vt_test::expect_close(second(at), bent, near);
+    vt_test::expect_close(vt::jit(second)(at), bent, near);
+    vt_test::expect_close(reverse(at), bent, near);
+  };
+  check(vt::f64, {.relative = 2e-12});
+  check(vt::f32, {.relative = 1e-3});
+  const Tensor far = vt::tensor({-1e5, -10.0, 10.0, 1e3, 1e5});
+  const Tensor dawson = vt::tensor({-5.00000000075e-11, -5.0769437519706e-3, -5.0769437519706e-3, -5.00000750001875e-7, -5.00000000075e-11});
+  const auto of_dawson = slope([](Tensor t) { return vt::dawsn(t); });
+  vt_test::expect_close(of_dawson(far), dawson, {.relative = 1e-12});
+  vt_test::expect_close(vt::vmap(vt::grad([](Tensor t) { return vt::dawsn(t); }))(far), dawson, {.relative = 1e-12});
+  vt_test::expect_close(of_dawson(far.astype(vt::f32)), dawson.astype(vt::f32), {.relative = 1e-6});
+  // The second derivative of log_ndtr, far on the left, is made of erfcx's.
+  const Tensor left = vt::tensor({-200.0f, -1e3f, -1e5f});
+  vt_test::expect_close(slope(slope([](Tensor t) { return vt::log_ndtr(t); }))(left), vt::tensor({-0.999975f, -0.999999f, -1.0f}),
+                        {.relative = 1e-6});
+}
+
 TEST(SpecialDtypes, NarrowFloatsAndIntegers) {
   for (vt::DType d : {vt::f16, vt::bf16}) {
     const Tensor x = vt_test::random_tensor(d, {50}, 0.3, 4, 3), wide = x.astype(vt::f64);

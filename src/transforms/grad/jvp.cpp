@@ -168,7 +168,26 @@ inline Tensor erf_inv(const JvpCall& c) { return tangent(c) * (0.5 / inv_sqrtpi 
 inline Tensor lgamma(const JvpCall& c) { return tangent(c) * Val(unary(Op::digamma, c.x[0])); }
 inline Tensor digamma(const JvpCall& c) { return tangent(c) * Val(trigamma(c.x[0])); }
 inline Tensor gamma(const JvpCall& c) { return tangent(c) * (result(c) * Val(unary(Op::digamma, c.x[0]))); }
-inline Tensor erfcx(const JvpCall& c) { return tangent(c) * (2.0 * (primal(c) * result(c)) - 2 * inv_sqrtpi); }
+
+/// The slopes of dawsn and erfcx, 1 − 2xy and 2xy − 2/√π, are what is left of two numbers that agree in ever more digits: beyond 8 it is summed
+/// instead. `sign` −1: Σ (2k + 1)!! u^(k + 1) with u = 1 / (2x²), 1: with alternating signs. The terms left out are below 1e-16 of the sum.
+inline Val asymptotic_slope(const JvpCall& c, const Tensor& is_far, double sign) {
+  const Tensor one = scalar(c.y.dtype(), 1);
+  const Val far = choose(is_far, c.x[0], scalar(c.y.dtype(), 8)), u = 0.5 / (far * far);
+  Val sum = one;
+  for (int k = 18; k > 0; --k) sum = 1.0 - (sign * (2 * k + 1)) * (u * sum);
+  return u * sum;
+}
+/// Either formula where it holds; the other one sees operands at which its own derivatives are finite.
+inline Tensor slope_near_and_far(const JvpCall& c, const Val& distance, double factor, double sign) {
+  const Tensor is_far = binary(Op::gt, distance, scalar(c.y.dtype(), 8));
+  const Val near = choose(is_far, scalar(c.y.dtype(), 0), c.x[0]);
+  const Val slope = (2.0 * sign) * (near * result(c)) - sign * factor;
+  return tangent(c) * Val(choose(is_far, -factor * asymptotic_slope(c, is_far, sign), slope));
+}
+inline Tensor erfcx(const JvpCall& c) { return slope_near_and_far(c, primal(c), 2 * inv_sqrtpi, 1); }
+inline Tensor dawsn(const JvpCall& c) { return slope_near_and_far(c, unary(Op::abs, c.x[0]), 1, -1); }
+
 inline Tensor erfc_inv(const JvpCall& c) { return tangent(c) * (-0.5 / inv_sqrtpi * exp_of(result(c) * result(c))); }
 inline Tensor ndtr(const JvpCall& c) { return tangent(c) * (inv_sqrtpi / std::numbers::sqrt2 * exp_of(-0.5 * (primal(c) * primal(c)))); }
 /// The normal density over the distribution. On the left both vanish, and their quotient is one of erfcx, which overflows on the right. Each form
@@ -180,7 +199,6 @@ inline Tensor log_ndtr(const JvpCall& c) {
   const Val from_ndtr = inv_sqrtpi / std::numbers::sqrt2 * exp_of(-0.5 * (right * right)) / Val(unary(Op::ndtr, right));
   return tangent(c) * Val(choose(is_left, from_erfcx, from_ndtr));
 }
-inline Tensor dawsn(const JvpCall& c) { return tangent(c) * (1.0 - 2.0 * (primal(c) * result(c))); }
 inline Tensor expi(const JvpCall& c) { return tangent(c) * (exp_of(primal(c)) / primal(c)); }
 inline Tensor fresnel_sin(const JvpCall& c) { return tangent(c) * sin_of(std::numbers::pi / 2 * (primal(c) * primal(c))); }
 inline Tensor fresnel_cos(const JvpCall& c) { return tangent(c) * cos_of(std::numbers::pi / 2 * (primal(c) * primal(c))); }

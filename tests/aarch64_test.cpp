@@ -55,7 +55,7 @@ TEST_F(AArch64, ProductsBecomeMultiplyAddsOfVectors) {
     vt::detail::MatmulSpec s;
     s.a_dtype = s.b_dtype = s.accumulate = s.result = dtype;
     s.m = 30, s.n = 21, s.k = 17, s.a_row = 17, s.b_row = 21;
-    const std::string direct = assembly([&](IrBuilder& b) { emit_direct(b, "direct", s, shape); });
+    const std::string direct = assembly([&](IrBuilder& b) { emit_direct(b, "direct", s, shape, false); });
     EXPECT_NE(direct.find(dtype == vt::i32 ? of_integers : "fmla\t"), std::string::npos) << direct;
   }
 }

@@ -97,8 +97,28 @@ TEST(GradEdges, AnglesOfLongAndShortVectors) {
       vt_test::expect_close((by_x * scale).astype(vt::f64), vt::tensor({-0.12, 0.0, 0.16}), near);
     }
   }
+  const auto [by_y, by_x] = by_both(vt::tensor({inf, -inf, 1.0, 2.0}), vt::tensor({1.0, 2.0, -inf, inf}));
+  vt_test::expect_close(by_y[vt::slice(0, 2)], vt::tensor({0.0, 0.0}));
+  vt_test::expect_close(by_x[vt::slice(2, 4)], vt::tensor({-0.0, -0.0}));
   const auto curved = vt::grad(vt::grad([](Tensor y) { return vt::atan2(y, 4.0); }));  // −2xy / (x² + y²)²
   vt_test::expect_close(curved(vt::tensor(3.0)), vt::tensor(-24.0 / 625), {.ulps = 8});
+}
+
+TEST(GradEdges, AreaFunctionsFarOut) {
+  const auto slope_of = [](Tensor (*f)(vt::Operand)) { return [f](Tensor x) { return vt::grad([f](Tensor t) { return vt::sum(f(t)); })(x); }; };
+  for (Tensor (*f)(vt::Operand) : {vt::asinh, vt::acosh})
+    for (const auto& [d, x] : {std::pair(vt::f16, 1024.0), std::pair(vt::f32, 0x1p100), std::pair(vt::f64, 0x1p800)}) {
+      const Tensor far = vt::tensor({x, inf}).astype(d);
+      vt_test::expect_close((slope_of(f)(far) * far)[0].astype(vt::f64), vt::tensor(1.0), {.relative = 2e-3});
+      EXPECT_EQ(slope_of(f)(far)[1].item<double>(), 0);
+    }
+  // −x / (x² ± 1)^(3/2)
+  for (Tensor (*f)(vt::Operand) : {vt::asinh, vt::acosh})
+    EXPECT_NEAR(vt::grad(vt::grad([f](Tensor t) { return f(t); }))(vt::tensor(512.0).astype(vt::f16)).item<double>(), -0x1p-18, 0x1p-23);
+  const Tensor near = vt::tensor({1.25, 3.0});
+  vt_test::expect_close(slope_of(vt::asinh)(near), 1.0 / vt::sqrt(near * near + 1.0), {.ulps = 4});
+  vt_test::expect_close(slope_of(vt::acosh)(near), 1.0 / vt::sqrt(near * near - 1.0), {.ulps = 4});
+  EXPECT_EQ(vt::grad([](Tensor t) { return vt::acosh(t); })(vt::tensor(1.0)).item<double>(), inf);
 }
 
 TEST(GradEdges, LogSumExpAfterNothing) {

@@ -87,12 +87,17 @@ inline Tensor greater(const JvpCall& c, Op wins) {
   return sum;
 }
 
-// x / (x² + y²) and −y / (x² + y²), of operands that are first divided by the longer one: their own squares may overflow or vanish. The result
-// is the same whatever they are divided by, so that the divisor is a constant to further derivatives.
+/// What to divide by before squaring: the greater of two lengths, as squares of the operands themselves may overflow or vanish. The slopes that use
+/// it come out the same whatever it is, so that it is a constant to further derivatives. 1 where the length is infinite.
+inline Val scale_of(const Tensor& a, const Tensor& b) {
+  const Tensor length = binary(Op::max, unary(Op::abs, a), unary(Op::abs, b));
+  return unary(Op::stop_gradient, choose(unary(Op::is_finite, length), length, scalar(aval_of(length).dtype, 1)));
+}
+
+// x / (x² + y²) and −y / (x² + y²)
 inline Tensor atan2(const JvpCall& c) {
-  const Val length = unary(Op::stop_gradient, binary(Op::max, unary(Op::abs, c.x[0]), unary(Op::abs, c.x[1])));
-  const Val y = primal(c, 0) / length, x = primal(c, 1) / length;
-  const Val r2 = (x * x + y * y) * length;
+  const Val scale = scale_of(c.x[0], c.x[1]), y = primal(c, 0) / scale, x = primal(c, 1) / scale;
+  const Val r2 = (x * x + y * y) * scale;
   Tensor sum;
   if (c.has(0)) sum = tangent(c, 0) * (x / r2);
   if (c.has(1)) sum = sum_of(sum, tangent(c, 1) * -(y / r2));
@@ -154,11 +159,17 @@ inline Tensor atan(const JvpCall& c) { return tangent(c) / (1.0 + primal(c) * pr
 inline Tensor sinh(const JvpCall& c) { return tangent(c) * Val(unary(Op::cosh, c.x[0])); }
 inline Tensor cosh(const JvpCall& c) { return tangent(c) * Val(unary(Op::sinh, c.x[0])); }
 inline Tensor tanh(const JvpCall& c) { return tangent(c) * (1.0 - result(c) * result(c)); }
-inline Tensor asinh(const JvpCall& c) { return tangent(c) * rsqrt_of(primal(c) * primal(c) - -1.0); }
+inline Tensor asinh(const JvpCall& c) {
+  if (is_complex(c.x[0].dtype())) return tangent(c) * rsqrt_of(primal(c) * primal(c) - -1.0);
+  const Val scale = scale_of(c.x[0], scalar(c.y.dtype(), 1)), x = primal(c) / scale, one = 1.0 / scale;
+  return tangent(c) * (rsqrt_of(x * x + one * one) * one);
+}
 inline Tensor acosh(const JvpCall& c) {
   const Val below = primal(c) - 1.0, above = primal(c) - -1.0;
   // The product of two complex roots is not the root of the product: in the left half plane it is the negative of it.
-  return tangent(c) * (is_complex(c.x[0].dtype()) ? rsqrt_of(below) * rsqrt_of(above) : rsqrt_of(below * above));
+  if (is_complex(c.x[0].dtype())) return tangent(c) * (rsqrt_of(below) * rsqrt_of(above));
+  const Val scale = scale_of(c.x[0], scalar(c.y.dtype(), 1));
+  return tangent(c) * (rsqrt_of(below / scale * (above / scale)) / scale);
 }
 inline Tensor atanh(const JvpCall& c) { return tangent(c) / ((1.0 - primal(c)) * (1.0 + primal(c))); }
 inline Tensor sigmoid(const JvpCall& c) { return tangent(c) * (result(c) * (1.0 - result(c))); }

@@ -172,16 +172,16 @@ Tensor cum_extremum(const JvpCall& c) {
   return read_along(c.t[0], source, p.axis);
 }
 
-// dy_i = e^{y_{i−1} − y_i} · dy_{i−1} + e^{x_i − y_i} · t_i: no factor exceeds 1.
+// dy_i = σ(y_{i−1} − x_i) · dy_{i−1} + σ(x_i − y_{i−1}) · t_i. The shares sum to 1 also where y is so large that rounding it would tell in e^{x − y}.
 Tensor cumlogsumexp(const JvpCall& c) {
   const auto& p = c.as<CumulativeParams>();
-  const DType d = c.y.dtype();
   const double infinity = __builtin_inf();
-  // Where all so far is −∞ the weights are 0, not e^{−∞ + ∞}.
-  const Tensor empty = binary(Op::eq, c.y, scalar(d, -infinity));
-  const Val y = choose(empty, scalar(d, 0), c.y);
+  // Where all so far is −∞ the shares are 0, not those of −∞ + ∞.
+  const Tensor zero = scalar(c.y.dtype(), 0), empty = binary(Op::eq, c.y, scalar(c.y.dtype(), -infinity));
   const Val before = shifted(c.y, p.axis, p.reverse ? -1 : 1, -infinity);
-  return linear_recurrence(exp_of(before - y), Val(c.t[0]) * exp_of(Val(c.x[0]) - y), p.axis, p.reverse);
+  const Val ahead = choose(empty, zero, Val(c.x[0]) - before);
+  const auto share = [&](const Val& of) { return Val(choose(empty, zero, unary(Op::sigmoid, of))); };
+  return linear_recurrence(share(-ahead), Val(c.t[0]) * share(ahead), p.axis, p.reverse);
 }
 
 }  // namespace vt::detail::jvp_rules

@@ -170,10 +170,28 @@ TEST_F(MatmulKernels, dots_where_the_large_operand_runs_along_k) {
   EXPECT_EQ(way(1000, 1000, 1024, {false, false}).find("packed"), 0u);
 }
 
+// Parts of k that threads make at once, the last one shorter.
+TEST_F(MatmulKernels, long_sums_of_few_elements) {
+  for (DType d : {vt::f32, vt::f64, vt::i32, vt::bf16, vt::i8})
+    for (Layout l : layouts)
+      for (const auto& [m, n, k] : {std::array{3, 4, 100'003}, {1, 1, 600'000}, {12, 12, 20'000}, {1, 30, 30'001}}) {
+        const DType sum = d == vt::bf16 ? vt::f32 : d == vt::i8 ? vt::i32 : d;
+        const MatmulSpec s = dense(d, sum, d == vt::i8 ? vt::i32 : d, 1, m, n, k, l);
+        check(s, m * k, k * n);
+        EXPECT_NE(vt::detail::cpu::make_matmul(s)->describe().find(" parts"), std::string::npos);
+      }
+  EXPECT_EQ(vt::detail::cpu::make_matmul(dense(vt::f32, vt::f32, vt::f32, 1, 500, 500, 20'000, {false, false}))->describe().find(" parts"),
+            std::string::npos);
+}
+
 TEST_F(MatmulKernels, batches) {
   for (DType d : {vt::f32, vt::f64})
     for (Layout l : layouts)
-      for (std::int64_t size : {1, 2, 3, 4, 8, 13, 16, 31}) check(dense(d, d, d, 9, size, size, size, l), 9 * size * size, 9 * size * size);
+      for (std::int64_t size : {1, 2, 3, 4, 8, 13, 16, 31}) {
+        check(dense(d, d, d, 9, size, size, size, l), 9 * size * size, 9 * size * size);
+        check(dense(d, d, d, 9, size, 1, size, l), 9 * size * size, 9 * size);  // matrices times vectors
+        check(dense(d, d, d, 9, 1, size + 3, size, l), 9 * size, 9 * size * (size + 3));
+      }
 }
 
 TEST_F(MatmulKernels, tiny_products_of_a_batch) {

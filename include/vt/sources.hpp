@@ -88,6 +88,7 @@
 #include "../../src/jit/cpu/matmul_pack.cpp"
 #include "../../src/jit/cpu/matmul_packed.cpp"
 #include "../../src/jit/cpu/matmul_registers.cpp"
+#include "../../src/jit/cpu/matmul_split.cpp"
 #include "../../src/jit/cpu/matmul_tile.cpp"
 #include "../../src/jit/cpu/object_loader.cpp"
 #include "../../src/jit/cpu/product_chain.cpp"

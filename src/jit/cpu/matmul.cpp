@@ -269,6 +269,7 @@ std::shared_ptr<const Matmul> make_matmul(const MatmulSpec& given, bool hurry) {
   if (s.batch == 1) s.a_batch = s.b_batch = 0;
   if (s.n == 1 && s.m > 1) return new_shared<Swapped>(make_matmul(transposed(s), hurry), s.m);
 
+  if (suits_split(s)) return make_split_matmul(s, hurry);
   if (suits_dots(s)) return make_dots(s, hurry);
   if (plan_register_products(s, host_target())) return new_shared<Direct>(s, Direct::Way::registers, hurry);
   // Where the CPU multiplies groups of small numbers, only the packed kernel does.

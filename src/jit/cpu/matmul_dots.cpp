@@ -203,10 +203,12 @@ class Dots final : public Matmul {
     const std::int64_t lanes = host_target().lanes(size_of(s.accumulate)), vectors = s.k / lanes;
     const bool a_along = s.a_column == 1, b_along = s.b_row == 1 && s.b_column != 1;
     if (a_along && b_along && vectors >= 2 && (s.m <= 4 || s.n <= 2)) return true;
+    // A batch of matrices times vectors: nothing is used twice, so turning the matrices would be most of the work.
+    if (s.batch > 1 && a_along && b_along && s.m == 1 && s.k >= 4) return !plan_register_products(s, host_target());
     if (s.batch > 1 || product_group(s, host_target()) > 1) return false;
     // Adding up lanes at the end takes as long as some vectors along k.
-    if (s.m <= few_rows && b_along) return vectors >= 8;
-    if (s.n > few_columns || !a_along) return false;
+    if (s.m <= few_rows && b_along && (a_along || s.n >= worth_turning)) return vectors >= 8;
+    if (s.n > few_columns || !a_along || (s.b_row != 1 && s.m < worth_turning)) return false;
     return s.n <= very_few_columns ? vectors >= 8 : rows_collide(s) && vectors >= 32;
   }
 
@@ -238,6 +240,7 @@ class Dots final : public Matmul {
   std::string describe() const override { return std::string("dots") + (turns_a_ ? ", a transposed" : turns_b_ ? ", b transposed" : ""); }
 
  private:
+  static constexpr std::int64_t worth_turning = 16;    ///< times that the other operand reads what is turned
   static constexpr std::int64_t very_few_columns = 6;  ///< less than half of a vector: lanes of tiles over columns would be idle
   static bool by_columns(const MatmulSpec& s) { return s.batch == 1 && s.m <= few_rows && s.m < s.n; }
   std::size_t bytes(std::int64_t lines, DType d) const { return static_cast<std::size_t>(lines * s_.k) * size_of(d); }

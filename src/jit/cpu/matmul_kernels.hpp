@@ -17,6 +17,10 @@ inline constexpr std::int64_t few_rows = 64, few_columns = 32;
 bool suits_dots(const MatmulSpec&);
 std::shared_ptr<const Matmul> make_dots(const MatmulSpec&, bool hurry);
 
+/// Products of few elements that are long sums: k is cut into parts.
+bool suits_split(const MatmulSpec&);
+std::shared_ptr<const Matmul> make_split_matmul(const MatmulSpec&, bool hurry);
+
 /// What the kernels that read operands where they are compile to: products begin … end − 1 of a batch, or rows or columns of a single one.
 using DirectFunction = void(const void* a, const void* b, void* c, std::int64_t begin, std::int64_t end);
 /// How a single product is cut: at multiples of `unit` rows or columns.

@@ -178,7 +178,7 @@ TEST_F(MatmulKernels, dots_where_the_large_operand_runs_along_k) {
 TEST_F(MatmulKernels, long_sums_of_few_elements) {
   for (DType d : {vt::f32, vt::f64, vt::i32, vt::bf16, vt::i8})
     for (Layout l : layouts)
-      for (const auto& [m, n, k] : {std::array{3, 4, 100'003}, {1, 1, 600'000}, {12, 12, 20'000}, {1, 30, 30'001}}) {
+      for (const auto& [m, n, k] : {std::array{3, 4, 100'003}, {1, 1, 600'000}, {12, 12, 20'000}, {1, 30, 30'001}, {32, 31, 9'002}}) {
         const DType sum = d == vt::bf16 ? vt::f32 : d == vt::i8 ? vt::i32 : d;
         const MatmulSpec s = dense(d, sum, d == vt::i8 ? vt::i32 : d, 1, m, n, k, l);
         check(s, m * k, k * n);

@@ -32,8 +32,6 @@ constexpr std::int64_t rows_bytes = 64 << 10;
 constexpr std::int64_t beyond = 64;
 
 std::int64_t pieces(std::int64_t n, std::int64_t size) { return (n + size - 1) / size; }
-const char* at(const void* p, std::int64_t i, DType d) { return static_cast<const char*>(p) + i * static_cast<std::int64_t>(size_of(d)); }
-char* at(void* p, std::int64_t i, DType d) { return static_cast<char*>(p) + i * static_cast<std::int64_t>(size_of(d)); }
 
 /// Where number i of several axes' joint numbers lies, by one of their distances.
 std::int64_t place(const ConvAxes& axes, std::int64_t i, std::int64_t ConvAxis::* distance) {
@@ -80,7 +78,7 @@ class Convolution : public Matmul {
     const BufferRef sums = room(c_elements_, "vt::conv: sums");
     const auto round = [&](std::int64_t begin, std::int64_t end) {
       const std::int64_t first = begin * loops_.n, last = end * loops_.n;
-      convert_elements(at(sums->data, first, s_.accumulate), s_.accumulate, at(c, first, s_.result), s_.result,
+      convert_elements(at_element(sums->data, first, s_.accumulate), s_.accumulate, at_element(c, first, s_.result), s_.result,
                        static_cast<std::size_t>(last - first));
       done(begin, end);
     };
@@ -159,17 +157,17 @@ class Convolution : public Matmul {
     if (first >= last) return;
     const std::int64_t start = first * w.lhs_dilation + w.low;
     if (level + 1 == s_.windows.size() && w.lhs_dilation == 1 && w.a == s_.inner)
-      return convert_elements(at(image, first * w.a, s_.a_dtype), s_.a_dtype, to + start * s_.inner * size(), s_.accumulate,
+      return convert_elements(at_element(image, first * w.a, s_.a_dtype), s_.a_dtype, to + start * s_.inner * size(), s_.accumulate,
                               static_cast<std::size_t>((last - first) * s_.inner));
     for (std::int64_t n = first; n < last; ++n)
-      edge(at(image, n * w.a, s_.a_dtype), to + (start + (n - first) * w.lhs_dilation) * loops_.distances[level] * size(), level + 1);
+      edge(at_element(image, n * w.a, s_.a_dtype), to + (start + (n - first) * w.lhs_dilation) * loops_.distances[level] * size(), level + 1);
   }
 
   void pack(const char* b, char* to, std::int64_t first, std::int64_t last) const {
     const std::int64_t width = kernel_.tile.columns(), depth = loops_.depth_count(), runs = count_of(depth_);
     for (std::int64_t panel = first; panel < last; ++panel)
       for (std::int64_t r = 0; r < runs; ++r)
-        pack_->function<PackFunction>()(at(b, place(depth_, r, &ConvAxis::b) + panel * width * s_.columns.b, s_.b_dtype),
+        pack_->function<PackFunction>()(at_element(b, place(depth_, r, &ConvAxis::b) + panel * width * s_.columns.b, s_.b_dtype),
                                         to + ((panel - first) * depth + r * along_.extent) * width * size(), s_.columns.b, along_.b, width,
                                         std::min(width, loops_.n - panel * width), along_.extent);
   }
@@ -195,25 +193,25 @@ class Convolution : public Matmul {
   // Item: one image of the result; round: one of those added up for it; part: of those in one image of a.
   const char* image_of(const void* a, std::int64_t item, std::int64_t round) const {
     const std::int64_t free = count_of(s_.outer_free);
-    return at(a,
-              place(s_.outer_batch, item / free, &ConvAxis::a) + place(s_.outer_free, item % free, &ConvAxis::a) +
-                  place(s_.outer_contract, round, &ConvAxis::a),
-              s_.a_dtype);
+    return at_element(a,
+                      place(s_.outer_batch, item / free, &ConvAxis::a) + place(s_.outer_free, item % free, &ConvAxis::a) +
+                          place(s_.outer_contract, round, &ConvAxis::a),
+                      s_.a_dtype);
   }
   std::int64_t batch_of(std::int64_t item) const { return item / count_of(s_.outer_free); }
   const char* filter_of(const void* b, std::int64_t batch, std::int64_t round, std::int64_t part) const {
     const std::int64_t free = count_of(s_.b_free);
-    return at(b,
-              s_.b_start + place(s_.outer_batch, batch, &ConvAxis::b) + place(s_.outer_contract, round, &ConvAxis::b) +
-                  place(s_.inner_batch, part / free, &ConvAxis::b) + place(s_.b_free, part % free, &ConvAxis::b),
-              s_.b_dtype);
+    return at_element(b,
+                      s_.b_start + place(s_.outer_batch, batch, &ConvAxis::b) + place(s_.outer_contract, round, &ConvAxis::b) +
+                          place(s_.inner_batch, part / free, &ConvAxis::b) + place(s_.b_free, part % free, &ConvAxis::b),
+                      s_.b_dtype);
   }
   char* result_of(void* c, std::int64_t item, std::int64_t part) const {
     const std::int64_t free = count_of(s_.outer_free), b_free = count_of(s_.b_free);
-    return at(c,
-              s_.c_start + place(s_.outer_batch, item / free, &ConvAxis::c) + place(s_.outer_free, item % free, &ConvAxis::c) +
-                  place(s_.inner_batch, part / b_free, &ConvAxis::c) + place(s_.b_free, part % b_free, &ConvAxis::c),
-              s_.accumulate);
+    return at_element(c,
+                      s_.c_start + place(s_.outer_batch, item / free, &ConvAxis::c) + place(s_.outer_free, item % free, &ConvAxis::c) +
+                          place(s_.inner_batch, part / b_free, &ConvAxis::c) + place(s_.b_free, part % b_free, &ConvAxis::c),
+                      s_.accumulate);
   }
   /// Of one part in its image.
   std::int64_t part_start(std::int64_t part) const { return loops_.start + place(s_.inner_batch, part / count_of(s_.b_free), &ConvAxis::a); }

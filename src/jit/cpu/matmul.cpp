@@ -20,9 +20,6 @@ namespace vt::detail::cpu {
 
 namespace matmul_run {
 
-const char* at_element(const void* p, std::int64_t i, DType d) { return static_cast<const char*>(p) + i * static_cast<std::int64_t>(size_of(d)); }
-char* at_element(void* p, std::int64_t i, DType d) { return static_cast<char*>(p) + i * static_cast<std::int64_t>(size_of(d)); }
-
 // What of a spec the emitted code depends on. `rows_matter`: m is baked in (batched direct products).
 // `tile_rows`: 0 where there is but one choice.
 std::string key_of(const char* kind, const MatmulSpec& s, bool rows_matter, int tile_rows) {

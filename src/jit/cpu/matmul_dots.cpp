@@ -251,10 +251,9 @@ class Dots final : public Matmul {
   }
   BufferRef turned(const void* x, DType d, std::int64_t lines, std::int64_t line_step, std::int64_t k_step) const {
     const BufferRef copy = allocate(bytes(lines, d), "vt::matmul: operand in the order of k");
-    const auto at = [d](auto* p, std::int64_t i) { return p + i * static_cast<std::int64_t>(size_of(d)); };
     parallel_ranges(s_.k, std::max<std::int64_t>(turned_grain / lines, 1) * matmul_dots::turned_together, [&](std::int64_t from, std::int64_t to) {
       for (std::int64_t k = from; k < to; k += matmul_dots::turned_together)
-        turn_->function<PackFunction>()(at(static_cast<const char*>(x), k * k_step), at(static_cast<char*>(copy->data), k), k_step, line_step, s_.k,
+        turn_->function<PackFunction>()(at_element(x, k * k_step, d), at_element(copy->data, k, d), k_step, line_step, s_.k,
                                         std::min<std::int64_t>(matmul_dots::turned_together, to - k), lines);
     });
     return copy;

@@ -9,6 +9,12 @@
 
 namespace vt::detail::cpu {
 
+/// Element i of an array.
+inline const char* at_element(const void* p, std::int64_t i, DType d) {
+  return static_cast<const char*>(p) + i * static_cast<std::int64_t>(size_of(d));
+}
+inline char* at_element(void* p, std::int64_t i, DType d) { return static_cast<char*>(p) + i * static_cast<std::int64_t>(size_of(d)); }
+
 /// How to copy lines (rows of a, columns of b) so that their elements of one k lie side by side.
 struct PackSpec {
   DType from = DType::f32, to = DType::f32;

@@ -160,7 +160,7 @@ class PackedMatmul final : public Matmul, public RowBlocks {
       Job job(0, 1);
       job.first = 0, job.last = s_.k;
       for (std::int64_t p = from; p < to; ++p) {
-        job.b = at(b, p / panels_ * s_.b_batch, s_.b_dtype);
+        job.b = at_element(b, p / panels_ * s_.b_batch, s_.b_dtype);
         job.packed_b = static_cast<char*>(packed) + static_cast<std::size_t>(p / panels_) * b_bytes(s_.k);
         pack_panel(job, p % panels_);
       }
@@ -173,8 +173,8 @@ class PackedMatmul final : public Matmul, public RowBlocks {
   void make(const void* a, const void* packed, void* c, std::int64_t i, std::int64_t block, std::int64_t blocks, void* work) const override {
     const Blocking b = in_blocks(blocks);
     Job job(0, 1);
-    job.a = at(a, i * s_.a_batch, s_.a_dtype);
-    job.c = at(c, i * s_.m * s_.n, s_.result);
+    job.a = at_element(a, i * s_.a_batch, s_.a_dtype);
+    job.c = at_element(c, i * s_.m * s_.n, s_.result);
     job.packed_b = static_cast<char*>(const_cast<void*>(packed)) + (s_.b_batch ? static_cast<std::size_t>(i) * b_bytes(s_.k) : 0);
     job.first = 0, job.last = s_.k;
     job.blocks = b.blocks, job.groups = b.groups;
@@ -276,9 +276,9 @@ class PackedMatmul final : public Matmul, public RowBlocks {
 
     const BufferRef packed_b = packed.b ? packed.b : allocate(b_bytes(chunk), "vt::matmul: packed operand");
     Job job(blocks.parts, workers);
-    job.a = at(a, i * s_.a_batch, s_.a_dtype);
-    job.b = at(b, i * s_.b_batch, s_.b_dtype);
-    job.c = at(c, i * s_.m * s_.n, s_.result);
+    job.a = at_element(a, i * s_.a_batch, s_.a_dtype);
+    job.b = at_element(b, i * s_.b_batch, s_.b_dtype);
+    job.c = at_element(c, i * s_.m * s_.n, s_.result);
     job.first_row = i * s_.m;
     job.packed_b = static_cast<char*>(packed_b->data);
     job.strips = packed.a ? packed.a->data : nullptr;
@@ -299,9 +299,6 @@ class PackedMatmul final : public Matmul, public RowBlocks {
       });
     }
   }
-
-  static const char* at(const void* p, std::int64_t i, DType d) { return static_cast<const char*>(p) + i * static_cast<std::int64_t>(size_of(d)); }
-  static char* at(void* p, std::int64_t i, DType d) { return static_cast<char*>(p) + i * static_cast<std::int64_t>(size_of(d)); }
 
   // Packs panels while there are any, then takes pieces of c. A thread that comes late finds less to do, or nothing.
   void work(Job& job, std::size_t worker) const {
@@ -331,8 +328,8 @@ class PackedMatmul final : public Matmul, public RowBlocks {
     const std::int64_t width = shape_.columns(), n = panel * width;
     for (std::int64_t k = job.first; k < job.last; k += depth_) {
       const std::int64_t depth = std::min(depth_, job.last - k);
-      pack_b_->function<PackFunction>()(at(job.b, n * s_.b_column + k * s_.b_row, s_.b_dtype), panel_of(job, k, depth, panel), s_.b_column, s_.b_row,
-                                        width, std::min(width, s_.n - n), depth);
+      pack_b_->function<PackFunction>()(at_element(job.b, n * s_.b_column + k * s_.b_row, s_.b_dtype), panel_of(job, k, depth, panel), s_.b_column,
+                                        s_.b_row, width, std::min(width, s_.n - n), depth);
     }
   }
 
@@ -342,7 +339,7 @@ class PackedMatmul final : public Matmul, public RowBlocks {
     return static_cast<char*>(strips) + (k * strips_ * padded + m / shape_.rows * padded * depth) * size_;
   }
   void pack_strip(const char* a, std::int64_t m, std::int64_t last_row, std::int64_t k, char* to) const {
-    pack_a_->function<PackFunction>()(at(a, m * s_.a_row + k * s_.a_column, s_.a_dtype), to, s_.a_row, s_.a_column, shape_.padded_rows(),
+    pack_a_->function<PackFunction>()(at_element(a, m * s_.a_row + k * s_.a_column, s_.a_dtype), to, s_.a_row, s_.a_column, shape_.padded_rows(),
                                       std::min<std::int64_t>(shape_.rows, last_row - m), std::min(depth_, s_.k - k));
   }
 
@@ -363,7 +360,7 @@ class PackedMatmul final : public Matmul, public RowBlocks {
       const std::int64_t soon_step = pieces(width * size_, pieces(m1 - m0, rows));
       for (std::int64_t p = p0; p < p1; ++p)
         for (std::int64_t m = m0; m < m1; m += rows) {
-          char* const c = at(job.c, m * s_.n + p * width, s_.result);
+          char* const c = at_element(job.c, m * s_.n + p * width, s_.result);
           void* sums = c;
           std::int64_t sums_row = s_.n;
           if (separate_sums()) {

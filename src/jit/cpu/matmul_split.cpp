@@ -8,6 +8,7 @@
 
 #include "../../trace/buffer.hpp"
 #include "../threads.hpp"
+#include "matmul_pack.hpp"
 
 namespace vt::detail::cpu {
 
@@ -15,7 +16,7 @@ namespace matmul_split {
 
 // Elements of c so few that they keep no machine busy by themselves.
 constexpr std::int64_t few_elements = 1024;
-// A part is so long that writing and adding up partial sums is nothing beside it; there are not more of them than most machines have threads for.
+// A part is so long that writing and adding up partial sums is nothing beside it, and there are at most so many of them.
 constexpr std::int64_t least_depth = 4096, least_work = 1 << 18, most_parts = 64;
 
 std::int64_t depth_of_part(const MatmulSpec& s) { return std::max({least_depth, least_work / (s.m * s.n), (s.k + most_parts - 1) / most_parts}); }
@@ -51,12 +52,11 @@ class SplitMatmul final : public Matmul {
 
   void run(const void* a, const void* b, void* c, const RowsDone& done, const PackedOperands&) const override {
     const BufferRef partial = allocate(partial_bytes(), "vt::matmul: partial sums");
-    const auto at = [](const void* p, std::int64_t i, DType d) { return static_cast<const char*>(p) + i * static_cast<std::int64_t>(size_of(d)); };
     parallel_ranges(parts_, 1, [&](std::int64_t from, std::int64_t to) {
       for (std::int64_t i = from; i < to; ++i)
         (i + 1 == parts_ ? last_ : part_)
-            ->run(at(a, i * depth_ * s_.a_column, s_.a_dtype), at(b, i * depth_ * s_.b_row, s_.b_dtype),
-                  const_cast<char*>(at(partial->data, i * s_.m * s_.n, s_.accumulate)));
+            ->run(at_element(a, i * depth_ * s_.a_column, s_.a_dtype), at_element(b, i * depth_ * s_.b_row, s_.b_dtype),
+                  at_element(partial->data, i * s_.m * s_.n, s_.accumulate));
     });
     sum_->run(one_, partial->data, c);
     done(0, s_.m);

@@ -268,6 +268,7 @@
 #include "../../src/transforms/grad/control_linear.cpp"
 #include "../../src/transforms/grad/control_residuals.cpp"
 #include "../../src/transforms/grad/control_while.cpp"
+#include "../../src/transforms/grad/control_while_rules.cpp"
 #include "../../src/transforms/grad/custom.cpp"
 #include "../../src/transforms/grad/jvp.cpp"
 #include "../../src/transforms/grad/jvp_rules_control.cpp"

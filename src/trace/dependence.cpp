@@ -68,6 +68,10 @@ Dependence::Flags Dependence::results(const GraphBody& graph, const Equation& e,
     case Op::checkpoint:
       if (!e.as<CallParams>().rule) made = outputs(*e.as<CallParams>().body, operands);
       break;
+    case Op::custom_vjp:
+      // Such a derivative may go by other ways than the body does.
+      if (!passes_ && e.as<CallParams>().rule->own) made = outputs(*e.as<CallParams>().body, operands);
+      break;
     case Op::recursive_call: made = of_recursion(*e.as<RecursionParams>().function, operands); break;
     case Op::cond: {
       if (!passes_ && operands[0]) break;

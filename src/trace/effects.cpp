@@ -43,6 +43,11 @@ Equation without_effects(const Equation& e) {
   Vec<GraphRef> bodies = bodies_of(e.params);
   for (GraphRef& body : bodies) body = without_effects(body);
   quiet.params = with_bodies(e.params, bodies);
+  if (const CallParams* p = quiet.params->get_if<CallParams>(); p && p->rule && p->rule->quiet) {
+    CallParams own = *p;
+    own.rule = p->rule->quiet;
+    quiet.params = make_params(std::move(own));
+  }
   return quiet;
 }
 

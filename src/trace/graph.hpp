@@ -230,10 +230,30 @@ struct CollectiveParams {
   bool operator==(const CollectiveParams&) const = default;
 };
 
+/// (operands or residuals, tangents or cotangents) → results of either kind. Undefined Tensors are zeros.
+using LinearRule = Function<std::vector<Tensor>(std::span<const Tensor>, std::span<const Tensor>)>;
+/// A function at a point: its results, of which the first ones have tangents, and its derivative there. The rules hold no Tensors.
+struct Linearization {
+  std::vector<Tensor> results, residuals;
+  std::size_t tangents = 0;
+  LinearRule push;  ///< (residuals, tangents of the operands) → tangents of the results
+  LinearRule pull;  ///< (residuals, cotangents of the results) → cotangents of the operands
+};
+/// The derivatives of an equation that transforms know better than its body, which only says how it runs.
+struct OwnDerivative {
+  LinearRule forward;  ///< (operands, tangents) → results…, tangents…
+  Function<Linearization(std::span<const Tensor>, const Vec<bool>& wanted)> linearize;
+  /// (operands, undefined where linear; cotangents) → cotangents of those. Operands from `first_linear` on may be linear.
+  LinearRule transpose = {};
+  std::size_t first_linear = ~std::size_t{0};
+};
+
 /// The rules of custom_jvp, custom_vjp and custom_vmap as flat functions; which are set depends on the op.
 struct CustomRule {
   std::string name;
-  FlatFunction jvp;  ///< (primals…, tangents…) → (outputs…, output tangents…)
+  std::shared_ptr<const OwnDerivative> own = {};  ///< custom_vjp: in place of forward and backward
+  std::shared_ptr<const CustomRule> quiet = {};   ///< beside `own`: the rule of the function without its effects, if it has any
+  FlatFunction jvp;                               ///< (primals…, tangents…) → (outputs…, output tangents…)
   /// custom_jvp of a function linear in its first `linear` operands: (cotangents…, the other operands…) → cotangents of those
   FlatFunction transpose;
   int linear = 0;

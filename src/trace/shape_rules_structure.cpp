@@ -184,7 +184,7 @@ Avals structure(const Call& c) {
   if (p.explicit_operands < 0 || static_cast<std::size_t>(p.explicit_operands) > c.operands.size())
     c.refuse(ErrorKind::value, worded("internal: {} explicit operands of {}", p.explicit_operands, c.operands.size()));
   const bool has_rule = c.op == Op::custom_jvp    ? p.rule && p.rule->jvp
-                        : c.op == Op::custom_vjp  ? p.rule && p.rule->forward && p.rule->backward
+                        : c.op == Op::custom_vjp  ? p.rule && (p.rule->own || (p.rule->forward && p.rule->backward))
                         : c.op == Op::custom_vmap ? p.rule && p.rule->batch
                                                   : true;
   if (!has_rule) c.refuse(ErrorKind::value, "the custom rule is empty");

@@ -5,6 +5,7 @@
 
 #include "../../trace/effects.hpp"
 #include "../../trace/recursion.hpp"
+#include "../../trace/thread_state.hpp"
 #include "build.hpp"
 #include "jvp.hpp"
 #include "linear_call.hpp"
@@ -131,7 +132,8 @@ void call(const JvpCall& c, std::vector<Tensor>& results, std::vector<Tensor>& t
     tangents = placed({out.data(), out.size()}, d->places);
     return;
   }
-  const DerivedRef d = derive(p, DerivedKey("linearize").add_all(flags), [&] { return call_jvp::linearized(p, flags); });
+  const DerivedRef d =
+      derive(p, DerivedKey("linearize").add(thread_state().stacking > 0).add_all(flags), [&] { return call_jvp::linearized(p, flags); });
   const SmallVec<Tensor, 1> out = emit_call(*d, operands, c.equation.where);
   results.assign(out.begin(), out.begin() + count);
   std::vector<Tensor> linear;

@@ -7,6 +7,7 @@
 #include <vt/small_vec.hpp>
 
 #include "../../trace/effects.hpp"
+#include "../../trace/thread_state.hpp"
 #include "build.hpp"
 #include "control_residuals.hpp"
 #include "jvp.hpp"
@@ -91,7 +92,7 @@ std::size_t count_of(const Flags& flags, std::size_t first, std::size_t count) {
 
 }  // namespace forward_parts
 
-void forward(const Equation& e, std::span<const Tensor> x, std::span<const Tensor> t, std::vector<Tensor>& results, std::vector<Tensor>& tangents) {
+TangentForm with_tangents(const Equation& e, std::span<const Tensor> x, std::span<const Tensor> t) {
   using namespace forward_parts;
   Flags flags;
   for (const Tensor& tangent : t) flags.push_back(tangent.defined());
@@ -149,10 +150,25 @@ void forward(const Equation& e, std::span<const Tensor> x, std::span<const Tenso
   Vec<GraphRef> fresh;
   for (Recorded& r : made.recorded) fresh.push_back(shared(std::move(r.graph)));
 
-  std::vector<Tensor> operands;
-  if (skip) operands.push_back(x[0]);
+  TangentForm form;
+  form.value_at.resize(x.size(), -1);
+  form.tangent_at.resize(x.size(), -1);
+  std::vector<Tensor>& operands = form.operands;
+  if (skip) {
+    form.value_at[0] = 0;
+    operands.push_back(x[0]);
+  }
+  int place = static_cast<int>(skip);
   const auto more = woven<Tensor>(
-      groups, inner, [&](std::size_t i) { return x[skip + i]; }, [&](std::size_t i) { return or_zeros(t[skip + i], aval_of(x[skip + i])); });
+      groups, inner,
+      [&](std::size_t i) {
+        form.value_at[skip + i] = place++;
+        return x[skip + i];
+      },
+      [&](std::size_t i) {
+        form.tangent_at[skip + i] = place++;
+        return or_zeros(t[skip + i], aval_of(x[skip + i]));
+      });
   operands.insert(operands.end(), more.begin(), more.end());
   operands.insert(operands.end(), made.captured.begin(), made.captured.end());
   const auto lanes_with_tangents = [&](Lanes& own) {
@@ -180,16 +196,25 @@ void forward(const Equation& e, std::span<const Tensor> x, std::span<const Tenso
     p.sequences = static_cast<int>(sequences + count_of(inner, carries, sequences));
     params = make_params(std::move(p));
   }
-  const std::vector<Tensor> all = emitted(e.op, std::move(params), operands, e.where);
-  std::size_t next = 0;
+  form.params = std::move(params);
+  place = 0;
   const std::size_t cuts[3] = {0, carries, out.size()};
-  results.clear();
-  tangents.assign(out.size(), Tensor());
+  form.result_tangent_at.resize(out.size(), -1);
   for (int part = 0; part < 2; ++part) {
-    for (std::size_t i = cuts[part]; i < cuts[part + 1]; ++i) results.push_back(all[next++]);
+    for (std::size_t i = cuts[part]; i < cuts[part + 1]; ++i) form.result_at.push_back(place++);
     for (std::size_t i = cuts[part]; i < cuts[part + 1]; ++i)
-      if (out[i]) tangents[i] = all[next++];
+      if (out[i]) form.result_tangent_at[i] = place++;
   }
+  return form;
+}
+
+void forward(const Equation& e, std::span<const Tensor> x, std::span<const Tensor> t, std::vector<Tensor>& results, std::vector<Tensor>& tangents) {
+  const TangentForm form = with_tangents(e, x, t);
+  const std::vector<Tensor> all = emitted(e.op, form.params, form.operands, e.where);
+  results.clear();
+  tangents.clear();
+  for (int i : form.result_at) results.push_back(all[static_cast<std::size_t>(i)]);
+  for (int i : form.result_tangent_at) tangents.push_back(i < 0 ? Tensor() : all[static_cast<std::size_t>(i)]);
 }
 
 LinearRule forward_push(const Equation& equation, const Flags& wanted) {
@@ -384,6 +409,14 @@ std::vector<Tensor> push(const Linear& l, std::span<const Tensor> saved, std::sp
   return all;
 }
 
+/// While it lives, residuals are kept for each round of a scan.
+struct Stacking {
+  Stacking() { ++thread_state().stacking; }
+  ~Stacking() { --thread_state().stacking; }
+  Stacking(const Stacking&) = delete;
+  Stacking& operator=(const Stacking&) = delete;
+};
+
 }  // namespace scan_parts
 
 // Each round's residuals become a sequence; those that are elements of the sequences or shared by all rounds are not copied.
@@ -402,7 +435,10 @@ ControlLinear linearize_scan(const Equation& e, std::span<const Tensor> x, const
   const std::size_t results = body.outputs.size();
   Recorded step = record(
       [&](std::span<const Tensor> in) {
-        l->part = linearize_graph(body, in, l->operands);
+        {
+          const Stacking stacking;
+          l->part = linearize_graph(body, in, l->operands);
+        }
         std::vector<Tensor> out = std::move(l->part.outputs), stacked;
         for (const Tensor& r : l->part.residuals) {
           std::size_t at = in.size();

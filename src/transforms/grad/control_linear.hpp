@@ -24,6 +24,16 @@ using Flags = Dependence::Flags;
 /// Dependence through what has a derivative: floats, and ops whose derivative is not zero everywhere.
 Dependence differentiable();
 
+/// The equation with tangents beside its values. Where each operand and its tangent went among its operands, and each result and its tangent
+/// among its results; −1: no tangent. Operands whose tangents are zero have one where the equation makes others of theirs.
+struct TangentForm {
+  ParamsRef params;
+  std::vector<Tensor> operands;
+  Vec<int> value_at, tangent_at, result_at, result_tangent_at;
+};
+/// `t`: one per operand, undefined: zero.
+TangentForm with_tangents(const Equation&, std::span<const Tensor> x, std::span<const Tensor> t);
+
 /// Emits the equation with tangents beside its values: results, then tangents (undefined: zero). `t`: one per operand.
 void forward(const Equation&, std::span<const Tensor> x, std::span<const Tensor> t, std::vector<Tensor>& results, std::vector<Tensor>& tangents);
 
@@ -34,7 +44,7 @@ ControlLinear linearize(const Equation&, std::span<const Tensor> x, const Flags&
 ControlLinear linearize_cond(const Equation&, std::span<const Tensor> x, const Flags& wanted);
 // control_linear.cpp
 ControlLinear linearize_scan(const Equation&, std::span<const Tensor> x, const Flags& wanted);
-// control_while.cpp
+// control_while_rules.cpp
 ControlLinear linearize_while(const Equation&, std::span<const Tensor> x, const Flags& wanted);
 
 // What these files share.

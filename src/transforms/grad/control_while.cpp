@@ -2,16 +2,15 @@
 // slots; when they are full, every other one is dropped and s doubles. Going backward, the rounds between two kept states are run
 // again, where there are more of them than slots into a second set and from that into a third. So a loop of up to `slots` rounds runs
 // once, one of up to slots² rounds twice, one of up to slots³ three times, in memory for 3·slots states, and all of it is while loops
-// again: it can be differentiated and vectorized in its turn.
+// again: it can be vectorized in its turn. How it is differentiated says control_while_rules.cpp.
 #include <algorithm>
-#include <memory>
 
 #include <vt/control.hpp>
 #include <vt/small_vec.hpp>
 
 #include "../../trace/effects.hpp"
 #include "build.hpp"
-#include "control_linear.hpp"
+#include "control_while.hpp"
 #include "linearize.hpp"
 
 namespace vt::detail::control_linear {
@@ -93,56 +92,43 @@ std::vector<Tensor> joined(std::initializer_list<std::span<const Tensor>> lists)
 }
 std::vector<Tensor> one(const Tensor& t) { return {t}; }
 
-/// The loop being differentiated, as one lane runs it.
-struct Loop {
-  Equation equation;         ///< without its effects, which happen going forward
-  GraphRef condition, body;  ///< with them
-  Flags operands;            ///< with a tangent
-  std::int64_t slots;        ///< even
-
-  const WhileParams& params() const { return equation.as<WhileParams>(); }
-  std::size_t carries() const { return static_cast<std::size_t>(params().carries); }
-  ControlCall call() const { return {.name = "vt::while_loop", .where = equation.where}; }
-  std::vector<Tensor> loop(const FlatFunction& condition, const FlatFunction& body, std::span<const Tensor> init) const {
-    return while_flat(condition, body, init, {.checkpoint = params().checkpoints}, call());
-  }
-  Tensor goes_on(std::span<const Tensor> carry, std::span<const Tensor> rest) const { return replay(*params().condition, joined({carry, rest}))[0]; }
-  std::vector<Tensor> step(std::span<const Tensor> carry, std::span<const Tensor> rest) const {
-    return replay(*params().body, joined({carry, rest}));
-  }
-
-  std::vector<Tensor> forward(std::span<const Tensor> x) const;
-  std::vector<Tensor> backward(std::span<const Tensor> given, std::span<const std::size_t> varying,
-                               std::span<const std::size_t> shared_operands) const;
-};
+std::vector<Tensor> loop(const ReversedLoop& l, const FlatFunction& condition, const FlatFunction& body, std::span<const Tensor> init) {
+  return while_flat(condition, body, init, {.checkpoint = l.params().checkpoints}, {.name = "vt::while_loop", .where = l.equation.where});
+}
+Tensor goes_on(const ReversedLoop& l, std::span<const Tensor> carry, std::span<const Tensor> rest) {
+  return replay(*l.params().condition, joined({carry, rest}))[0];
+}
+std::vector<Tensor> step(const ReversedLoop& l, std::span<const Tensor> carry, std::span<const Tensor> rest) {
+  return replay(*l.params().body, joined({carry, rest}));
+}
 
 /// (carry…, rest…) → (last carry…, kept states…, number of rounds, rounds between kept states).
-std::vector<Tensor> Loop::forward(std::span<const Tensor> x) const {
-  const std::size_t n = carries();
+std::vector<Tensor> forward(const ReversedLoop& l, std::span<const Tensor> x) {
+  const std::size_t n = l.carries();
   const std::span<const Tensor> init = x.first(n), rest = x.subspan(n);
-  const std::vector<Tensor> kept = empty_states(init, slots);
-  const Tensor all_slots = number(slots);
+  const std::vector<Tensor> kept = empty_states(init, l.slots);
+  const Tensor all_slots = number(l.slots);
   // A condition with effects is asked once per state, and its answer carried; others are rather asked twice.
-  const bool asks = has_effects(*condition);
-  const auto answer = [&](std::span<const Tensor> state) { return asks ? replay(*condition, joined({state, rest})) : std::vector<Tensor>(); };
+  const bool asks = has_effects(*l.condition);
+  const auto answer = [&](std::span<const Tensor> state) { return asks ? replay(*l.condition, joined({state, rest})) : std::vector<Tensor>(); };
   // Until the slots are full; then room is made.
-  const FlatFunction outer_condition = [&](std::span<const Tensor> c) { return one(asks ? c[2 * n + 2] : goes_on(c.first(n), rest)); };
+  const FlatFunction outer_condition = [&](std::span<const Tensor> c) { return one(asks ? c[2 * n + 2] : goes_on(l, c.first(n), rest)); };
   const FlatFunction outer_body = [&](std::span<const Tensor> c) {
     const Tensor stride = c[2 * n + 1], full = Val(stride) * Val(all_slots);
-    std::vector<Tensor> inner =
-        loop([&](std::span<const Tensor> i) { return one(binary(Op::and_, less(i[2 * n], full), asks ? i[2 * n + 1] : goes_on(i.first(n), rest))); },
-             [&](std::span<const Tensor> i) {
-               const Val k = i[2 * n];
-               const Val slot = k / Val(stride);
-               const Tensor row = choose(binary(Op::eq, slot * Val(stride), k), slot, all_slots);
-               const std::vector<Tensor> next = replay(*body, joined({i.first(n), rest}));
-               return joined({next, written(i.subspan(n, n), row, i.first(n)), one(k + Val(number(1))), answer(next)});
-             },
-             joined({c.first(2 * n + 1), c.subspan(2 * n + 2)}));
+    std::vector<Tensor> inner = loop(
+        l, [&](std::span<const Tensor> i) { return one(binary(Op::and_, less(i[2 * n], full), asks ? i[2 * n + 1] : goes_on(l, i.first(n), rest))); },
+        [&](std::span<const Tensor> i) {
+          const Val k = i[2 * n];
+          const Val slot = k / Val(stride);
+          const Tensor row = choose(binary(Op::eq, slot * Val(stride), k), slot, all_slots);
+          const std::vector<Tensor> next = replay(*l.body, joined({i.first(n), rest}));
+          return joined({next, written(i.subspan(n, n), row, i.first(n)), one(k + Val(number(1))), answer(next)});
+        },
+        joined({c.first(2 * n + 1), c.subspan(2 * n + 2)}));
     const Tensor is_full = binary(Op::eq, inner[2 * n], full);
     for (std::size_t i = n; i < 2 * n; ++i) {
       // Slots 0, 2, 4 … become 0, 1, 2 …; what lies behind them is written before it is read.
-      const Tensor half = grad_build::slice_axis(inner[i], 0, 0, slots, 2), behind = grad_build::slice_axis(inner[i], 0, slots / 2, slots + 1);
+      const Tensor half = grad_build::slice_axis(inner[i], 0, 0, l.slots, 2), behind = grad_build::slice_axis(inner[i], 0, l.slots / 2, l.slots + 1);
       const Tensor parts[2] = {half, behind};
       const Tensor thinned = emit(Op::concatenate, make_params(AxisParams{0}), parts, {});
       inner[i] = choose(grad_build::in_dim(is_full, inner[i].shape(), {}), thinned, inner[i]);
@@ -150,27 +136,26 @@ std::vector<Tensor> Loop::forward(std::span<const Tensor> x) const {
     inner.insert(inner.begin() + static_cast<std::ptrdiff_t>(2 * n + 1), choose(is_full, Val(stride) * Val(number(2)), stride));
     return inner;
   };
-  std::vector<Tensor> out = loop(outer_condition, outer_body, joined({init, kept, one(number(0)), one(number(1)), answer(init)}));
+  std::vector<Tensor> out = loop(l, outer_condition, outer_body, joined({init, kept, one(number(0)), one(number(1)), answer(init)}));
   out.resize(2 * n + 2);
   return out;
 }
 
 /// (carry…, rest…, kept states…, rounds, stride, cotangents of varying carries…) → cotangents of those and of the shared operands.
-std::vector<Tensor> Loop::backward(std::span<const Tensor> given, std::span<const std::size_t> varying,
-                                   std::span<const std::size_t> shared_operands) const {
-  const std::size_t n = carries(), inputs = operands.size(), v = varying.size();
+std::vector<Tensor> backward(const ReversedLoop& l, std::span<const Tensor> given) {
+  const std::size_t n = l.carries(), inputs = l.operands.size(), v = l.varying.size();
   const std::span<const Tensor> rest = given.subspan(n, inputs - n), kept = given.subspan(inputs, n);
   const Tensor rounds = given[inputs + n], stride = given[inputs + n + 1];
   std::vector<Tensor> cts(given.begin() + static_cast<std::ptrdiff_t>(inputs + n + 2), given.end());
-  for (std::size_t i : shared_operands) cts.push_back(grad_build::zeros(aval_of(given[i])));
+  for (std::size_t i : l.shared_operands) cts.push_back(grad_build::zeros(aval_of(given[i])));
   const Val one_more = number(1);
-  const Tensor all_slots = number(slots);
+  const Tensor all_slots = number(l.slots);
 
   // The cotangents before a round, from those after it and the state it began with.
   const auto pulled = [&](std::span<const Tensor> state, std::span<const Tensor> after) {
-    const LinearPart linear = linearize_graph(*params().body, joined({state, rest}), operands);
+    const LinearPart linear = linearize_graph(*l.params().body, joined({state, rest}), l.operands);
     std::vector<Tensor> of_results(n), before;
-    for (std::size_t k = 0; k < v; ++k) of_results[varying[k]] = after[k];
+    for (std::size_t k = 0; k < v; ++k) of_results[l.varying[k]] = after[k];
     const std::vector<Tensor> all = pull_linear(linear, of_results);
     for (std::size_t k = 0; k < v; ++k) before.push_back(or_zeros(all[k], linear.wanted[k]));
     for (std::size_t k = v; k < all.size(); ++k) before.push_back(grad_build::sum_of(after[k], all[k]));
@@ -181,15 +166,16 @@ std::vector<Tensor> Loop::backward(std::span<const Tensor> given, std::span<cons
   // Of `count` rounds from `start` on those up to the last multiple of the gap, run again: every gap-th state goes into `states`.
   const auto refilled = [&](std::span<const Tensor> start, const Val& count, const Val& gap, std::span<const Tensor> states) {
     const Val last = (count - one_more) / gap * gap;
-    const std::vector<Tensor> filled = loop([&](std::span<const Tensor> i) { return one(less(i[0], last)); },
-                                            [&](std::span<const Tensor> i) {
-                                              const Val t = Val(i[0]) + one_more;
-                                              const std::vector<Tensor> state = step(i.subspan(1, n), rest);
-                                              const Val slot = t / gap;
-                                              const Tensor into = choose(binary(Op::eq, slot * gap, t), slot, all_slots);
-                                              return joined({one(t), state, written(i.subspan(1 + n), into, state)});
-                                            },
-                                            joined({one(number(0)), start, written(states, number(0), start)}));
+    const std::vector<Tensor> filled = loop(
+        l, [&](std::span<const Tensor> i) { return one(less(i[0], last)); },
+        [&](std::span<const Tensor> i) {
+          const Val t = Val(i[0]) + one_more;
+          const std::vector<Tensor> state = step(l, i.subspan(1, n), rest);
+          const Val slot = t / gap;
+          const Tensor into = choose(binary(Op::eq, slot * gap, t), slot, all_slots);
+          return joined({one(t), state, written(i.subspan(1 + n), into, state)});
+        },
+        joined({one(number(0)), start, written(states, number(0), start)}));
     return std::vector<Tensor>(filled.begin() + static_cast<std::ptrdiff_t>(1 + n), filled.end());
   };
   const FlatFunction some_left = [&](std::span<const Tensor> c) { return one(less(number(0), c[0])); };
@@ -200,12 +186,12 @@ std::vector<Tensor> Loop::backward(std::span<const Tensor> given, std::span<cons
     const Val gap = gap_of(most);
     const std::vector<Tensor> states = refilled(start, count, gap, c.subspan(ct));
     const std::vector<Tensor> back = loop(
-        some_left,
+        l, some_left,
         [&](std::span<const Tensor> i) {
           const Val t = Val(i[0]) - one_more;
           const Val slot = t / gap;
           const std::vector<Tensor> state = loop(
-              some_left, [&](std::span<const Tensor> s) { return joined({one(Val(s[0]) - one_more), step(s.subspan(1), rest)}); },
+              l, some_left, [&](std::span<const Tensor> s) { return joined({one(Val(s[0]) - one_more), step(l, s.subspan(1), rest)}); },
               joined({one(t - slot * gap), state_at(states, slot)}));
           return joined({one(t), pulled(std::span<const Tensor>(state).subspan(1), i.subspan(1))});
         },
@@ -219,7 +205,7 @@ std::vector<Tensor> Loop::backward(std::span<const Tensor> given, std::span<cons
     const Val left = c[0], row = (left - one_more) / Val(stride), first = row * Val(stride);
     const std::vector<Tensor> states = refilled(state_at(kept, row), left - first, gap, c.subspan(1 + ct + n));
     const std::vector<Tensor> back = loop(
-        some_left,
+        l, some_left,
         [&](std::span<const Tensor> i) {
           const Val before = Val(i[0]), part = (before - one_more) / gap, begin = part * gap;
           return joined({one(begin), stretch(state_at(states, part), before - begin, gap, i.subspan(1))});
@@ -227,8 +213,8 @@ std::vector<Tensor> Loop::backward(std::span<const Tensor> given, std::span<cons
         joined({one(left - first), c.subspan(1, ct + n)}));
     return joined({one(first), std::span<const Tensor>(back).subspan(1), states});
   };
-  const std::vector<Tensor> empty = empty_states(given.first(n), slots);
-  std::vector<Tensor> out = loop(some_left, segment, joined({one(rounds), cts, empty, empty}));
+  const std::vector<Tensor> empty = empty_states(given.first(n), l.slots);
+  std::vector<Tensor> out = loop(l, some_left, segment, joined({one(rounds), cts, empty, empty}));
   out.resize(1 + ct);
   out.erase(out.begin());
   return out;
@@ -237,7 +223,10 @@ std::vector<Tensor> Loop::backward(std::span<const Tensor> given, std::span<cons
 constexpr std::int64_t fewest_slots = 16, most_slots = 256;  // more would make short loops inside loops dear
 constexpr std::size_t slot_budget = std::size_t{4} << 20;    // bytes
 
+}  // namespace while_parts
+
 std::int64_t slots_for(const WhileParams& p, std::span<const Tensor> x) {
+  using namespace while_parts;
   std::int64_t slots = p.checkpoints;
   if (slots == 0) {
     std::size_t bytes = 1;
@@ -247,47 +236,19 @@ std::int64_t slots_for(const WhileParams& p, std::span<const Tensor> x) {
   return std::max<std::int64_t>(slots + slots % 2, 2);
 }
 
-}  // namespace while_parts
+std::vector<Tensor> run_keeping(const ReversedLoop& l, std::span<const Tensor> x) {
+  return while_parts::on_lanes(l.params().lanes, x, [&](std::span<const Tensor> own) { return while_parts::forward(l, own); }, l.equation.where);
+}
 
-ControlLinear linearize_while(const Equation& e, std::span<const Tensor> x, const Flags& wanted) {
-  using namespace while_parts;
-  const auto& p = e.as<WhileParams>();
-  auto l = new_shared<Loop>();
-  l->equation = without_effects(e);
-  l->condition = p.condition;
-  l->body = p.body;
-  l->slots = slots_for(p, x);
-  Dependence dependence = differentiable();
-  l->operands = dependence.loop_operands(e, wanted);
-  const std::size_t n = l->carries();
-  Vec<std::size_t> varying, shared_operands;
-  for (std::size_t i = 0; i < l->operands.size(); ++i)
-    if (l->operands[i]) (i < n ? varying : shared_operands).push_back(i);
-
-  Lanes lanes = p.lanes;
-  const std::vector<Tensor> out = on_lanes(lanes, x, [&](std::span<const Tensor> own) { return l->forward(own); }, e.where);
-  ControlLinear c;
-  c.results.assign(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(n));
-  c.call.name = "vt::while_loop";
-  c.call.residuals = joined({x, std::span<const Tensor>(out).subspan(n)});
-  c.call.push = forward_push(e, wanted);
-  c.call.pull = [l, varying, shared_operands](std::span<const Tensor> saved, std::span<const Tensor> cts) {
-    std::vector<Tensor> operands(saved.begin(), saved.end());
-    for (std::size_t i : varying) operands.push_back(or_zeros(cts[i], aval_of(saved[i])));
-    Lanes lanes = l->params().lanes;
-    if (lanes) lanes.mapped.resize(operands.size(), true);
-    const std::vector<Tensor> pulled =
-        on_lanes(lanes, operands, [&](std::span<const Tensor> own) { return l->backward(own, varying, shared_operands); }, l->equation.where);
-    std::vector<Tensor> all(l->operands.size());
-    std::size_t next = 0;
-    for (std::size_t i : varying) all[i] = pulled[next++];
-    for (std::size_t i : shared_operands) {
-      all[i] = pulled[next++];
-      if (lanes && !l->params().lanes.mapped[i]) all[i] = summed_lanes(all[i]);
-    }
-    return all;
-  };
-  return c;
+std::vector<Tensor> run_back(const ReversedLoop& l, std::span<const Tensor> operands) {
+  Lanes lanes = l.params().lanes;
+  if (lanes) lanes.mapped.resize(operands.size(), true);
+  std::vector<Tensor> cts =
+      while_parts::on_lanes(lanes, operands, [&](std::span<const Tensor> own) { return while_parts::backward(l, own); }, l.equation.where);
+  if (lanes)
+    for (std::size_t k = 0; k < l.shared_operands.size(); ++k)
+      if (!lanes.mapped[l.shared_operands[k]]) cts[l.varying.size() + k] = summed_lanes(cts[l.varying.size() + k]);
+  return cts;
 }
 
 }  // namespace vt::detail::control_linear

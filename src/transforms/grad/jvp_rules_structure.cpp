@@ -140,8 +140,34 @@ inline std::vector<Tensor> transposed_backward(const CustomRule& rule, std::span
 
 }  // namespace structure_parts
 
+namespace structure_parts {
+
+/// Of an equation that knows its derivatives itself.
+inline void own_derivative(const JvpCall& c, std::vector<Tensor>& results, std::vector<Tensor>& tangents) {
+  const auto& p = c.as<CallParams>();
+  const auto count = static_cast<std::size_t>(p.explicit_operands);
+  const std::span<const Tensor> x = c.x.first(count), t = c.t.first(count);
+  if (c.mode == JvpMode::forward) {
+    const std::vector<Tensor> out = p.rule->own->forward(x, t);
+    const auto middle = out.begin() + static_cast<std::ptrdiff_t>(c.equation.outputs.size());
+    results.assign(out.begin(), middle);
+    tangents.assign(middle, out.end());
+    return;
+  }
+  Vec<bool> wanted;
+  for (const Tensor& tangent : t) wanted.push_back(tangent.defined());
+  Linearization l = p.rule->own->linearize(x, wanted);
+  results = std::move(l.results);
+  const Vec<Aval> avals = avals_of({results.data(), l.tangents});
+  tangents = emit_linear_call({p.rule->name, std::move(l.push), std::move(l.pull), std::move(l.residuals)}, t, avals, c.equation.where);
+  tangents.resize(results.size());
+}
+
+}  // namespace structure_parts
+
 void custom_vjp(const JvpCall& c, std::vector<Tensor>& results, std::vector<Tensor>& tangents) {
   const auto& p = c.as<CallParams>();
+  if (p.rule->own) return own_derivative(c, results, tangents);
   refuse_captured(c);
   const auto explicit_count = static_cast<std::size_t>(p.explicit_operands);
   const std::span<const Tensor> primals = c.x.first(explicit_count), given = c.t.first(explicit_count);

@@ -10,9 +10,6 @@
 
 namespace vt::detail {
 
-/// (residuals, tangents or cotangents) → the like. Undefined Tensors are zeros, in arguments and results.
-using LinearRule = Function<std::vector<Tensor>(std::span<const Tensor> residuals, std::span<const Tensor> in)>;
-
 struct LinearCall {
   std::string name;
   LinearRule push;  ///< tangents of the operands → tangents of the results

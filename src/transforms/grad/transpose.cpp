@@ -127,6 +127,17 @@ inline void custom_jvp(const TransposeCall& c) {
   for (std::size_t i = 0; i < linear; ++i)
     if (c.linear(i)) c.cotangents[i] = cts[i];
 }
+inline void custom_vjp(const TransposeCall& c) {
+  const auto& p = c.as<CallParams>();
+  const std::shared_ptr<const OwnDerivative>& own = p.rule->own;
+  const auto count = static_cast<std::size_t>(p.explicit_operands);
+  bool known = own && own->transpose;
+  for (std::size_t i = 0; known && i < c.x.size(); ++i) known = (i >= own->first_linear && i < count) || !c.linear(i);
+  if (!known) return inlined(c);
+  const std::vector<Tensor> cts = own->transpose(c.x.first(count), c.results);
+  for (std::size_t i = 0; i < cts.size(); ++i)
+    if (c.linear(i)) c.cotangents[i] = cts[i];
+}
 inline void call(const TransposeCall& c) {
   if (!is_linear_call(c.equation)) return called(c);
   std::vector<Tensor> results(c.results.begin(), c.results.end());
@@ -291,7 +302,7 @@ inline constexpr auto table = rule_table<TransposeRule>({
     {Op::call, call},
     {Op::recursive_call, recursive_call},
     {Op::custom_jvp, custom_jvp},
-    {Op::custom_vjp, inlined},
+    {Op::custom_vjp, custom_vjp},
     {Op::custom_vmap, inlined},
     {Op::checkpoint, inlined},
     {Op::cond, control},

@@ -174,8 +174,141 @@ BatchedList custom_jvp(const BatchCall& c) {
   return emit_body(c, std::move(body), std::move(batched));
 }
 
+namespace structure_batch {
+
+// The rules of an equation that knows its derivatives itself, for all lanes. Tensors that are zero (undefined) stay so.
+struct OwnLanes {
+  std::shared_ptr<const OwnDerivative> own;
+  MappedAxes in, out;
+  std::int64_t lanes;
+  AxisRef axis;
+  Where where;
+
+  /// rule(a, b) for all lanes: `a` and `b` have theirs at those axes. Results that are zero are empty.
+  Vec<Batched> run(const LinearRule& rule, std::span<const Tensor> a, const MappedAxes& a_axes, std::span<const Tensor> b,
+                   const MappedAxes& b_axes) const {
+    Vec<Batched> inputs;
+    Vec<bool> given, made;
+    const auto add = [&](std::span<const Tensor> tensors, const MappedAxes& axes) {
+      for (std::size_t i = 0; i < tensors.size(); ++i) {
+        given.push_back(tensors[i].defined());
+        if (given.back()) inputs.push_back({tensors[i], axes[i]});
+      }
+    };
+    add(a, a_axes);
+    add(b, b_axes);
+    const FlatFunction of_lane = [&](std::span<const Tensor> in) {
+      std::vector<Tensor> all, kept;
+      std::size_t next = 0;
+      for (bool g : given) all.push_back(g ? in[next++] : Tensor());
+      made.clear();
+      for (Tensor& t : rule(std::span<const Tensor>(all).first(a.size()), std::span<const Tensor>(all).subspan(a.size()))) {
+        made.push_back(t.defined());
+        if (t.defined()) kept.push_back(std::move(t));
+      }
+      return kept;
+    };
+    const Vec<Batched> results = batch_function(of_lane, inputs, lanes, "vt::vmap", axis);
+    Vec<Batched> all;
+    std::size_t next = 0;
+    for (bool m : made) all.push_back(m ? results[next++] : Batched());
+    return all;
+  }
+  /// A result or its tangent with lanes where they belong.
+  Tensor placed(const Batched& x, const MappedAxis& at) const {
+    if (!x.value.defined()) return {};
+    if (at) return lanes::at_axis(x, *at, lanes, where);
+    if (x.axis) fail(ErrorKind::transform, "internal: a value that lanes share has a derivative that they do not", where);
+    return x.value;
+  }
+  std::vector<Tensor> placed(const Vec<Batched>& all) const {
+    std::vector<Tensor> values;
+    for (const Batched& x : all) values.push_back(placed(x, out[values.size() % out.size()]));
+    return values;
+  }
+  std::vector<Tensor> cotangents(const Vec<Batched>& all) const {
+    std::vector<Tensor> values;
+    for (const Batched& x : all) values.push_back(x.value.defined() ? cotangent_for(x, in[values.size()], lanes, where) : Tensor());
+    return values;
+  }
+  /// The cotangents of results, of which those that lanes share are given to the first lane alone: what the lanes make of them is summed.
+  std::vector<Tensor> of_one_lane(std::span<const Tensor> cts, MappedAxes& axes) const {
+    std::vector<Tensor> values(cts.begin(), cts.end());
+    axes = out;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (axes[i] || !values[i].defined()) continue;
+      const Aval one(values[i].dtype(), lanes::inserted(values[i].shape(), 0, 1));
+      PadParams p{Shape::filled(one.shape.size(), 0), Shape::filled(one.shape.size(), 0), Shape::filled(one.shape.size(), 0)};
+      p.high[0] = lanes - 1;
+      const Tensor zero = full_tensor(Scalar(0.0).converted(one.dtype), Aval(one.dtype, Shape{}));
+      values[i] = emit(Op::pad, make_params(std::move(p)), {emit(Op::reshape, make_params(ShapeParams{one.shape}), {values[i]}, where), zero}, where);
+      axes[i] = 0;
+    }
+    return values;
+  }
+
+  Linearization linearized(std::span<const Tensor> x, const Vec<bool>& wanted) const {
+    auto lane = new_shared<Linearization>();
+    const LinearRule at_point = [&](std::span<const Tensor> primals, std::span<const Tensor>) {
+      *lane = own->linearize(primals, wanted);
+      std::vector<Tensor> all = std::move(lane->results);
+      all.insert(all.end(), lane->residuals.begin(), lane->residuals.end());
+      lane->residuals.clear();
+      return all;
+    };
+    const Vec<Batched> made = run(at_point, x, in, {}, {});
+    Linearization l;
+    MappedAxes saved;
+    for (std::size_t i = 0; i < made.size(); ++i) {
+      if (i < out.size()) {
+        l.results.push_back(placed(made[i], out[i]));
+        continue;
+      }
+      l.residuals.push_back(made[i].value);
+      saved.push_back(made[i].axis);
+    }
+    l.tangents = lane->tangents;
+    l.push = [self = *this, lane, saved](std::span<const Tensor> residuals, std::span<const Tensor> t) {
+      return self.placed(self.run(lane->push, residuals, saved, t, self.in));
+    };
+    l.pull = [self = *this, lane, saved](std::span<const Tensor> residuals, std::span<const Tensor> cts) {
+      MappedAxes axes;
+      const std::vector<Tensor> given = self.of_one_lane(cts, axes);
+      return self.cotangents(self.run(lane->pull, residuals, saved, given, axes));
+    };
+    return l;
+  }
+};
+
+std::shared_ptr<const CustomRule> own_rule(const CustomRule& rule, const OwnLanes& lanes) {
+  auto batched = new_shared<CustomRule>(rule);
+  auto own = new_shared<OwnDerivative>(*rule.own);
+  OwnLanes self = lanes;
+  self.own = rule.own;
+  own->forward = [self](std::span<const Tensor> x, std::span<const Tensor> t) {
+    return self.placed(self.run(self.own->forward, x, self.in, t, self.in));
+  };
+  own->linearize = [self](std::span<const Tensor> x, const Vec<bool>& wanted) { return self.linearized(x, wanted); };
+  if (own->transpose)
+    own->transpose = [self](std::span<const Tensor> x, std::span<const Tensor> cts) {
+      MappedAxes axes;
+      const std::vector<Tensor> given = self.of_one_lane(cts, axes);
+      return self.cotangents(self.run(self.own->transpose, x, self.in, given, axes));
+    };
+  batched->own = std::move(own);
+  if (rule.quiet) batched->quiet = own_rule(*rule.quiet, lanes);
+  return batched;
+}
+
+}  // namespace structure_batch
+
 BatchedList custom_vjp(const BatchCall& c) {
   using namespace structure_batch;
+  if (const auto& rule = c.as<CallParams>().rule; rule->own) {
+    BatchedBody body = batch_body(c, false);
+    OwnLanes lanes{rule->own, explicit_axes(c), body.axes, c.lanes, c.axis, c.where()};
+    return emit_body(c, std::move(body), own_rule(*rule, lanes));
+  }
   BatchedBody body = batch_body(c, true);
   // Where the lanes of the residuals lie, found when the forward rule runs. The same on every run, so any of them may tell.
   struct Residuals {

@@ -70,9 +70,28 @@ TEST(ControlOrders, ForwardModeBetweenReverseModesTakesNoMoreThanTwice) {
   EXPECT_LE(peak(slope(slope(pushed(f)))), 9 * first);
 }
 
-TEST(ControlOrders, InAScanNoStatesAreKeptForEachRound) {
-  const Function f = [](Tensor x) { return vt::fori_loop(0, 1000, [&](Tensor, Tensor v) { return wave(v, x); }, x); };
-  EXPECT_LE(peak(slope(f)), 100'000u);
+// Few of them are; more than 4 MB are not.
+TEST(ControlOrders, StatesKeptForEachRoundOfAScan) {
+  const auto f = [](int n) { return Function([=](Tensor x) { return vt::fori_loop(0, n, [&](Tensor, Tensor v) { return wave(v, x); }, x); }); };
+  for (int order = 1; order <= 3; ++order) {
+    Function few = f(40), many = f(20'000);
+    for (int k = 0; k < order; ++k) {
+      few = slope(few);
+      many = slope(many);
+    }
+    EXPECT_LE(peak(few), 4'000'000u) << order;
+    EXPECT_LE(peak(many), 4'000'000u) << order;
+  }
+  const Function scanned = [](Tensor x) {
+    const auto step = [&](Tensor, Tensor v) { return vt::fori_loop(0, 3, [&](Tensor, Tensor u) { return vt::sin(u) * x + 0.1 * u; }, v); };
+    return vt::fori_loop(0, 2000, step, x);
+  };
+  const Tensor x = vt::tensor(1.4);
+  for (int n : {40, 2000}) {
+    const Function g = f(n);
+    expect_close(vt::jit(slope(slope(g)))(x), vt::jit(pushed(pushed(g)))(x), {.relative = 1e-9, .absolute = 1e-12}, std::to_string(n));
+  }
+  expect_close(vt::jit(slope(f(2000)))(x), vt::jit(slope(scanned))(x), {.relative = 1e-9, .absolute = 1e-12});
 }
 
 TEST(ControlOrders, SixthDerivativesOfAPower) {

@@ -35,15 +35,15 @@ struct ScopeState {
 struct ThreadState {
   Vec<ScopeState> scopes;  ///< scopes[k] is level k + 1
   int floor = 0;
-  int named_axes = 0;                                                  ///< open scopes with an `axis`
-  int outermost_axis = std::numeric_limits<int>::max();                ///< the outermost of these asked for, as an index into `scopes`
-  Where where{};                                                       ///< of the equation a pass is transforming; null file: none
-  bool must_vectorize = false;                                         ///< vmap throws where it would run an equation once per lane
-  int recursion = 0;                                                   ///< how many recursive functions run inside of each other
-  Vec<FunctionRecording*> functions;                                   ///< named functions being recorded, the outermost first
-  std::uint64_t references = 0;                                        ///< how often one of those was referred to
-  int stacking = 0;                                                    ///< scans being linearized: what their bodies keep is kept for each round
-  LoopTypes* loop = nullptr;                                           ///< what is known of the loop whose body is being recorded
+  int named_axes = 0;                                    ///< open scopes with an `axis`
+  int outermost_axis = std::numeric_limits<int>::max();  ///< the outermost of these asked for, as an index into `scopes`
+  Where where{};                                         ///< of the equation a pass is transforming; null file: none
+  bool must_vectorize = false;                           ///< vmap throws where it would run an equation once per lane
+  int recursion = 0;                                     ///< how many recursive functions run inside of each other
+  Vec<FunctionRecording*> functions;                     ///< named functions being recorded, the outermost first
+  std::uint64_t references = 0;                          ///< how often one of those was referred to
+  std::int64_t stacked = 1;                              ///< rounds of the scans being linearized: what their bodies keep is kept for each
+  LoopTypes* loop = nullptr;                             ///< what is known of the loop whose body is being recorded
   std::int64_t steps_left = std::numeric_limits<std::int64_t>::max();  ///< see InterpreterBudget
   Vec<std::int64_t> lane;                                              ///< of equations being run whose lanes go different ways, the outermost first
 };

@@ -132,8 +132,7 @@ void call(const JvpCall& c, std::vector<Tensor>& results, std::vector<Tensor>& t
     tangents = placed({out.data(), out.size()}, d->places);
     return;
   }
-  const DerivedRef d =
-      derive(p, DerivedKey("linearize").add(thread_state().stacking > 0).add_all(flags), [&] { return call_jvp::linearized(p, flags); });
+  const DerivedRef d = derive(p, DerivedKey("linearize").add(thread_state().stacked).add_all(flags), [&] { return call_jvp::linearized(p, flags); });
   const SmallVec<Tensor, 1> out = emit_call(*d, operands, c.equation.where);
   results.assign(out.begin(), out.begin() + count);
   std::vector<Tensor> linear;

@@ -410,11 +410,18 @@ std::vector<Tensor> push(const Linear& l, std::span<const Tensor> saved, std::sp
 }
 
 /// While it lives, residuals are kept for each round of a scan.
-struct Stacking {
-  Stacking() { ++thread_state().stacking; }
-  ~Stacking() { --thread_state().stacking; }
+class Stacking {
+ public:
+  explicit Stacking(std::int64_t rounds) : before_(thread_state().stacked) {
+    constexpr std::int64_t most = std::int64_t{1} << 31;
+    thread_state().stacked = std::min(most, before_ * std::clamp<std::int64_t>(rounds, 1, most));
+  }
+  ~Stacking() { thread_state().stacked = before_; }
   Stacking(const Stacking&) = delete;
   Stacking& operator=(const Stacking&) = delete;
+
+ private:
+  std::int64_t before_;
 };
 
 }  // namespace scan_parts
@@ -436,7 +443,7 @@ ControlLinear linearize_scan(const Equation& e, std::span<const Tensor> x, const
   Recorded step = record(
       [&](std::span<const Tensor> in) {
         {
-          const Stacking stacking;
+          const Stacking stacking(p.length);
           l->part = linearize_graph(body, in, l->operands);
         }
         std::vector<Tensor> out = std::move(l->part.outputs), stacked;

@@ -9,6 +9,7 @@
 #include <vt/small_vec.hpp>
 
 #include "../../trace/effects.hpp"
+#include "../../trace/thread_state.hpp"
 #include "build.hpp"
 #include "control_while.hpp"
 #include "linearize.hpp"
@@ -223,17 +224,27 @@ std::vector<Tensor> backward(const ReversedLoop& l, std::span<const Tensor> give
 constexpr std::int64_t fewest_slots = 16, most_slots = 256;  // more would make short loops inside loops dear
 constexpr std::size_t slot_budget = std::size_t{4} << 20;    // bytes
 
+std::size_t carry_bytes(const WhileParams& p, std::span<const Tensor> x) {
+  std::size_t bytes = 0;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(p.carries); ++i) bytes += aval_of(x[i]).bytes();
+  return bytes;
+}
+
 }  // namespace while_parts
 
 std::int64_t slots_for(const WhileParams& p, std::span<const Tensor> x) {
   using namespace while_parts;
   std::int64_t slots = p.checkpoints;
   if (slots == 0) {
-    std::size_t bytes = 1;
-    for (std::size_t i = 0; i < static_cast<std::size_t>(p.carries); ++i) bytes += aval_of(x[i]).bytes();
+    const std::size_t bytes = 1 + carry_bytes(p, x);
     slots = std::clamp<std::int64_t>(static_cast<std::int64_t>(slot_budget / bytes), fewest_slots, most_slots);
   }
   return std::max<std::int64_t>(slots + slots % 2, 2);
+}
+
+bool too_many_states(const ReversedLoop& l, std::span<const Tensor> x) {
+  const auto states = static_cast<double>(thread_state().stacked) * static_cast<double>(l.slots + 1);
+  return thread_state().stacked > 1 && states * static_cast<double>(while_parts::carry_bytes(l.params(), x)) > while_parts::slot_budget;
 }
 
 std::vector<Tensor> run_keeping(const ReversedLoop& l, std::span<const Tensor> x) {

@@ -18,6 +18,8 @@ struct ReversedLoop {
 
 /// How many states to keep of a loop with these operands.
 std::int64_t slots_for(const WhileParams&, std::span<const Tensor> x);
+/// In the bodies of scans states would be kept for each of their rounds: is that too much?
+bool too_many_states(const ReversedLoop&, std::span<const Tensor> x);
 /// (carry…, rest…) → (last carry…, kept states…, number of rounds, rounds between kept states).
 std::vector<Tensor> run_keeping(const ReversedLoop&, std::span<const Tensor> x);
 /// (carry…, rest…, kept states…, rounds, stride, cotangents of varying carries…) → cotangents of those and of the shared operands.

@@ -12,7 +12,6 @@
 #include <memory>
 
 #include "../../trace/effects.hpp"
-#include "../../trace/thread_state.hpp"
 #include "build.hpp"
 #include "control_while.hpp"
 
@@ -122,14 +121,13 @@ std::vector<Tensor> pulled_back(const LoopRef& l, std::vector<Tensor> saved, Ten
 
 LoopRef quiet_loop(const LoopRef& l, Tensors x) { return loop_of(l->equation, x, l->operands, l->slots); }
 
-/// `results`: of the loop that keeps its states, or without them. In the body of a scan states would be kept for each of its rounds; to run the
-/// loop once more takes less memory, and for short loops less time.
+/// `results`: of the loop that keeps its states; without them if they are too many. Then the way back runs the loop once more.
 ControlLinear linearized(const LoopRef& l, const Flags& wanted, Tensors x, std::vector<Tensor> results) {
   ControlLinear c;
   c.call.name = "vt::while_loop";
   c.call.residuals = list(x);
   c.call.push = forward_push(l->equation, wanted);
-  if (thread_state().stacking == 0) {
+  if (!too_many_states(*l, x)) {
     append(c.call.residuals, Tensors(results).subspan(l->carries()));
     c.call.pull = [l](Tensors saved, Tensors cts) { return pulled_back(l, list(saved), cts); };
   } else {
@@ -363,7 +361,7 @@ std::vector<Tensor> pulled_back(const LoopRef& loop, std::vector<Tensor> saved, 
 ControlLinear linearize_while(const Equation& e, std::span<const Tensor> x, const Flags& wanted) {
   using namespace while_rules;
   const LoopRef l = loop_of(e, x, wanted);
-  ControlLinear c = linearized(l, wanted, x, thread_state().stacking == 0 ? keeping(l, x) : emitted(Op::while_, e.params, x, e.where));
+  ControlLinear c = linearized(l, wanted, x, too_many_states(*l, x) ? emitted(Op::while_, e.params, x, e.where) : keeping(l, x));
   c.results.resize(l->carries());
   return c;
 }

@@ -122,6 +122,16 @@ TEST(Fft, LongTransformsComeBack) {
   }
 }
 
+TEST(Fft, LongRealRowsAreComplexOnes) {
+  for (std::int64_t n : {std::int64_t{1} << 16, std::int64_t{90090}, std::int64_t{1} << 18})
+    for (std::int64_t rows : {1, 2}) {
+      const Tensor x = vt_test::random_tensor(f64, {rows, n}, 6), half = fft::rfft(x);
+      const Tensor expected = slice_in_dim(fft::fft(x.astype(c128)), 0, n / 2 + 1, 1, 1);
+      EXPECT_LT(distance(half, expected), allowed(n, f64)) << n;
+      EXPECT_LT(distance(fft::irfft(half), x), 2 * allowed(n, f64)) << n;
+    }
+}
+
 TEST(Fft, AxesLengthsAndNorms) {
   const Tensor x = random_complex({3, 4, 5}, 9);
   for (int axis : {0, 1, 2, -1, -3}) {
@@ -272,7 +282,11 @@ TEST(Fft, EmptyBracesAreTheDefaultAxes) {
 
 TEST(Fft, ThreadsChangeNothing) {
   const Tensor x = random_complex({37, 1024}, 3), row = random_complex({1 << 16}, 4), prime = random_complex({5, 1009}, 5);
-  const auto all = [&] { return std::vector<Tensor>{fft::fft(x).eval(), fft::ifft(row).eval(), fft::fft(prime).eval(), fft::fft2(x).eval()}; };
+  const Tensor real = vt_test::random_tensor(f32, {1 << 17}, 6);
+  const auto all = [&] {
+    return std::vector<Tensor>{fft::fft(x).eval(),  fft::ifft(row).eval(),  fft::fft(prime).eval(),
+                               fft::fft2(x).eval(), fft::rfft(real).eval(), fft::irfft(row).eval()};
+  };
   const int before = num_threads();
   set_num_threads(1);
   const std::vector<Tensor> alone = all();

@@ -79,7 +79,7 @@ struct Many {
   std::int64_t outer, inner;
   bool backward;
   R scale;
-  const R* turns = nullptr;  ///< real rows of 2 · n numbers: half_turns, inner is 1
+  const R* turns = nullptr;  ///< real rows of 2 · n numbers: RealPlan::turns, inner is 1
 };
 
 /// Groups of rows, each through all its passes.
@@ -287,11 +287,12 @@ PlanRef<R> make_plan(std::int64_t n) {
   return plan;
 }
 
-template <class R>
-PlanRef<R> plan_for(std::int64_t n) {
+/// What `make` gives for a length, kept for the next call.
+template <class P>
+std::shared_ptr<const P> kept(std::int64_t n, std::shared_ptr<const P> (*make)(std::int64_t)) {
   struct Cache {
     std::mutex mutex;
-    HashMap<std::int64_t, PlanRef<R>> plans;
+    HashMap<std::int64_t, std::shared_ptr<const P>> plans;
   };
   static Cache* const cache = new Cache;  // never destroyed: other threads may still transform while the process ends
   constexpr std::size_t most = 64;
@@ -299,11 +300,15 @@ PlanRef<R> plan_for(std::int64_t n) {
     std::lock_guard lock(cache->mutex);
     if (const auto at = cache->plans.find(n); at != cache->plans.end()) return at->second;
   }
-  PlanRef<R> plan = make_plan<R>(n);  // asks for other plans itself
+  std::shared_ptr<const P> plan = make(n);  // asks for other plans itself
   std::lock_guard lock(cache->mutex);
   if (cache->plans.size() >= most) cache->plans.clear();
   cache->plans.emplace(n, plan);
   return plan;
+}
+template <class R>
+PlanRef<R> plan_for(std::int64_t n) {
+  return kept<Plan<R>>(n, make_plan<R>);
 }
 
 template <class R>
@@ -319,12 +324,33 @@ Pair<R>* pairs(R* x) {
   return reinterpret_cast<Pair<R>*>(x);
 }
 
-/// What join_spectra and part_spectra need for real rows of length n.
+/// For real rows of length n: as complex ones of half the length if it is even, with what join_spectra and part_spectra need.
 template <class R>
-Vec<R> half_turns(std::int64_t n) {
-  Vec<R> w;
-  for (std::int64_t k = 0; 4 * k <= n && n > 0; ++k) append(w, root_of_unity(k, n));
-  return w;
+struct RealPlan {
+  PlanRef<R> complex;
+  Vec<R> turns;
+};
+template <class R>
+std::shared_ptr<const RealPlan<R>> make_real_plan(std::int64_t n) {
+  auto plan = new_shared<RealPlan<R>>();
+  const bool even = n % 2 == 0;
+  plan->complex = plan_for<R>(even ? n / 2 : n);
+  for (std::int64_t k = 0; even && 4 * k <= n; ++k) append(plan->turns, root_of_unity(k, n));
+  return plan;
+}
+template <class R>
+std::shared_ptr<const RealPlan<R>> real_plan_for(std::int64_t n) {
+  return kept<RealPlan<R>>(n, make_real_plan<R>);
+}
+
+/// Between the spectra of `rows` real rows and those of their halves: f(row, begin, end) for all pairs of frequencies; long rows in parts.
+template <class F>
+void by_frequencies(std::int64_t rows, std::int64_t h, FftRanges run, const F& f) {
+  constexpr std::int64_t part = 4096;
+  const std::int64_t pairs = h / 2 + 1, parts = (pairs + part - 1) / part;
+  ranges(parts > 1 ? run : one_range, rows * parts, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) f(i / parts, i % parts * part, std::min(pairs, (i % parts + 1) * part));
+  });
 }
 
 /// Calls f(begin, end, how the transforms inside run) on blocks of rows that stay in the cache.
@@ -365,7 +391,7 @@ template <class R>
 std::size_t real_bytes(std::int64_t n, std::int64_t rows, bool to_real, std::int64_t threads) {
   const bool even = n % 2 == 0;
   const std::int64_t points = even ? n / 2 : n;
-  const PlanRef<R> plan = plan_for<R>(points);
+  const PlanRef<R> plan = real_plan_for<R>(n)->complex;
   if (even && in_lanes(*plan, rows, 1)) return rows_bytes(*plan, rows, 1, threads);
   const Blocks blocks(rows, points * static_cast<std::int64_t>(2 * sizeof(R)));
   const std::int64_t count = std::min(blocks.size, rows), at_once = blocks.apart() ? std::min(threads, blocks.count) : 1;
@@ -378,17 +404,19 @@ void from_real(std::int64_t n, std::int64_t rows, const R* in, R* out, FftRanges
   const std::int64_t h = n / 2, width = h + 1;
   const bool even = n % 2 == 0;
   const std::int64_t points = even ? h : n;
-  const PlanRef<R> plan = plan_for<R>(points);
-  const Vec<R> w = half_turns<R>(even ? n : 0);
-  if (even && in_lanes(*plan, rows, 1)) return rows_of(*plan, Many<R>{in, out, rows, 1, false, R(1), w.data()}, run);
+  const std::shared_ptr<const RealPlan<R>> real = real_plan_for<R>(n);
+  const PlanRef<R>& plan = real->complex;
+  const R* w = real->turns.data();
+  if (even && in_lanes(*plan, rows, 1)) return rows_of(*plan, Many<R>{in, out, rows, 1, false, R(1), w}, run);
   by_blocks(Blocks(rows, points * static_cast<std::int64_t>(2 * sizeof(R))), run, [&](std::int64_t begin, std::int64_t end, FftRanges inside) {
     const std::int64_t count = end - begin;
     const BufferRef spectra = allocate(static_cast<std::size_t>(count * points * 2) * sizeof(R), "fft");
     R* z = spectra->as<R>();
     if (even) {
       rows_of(*plan, Many<R>{in + begin * n, z, count, 1, false, R(1)}, inside);
-      for (std::int64_t r = 0; r < count; ++r) join_spectra(pairs(z) + r * h, pairs(out) + (begin + r) * width, h, w.data());
-      return;
+      return by_frequencies(count, h, inside, [&](std::int64_t r, std::int64_t from, std::int64_t to) {
+        join_spectra(pairs(z) + r * h, pairs(out) + (begin + r) * width, h, w, from, to);
+      });
     }
     for (std::int64_t i = 0; i < count * n; ++i) {
       z[2 * i] = in[begin * n + i];
@@ -408,14 +436,17 @@ void to_real(std::int64_t n, std::int64_t rows, const R* in, R* out, R scale, Ff
   const std::int64_t h = n / 2, width = h + 1;
   const bool even = n % 2 == 0;
   const std::int64_t points = even ? h : n;
-  const PlanRef<R> plan = plan_for<R>(points);
-  const Vec<R> w = half_turns<R>(even ? n : 0);
-  if (even && in_lanes(*plan, rows, 1)) return rows_of(*plan, Many<R>{in, out, rows, 1, true, scale, w.data()}, run);
+  const std::shared_ptr<const RealPlan<R>> real = real_plan_for<R>(n);
+  const PlanRef<R>& plan = real->complex;
+  const R* w = real->turns.data();
+  if (even && in_lanes(*plan, rows, 1)) return rows_of(*plan, Many<R>{in, out, rows, 1, true, scale, w}, run);
   by_blocks(Blocks(rows, points * static_cast<std::int64_t>(2 * sizeof(R))), run, [&](std::int64_t begin, std::int64_t end, FftRanges inside) {
     const std::int64_t count = end - begin;
     if (even) {
       R* own = out + begin * n;
-      for (std::int64_t r = 0; r < count; ++r) part_spectra<false>(pairs(in) + (begin + r) * width, pairs(own) + r * h, h, w.data());
+      by_frequencies(count, h, inside, [&](std::int64_t r, std::int64_t from, std::int64_t to) {
+        part_spectra<false>(pairs(in) + (begin + r) * width, pairs(own) + r * h, h, w, from, to);
+      });
       return rows_of(*plan, Many<R>{own, own, count, 1, true, scale}, inside);
     }
     const BufferRef spectra = allocate(static_cast<std::size_t>(count * n * 2) * sizeof(R), "fft");

@@ -361,7 +361,7 @@ VT_FFT_INLINE void run(const LanePlan<R>& plan, const LaneJob<R>& job, R* work) 
   auto* out = in + plan.n;
   const bool parts = job.turns && job.swap_out, joins = job.turns && !job.swap_out;
   load(job, plan.n + parts, work);
-  if (parts) part_spectra<true>(in, in, plan.n, job.turns);
+  if (parts) part_spectra<true>(in, in, plan.n, job.turns, 0, plan.n / 2 + 1);
   for (const Pass& pass : plan.passes) {
     const R* w = plan.twiddles.data() + pass.twiddles;
     switch (pass.radix) {
@@ -392,7 +392,7 @@ VT_FFT_INLINE void run(const LanePlan<R>& plan, const LaneJob<R>& job, R* work) 
       in[k].re *= job.scale;
       in[k].im *= job.scale;
     }
-  if (joins) join_spectra(in, in, plan.n, job.turns);
+  if (joins) join_spectra(in, in, plan.n, job.turns, 0, plan.n / 2 + 1);
   store(job, plan.n + joins, reinterpret_cast<const R*>(in));
 }
 

@@ -1,6 +1,7 @@
 // Fourier transforms of one length for several rows at once, a row to a lane of a vector: plans, and the kernel that runs them.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include <vt/small_vec.hpp>
@@ -54,15 +55,17 @@ struct LaneJob {
 
 /// Real rows of even length n: as complex numbers of h = n / 2 pairs they give Z, of which the two spectra are the parts that are even
 /// and odd in frequency. X[k] = (Z[k] + Z*[h − k]) / 2 − i·w^k·(Z[k] − Z*[h − k]) / 2 with w = exp(−2πi / n), for k up to h / 2 in `w`.
-/// x has h + 1 numbers; x and z may be the same.
+/// x has h + 1 numbers; x and z may be the same. Of k from `begin` to `end` ≤ h / 2 + 1 and the h − k.
 template <class N, class R>
-inline __attribute__((always_inline)) void join_spectra(const N* z, N* x, std::int64_t h, const R* w) {
+inline __attribute__((always_inline)) void join_spectra(const N* z, N* x, std::int64_t h, const R* w, std::int64_t begin, std::int64_t end) {
   constexpr R half = R(0.5);
-  const N first = z[0];
-  const decltype(first.re) zero{};
-  x[0] = {first.re + first.im, zero};
-  x[h] = {first.re - first.im, zero};
-  for (std::int64_t k = 1; 2 * k <= h; ++k) {
+  if (begin == 0) {
+    const N first = z[0];
+    const decltype(first.re) zero{};
+    x[0] = {first.re + first.im, zero};
+    x[h] = {first.re - first.im, zero};
+  }
+  for (std::int64_t k = std::max<std::int64_t>(begin, 1); k < end; ++k) {
     const N a = z[k], b = z[h - k];
     const auto er = half * (a.re + b.re), ei = half * (a.im - b.im), dr = half * (a.re - b.re), di = half * (a.im + b.im);
     const auto tr = dr * w[2 * k + 1] + di * w[2 * k], ti = di * w[2 * k + 1] - dr * w[2 * k];  // −i·w^k·d
@@ -72,10 +75,12 @@ inline __attribute__((always_inline)) void join_spectra(const N* z, N* x, std::i
 }
 /// The step back, without the factor 1/2; `swapped`: with re and im exchanged in z.
 template <bool swapped, class N, class R>
-inline __attribute__((always_inline)) void part_spectra(const N* x, N* z, std::int64_t h, const R* w) {
-  const auto low = x[0].re, high = x[h].re;  // the imaginary parts of the first and the last one count for nothing
-  z[0] = swapped ? N{low - high, low + high} : N{low + high, low - high};
-  for (std::int64_t k = 1; 2 * k <= h; ++k) {
+inline __attribute__((always_inline)) void part_spectra(const N* x, N* z, std::int64_t h, const R* w, std::int64_t begin, std::int64_t end) {
+  if (begin == 0) {
+    const auto low = x[0].re, high = x[h].re;  // the imaginary parts of the first and the last one count for nothing
+    z[0] = swapped ? N{low - high, low + high} : N{low + high, low - high};
+  }
+  for (std::int64_t k = std::max<std::int64_t>(begin, 1); k < end; ++k) {
     const N a = x[k], b = x[h - k];
     const auto er = a.re + b.re, ei = a.im - b.im, dr = a.re - b.re, di = a.im + b.im;
     const auto tr = dr * w[2 * k + 1] - di * w[2 * k], ti = di * w[2 * k + 1] + dr * w[2 * k];  // i·w^−k·d

@@ -10,6 +10,8 @@ namespace vt::detail {
 namespace nest_sections {
 
 constexpr std::size_t most_sections = 16;
+/// A section costs about as much as a few rounds: a vector that a condition cuts has one of its own only in loops of so many vectors.
+constexpr std::int64_t worth_cutting = 64;
 
 /// The rounds of `loop` in which an in_range value holds: [from, to). False if it depends on anything else.
 bool rounds_of(const Nest& nest, const NestValue& v, int loop, std::int64_t& from, std::int64_t& to) {
@@ -35,6 +37,8 @@ bool is_bool(const NestValue& v, bool which) {
 
 Nest section_of(const Nest& nest, int loop, std::int64_t first, std::int64_t last) {
   using namespace nest_sections;
+  const NestLoop& whole = nest.loops[static_cast<std::size_t>(loop)];
+  if (last < 0 && !whole.runtime) last = whole.extent;
   Nest section = nest;
   Vec<int> instead(nest.values.size(), -1);  // what stands for a value now
   for (std::size_t k = 0; k < instead.size(); ++k) instead[k] = static_cast<int>(k);
@@ -88,10 +92,15 @@ SmallVec<std::int64_t, 16> section_borders(const Nest& nest, int loop, const Vec
   for (int id : needed) {
     std::int64_t from = 0, to = 0;
     if (!rounds_of(nest, nest.values[static_cast<std::size_t>(id)], loop, from, to)) continue;
-    for (std::int64_t border : {from, to}) {
-      if (border <= 0 || (!l.runtime && border >= l.extent) || std::find(borders.begin(), borders.end(), border) != borders.end()) continue;
-      if (border % aligned != 0 || borders.size() == most_sections) return {};
-      borders.push_back(border);
+    for (std::int64_t change : {from, to}) {
+      // A vector that is cut has a section of its own, in which the condition stays.
+      const std::int64_t below = change / aligned * aligned;
+      if (below != change && !l.runtime && l.extent < worth_cutting * aligned) return {};
+      for (std::int64_t border : {below, below == change ? change : below + aligned}) {
+        if (border <= 0 || (!l.runtime && border >= l.extent) || std::find(borders.begin(), borders.end(), border) != borders.end()) continue;
+        if (borders.size() == most_sections) return {};
+        borders.push_back(border);
+      }
     }
   }
   if (borders.size() == 1) return {};

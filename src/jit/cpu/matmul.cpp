@@ -96,14 +96,27 @@ class Direct : public Matmul {
     return {{}, panelled() ? in_panels(b) : in_row_order(b)};
   }
   std::size_t packed_bytes(bool, bool b) const override { return !b ? 0 : panelled() ? panel_bytes() : row_order_bytes(); }
-  std::size_t scratch_bytes(const RowsDone&, bool, bool b_packed) const override { return b_packed ? 0 : row_order_bytes(); }
+  std::size_t scratch_bytes(const RowsDone&, bool, bool b_packed) const override {
+    if (b_packed || !repacks_) return 0;
+    return static_cast<std::size_t>(copies() > 1 ? threads_for(s_.batch, 1) : 1) * one_in_row_order();
+  }
 
   void run(const void* a, const void* b, void* c, const RowsDone& done, const PackedOperands& packed) const override {
     const bool panels = packed.b && panelled();
     auto* f = (panels ? panel_code_ : code_)->function<DirectFunction>();
+    // Of many products each copies its own b, which then is in the nearest cache.
+    if (repacks_ && !packed.b && copies() > 1)
+      return run_in_ranges(s_, cut_, done, [&](std::int64_t begin, std::int64_t end) {
+        const BufferRef own = allocate(one_in_row_order(), "vt::matmul: operand in row order");
+        for (std::int64_t i = begin; i < end; ++i) {
+          to_row_order(b, i, own->data);
+          f(at_element(a, i * s_.a_batch, s_.a_dtype), own->data, at_element(c, i * s_.m * s_.n, s_.result), 0, 1);
+        }
+      });
     const BufferRef own = packed.b || !repacks_ ? BufferRef() : in_row_order(b);
     if (packed.b || own) b = (packed.b ? packed.b : own)->data;
-    run_in_ranges(s_, f, panels && !cut_.by_columns ? ProductCut{false, panel_rows_} : cut_, a, b, c, done);
+    run_in_ranges(s_, panels && !cut_.by_columns ? ProductCut{false, panel_rows_} : cut_, done,
+                  [&](std::int64_t begin, std::int64_t end) { f(a, b, c, begin, end); });
   }
 
   std::string describe() const override {
@@ -113,15 +126,17 @@ class Direct : public Matmul {
 
  private:
   std::int64_t copies() const { return s_.b_batch == 0 || s_.batch == 1 ? 1 : s_.batch; }
-  std::size_t row_order_bytes() const { return repacks_ ? static_cast<std::size_t>(copies() * s_.n * s_.k) * size_of(s_.b_dtype) : 0; }
+  std::size_t one_in_row_order() const { return static_cast<std::size_t>(s_.n * s_.k) * size_of(s_.b_dtype); }
+  std::size_t row_order_bytes() const { return repacks_ ? static_cast<std::size_t>(copies()) * one_in_row_order() : 0; }
+  void to_row_order(const void* b, std::int64_t i, void* to) const {
+    for (std::int64_t n = 0; n < s_.n; n += repacked_columns)
+      repack_->function<PackFunction>()(at_element(b, i * s_.b_batch + n * s_.b_column, s_.b_dtype), at_element(to, n, s_.b_dtype), s_.b_column,
+                                        s_.b_row, s_.n, std::min<std::int64_t>(repacked_columns, s_.n - n), s_.k);
+  }
   BufferRef in_row_order(const void* b) const {
     const BufferRef copy = allocate(row_order_bytes(), "vt::matmul: operand in row order");
     parallel_ranges(copies(), grain_for(s_.n * s_.k), [&](std::int64_t from, std::int64_t to) {
-      for (std::int64_t i = from; i < to; ++i)
-        for (std::int64_t n = 0; n < s_.n; n += repacked_columns)
-          repack_->function<PackFunction>()(at_element(b, i * s_.b_batch + n * s_.b_column, s_.b_dtype),
-                                            at_element(copy->data, i * s_.n * s_.k + n, s_.b_dtype), s_.b_column, s_.b_row, s_.n,
-                                            std::min<std::int64_t>(repacked_columns, s_.n - n), s_.k);
+      for (std::int64_t i = from; i < to; ++i) to_row_order(b, i, at_element(copy->data, i * s_.n * s_.k, s_.b_dtype));
     });
     return copy;
   }
@@ -222,14 +237,14 @@ class Swapped : public Matmul {
 
 }  // namespace matmul_run
 
-void run_in_ranges(const MatmulSpec& s, DirectFunction* f, ProductCut cut, const void* a, const void* b, void* c, const RowsDone& done) {
+void run_in_ranges(const MatmulSpec& s, ProductCut cut, const RowsDone& done, FunctionRef<void(std::int64_t begin, std::int64_t end)> f) {
   using namespace matmul_run;
   if (s.batch > 1) cut = {};
   const std::int64_t total = s.batch > 1 ? s.batch : cut.by_columns ? s.n : s.m, rows = s.batch > 1 ? s.m : 1;
   const auto whole_units = [&](std::int64_t n) { return (n + cut.unit - 1) / cut.unit * cut.unit; };
   const std::int64_t grain = whole_units(grain_for((s.batch > 1 ? s.m * s.n : cut.by_columns ? s.m : s.n) * (s.k + s.work_after)));
   if (cut.by_columns) {
-    parallel_ranges(total, grain, [&](std::int64_t from, std::int64_t to) { f(a, b, c, from, to); });
+    parallel_ranges(total, grain, f);
     if (done) parallel_ranges(s.m, grain_for(s.n * s.work_after), [&](std::int64_t from, std::int64_t to) { done(from, to); });
     return;
   }
@@ -239,7 +254,7 @@ void run_in_ranges(const MatmulSpec& s, DirectFunction* f, ProductCut cut, const
   parallel_ranges(total, grain, [&](std::int64_t from, std::int64_t to) {
     for (std::int64_t begin = from; begin < to; begin += turn) {
       const std::int64_t end = std::min(to, begin + turn);
-      f(a, b, c, begin, end);
+      f(begin, end);
       done(begin * rows, end * rows);
     }
   });

@@ -235,7 +235,8 @@ class Dots final : public Matmul {
       if (x) a = x->data;
     for (const BufferRef& x : {packed.b, own.b})
       if (x) b = x->data;
-    run_in_ranges(s_, code_->function<DirectFunction>(), cut_, a, b, c, done);
+    auto* f = code_->function<DirectFunction>();
+    run_in_ranges(s_, cut_, done, [&](std::int64_t begin, std::int64_t end) { f(a, b, c, begin, end); });
   }
   std::string describe() const override { return std::string("dots") + (turns_a_ ? ", a transposed" : turns_b_ ? ", b transposed" : ""); }
 

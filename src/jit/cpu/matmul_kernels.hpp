@@ -28,8 +28,8 @@ struct ProductCut {
   bool by_columns = false;
   std::int64_t unit = 1;
 };
-/// Runs all of it on as many threads as it is worth; `done` is told of rows while they are in the nearest cache, or of all at the end.
-void run_in_ranges(const MatmulSpec&, DirectFunction*, ProductCut, const void* a, const void* b, void* c, const RowsDone& done);
+/// Calls f for all of it, on as many threads as it is worth; `done` is told of rows while they are in the nearest cache, or of all at the end.
+void run_in_ranges(const MatmulSpec&, ProductCut, const RowsDone& done, FunctionRef<void(std::int64_t begin, std::int64_t end)> f);
 
 /// A packed product of which somebody else says when which rows are made, and on which thread.
 class RowBlocks {

@@ -56,7 +56,11 @@ TEST_F(JitAssembly, EndsOfRowsAreNoExpansions) {
 // silence (10 to 100 ns an element for a roll of a million by some thousands).
 TEST_F(JitAssembly, VectorsThatAreNotWantedAreNotReadFarAway) {
   if (!cpu::host_target().masked) GTEST_SKIP() << "loops are cut into sections instead";
-  const auto joined = [](S t) -> Tensors { return {concatenate({t[0][slice(700, 5000)], t[0][slice(0, 700)]}) + 1}; };
+  const auto joined = [](S t) -> Tensors {
+    Tensor y = roll(t[0], 700) + roll(t[0], 1700) + roll(t[0], 2900);
+    for (int i = 1; i < 40; ++i) y = y * 3 + i;  // too much code for sections of their own
+    return {y};
+  };
   for (DType d : {f64, i64}) {
     cpu::IrBuilder b;
     emit(b, joined, {Aval(d, {5000})});
@@ -71,6 +75,17 @@ TEST_F(JitAssembly, VectorsThatAreNotWantedAreNotReadFarAway) {
       EXPECT_NE(text.find("  " + name + " = select "), std::string::npos) << name << " in\n" << text;
     }
     EXPECT_GT(loads, 0) << text;
+  }
+}
+
+// What is put together of parts is read without masks but for the vectors in which one part ends and the next begins.
+TEST_F(JitAssembly, PartsAreReadWithoutMasks) {
+  const auto rolled = [](S t) -> Tensors { return {roll(t[0], 777)}; };
+  for (DType d : {f32, f64, i32}) {
+    cpu::IrBuilder b;
+    emit(b, rolled, {Aval(d, {5000})});
+    const std::string text = b.text();
+    EXPECT_NE(text.find("= load <"), std::string::npos) << text;
   }
 }
 

@@ -56,6 +56,13 @@ TEST(JitNests, ChainIsOneJoinedLoop) {
             "  element-wise, loops d1, vector d1\n");
 }
 
+// A loop over a few parts is unrolled, and of each round it is known which part it is: also of the last one.
+TEST(JitNests, PartsOfShortRowsAreKnown) {
+  const std::string text = kernel_of([](S t) -> Tensors { return {cross(t[0], t[1])}; }, {Aval(f32, {1000, 3}), Aval(f32, {1000, 3})});
+  EXPECT_EQ(text.find("in_range"), std::string::npos) << text;
+  EXPECT_EQ(text.find(" if "), std::string::npos) << text;
+}
+
 TEST(JitNests, RowSumIsHorizontalAndColumnSumVertical) {
   EXPECT_EQ(kernel_of([](S t) -> Tensors { return {sum(t[0] * t[0], 1)}; }, {Aval(f32, {100, 64})}),
             "buffers b0: f32 in, b1: f32 out, arguments n0\n"

@@ -11,7 +11,7 @@ namespace nest_sections {
 
 constexpr std::size_t most_sections = 16;
 /// A section costs about as much as a few rounds: a vector that a condition cuts has one of its own only in loops of so many vectors.
-constexpr std::int64_t worth_cutting = 64;
+constexpr std::int64_t worth_cutting = 8;
 
 /// The rounds of `loop` in which an in_range value holds: [from, to). False if it depends on anything else.
 bool rounds_of(const Nest& nest, const NestValue& v, int loop, std::int64_t& from, std::int64_t& to) {

@@ -172,15 +172,22 @@ void tall_svd(T* a, Index m, Index n, T* u, Index columns, double* values, T* vh
     multiply_add(u, columns, 1, matrix_lanes::rows_of(left, columns), matrix_lanes::rows_of(right, n), m, n, n);
     for (Index row = 0; row < m; ++row) std::copy_n(q.data() + row * columns + n, columns - n, u + row * columns + n);
   }
+  // Row after row, as u lies in memory.
+  RecycledVec<double> most = zeros<double>(n);
+  for (Index row = 0; row < m; ++row)
+    for (Index k = 0; k < n; ++k) most[static_cast<std::size_t>(k)] = std::max(most[static_cast<std::size_t>(k)], size(u[row * columns + k]));
+  RecycledVec<T> sign = zeros<T>(n);
+  bool turned = false;
   for (Index k = 0; k < n; ++k) {
-    double most = 0;
-    for (Index row = 0; row < m; ++row) most = std::max(most, size(u[row * columns + k]));
     Index first = 0;
-    while (first + 1 < m && size(u[first * columns + k]) < 0.37 * most) ++first;
-    if (!(real(u[first * columns + k]) < 0)) continue;
-    for (Index row = 0; row < m; ++row) u[row * columns + k] = -u[row * columns + k];
-    scale(vh + k * n, -1, n);
+    while (first + 1 < m && size(u[first * columns + k]) < 0.37 * most[static_cast<std::size_t>(k)]) ++first;
+    const bool negative = real(u[first * columns + k]) < 0;
+    sign[static_cast<std::size_t>(k)] = T(negative ? -1 : 1);
+    if (negative) scale(vh + k * n, -1, n);
+    turned = turned || negative;
   }
+  for (Index row = 0; turned && row < m; ++row)
+    for (Index k = 0; k < n; ++k) u[row * columns + k] = u[row * columns + k] * sign[static_cast<std::size_t>(k)];
 }
 
 /// Singular value decomposition of a (m × n, destroyed): a wide matrix by way of its adjoint.

@@ -174,7 +174,66 @@ TEST(LanesOfRegions, JacobiansLoopsAndThreads) {
   vt::set_num_threads(threads);
 }
 
-// Results of more than 32 MiB go past the caches, the lanes beyond whole blocks do not.
+/// A chain of planar or spatial joints, each a matrix of its angle, written for one arm.
+Tensor tip_of_arm(const Tensor& angles, std::int64_t n) {
+  const auto joint = [&](const Tensor& q, double reach) {
+    const Tensor c = vt::cos(q), s = vt::sin(q), zero = vt::zeros_like(q), one = vt::ones_like(q);
+    if (n == 3) return vt::reshape(vt::stack({c, -s, zero + reach, s, c, zero, zero, zero, one}), {3, 3});
+    return vt::reshape(
+        vt::stack({c, -s * 0.6, s * 0.8, c * reach, s, c * 0.6, -c * 0.8, s * reach, zero, one * 0.8, one * 0.6, one * 0.1, zero, zero, zero, one}),
+        {4, 4});
+  };
+  Tensor m = joint(angles[0], 0.3);
+  for (std::int64_t i = 1; i < angles.dim(0); ++i) m = vt::matmul(m, joint(angles[i], 0.2 + 0.1 * static_cast<double>(i)));
+  return vt::reshape(vt::slice(m, {0, n - 1}, {n - 1, n}), {n - 1});
+}
+
+// Derivatives of small matrices have further axes, up to 96 elements for a lane, and lanes that are not in front between two products.
+TEST(LanesOfRegions, DerivativesOfChainsOfMatrices) {
+  for (const vt::DType dtype : {vt::f64, vt::f32})
+    for (const auto& [n, joints] : {std::pair<std::int64_t, std::int64_t>{3, 4}, {4, 6}}) {
+      const auto tip = [n = n](Tensor q) { return tip_of_arm(q, n); };
+      const auto squared = [=](Tensor q) { return vt::sum(vt::square(tip(q))); };
+      const Tensors arms = {vt_test::random_tensor(dtype, {37, joints}, -2, 2, 1)};
+      const vt_test::Tolerance& tolerance = dtype == vt::f64 ? close : close_f32;
+      const std::string what = std::to_string(joints) + " joints";
+      expect_side_by_side([=](In a) -> Tensors { return {vt::vmap(tip)(a[0])}; }, arms, tolerance, what);
+      expect_side_by_side([=](In a) -> Tensors { return {vt::vmap(vt::jacrev(tip))(a[0])}; }, arms, tolerance, "jacrev, " + what);
+      expect_side_by_side([=](In a) -> Tensors { return {vt::vmap(vt::jacfwd(tip))(a[0])}; }, arms, tolerance, "jacfwd, " + what);
+      if (n == 3) expect_side_by_side([=](In a) -> Tensors { return {vt::vmap(vt::hessian(squared))(a[0])}; }, arms, tolerance, "hessian, " + what);
+      expect_side_by_side([=](In a) -> Tensors { return {vt::vmap(vt::jacrev(tip), {.in_axes = 1, .out_axes = 1})(vt::swapaxes(a[0], 0, 1))}; }, arms,
+                          tolerance, "along axis 1, " + what);
+    }
+}
+
+// Where a region would have elements of a table picked out of larger values, it is formed without these.
+TEST(LanesOfRegions, LargerValuesBesideATable) {
+  const Flat f = [](In a) -> Tensors {
+    const auto one = [table = a[0]](Tensor number, Tensor m) {
+      const Tensor row = vt::take(table, number, 0);
+      const Tensor v = vt::matmul(vt::transpose(m), vt::matmul(m, row)), large = vt::outer(vt::concatenate({v, row}), vt::concatenate({row, v, row}));
+      return std::pair(v, vt::matmul(large, vt::concatenate({v, v, row})));
+    };
+    const auto [v, w] = vt::vmap(one)(a[1], a[2]);
+    return {v, w};
+  };
+  vt_test::expect_same(f,
+                       {vt_test::random_tensor(vt::f64, {40, 3}, -1, 1, 1), vt_test::random_tensor(vt::i32, {50}, 0, 39, 2),
+                        vt_test::random_tensor(vt::f64, {50, 3, 3}, -1, 1, 3)},
+                       close, "table");
+}
+
+// Products of larger matrices as they lie in memory are left to the kernels of products.
+TEST(LanesOfRegions, LargerMatricesAsTheyLie) {
+  if (vt_test::forced_backend() == "interpreter") GTEST_SKIP() << "has no regions";
+  const auto chain = [](In a) -> Tensors { return {vt::matmul(vt::matmul(a[0], a[1]), a[2])}; };
+  const auto sandwich = [](In a) -> Tensors { return {vt::matmul(vt::matmul(a[0], a[1]), vt::matrix_transpose(a[0])) + a[2]}; };
+  Tensors matrices;
+  for (int i = 0; i < 3; ++i) matrices.push_back(vt_test::random_tensor(vt::f64, {30, 7, 7}, -1, 1, static_cast<std::uint64_t>(i)));
+  expect_side_by_side(chain, matrices, close, "chain", false);
+  expect_side_by_side(sandwich, matrices, close, "sandwich");
+}
+
 // The two products of a dense layer's derivatives do not meet: no loop in registers is made of them.
 TEST(LanesOfRegions, ProductsThatMeetOnly) {
   if (vt_test::forced_backend() == "interpreter") GTEST_SKIP();
@@ -191,6 +250,7 @@ TEST(LanesOfRegions, ProductsThatMeetOnly) {
   EXPECT_NE(chained.explain(w, m).find("in registers"), std::string::npos) << chained.explain(w, m);
 }
 
+// Results of more than 32 MiB go past the caches, the lanes beyond whole blocks do not.
 TEST(LanesOfRegions, ResultsThatFillCaches) {
   const Flat f = [](In a) -> Tensors {
     const auto one = [](Tensor v, Tensor w) {

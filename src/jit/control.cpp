@@ -45,7 +45,7 @@ ControlRunner::ControlRunner(const GraphBody& graph, const Equation& e, const Ba
     if (!Planning::now()) in_registers_ = backend.compile_register_loop(*form, register_work(*form) < least_waking_work);
     const GraphBody& body = *bodies_.back()->graph;
     for (std::size_t i = 0; i < carries_; ++i)
-      if (!in_registers(body.aval(body.inputs[i]))) in_place_.push_back(i);
+      if (!form->in_registers(body.aval(body.inputs[i]))) in_place_.push_back(i);
     return;
   }
   if (lanes_.count == 1 && !has_effect(e)) lanes_ = {};  // arrays of one lane are arrays of that lane

@@ -242,7 +242,7 @@ std::optional<LaneForm> of_class(LaneAxes& lanes, int number, const GraphBody& a
   one->outputs = body.outputs;
   for (std::size_t v = 0; v < body.avals.size(); ++v) {
     one->avals.push_back(lanes.aval(static_cast<Var>(v)));
-    if (!in_registers(one->avals.back())) return std::nullopt;
+    if (!form.in_registers(one->avals.back())) return std::nullopt;
   }
   for (const Equation& inner : body.equations) {
     if (inner.outputs.empty()) return std::nullopt;

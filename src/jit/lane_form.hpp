@@ -17,6 +17,10 @@ struct LaneForm {
   Vec<int> axes = {};       ///< per operand, then per result: where its lanes are in memory; −1: it is the same for all
   /// Per operand: the integer that all its elements are, if that is known; empty: none is. What bounds a loop's counter is often that.
   Vec<std::optional<std::int64_t>> known = {};
+  /// Values of at most so many elements are taken apart into registers. Larger ones stay in memory, where single elements are read (dynamic_slice,
+  /// slice, gather) and, in what a loop carries, overwritten (dynamic_update_slice, scatter).
+  std::int64_t most_in_registers = 32;
+  bool in_registers(const Aval& a) const { return a.elements() <= most_in_registers; }
   explicit operator bool() const { return count >= 0; }
 };
 

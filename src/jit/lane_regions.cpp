@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "../trace/axis_map.hpp"
 #include "../trace/effects.hpp"
 #include "control.hpp"
 #include "lane_form.hpp"
@@ -21,52 +22,80 @@ bool has_own_lanes(const Equation& e) { return (e.op == Op::cond && e.as<CondPar
 /// A step of its own, if it is not in a region.
 bool stands_alone(const Equation& e) { return has_own_lanes(e) || e.op == Op::dot_general; }
 
-/// Small values that are the same for all lanes and cost nothing to make again.
-bool is_number(const GraphBody& g, const Equation& e) { return e.op == Op::full && in_registers(g.aval(e.outputs[0])); }
-
 class Former {
  public:
   explicit Former(GraphBody graph) : graph_(std::move(graph)), zero_(graph_.fresh(Aval(DType::i32, {}))), lanes_(graph_) {}
 
   GraphBody run() {
-    maker_.assign(graph_.avals.size(), -1);
-    for (std::size_t i = 0; i < graph_.equations.size(); ++i)
-      for (Var v : graph_.equations[i].outputs) maker_[at(v)] = static_cast<int>(i);
-    Vec<int> classes;
+    find_makers();
+    struct Seed {
+      std::int64_t lanes;
+      Var value;
+      int axis;
+    };
+    Vec<Seed> seeds;
     for (const Equation& e : graph_.equations) {
       if (!stands_alone(e)) continue;
       const Shape& shape = graph_.aval(e.outputs[0]).shape;
-      if (shape.rank() == 0 || shape[0] < fewest_lanes) continue;
-      const int number = lanes_.class_of(e.outputs[0], 0);
-      if (std::find(classes.begin(), classes.end(), number) == classes.end()) classes.push_back(number);
+      const int axes = has_own_lanes(e) ? std::min(shape.rank(), 1) : shape.rank();
+      for (int d = 0; d < axes; ++d)
+        if (shape[axis_index(d)] >= fewest_lanes) seeds.push_back({shape[axis_index(d)], e.outputs[0], d});
     }
-    for (int number : classes) form(number);
+    // Most lanes first; each class once, by one of its values: classes have other numbers when a region has been formed.
+    insertion_sort(seeds, [](const Seed& x, const Seed& y) { return x.lanes > y.lanes; });
+    Vec<int> numbers;
+    Vec<Seed> classes;
+    for (const Seed& s : seeds) {
+      const int number = lanes_.class_of(s.value, s.axis);
+      if (std::find(numbers.begin(), numbers.end(), number) != numbers.end()) continue;
+      numbers.push_back(number);
+      classes.push_back(s);
+    }
+    // With larger values; or, where those do not suit a common loop, without them.
+    for (const Seed& s : classes)
+      for (const std::int64_t most : {most_of_a_lane, LaneForm().most_in_registers}) {
+        most_elements_ = most;
+        if (form(lanes_.class_of(s.value, s.axis))) break;
+      }
     if (formed_) make_zero();
     return std::move(graph_);
   }
 
  private:
+  void find_makers() {
+    maker_.assign(graph_.avals.size(), -1);
+    for (std::size_t i = 0; i < graph_.equations.size(); ++i)
+      for (Var v : graph_.equations[i].outputs) maker_[at(v)] = static_cast<int>(i);
+  }
+
+  bool fits(const Aval& a) const { return a.elements() <= most_elements_; }
+  /// A small value that is the same for all lanes and costs nothing to make again.
+  bool is_number(const Equation& e) const { return e.op == Op::full && fits(graph_.aval(e.outputs[0])); }
+
   bool fits(const Equation& e) const {
     if (e.outputs.empty() || !(is_elementwise(e.op) || stands_alone(e) || family_of(e.op) == Family::leaf || family_of(e.op) == Family::shape ||
                                family_of(e.op) == Family::reduce || e.op == Op::slice || e.op == Op::gather))
       return false;
     for (Var v : e.outputs)
-      if (lanes_.axis(v) != 0 || !in_registers(lanes_.aval(v))) return false;
+      if (lanes_.axis(v) < 0 || !fits(lanes_.aval(v))) return false;
     for (Var v : e.inputs)
-      if (lanes_.axis(v) > 0 || (!in_registers(lanes_.aval(v)) && e.op != Op::gather)) return false;
+      if (!fits(lanes_.aval(v)) && e.op != Op::gather) return false;
     return lanes_.equation(e).has_value();
   }
 
   // Equations of the class in stages: those of one stage have nothing from outside between them.
-  void form(int number) {
+  // Is there any?
+  bool form(int number) {
     lanes_.choose(number);
+    in_front_.assign(graph_.avals.size(), -1);
     const std::size_t count = graph_.equations.size();
     Vec<bool> inside(count);
+    const auto made_inside = [&](Var v) { return maker_[at(v)] >= 0 && inside[at(maker_[at(v)])]; };
     Vec<int> stage(count, 0);
     int last = 0;
     for (std::size_t i = 0; i < count; ++i) {
       const Equation& e = graph_.equations[i];
-      inside[i] = fits(e);
+      inside[i] = fits(e) && none_of(e.inputs, [&](Var v) { return lanes_.axis(v) > 0 && !made_inside(v); });
       for (Var v : e.inputs) {
         if (maker_[at(v)] < 0) continue;
         const auto m = static_cast<std::size_t>(maker_[at(v)]);
@@ -83,20 +112,50 @@ class Former {
         if (inside[i]) members.push_back(static_cast<int>(i));
         else ordered.push_back(graph_.equations[i]);
       }
-      if (region(members, ordered)) found = true;
+      const std::span<const int> all{members.data(), members.size()};
+      if (worth_it(all) && region(all, ordered)) found = true;
       else
-        for (int i : members) ordered.push_back(graph_.equations[static_cast<std::size_t>(i)]);
+        for (int i : members) ordered.push_back(graph_.equations[at(i)]);
     }
-    if (!found) return;
+    if (!found) return false;
     formed_ = true;
     graph_.equations = std::move(ordered);
-    for (std::size_t i = 0; i < graph_.equations.size(); ++i)
-      for (Var v : graph_.equations[i].outputs) maker_[at(v)] = static_cast<int>(i);
+    drop_unread();
+    find_makers();
     lanes_ = LaneAxes(graph_);
+    return true;
+  }
+
+  // Worth it where several steps become one: products that meet, or a branch or loop and what is around it.
+  bool worth_it(std::span<const int> members) const {
+    const bool branches = any_of(members, [&](int i) { return has_own_lanes(graph_.equations[at(i)]); });
+    return (products_meet(members) && !plain_products(members)) || (branches && members.size() >= 2);
+  }
+
+  // Are they mostly products of larger matrices as they lie? For those bringing the lanes side by side costs more than a pass through memory between
+  // products (three of 6 × 6: twice the time), but not for those of transposed ones or ones with more axes.
+  bool plain_products(std::span<const int> members) const {
+    constexpr std::int64_t small = 32;
+    double plain = 0, all = 0;
+    for (int i : members) {
+      const Equation& e = graph_.equations[at(i)];
+      if (e.op != Op::dot_general) continue;
+      const auto& p = e.as<DotParams>();
+      const Aval &a = graph_.aval(e.inputs[0]), &b = graph_.aval(e.inputs[1]);
+      const Axes first{0}, second{1}, third{2};
+      double work = static_cast<double>(graph_.aval(e.outputs[0]).elements());
+      for (int axis : p.lhs_contract) work *= static_cast<double>(a.shape[axis_index(axis)]);
+      const bool large = lanes_.aval(e.inputs[0]).elements() > small || lanes_.aval(e.inputs[1]).elements() > small;
+      const bool as_they_lie = a.shape.rank() == 3 && b.shape.rank() == 3 && p.lhs_batch == first && p.rhs_batch == first &&
+                               p.lhs_contract == third && p.rhs_contract == second && lanes_.axis(e.inputs[0]) == 0;
+      all += work;
+      if (large && as_they_lie) plain += work;
+    }
+    return plain * 2 > all;
   }
 
   // Does anything depend on several products? Others gain nothing from a common loop, as those of a dense layer's derivatives.
-  bool products_meet(const Vec<int>& members) const {
+  bool products_meet(std::span<const int> members) const {
     constexpr int none = -1, several = -2;
     Vec<int> product(graph_.equations.size(), none);  // that an equation depends on
     for (int m : members) {
@@ -112,11 +171,7 @@ class Former {
     return false;
   }
 
-  bool region(const Vec<int>& members, RecycledVec<Equation>& out) {
-    // Worth it where several steps become one: products that meet, or a branch or loop and what is around it.
-    int branches = 0;
-    for (int i : members) branches += has_own_lanes(graph_.equations[static_cast<std::size_t>(i)]);
-    if (!products_meet(members) && (branches == 0 || members.size() < 2)) return false;
+  bool region(std::span<const int> members, RecycledVec<Equation>& out) {
     Vec<bool> made(graph_.avals.size()), read_outside(graph_.avals.size());
     for (int i : members)
       for (Var v : graph_.equations[static_cast<std::size_t>(i)].outputs) made[at(v)] = true;
@@ -126,7 +181,7 @@ class Former {
     for (Var v : graph_.outputs) read_outside[at(v)] = true;
 
     auto lane = new_shared<GraphBody>();
-    for (std::size_t v = 0; v < graph_.avals.size(); ++v) lane->avals.push_back(lanes_.aval(static_cast<Var>(v)));
+    for (std::size_t v = 0; v < maker_.size(); ++v) lane->avals.push_back(lanes_.aval(static_cast<Var>(v)));
     Equation e;
     CondParams p;
     e.op = Op::cond;
@@ -137,33 +192,73 @@ class Former {
       for (Var v : graph_.equations[static_cast<std::size_t>(i)].inputs) {
         if (made[at(v)] || known[at(v)]) continue;
         known[at(v)] = true;
-        if (maker_[at(v)] >= 0 && is_number(graph_, graph_.equations[static_cast<std::size_t>(maker_[at(v)])])) {
+        if (maker_[at(v)] >= 0 && is_number(graph_.equations[at(maker_[at(v)])])) {
           Equation number = graph_.equations[static_cast<std::size_t>(maker_[at(v)])];
           if (lanes_.axis(v) >= 0) number = *lanes_.equation(number);
           lane->equations.push_back(std::move(number));
           continue;
         }
+        if (lanes_.axis(v) > 0 && in_front_[at(v)] < 0) return false;
         lane->inputs.push_back(v);
-        e.inputs.push_back(v);
-        p.lanes.mapped.push_back(lanes_.axis(v) == 0);
+        e.inputs.push_back(lanes_.axis(v) > 0 ? in_front_[at(v)] : v);
+        p.lanes.mapped.push_back(lanes_.axis(v) >= 0);
       }
+    RecycledVec<Equation> moved;  // results whose lanes lie elsewhere
+    const Vec<Var> in_front_before = in_front_;
     for (int i : members) {
       const Equation& member = graph_.equations[static_cast<std::size_t>(i)];
       lane->equations.push_back(*lanes_.equation(member));
       for (Var v : member.outputs)
         if (read_outside[at(v)]) {
           lane->outputs.push_back(v);
-          e.outputs.push_back(v);
+          e.outputs.push_back(lanes_.axis(v) == 0 ? v : with_lanes_in_front(v, moved));
         }
       e.where = member.where;
     }
-    if (e.outputs.empty()) return false;
+    if (e.outputs.empty()) return false;  // nobody asks
     p.lanes.count = graph_.aval(e.outputs[0]).shape[0];
     p.branches.push_back(std::move(lane));
     e.params = make_params(std::move(p));
-    if (!register_form(alone(graph_, e))) return false;
+    if (!register_form(alone(graph_, e))) {
+      in_front_ = in_front_before;
+      return false;
+    }
     out.push_back(std::move(e));
+    for (Equation& m : moved) out.push_back(std::move(m));
     return true;
+  }
+
+  // A new value like v with the lanes along axis 0, from which `moved` makes v.
+  Var with_lanes_in_front(Var v, RecycledVec<Equation>& moved) {
+    const Aval aval = graph_.aval(v);
+    const int lanes = lanes_.axis(v);
+    Shape shape{};
+    shape.push_back(aval.shape[axis_index(lanes)]);
+    Axes back;
+    for (int d = 0; d < aval.shape.rank(); ++d) {
+      back.push_back(d == lanes ? 0 : d + (d < lanes));
+      if (d != lanes) shape.push_back(aval.shape[axis_index(d)]);
+    }
+    Equation e;
+    e.op = Op::transpose;
+    e.params = make_params(PermutationParams{back});
+    in_front_[at(v)] = graph_.fresh(Aval(aval.dtype, shape));
+    e.inputs.push_back(in_front_[at(v)]);
+    e.outputs.push_back(v);
+    moved.push_back(std::move(e));
+    return in_front_[at(v)];
+  }
+
+  // Transposes of values that only other regions read, which take them as they are.
+  void drop_unread() {
+    Vec<bool> read(graph_.avals.size());
+    for (const Equation& e : graph_.equations)
+      for (Var v : e.inputs) read[at(v)] = true;
+    for (Var v : graph_.outputs) read[at(v)] = true;
+    RecycledVec<Equation> kept;
+    for (Equation& e : graph_.equations)
+      if (e.op != Op::transpose || read[at(e.outputs[0])]) kept.push_back(std::move(e));
+    graph_.equations = std::move(kept);
   }
 
   void make_zero() {
@@ -180,7 +275,9 @@ class Former {
   GraphBody graph_;
   Var zero_;  ///< the index of the only branch
   LaneAxes lanes_;
-  Vec<int> maker_;
+  Vec<int> maker_;                  ///< the equation that makes a value; −1: none
+  Vec<Var> in_front_;               ///< a value that a region gives with its lanes along axis 0, where they lie along another one; −1: there is none
+  std::int64_t most_elements_ = 0;  ///< of a value, for each lane
   bool formed_ = false;
 };
 

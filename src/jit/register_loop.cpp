@@ -15,6 +15,8 @@ namespace register_loops {
 
 // Register-wide instructions in one function, about; more would take long to compile and spill what they keep.
 constexpr std::int64_t largest_function = 6000;
+// Of lanes, which run far faster so than step by step through memory: about a second to compile.
+constexpr std::int64_t largest_of_lanes = 25000;
 constexpr int deepest = 12;
 
 // A while inside a loop is taken to have so many rounds where work is compared.
@@ -29,13 +31,14 @@ struct Place {
 
 class FitCheck {
  public:
-  explicit FitCheck(std::int64_t frame) : frame_(frame), unused_(frame) {}
+  FitCheck(const LaneForm& form, std::int64_t frame) : form_(form), frame_(frame), unused_(frame) {}
 
-  bool run(const GraphBody& g) {
+  bool run() {
+    const GraphBody& g = form_.lane;
     const Equation& e = g.equations[0];
     Vec<Place> operands, results;
     for (Var v : e.inputs) operands.push_back(place_for(g.aval(v), operands.size() < carries_of(e)));
-    if (!control(g, e, operands, results, true) || cost_ > largest_function) return false;
+    if (!control(g, e, operands, results, true) || cost_ > (form_ ? largest_of_lanes : largest_function)) return false;
     // Arrays go op by op: where they are most of the work, programs, which fuse, are better.
     return unused_ == frame_ || array_work_ <= scalar_work_;
   }
@@ -52,6 +55,7 @@ class FitCheck {
     if (e.op == Op::while_) return static_cast<std::size_t>(e.as<WhileParams>().carries);
     return e.op == Op::scan ? static_cast<std::size_t>(e.as<ScanParams>().carries) : 0;
   }
+  bool in_registers(const Aval& a) const { return form_.in_registers(a); }
   Place place_for(const Aval& a, bool writable) {
     if (in_registers(a)) return {};
     objects_.push_back({writable, false, 0});
@@ -282,7 +286,7 @@ class FitCheck {
     for (std::size_t i = carries; i < carries + sequences; ++i) {
       const Aval& element = step.aval(step.inputs[i]);
       if (operands[i].object < 0) cost_ += 2 * g.aval(e.inputs[i]).elements();
-      scalar_work_ += rounds_ * static_cast<double>(std::min(element.elements(), most_in_registers));
+      scalar_work_ += rounds_ * static_cast<double>(std::min(element.elements(), form_.most_in_registers));
       if (in_registers(element)) inputs[i] = {};
       else inputs[i].whole = false;
     }
@@ -328,11 +332,23 @@ class FitCheck {
 
   Vec<Object> objects_;
   std::int64_t cost_ = 0;
+  const LaneForm& form_;
   const std::int64_t frame_;  ///< bytes for arrays of its own
   std::int64_t unused_;       ///< of these
   double rounds_ = 1, scalar_work_ = 0, array_work_ = 0;
   int depth_ = 0;
 };
+
+/// Are there values of more elements of which some are read or overwritten whose place is not known before? In registers that would be a choice among
+/// all of them.
+bool picks_elements(const GraphBody& g, std::int64_t more_than) {
+  return any_of(g.equations, [&](const Equation& e) {
+    const bool picks =
+        e.op == Op::dynamic_slice || e.op == Op::dynamic_update_slice || e.op == Op::gather || (e.op >= Op::scatter && e.op <= Op::scatter_max);
+    if (picks && g.aval(e.inputs[0]).elements() > more_than) return true;
+    return any_of(bodies_of(e.params), [&](const GraphRef& body) { return picks_elements(*body, more_than); });
+  });
+}
 
 /// Of loops that are inside one another, all their rounds.
 double most_rounds(const GraphBody& g) {
@@ -391,14 +407,15 @@ std::optional<LaneForm> register_form(const GraphBody& alone, std::int64_t frame
     for (std::size_t i = 0; i < e.inputs.size(); ++i) form.axes.push_back(lanes.mapped[i] ? first_axis(e.inputs[i]) : -1);
     for (Var v : e.outputs) form.axes.push_back(first_axis(v));
   }
+  if (form && !register_loops::picks_elements(form.lane, form.most_in_registers)) form.most_in_registers = most_of_a_lane;
   if (!fits_registers(form, form ? 0 : frame)) return std::nullopt;
   return form;
 }
 
-bool fits_registers(const LaneForm& form, std::int64_t frame) { return register_loops::FitCheck(frame).run(form.lane); }
+bool fits_registers(const LaneForm& form, std::int64_t frame) { return register_loops::FitCheck(form, frame).run(); }
 std::int64_t register_cost(const LaneForm& form) {
-  register_loops::FitCheck check(most_in_frame);
-  check.run(form.lane);
+  register_loops::FitCheck check(form, most_in_frame);
+  check.run();
   return check.cost();
 }
 

@@ -13,10 +13,9 @@
 
 namespace vt::detail {
 
-/// Values of at most so many elements are taken apart into registers. Larger ones stay in memory, where single elements are read
-/// (dynamic_slice, slice, gather) and, in what a loop carries, overwritten (dynamic_update_slice, scatter).
-constexpr std::int64_t most_in_registers = 32;
-inline bool in_registers(const Aval& a) { return a.elements() <= most_in_registers; }
+/// LaneForm::most_in_registers where lanes go side by side and no element's place is known only when the code runs: what does not fit then lies in
+/// the frame, from which an instruction reads an operand.
+constexpr std::int64_t most_of_a_lane = 96;
 
 /// A control-flow equation by itself: a Graph whose inputs are its operands and whose results are its own.
 GraphBody alone(const GraphBody&, const Equation&);

@@ -56,11 +56,11 @@ void Emitter::whole() {
     const Aval& aval = graph_.aval(equation_.inputs[i]);
     const bool sequence = equation_.op == Op::scan && i >= carries_ && i < carries_ + static_cast<std::size_t>(equation_.as<ScanParams>().sequences);
     Object o = object_for(i, aval);
-    if (in_registers(aval) && o.row == 0 && i < form_.known.size() && form_.known[i]) {
+    if (form_.in_registers(aval) && o.row == 0 && i < form_.known.size() && form_.known[i]) {
       operands.push_back({Elements(static_cast<std::size_t>(aval.elements()), b_.integer(aval.dtype, *form_.known[i]))});
       continue;
     }
-    if (!sequence && o.shape.elements() <= most_in_registers) {
+    if (!sequence && o.shape.elements() <= form_.most_in_registers) {
       operands.push_back(elements_of(o));
       continue;
     }
@@ -86,7 +86,7 @@ Vec<Val> Emitter::run(const GraphBody& g, const Vec<Val>& inputs) {
       Vec<Val> results = control(g, e, operands, false);
       for (std::size_t k = 0; k < results.size(); ++k) env[at(e.outputs[k])] = std::move(results[k]);
     } else {
-      env[at(e.outputs[0])] = in_registers(g.aval(e.outputs[0])) ? value(g, e, operands) : array_value(g, e, operands);
+      env[at(e.outputs[0])] = form_.in_registers(g.aval(e.outputs[0])) ? value(g, e, operands) : array_value(g, e, operands);
     }
   }
   Vec<Val> outputs;
@@ -176,7 +176,7 @@ Vec<Val> Emitter::branch(const Equation& e, const Vec<Val>& operands) {
   Elements all;
   for (const Var v : first.outputs) {
     const Aval& a = first.aval(v);
-    if (!in_registers(a)) continue;
+    if (!form_.in_registers(a)) continue;
     for (std::int64_t i = 0; i < a.elements(); ++i) all.push_back(b_.integer(a.dtype, 0, width_));
   }
   for (std::size_t k = 0; k < branches.size(); ++k) {
@@ -288,7 +288,7 @@ Vec<Val> Emitter::loop_scan(const GraphBody& g, const Equation& e, const Vec<Val
   out.resize(results);
   for (std::size_t k = carries; k < results && !outermost; ++k) {
     const Object& o = given[k - carries];
-    out[k] = in_registers(g.aval(e.outputs[k])) ? elements_of(o) : kept(o);
+    out[k] = form_.in_registers(g.aval(e.outputs[k])) ? elements_of(o) : kept(o);
   }
   return out;
 }
@@ -309,7 +309,7 @@ Val Emitter::element(const Aval& whole, const Val& sequence, const Aval& one, Va
   o.start = o.start ? sum(o.start, start) : start;
   o.shape = one.shape;
   o.whole = false;
-  return in_registers(one) ? elements_of(o) : kept(o);
+  return form_.in_registers(one) ? elements_of(o) : kept(o);
 }
 
 }  // namespace register_emission

@@ -52,6 +52,7 @@ DeviceControl::DeviceControl(const GraphBody& graph, const Equation& e, const Cu
     const std::string text = register_loop_source(*form, name);
     in_registers_ = device_code(device, text, name);
     lanes_ = form->count;
+    most_in_registers_ = form->most_in_registers;
     if (!keep_texts) return;
     register_text_ = text;
     register_work_ = register_work(*form) * static_cast<double>(std::max<std::int64_t>(lanes_, 1));
@@ -102,7 +103,7 @@ bool DeviceControl::carried_in_memory(std::size_t result) const {
   const int carries = equation_.op == Op::while_ ? equation_.as<WhileParams>().carries
                       : equation_.op == Op::scan ? equation_.as<ScanParams>().carries
                                                  : 0;
-  return result < static_cast<std::size_t>(carries) && !in_registers(body.aval(body.inputs[result]));
+  return result < static_cast<std::size_t>(carries) && body.aval(body.inputs[result]).elements() > most_in_registers_;
 }
 
 DeviceCode::Grid DeviceControl::grid_in_registers() const {

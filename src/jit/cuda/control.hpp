@@ -46,8 +46,9 @@ class DeviceControl {
   GraphBody alone_;  ///< the equation by itself
   const CudaDevice& device_;
   std::shared_ptr<const DeviceCode> in_registers_;
-  std::int64_t lanes_ = -1;    ///< of that kernel
-  std::string register_text_;  ///< of that kernel, where it is kept
+  std::int64_t lanes_ = -1;             ///< of that kernel
+  std::int64_t most_in_registers_ = 0;  ///< LaneForm::most_in_registers of it
+  std::string register_text_;           ///< of that kernel, where it is kept
   double register_work_ = -1;
   std::shared_ptr<const DeviceCode> loop_code_;  ///< all of it as one kernel of one block
   LoopKernel loop_;

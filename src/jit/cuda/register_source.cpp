@@ -37,7 +37,7 @@ std::string Writer::kernel(const std::string& name) {
     const Aval& aval = graph_.aval(equation_.inputs[i]);
     const bool sequence = equation_.op == Op::scan && i >= carries_ && i < carries_ + static_cast<std::size_t>(equation_.as<ScanParams>().sequences);
     Val v{.start = "0", .dtype = aval.dtype, .count = aval.elements(), .buffer = static_cast<int>(i)};
-    if (!sequence && in_registers(aval)) v = loaded(v);
+    if (!sequence && form_.in_registers(aval)) v = loaded(v);
     else if (i < carries_) v.buffer = static_cast<int>(inputs + i);  // updated in place, in the result
     operands.push_back(std::move(v));
   }
@@ -146,7 +146,7 @@ Vec<Val> Writer::branch(const Equation& e, const Vec<Val>& operands) {
   Vec<Val> results;
   for (Var v : branches[0]->outputs) {
     const Aval& a = branches[0]->aval(v);
-    results.push_back(in_registers(a) ? fresh(a) : Val{});
+    results.push_back(form_.in_registers(a) ? fresh(a) : Val{});
   }
   for (std::size_t k = 0; k < branches.size(); ++k) {
     const bool last = k + 1 == branches.size();
@@ -206,7 +206,7 @@ Vec<Val> Writer::loop_scan(const GraphBody& g, const Equation& e, const Vec<Val>
     part.count = n;
     if (part.buffer >= 0) {
       part.start = worded("{} * {}ll + ({})", row, n, part.start);
-      inputs[i] = in_registers(one) ? loaded(part) : part;
+      inputs[i] = form_.in_registers(one) ? loaded(part) : part;
     } else {
       inputs[i] = fresh(one);
       each(n, worded("{}[i] = {}[{} * {} + i];", inputs[i].name, operands[i].name, row, n));

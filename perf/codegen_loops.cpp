@@ -119,6 +119,11 @@ void layouts() {
                })});
   codegen_row({"pad_reflect/1000x1000", {wide}, one([](const Tensors& x) { return vt::pad(x[0], {{3, 3}, {3, 3}}, vt::PadMode::reflect); })});
   codegen_row({"inner/100x203x7", {{{100, 203, 7}}, {{100, 203, 7}}}, one([](const Tensors& x) { return vt::einsum("ijk,ijk->ik", x[0], x[1]); })});
+  codegen_row({"stencil/1000x1000", {wide}, one([](const Tensors& x) {
+                 const Tensor& a = x[0];
+                 return vt::roll(a, 1, 0) + vt::roll(a, -1, 0) + vt::roll(a, 1, 1) + vt::roll(a, -1, 1) - a * 4.0f;
+               })});
+  codegen_row({"cross/100000x3", {{{100000, 3}}, {{100000, 3}}}, one([](const Tensors& x) { return vt::cross(x[0], x[1]); })});
   codegen_row({"roll/1000x1000", {wide}, one([](const Tensors& x) { return x[0] - vt::roll(x[0], 1, 1); })});
   codegen_row({"flip/1000x1000", {wide}, one([](const Tensors& x) { return vt::flip(x[0], 1) * 2.0f; })});
   codegen_row({"stack/1000x1000x3", {wide, wide, wide}, one([](const Tensors& x) { return vt::stack({x[0], x[1] * 2.0f, x[2]}, 2); })});

@@ -1,5 +1,5 @@
-// Jacobians of the logits of one example by its input, by reverse mode: VGG16 of a 48×48 image and an LSTM unrolled over ten steps;
-// and what VGG16 takes when it is called for the first time.
+// Jacobians of the logits of one example by its input, by reverse mode: VGG16 of a 48×48 image and an LSTM unrolled over ten steps; of many robots'
+// arms by their joints' angles; and what VGG16 takes when it is called for the first time.
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -68,6 +68,40 @@ void jacobians(const std::string& name, Weights (*random)(int), Tensor (*logits)
   }
 }
 
+constexpr int joints = 6;
+
+/// Where the tip of an arm is: [3]. A joint turns, and the link behind it reaches along x and is twisted about it.
+Tensor tip(const Tensor& angles) {
+  Tensor pose = vt::eye(4);
+  for (int i = 0; i < joints; ++i) {
+    const float twist = i % 2 ? -1.57f : 1.57f, reach = 0.3f, rise = 0.1f * static_cast<float>(i), c = std::cos(twist), s = std::sin(twist);
+    const Tensor x = vt::cos(angles[i]), y = vt::sin(angles[i]), zero = vt::zeros({}), one = vt::ones({});
+    pose = vt::matmul(
+        pose,
+        vt::reshape(vt::stack({x, -y * c, y * s, x * reach, y, x * c, -x * s, y * reach, zero, one * s, one * c, one * rise, zero, zero, zero, one}),
+                    {4, 4}));
+  }
+  return vt::reshape(vt::slice(pose, {0, 3}, {3, 4}), {3});
+}
+
+/// Ten damped steps of Gauss and Newton to the angles at which the tip is where it should be.
+Tensor inverse_kinematics(const Tensor& angles, const Tensor& target) {
+  const auto step = [&](Tensor, Tensor q) {
+    const Tensor j = vt::jacrev(tip)(q), turned = vt::transpose(j);
+    return q - vt::linalg::solve(vt::matmul(turned, j) + 0.01f * vt::eye(joints), vt::matmul(turned, tip(q) - target));
+  };
+  return vt::fori_loop(0, 10, step, angles);
+}
+
+void arms() {
+  const Tensor many = perf::random_tensor<float>({10000, joints}, 7), some = perf::random_tensor<float>({1000, joints}, 8),
+               targets = perf::random_tensor<float>({1000, 3}, 9);
+  const auto jacobian = vt::jit(vt::vmap(vt::jacrev(tip)));
+  const auto solved = vt::jit(vt::vmap(inverse_kinematics));
+  perf::row("jacobian/arm/10000/vt", [=] { jacobian(many).eval(); }, 10000, "G/s");
+  perf::row("inverse_kinematics/1000/vt", [=] { solved(some, targets).eval(); }, 1000, "G/s");
+}
+
 /// Milliseconds from the first call of VGG16's logits to the end of the first gradient by its weights; without `gradient`, of the logits alone.
 int time_first_calls(bool gradient) {
   const Weights p = vgg16(10);
@@ -99,6 +133,7 @@ int main(int argc, char** argv) {
   }
   jacobians("vgg16", vgg16, perf::vgg16_logits, perf::random_tensor<float>({48, 48, 3}, 99));
   jacobians("lstm", lstm, [](const Weights& p, Tensor x) { return lstm_logits(p, x); }, perf::random_tensor<float>({steps, width}, 99));
+  arms();
   benchmark::Initialize(&argc, argv);
   benchmark::RunSpecifiedBenchmarks();
 }

@@ -104,6 +104,8 @@ add("pad_stencil", stencil(lambda x: jnp.pad(x, 1)), stencil(lambda x: F.pad(x, 
 add("pad_reflect", lambda x: jnp.pad(x, 3, mode="reflect"), lambda x: F.pad(x[None], (3, 3, 3, 3), mode="reflect")[0],
     lambda x: np.pad(x, 3, mode="reflect"))
 all_three("inner", lambda xp, x, y: xp.einsum("ijk,ijk->ik", x, y))
+all_three("stencil", lambda xp, x: xp.roll(x, 1, 0) + xp.roll(x, -1, 0) + xp.roll(x, 1, 1) + xp.roll(x, -1, 1) - x * 4)
+all_three("cross", lambda xp, a, b: xp.cross(a, b), torch.linalg.cross)
 all_three("roll", lambda xp, x: x - xp.roll(x, 1, 1))
 all_three("flip", lambda xp, x: xp.flip(x, 1) * 2, lambda x: torch.flip(x, (1,)) * 2)
 all_three("stack", lambda xp, x, y, z: xp.stack([x, y * 2, z], 2))

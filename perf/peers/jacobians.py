@@ -29,6 +29,32 @@ for name, make, logits, x in (("vgg16", lambda outputs: vgg16(outputs, 48, weigh
         p = make(outputs)
         row(f"jacobian/{name}/{outputs}/jax", lambda: jacobian(p, x))
 
+joints = 6
+
+
+def tip(angles):
+    pose = jnp.eye(4)
+    for i in range(joints):
+        twist, reach, rise = -1.57 if i % 2 else 1.57, 0.3, 0.1 * i
+        c, s, x, y = math.cos(twist), math.sin(twist), jnp.cos(angles[i]), jnp.sin(angles[i])
+        link = [x, -y * c, y * s, x * reach, y, x * c, -x * s, y * reach, 0.0, s, c, rise, 0.0, 0.0, 0.0, 1.0]
+        pose = pose @ jnp.stack([jnp.asarray(e, jnp.float32) for e in link]).reshape(4, 4)
+    return pose[:3, 3]
+
+
+def inverse_kinematics(angles, target):
+    def step(_, q):
+        j = jax.jacrev(tip)(q)
+        return q - jnp.linalg.solve(j.T @ j + 0.01 * jnp.eye(joints), j.T @ (tip(q) - target))
+
+    return jax.lax.fori_loop(0, 10, step, angles)
+
+
+many, some, targets = numbers(10000, joints), numbers(1000, joints), numbers(1000, 3)
+arm_jacobian, solved = jax.jit(jax.vmap(jax.jacrev(tip))), jax.jit(jax.vmap(inverse_kinematics))
+row("jacobian/arm/10000/jax", lambda: arm_jacobian(many))
+row("inverse_kinematics/1000/jax", lambda: solved(some, targets))
+
 # Recording and compiling, without the first run, as what JAX is asked to be quick at.
 p, x = vgg16(10, 48, weights, numbers), numbers(48, 48, 3)
 

@@ -33,6 +33,7 @@ for name, part in (("c64", np.float32), ("c128", np.float64)):
         rows(f"fft/{name}/{shape[0]}x{shape[1]}", signal(shape), fft)
     rows(f"fft2/{name}/1024x1024", signal((1024, 1024)), lambda lib, v: lib.fft.fft2(v))
     rows(f"rfft/{name}/1000x1024", real((1000, 1024), part), lambda lib, v: lib.fft.rfft(v))
+    rows(f"rfft/{name}/1048576", real(1 << 20, part), lambda lib, v: lib.fft.rfft(v))
     decay = np.exp(-np.fft.rfftfreq(1024)).astype(part)
     rows(f"filter/{name}/1000x1024", real((1000, 1024), part), lambda lib, v: lib.tanh(lib.fft.irfft(lib.fft.rfft(v) * decay)))
 

@@ -360,23 +360,20 @@ TEST(ControlGrad, CheckpointAroundAndInsideLoops) {
 // --- time -----------------------------------------------------------------------------------------------------------------
 
 struct Traced {
-  double seconds;  ///< of this process's own, which other programs do not lengthen; the best of five
+  double seconds;  ///< of this process's own, which other programs do not lengthen much; the best of several
   std::size_t equations;
 };
-/// vmap of the gradient of `depth` loops in each other.
-Traced traced(const std::function<Tensor(int, Tensor)>& nest, int depth) {
-  Traced t{1e9, 0};
-  for (int i = 0; i < 5; ++i) {
-    const std::clock_t begin = std::clock();
-    const vt::Graph graph = vt::make_graph(vt::vmap(vt::grad([&](Tensor x) { return nest(depth, x); })))(vt::ones({3}, vt::f64));
-    t.seconds = std::min(t.seconds, static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC);
-    const std::string text = graph.str();
-    t.equations = static_cast<std::size_t>(std::count(text.begin(), text.end(), '='));
-  }
-  return t;
+/// vmap of the gradient of `depth` loops in each other; the better of `t` and this time.
+void trace(const std::function<Tensor(int, Tensor)>& nest, int depth, Traced& t) {
+  const std::clock_t begin = std::clock();
+  const vt::Graph graph = vt::make_graph(vt::vmap(vt::grad([&](Tensor x) { return nest(depth, x); })))(vt::ones({3}, vt::f64));
+  t.seconds = std::min(t.seconds, static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC);
+  const std::string text = graph.str();
+  t.equations = static_cast<std::size_t>(std::count(text.begin(), text.end(), '='));
 }
 void expect_steady_growth(const std::function<Tensor(int, Tensor)>& nest, const char* what) {
-  const Traced t3 = traced(nest, 3), t4 = traced(nest, 4), t5 = traced(nest, 5);
+  Traced t3{1e9, 0}, t4 = t3, t5 = t3;
+  for (int i = 0; i < 7; ++i) trace(nest, 3, t3), trace(nest, 4, t4), trace(nest, 5, t5);  // in turn: a slow moment of the machine meets all
   // One level more adds what one level costs, and for the states that reverse mode keeps one more of what its parts cost.
   EXPECT_LT(t5.equations, 1.7 * static_cast<double>(t4.equations)) << what << ": " << t3.equations << " " << t4.equations << " " << t5.equations;
   EXPECT_LT(t5.equations, 2.6 * static_cast<double>(t3.equations)) << what << ": " << t3.equations << " " << t4.equations << " " << t5.equations;

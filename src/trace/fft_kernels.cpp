@@ -344,8 +344,7 @@ std::shared_ptr<const RealPlan<R>> real_plan_for(std::int64_t n) {
 }
 
 /// Between the spectra of `rows` real rows and those of their halves: f(row, begin, end) for all pairs of frequencies; long rows in parts.
-template <class F>
-void by_frequencies(std::int64_t rows, std::int64_t h, FftRanges run, const F& f) {
+void by_frequencies(std::int64_t rows, std::int64_t h, FftRanges run, FunctionRef<void(std::int64_t row, std::int64_t begin, std::int64_t end)> f) {
   constexpr std::int64_t part = 4096;
   const std::int64_t pairs = h / 2 + 1, parts = (pairs + part - 1) / part;
   ranges(parts > 1 ? run : one_range, rows * parts, [&](std::int64_t begin, std::int64_t end) {

@@ -32,6 +32,8 @@ class LaneAxes {
   /// Takes two axes for one class besides; nothing where their extents differ.
   void join(Var a, int axis, Var b, int other);
   int class_of(Var v, int axis);
+  /// Of all values; classes have numbers below.
+  std::size_t axes() const { return parent_.size(); }
 
   /// From now on, the lanes are this class.
   void choose(int of_class);

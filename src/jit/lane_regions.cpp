@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "../trace/axis_map.hpp"
 #include "../trace/effects.hpp"
@@ -41,16 +42,18 @@ class Former {
       for (int d = 0; d < axes; ++d)
         if (shape[axis_index(d)] >= fewest_lanes) seeds.push_back({shape[axis_index(d)], e.outputs[0], d});
     }
-    // Most lanes first; each class once, by one of its values: classes have other numbers when a region has been formed.
-    insertion_sort(seeds, [](const Seed& x, const Seed& y) { return x.lanes > y.lanes; });
-    Vec<int> numbers;
-    Vec<Seed> classes;
+    // Each class once, by one of its values: classes have other numbers when a region has been formed. One with a single product that fits has none
+    // that meet; unrolled layers have as many such classes as layers.
+    const auto number_of = [&](const Seed& s) { return static_cast<std::size_t>(lanes_.class_of(s.value, s.axis)); };
+    Vec<int> steps(lanes_.axes());  // of a class; a branch or loop counts for two
     for (const Seed& s : seeds) {
-      const int number = lanes_.class_of(s.value, s.axis);
-      if (std::find(numbers.begin(), numbers.end(), number) != numbers.end()) continue;
-      numbers.push_back(number);
-      classes.push_back(s);
+      const Equation& e = graph_.equations[at(maker_[at(s.value)])];
+      if (small_enough(e, static_cast<int>(number_of(s)), s.lanes)) steps[number_of(s)] += has_own_lanes(e) ? 2 : 1;
     }
+    Vec<Seed> classes;
+    for (const Seed& s : seeds)
+      if (std::exchange(steps[number_of(s)], 0) >= 2) classes.push_back(s);
+    insertion_sort(classes, [](const Seed& x, const Seed& y) { return x.lanes > y.lanes; });  // most lanes first
     // With larger values; or, where those do not suit a common loop, without them.
     for (const Seed& s : classes)
       for (const std::int64_t most : {most_of_a_lane, LaneForm().most_in_registers}) {
@@ -66,6 +69,17 @@ class Former {
     maker_.assign(graph_.avals.size(), -1);
     for (std::size_t i = 0; i < graph_.equations.size(); ++i)
       for (Var v : graph_.equations[i].outputs) maker_[at(v)] = static_cast<int>(i);
+  }
+
+  // Could each of an equation's values be a lane's? Asked before a class is chosen, which takes a pass over the Graph.
+  bool small_enough(const Equation& e, int number, std::int64_t lanes) {
+    const auto small = [&](Var v) {
+      const Aval& a = graph_.aval(v);
+      bool has_lanes = false;
+      for (int d = 0; d < a.shape.rank(); ++d) has_lanes = has_lanes || lanes_.class_of(v, d) == number;
+      return a.elements() <= most_of_a_lane * (has_lanes ? lanes : 1);
+    };
+    return none_of(e.inputs, [&](Var v) { return !small(v); }) && none_of(e.outputs, [&](Var v) { return !small(v); });
   }
 
   bool fits(const Aval& a) const { return a.elements() <= most_elements_; }

@@ -194,7 +194,7 @@ TEST(LanesOfRegions, DerivativesOfChainsOfMatrices) {
     for (const auto& [n, joints] : {std::pair<std::int64_t, std::int64_t>{3, 4}, {4, 6}}) {
       const auto tip = [n = n](Tensor q) { return tip_of_arm(q, n); };
       const auto squared = [=](Tensor q) { return vt::sum(vt::square(tip(q))); };
-      const Tensors arms = {vt_test::random_tensor(dtype, {37, joints}, -2, 2, 1)};
+      const Tensors arms = {vt_test::random_tensor(dtype, {261, joints}, -2, 2, 1)};
       const vt_test::Tolerance& tolerance = dtype == vt::f64 ? close : close_f32;
       const std::string what = std::to_string(joints) + " joints";
       expect_side_by_side([=](In a) -> Tensors { return {vt::vmap(tip)(a[0])}; }, arms, tolerance, what);

@@ -15,8 +15,8 @@ namespace register_loops {
 
 // Register-wide instructions in one function, about; more would take long to compile and spill what they keep.
 constexpr std::int64_t largest_function = 6000;
-// Of lanes, which run far faster so than step by step through memory: about a second to compile.
-constexpr std::int64_t largest_of_lanes = 25000;
+// Of many lanes, which run 10 to 60 times faster so than step by step through memory: a second or two to compile.
+constexpr std::int64_t largest_of_lanes = 25000, many_lanes = 256;
 constexpr int deepest = 12;
 
 // A while inside a loop is taken to have so many rounds where work is compared.
@@ -38,7 +38,7 @@ class FitCheck {
     const Equation& e = g.equations[0];
     Vec<Place> operands, results;
     for (Var v : e.inputs) operands.push_back(place_for(g.aval(v), operands.size() < carries_of(e)));
-    if (!control(g, e, operands, results, true) || cost_ > (form_ ? largest_of_lanes : largest_function)) return false;
+    if (!control(g, e, operands, results, true) || cost_ > (form_.count >= many_lanes ? largest_of_lanes : largest_function)) return false;
     // Arrays go op by op: where they are most of the work, programs, which fuse, are better.
     return unused_ == frame_ || array_work_ <= scalar_work_;
   }

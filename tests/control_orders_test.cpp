@@ -282,6 +282,36 @@ TEST(ControlOrders, EffectsHappenOnce) {
   vt::set_print_sink(nullptr);
 }
 
+// A rule need be no true derivative; then second derivatives by it are not symmetric, and are those of the rounds one after the other all the same.
+TEST(ControlOrders, RulesThatAreNoDerivatives) {
+  // The rule's own value is that of the function with the rule, so that all derivatives are by the rule.
+  Function bent;
+  bent = [&](Tensor x) {
+    return vt::custom_jvp([](Tensor v) { return vt::sin(v); },
+                          [&](Tensor v, Tensor dv) { return std::pair(bent(v), dv + v[0] * vt::flip(dv) * vt::tensor({1.0, 0.0})); })(x);
+  };
+  const auto round = [&](Tensor v, Tensor x) { return bent(v) * x; };
+  const std::function<Tensor(Tensor)> rounds[] = {
+      [=](Tensor x) { return vt::fori_loop(0, vt::tensor(2), [&](Tensor, Tensor v) { return round(v, x); }, x); },
+      [=](Tensor x) { return round(round(x, x), x); }};
+  const Tensor point = vt::tensor({0.7, -0.4});
+  const auto all = [&](const std::function<Tensor(Tensor)>& f) {
+    const auto squares = [=](Tensor x) { return vt::sum(vt::square(f(x)) * vt::tensor({1.0, 3.0})); };
+    return std::vector<Tensor>{vt::jacrev(f)(point),
+                               vt::jacrev(vt::jacrev(f))(point),
+                               vt::jacfwd(vt::jacrev(f))(point),
+                               vt::jacrev(vt::jacfwd(f))(point),
+                               vt::jacfwd(vt::jacfwd(f))(point),
+                               vt::hessian(squares)(point),
+                               vt::jacrev(vt::grad(squares))(point)};
+  };
+  const std::vector<Tensor> looped = all(rounds[0]), unrolled = all(rounds[1]);
+  for (std::size_t i = 0; i < looped.size(); ++i) {
+    SCOPED_TRACE(i);
+    expect_close(looped[i], unrolled[i], same);
+  }
+}
+
 TEST(ControlOrders, RulesThatCapture) {
   const auto with = [](Tensor w) {
     return [=](Tensor x) {

@@ -88,11 +88,21 @@ bool traced(Tensors tensors) {
   return any;
 }
 
-/// `f` of the operands as an equation with a rule, where a transform may ask for it. A rule of the user's in the body may capture Tensors, which
-/// are no operands of ours; where a transform may want to know what depends on them, it is given `open` equations.
-std::vector<Tensor> as_equation(const FlatFunction& f, const FlatFunction& open, Tensors operands, const std::shared_ptr<const CustomRule>& rule,
-                                Where where) {
+/// Rules of the user's need be no true derivatives, so that theirs are not symmetric, which ours of the second order count on.
+bool has_users_rule(const GraphBody& g) {
+  return any_of(g.equations, [](const Equation& e) {
+    const CallParams* call = e.params ? e.params->get_if<CallParams>() : nullptr;
+    if ((e.op == Op::custom_jvp || e.op == Op::custom_vjp) && call && call->rule && !call->rule->own) return true;
+    return any_of(bodies_of(e.params), [](const GraphRef& body) { return has_users_rule(*body); });
+  });
+}
+
+/// `f` of the operands as an equation with a rule, where a transform may ask for it. A rule of the user's in the body may also capture Tensors,
+/// which are no operands of ours; where a transform may want to know what depends on them, it is given `open` equations.
+std::vector<Tensor> as_equation(const ReversedLoop& l, const FlatFunction& f, const FlatFunction& open, Tensors operands,
+                                const std::shared_ptr<const CustomRule>& rule) {
   if (current_level() == 0 && !traced(operands)) return f(operands);
+  if (has_users_rule(*l.body)) return open(operands);
   Vec<Aval> avals;
   for (const Tensor& t : operands) avals.push_back(aval_of(t));
   Recorded body = record(f, avals, {.kind = ScopeKind::branch, .transform = "vt::grad"});
@@ -103,7 +113,7 @@ std::vector<Tensor> as_equation(const FlatFunction& f, const FlatFunction& open,
   p.explicit_operands = static_cast<int>(operands.size());
   std::vector<Tensor> all = list(operands);
   append(all, body.captured);
-  return emitted(Op::custom_vjp, make_params(std::move(p)), all, where);
+  return emitted(Op::custom_vjp, make_params(std::move(p)), all, l.equation.where);
 }
 
 std::shared_ptr<const CustomRule> rule_of(std::shared_ptr<const OwnDerivative> own) {
@@ -178,7 +188,7 @@ std::vector<Tensor> keeping(const LoopRef& l, Tensors x) {
     rule = with_quiet;
   }
   const FlatFunction run = [&](Tensors own) { return run_keeping(*l, own); };
-  return as_equation(run, run, x, rule, l->equation.where);
+  return as_equation(*l, run, run, x, rule);
 }
 
 // --- the loop run backward: (x…, kept states…, rounds, stride, cotangents…) → cotangents… -----------------------------
@@ -346,7 +356,7 @@ std::vector<Tensor> backward_equation(const LoopRef& l, Tensors given) {
     append(all, parts.cts);
     return run_back(*l, all);
   };
-  return as_equation([&](Tensors own) { return run_back(*l, own); }, open, given, backward_rule(l), l->equation.where);
+  return as_equation(*l, [&](Tensors own) { return run_back(*l, own); }, open, given, backward_rule(l));
 }
 
 std::vector<Tensor> pulled_back(const LoopRef& loop, std::vector<Tensor> saved, Tensors cts) {

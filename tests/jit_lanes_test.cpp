@@ -215,11 +215,12 @@ TEST(LanesOfRegions, LargerValuesBesideATable) {
       return std::pair(v, vt::matmul(large, vt::concatenate({v, v, row})));
     };
     const auto [v, w] = vt::vmap(one)(a[1], a[2]);
-    return {v, w};
+    const Tensor behind = vt::einsum("ij,ljk->ilk", a[3], a[2]);  // lanes along axis 1
+    return {v, w, behind, vt::einsum("ilk,lk->il", behind, v)};
   };
   vt_test::expect_same(f,
                        {vt_test::random_tensor(vt::f64, {40, 3}, -1, 1, 1), vt_test::random_tensor(vt::i32, {50}, 0, 39, 2),
-                        vt_test::random_tensor(vt::f64, {50, 3, 3}, -1, 1, 3)},
+                        vt_test::random_tensor(vt::f64, {50, 3, 3}, -1, 1, 3), vt_test::random_tensor(vt::f64, {3, 3}, -1, 1, 4)},
                        close, "table");
 }
 

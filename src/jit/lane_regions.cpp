@@ -219,6 +219,7 @@ class Former {
       }
     RecycledVec<Equation> moved;  // results whose lanes lie elsewhere
     const Vec<Var> in_front_before = in_front_;
+    const std::size_t values_before = graph_.avals.size();
     for (int i : members) {
       const Equation& member = graph_.equations[static_cast<std::size_t>(i)];
       lane->equations.push_back(*lanes_.equation(member));
@@ -235,6 +236,7 @@ class Former {
     e.params = make_params(std::move(p));
     if (!register_form(alone(graph_, e))) {
       in_front_ = in_front_before;
+      graph_.avals.resize(values_before);  // as the classes know it
       return false;
     }
     out.push_back(std::move(e));

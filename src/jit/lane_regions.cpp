@@ -16,6 +16,7 @@ namespace vt::detail {
 namespace lane_regions {
 
 constexpr std::int64_t fewest_lanes = 8;
+const std::int64_t usual_elements = LaneForm().most_in_registers;
 
 std::size_t at(Var v) { return static_cast<std::size_t>(v); }
 
@@ -56,7 +57,7 @@ class Former {
     insertion_sort(classes, [](const Seed& x, const Seed& y) { return x.lanes > y.lanes; });  // most lanes first
     // With larger values; or, where those do not suit a common loop, without them.
     for (const Seed& s : classes)
-      for (const std::int64_t most : {most_of_a_lane, LaneForm().most_in_registers}) {
+      for (const std::int64_t most : {most_of_a_lane, usual_elements}) {
         most_elements_ = most;
         if (form(lanes_.class_of(s.value, s.axis))) break;
       }
@@ -97,8 +98,7 @@ class Former {
     return lanes_.equation(e).has_value();
   }
 
-  // Equations of the class in stages: those of one stage have nothing from outside between them.
-  // Is there any?
+  // Puts equations of the class together in stages: those of one stage have nothing from outside between them. Has any become a region?
   bool form(int number) {
     lanes_.choose(number);
     in_front_.assign(graph_.avals.size(), -1);
@@ -149,7 +149,6 @@ class Former {
   // Are they mostly products of larger matrices as they lie? For those bringing the lanes side by side costs more than a pass through memory between
   // products (three of 6 × 6: twice the time), but not for those of transposed ones or ones with more axes.
   bool plain_products(std::span<const int> members) const {
-    constexpr std::int64_t small = 32;
     double plain = 0, all = 0;
     for (int i : members) {
       const Equation& e = graph_.equations[at(i)];
@@ -159,7 +158,7 @@ class Former {
       const Axes first{0}, second{1}, third{2};
       double work = static_cast<double>(graph_.aval(e.outputs[0]).elements());
       for (int axis : p.lhs_contract) work *= static_cast<double>(a.shape[axis_index(axis)]);
-      const bool large = lanes_.aval(e.inputs[0]).elements() > small || lanes_.aval(e.inputs[1]).elements() > small;
+      const bool large = lanes_.aval(e.inputs[0]).elements() > usual_elements || lanes_.aval(e.inputs[1]).elements() > usual_elements;
       const bool as_they_lie = a.shape.rank() == 3 && b.shape.rank() == 3 && p.lhs_batch == first && p.rhs_batch == first &&
                                p.lhs_contract == third && p.rhs_contract == second && lanes_.axis(e.inputs[0]) == 0;
       all += work;

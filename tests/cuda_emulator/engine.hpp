@@ -59,15 +59,20 @@ struct Engine {
     std::string what;
   } twice;
 };
-Engine& engine();
+/// The only one. Every access asks for it several times: hidden, it needs no look into the tables by which libraries replace each other's symbols.
+extern Engine* const the_engine __attribute__((visibility("hidden")));
+inline Engine& engine() { return *the_engine; }
 
 std::string text(uint3 v);
 std::string text(dim3 v);
 
 /// Notes that the launch has failed. The stack that runs is still to be left, with `give_up`, once nothing on it owns memory.
 void note_failure(Result error, const std::string& what);
-/// Leaves the running stack for ever if the launch has failed.
-void give_up_if_failed();
+/// Leaves the running stack for ever.
+void give_up();
+inline void give_up_if_failed() {
+  if (engine().failed) give_up();
+}
 /// Makes `t` the thread that runs next.
 void place_thread(unsigned t);
 void make_ready(unsigned t);
@@ -77,7 +82,10 @@ const char* name_of(int operation, bool warp);
 // access.cpp
 void* at(unsigned long base, long offset, unsigned size, unsigned alignment, int writes);
 void plain(const void* p, unsigned size, int writes);
-void look_at_second_store();
+void compare_second_store();
+inline void look_at_second_store() {
+  if (engine().twice.at) compare_second_store();
+}
 
 // wait.cpp
 int sync_threads_with(int operation, int predicate, int line);

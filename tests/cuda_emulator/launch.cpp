@@ -11,10 +11,7 @@
 
 namespace emulator {
 
-Engine& engine() {
-  static Engine* const one = new Engine;
-  return *one;
-}
+Engine* const the_engine = new Engine;
 
 std::string text(uint3 v) { return "(" + std::to_string(v.x) + ", " + std::to_string(v.y) + ", " + std::to_string(v.z) + ")"; }
 std::string text(dim3 v) { return text(uint3{v.x, v.y, v.z}); }
@@ -28,9 +25,9 @@ void note_failure(Result error, const std::string& what) {
              " of a grid of " + text(e.launch->grid) + " blocks of " + text(e.launch->block) + " threads: " + what);
 }
 
-void give_up_if_failed() {
+void give_up() {
   Engine& e = engine();
-  while (e.failed) switch_fiber(e.running, e.system);  // never comes back: the stack is begun anew
+  for (;;) switch_fiber(e.running, e.system);  // never comes back: the stack is begun anew
 }
 
 void place_thread(unsigned t) {

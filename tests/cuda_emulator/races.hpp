@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <cstdlib>
 #include <string>
@@ -22,12 +23,14 @@ class Shadow {
   /// what other blocks did does not count. 0, or the number of the access that it collides with: `other()` is whose.
   enum Collision { none, with_write, with_read };
   Collision note(const Who& me, std::uint64_t whole, std::uint64_t offset, unsigned bytes, int writes, bool own_block) {
-    if (bytes < granule_ || whole > covered_ || !entries_) {
+    if (bytes & (granule() - 1) || whole > covered_ || !entries_) {
       if (!resize(whole, bytes)) return none;
     }
+    Entry* entry = entries_ + (offset >> granule_bits_);
+    Entry* const end = entries_ + ((offset + bytes + granule() - 1) >> granule_bits_);
     Collision found = none;
-    for (std::uint64_t i = offset / granule_, end = (offset + bytes + granule_ - 1) / granule_; i < end; ++i)
-      if (const Collision c = note_one(entries_[i], me, writes, own_block); c != none) found = c;
+    for (; entry < end; ++entry)
+      if (const Collision c = note_one(*entry, me, writes, own_block); c != none) found = c;
     return found;
   }
   const Who& other() const { return other_; }
@@ -73,19 +76,21 @@ class Shadow {
     }
     return found;
   }
-  // Elements of the smallest size that is seen; what was noted by larger ones is forgotten. Very large ranges are not watched.
+  // Elements of the largest power of two that all sizes seen are multiples of; what was noted by larger ones is forgotten. Very large ranges
+  // are not watched.
   bool resize(std::uint64_t whole, unsigned bytes) {
     std::free(entries_);
-    granule_ = std::min(bytes, granule_);
-    bytes = granule_;
+    granule_bits_ = std::min(granule_bits_, std::countr_zero(bytes));
     covered_ = whole;
     constexpr std::uint64_t most = 8ull << 20;
-    const std::uint64_t count = (whole + bytes - 1) / bytes + 1;
+    const std::uint64_t count = ((whole + granule() - 1) >> granule_bits_) + 1;
     entries_ = count > most ? nullptr : static_cast<Entry*>(std::calloc(count, sizeof(Entry)));
     return entries_ != nullptr;
   }
 
-  unsigned granule_ = ~0u;
+  unsigned granule() const { return 1u << granule_bits_; }
+
+  int granule_bits_ = 31;
   std::uint64_t covered_ = 0;  // bytes: a launch may have more shared memory than the last
   Entry* entries_ = nullptr;
   Who other_;

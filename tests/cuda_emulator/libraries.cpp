@@ -277,39 +277,51 @@ int transform(const char* function, FftHandle handle, int type, void* from, void
     if (!known) {
       std::string source = std::string("typedef ") + (wide ? "f64" : "f32") + " num;\n#define TO_REAL " + (to_real ? "1" : "0") +
                            "\n#define FROM_REAL " + (from_real ? "1" : "0") + R"(
+struct __align__(2 * sizeof(num)) pair {
+  num re, im;
+};
+// A thread makes up to eight neighbours of a row: what it loads costs more than what it does with it.
 extern "C" __global__ void __launch_bounds__(64) fft(num* x, num* y, i64 n0, i64 n1, i64 n2, i64 batch, i64 sign) {
-  const i64 half = n2 / 2 + 1, across = FROM_REAL ? half : n2, each = n0 * n1 * across, at = (i64)blockIdx.x * 64 + threadIdx.x;
-  if (at >= batch * each) return;
-  const i64 b = at / each, k0 = at % each / (n1 * across), k1 = at / across % n1, k2 = at % across;
-  const f64 turn = (f64)sign * 6.283185307179586476925, step = turn * (f64)k2 / (f64)n2, du = cos(step), dv = sin(step);
-  f64 re = 0, im = 0, u = 1, v = 0;
+  const i64 half = n2 / 2 + 1, across = FROM_REAL ? half : n2, parts = (across + 7) / 8, at = (i64)blockIdx.x * 64 + threadIdx.x;
+  if (at >= batch * n0 * n1 * parts) return;
+  const i64 b = at / (n0 * n1 * parts), k0 = at / (n1 * parts) % n0, k1 = at / parts % n1, first = at % parts * 8;
+  const f64 turn = (f64)sign * 6.283185307179586476925;
+  const pair* z = (const pair*)x;
+  f64 re[8], im[8], u[8], v[8], du[8], dv[8];
+  for (int r = 0; r < 8; ++r) {
+    const f64 step = turn * (f64)(first + r) / (f64)n2;
+    re[r] = im[r] = 0, du[r] = cos(step), dv[r] = sin(step);
+  }
   for (i64 j0 = 0; j0 < n0; ++j0)
     for (i64 j1 = 0; j1 < n1; ++j1)
       for (i64 j2 = 0; j2 < n2; ++j2) {
         const i64 row = (b * n0 + j0) * n1 + j1;
         // The angle turns by one step; computed anew every 64 steps, before roundings add up.
-        if (j2 % 64 == 0) {
-          const f64 angle = turn * ((f64)(j0 * k0 % n0) / (f64)n0 + (f64)(j1 * k1 % n1) / (f64)n1 + (f64)(j2 * k2 % n2) / (f64)n2);
-          u = cos(angle), v = sin(angle);
+        for (int r = 0; r < 8 && j2 % 64 == 0; ++r) {
+          const f64 angle = turn * ((f64)(j0 * k0 % n0) / (f64)n0 + (f64)(j1 * k1 % n1) / (f64)n1 + (f64)(j2 * (first + r) % n2) / (f64)n2);
+          u[r] = cos(angle), v[r] = sin(angle);
         }
         f64 a, c = 0;
         if (FROM_REAL) {
           a = VT_LOAD(x, row * n2 + j2);
-        } else if (TO_REAL) {
-          const i64 m = j2 < half ? j2 : n2 - j2;
-          a = VT_LOAD(x, (row * half + m) * 2), c = j2 < half ? VT_LOAD(x, (row * half + m) * 2 + 1) : -VT_LOAD(x, (row * half + m) * 2 + 1);
         } else {
-          a = VT_LOAD(x, (row * n2 + j2) * 2), c = VT_LOAD(x, (row * n2 + j2) * 2 + 1);
+          const pair p = VT_LOAD(z, TO_REAL ? row * half + (j2 < half ? j2 : n2 - j2) : row * n2 + j2);
+          a = p.re, c = TO_REAL && j2 >= half ? -p.im : p.im;
         }
-        re += a * u - c * v, im += a * v + c * u;
-        const f64 turned = u * du - v * dv;
-        v = u * dv + v * du, u = turned;
+        for (int r = 0; r < 8; ++r) {
+          re[r] += a * u[r] - c * v[r], im[r] += a * v[r] + c * u[r];
+          const f64 turned = u[r] * du[r] - v[r] * dv[r];
+          v[r] = u[r] * dv[r] + v[r] * du[r], u[r] = turned;
+        }
       }
-  if (TO_REAL) {
-    VT_STORE(y, at, (num)re);
-  } else {
-    VT_STORE(y, at * 2, (num)re);
-    VT_STORE(y, at * 2 + 1, (num)im);
+  for (int r = 0; r < 8 && first + r < across; ++r) {
+    const i64 to = ((b * n0 + k0) * n1 + k1) * across + first + r;
+    if (TO_REAL) {
+      VT_STORE(y, to, (num)re[r]);
+    } else {
+      VT_STORE(y, to * 2, (num)re[r]);
+      VT_STORE(y, to * 2 + 1, (num)im[r]);
+    }
   }
 }
 )";
@@ -322,8 +334,8 @@ extern "C" __global__ void __launch_bounds__(64) fft(num* x, num* y, i64 n0, i64
   if (p.rank > 1) n1 = p.lengths[p.rank - 2];
   if (p.rank > 2) n0 = p.lengths[0];
   void* parameters[] = {&from, &to, &n0, &n1, &n2, &p.batch, &sign};
-  const long long results = p.batch * n0 * n1 * (from_real ? n2 / 2 + 1 : n2);
-  if (VT_DRIVER(cuLaunchKernel)(kernel, static_cast<unsigned>((results + 63) / 64), 1, 1, 64, 1, 1, 0, p.stream, parameters, nullptr)) return failed;
+  const long long threads = p.batch * n0 * n1 * (((from_real ? n2 / 2 + 1 : n2) + 7) / 8);
+  if (VT_DRIVER(cuLaunchKernel)(kernel, static_cast<unsigned>((threads + 63) / 64), 1, 1, 64, 1, 1, 0, p.stream, parameters, nullptr)) return failed;
   // It may write over what it was given on the way to real numbers.
   if (to_real) static_cast<void>(VT_DRIVER(cuMemsetD8Async)(reinterpret_cast<DevicePtr>(from), 0xff, element, p.stream));
   return 0;

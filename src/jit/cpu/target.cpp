@@ -38,16 +38,20 @@ struct Has {
   }
 };
 
-/// Model and feature bits: machines that share a cache folder (a home on the network) may differ.
-std::string identity() {
-  std::string text = "x86";
-  const auto leaf = [&](unsigned number) {
-    unsigned a = 0, b = 0, c = 0, d = 0;
-    if (!__get_cpuid_count(number, 0, &a, &b, &c, &d)) return;
-    if (number == 1) b = 0, c &= ~(1u << 27);  // the number of the core it ran on, and an operating system's flag
-    for (unsigned word : {a, b, c, d}) text += "." + std::to_string(word);
-  };
-  for (unsigned number : {1u, 7u, 0x80000001u}) leaf(number);
+/// Model and feature bits: machines that share a cache folder (a home on the network) may differ. Asked for once: each question is an
+/// instruction that a virtual machine hands to its host.
+const std::string& identity() {
+  static const std::string text = [] {
+    std::string text = "x86";
+    const auto leaf = [&](unsigned number) {
+      unsigned a = 0, b = 0, c = 0, d = 0;
+      if (!__get_cpuid_count(number, 0, &a, &b, &c, &d)) return;
+      if (number == 1) b = 0, c &= ~(1u << 27);  // the number of the core it ran on, and an operating system's flag
+      for (unsigned word : {a, b, c, d}) text += "." + std::to_string(word);
+    };
+    for (unsigned number : {1u, 7u, 0x80000001u}) leaf(number);
+    return text;
+  }();
   return text;
 }
 
@@ -57,12 +61,13 @@ constexpr bool x86 = false;
 struct Has {
   bool sse41 = true, avx2 = false, avx512 = false, avx512_vnni = false, avx_vnni = false, avx512_bf16 = false;
 };
-std::string identity() {
+const std::string& identity() {
 #if defined(__linux__)
-  return "hwcap." + std::to_string(::getauxval(AT_HWCAP)) + "." + std::to_string(::getauxval(AT_HWCAP2));
+  static const std::string text = "hwcap." + std::to_string(::getauxval(AT_HWCAP)) + "." + std::to_string(::getauxval(AT_HWCAP2));
 #else
-  return "host";
+  static const std::string text = "host";
 #endif
+  return text;
 }
 
 #endif

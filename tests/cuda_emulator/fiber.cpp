@@ -39,16 +39,22 @@ struct Fiber {
 namespace {
 Fiber* came_from = nullptr;  // one launch runs at a time
 
-// The first thing that a fiber does after somebody switched to it.
-void arrive([[maybe_unused]] Fiber* self) {
 #if defined(__SANITIZE_ADDRESS__)
+// From an adopted stack, which is known from now on.
+[[gnu::noinline]] void arrive_from_adopted(Fiber* self) {
   const void* bottom = nullptr;
   std::size_t size = 0;
   __sanitizer_finish_switch_fiber(self->fake_stack, &bottom, &size);
-  if (!came_from->body) {  // an adopted stack: known from now on
-    came_from->stack = static_cast<char*>(const_cast<void*>(bottom));
-    came_from->bytes = size;
-  }
+  came_from->stack = static_cast<char*>(const_cast<void*>(bottom));
+  came_from->bytes = size;
+}
+#endif
+
+// The first thing that a fiber does after somebody switched to it.
+void arrive([[maybe_unused]] Fiber* self) {
+#if defined(__SANITIZE_ADDRESS__)
+  if (!came_from->body) return arrive_from_adopted(self);
+  __sanitizer_finish_switch_fiber(self->fake_stack, nullptr, nullptr);
 #endif
 }
 

@@ -12,22 +12,33 @@ const char* name_of(int operation, bool warp) {
   return "__syncthreads";
 }
 
-// Lanes of a warp that wait with the mask of thread `t` go on once all of them are there. Those that ended are not waited for.
-void settle_warp(unsigned t) {
+namespace {
+
+// Whether all lanes that thread `t` waits for wait as it does. Each lane that comes asks; what the last one does is apart, as AddressSanitizer
+// makes a frame of its own for each call of a function whose variables have addresses.
+bool warp_is_there(unsigned t) {
+  const Engine& e = engine();
+  const unsigned first = t & ~31u;
+  const Thread* const threads = e.threads.data();
+  const Thread& self = threads[t];
+  for (unsigned lane = 0; lane < 32; ++lane) {
+    if (!(self.mask >> lane & 1u) || first + lane >= e.count) continue;
+    const Thread& other = threads[first + lane];
+    if (other.state == Thread::done) continue;
+    if (other.state != Thread::at_warp || other.mask != self.mask || other.line != self.line || other.operation != self.operation) return false;
+  }
+  return true;
+}
+
+[[gnu::noinline]] void release_warp(unsigned t) {
   Engine& e = engine();
   const unsigned first = t & ~31u, mask = e.threads[t].mask;
-  std::uint64_t ballot = 0;
-  for (unsigned lane = 0; lane < 32; ++lane) {
-    if (!(mask >> lane & 1u) || first + lane >= e.count) continue;
-    const Thread& other = e.threads[first + lane];
-    if (other.state == Thread::done) continue;
-    if (other.state != Thread::at_warp || other.mask != mask || other.line != e.threads[t].line || other.operation != e.threads[t].operation) return;
-    if (other.value != 0) ballot |= 1ull << lane;
-  }
   const auto there = [&](unsigned lane) {
     return lane < 32 && (mask >> lane & 1u) && first + lane < e.count && e.threads[first + lane].state == Thread::at_warp;
   };
-  std::uint64_t results[32];
+  std::uint64_t results[32], ballot = 0;
+  for (unsigned lane = 0; lane < 32; ++lane)
+    if (there(lane) && e.threads[first + lane].value != 0) ballot |= 1ull << lane;
   for (unsigned lane = 0; lane < 32; ++lane) {
     if (!there(lane)) continue;
     const Thread& self = e.threads[first + lane];
@@ -52,9 +63,9 @@ void settle_warp(unsigned t) {
   }
 }
 
-void settle_block() {
+// All threads of the block are there.
+[[gnu::noinline]] void release_block() {
   Engine& e = engine();
-  if (e.waiting < e.count) return;
   std::uint64_t votes = 0;
   for (unsigned t = 0; t < e.count; ++t) votes += e.threads[t].value;
   const int operation = e.threads[0].operation, line = e.threads[0].line;
@@ -71,6 +82,13 @@ void settle_block() {
   e.waiting = 0;
   ++e.who.phase;
   count("barriers");
+}
+
+}  // namespace
+
+// Lanes of a warp that wait with the mask of thread `t` go on once all of them are there. Those that ended are not waited for.
+void settle_warp(unsigned t) {
+  if (warp_is_there(t)) release_warp(t);
 }
 
 // Lets others go on until the thread that runs here may.
@@ -92,7 +110,7 @@ int sync_threads_with(int operation, int predicate, int line) {
   self.line = line;
   self.value = predicate != 0;
   ++e.waiting;
-  settle_block();
+  if (e.waiting == e.count) release_block();
   return static_cast<int>(wait_here());
 }
 void sync_threads(int line) { sync_threads_with(vt_block_barrier, 0, line); }

@@ -62,7 +62,7 @@ endfunction()
 # A program of a test's objects and a library, and the names that its suites are called by.
 function(vt_add_suite_program prefix program library)
   add_executable(${prefix}${program} $<TARGET_OBJECTS:${program}_objects>)
-  target_link_libraries(${prefix}${program} PRIVATE ${library} vt_test_settings ${ARGN})
+  target_link_libraries(${prefix}${program} PRIVATE vt_test_support ${library} vt_test_settings ${ARGN})
   if(NOT program MATCHES "^suites\\.")
     # A linker would write through the link that is left from when the suite was one of several.
     set(path ${CMAKE_CURRENT_BINARY_DIR}/${prefix}${program})

@@ -67,11 +67,12 @@ Vec<Meeting> meetings(const ConvParams& p, const Shape& left, const Shape& right
   return all;
 }
 
-/// A sum of products of elements that are stored as W, multiplied and added as S.
+/// A sum of products of elements that are stored as W, multiplied and added as S. In a register, also where little is optimised: `add` is the
+/// interpreter's innermost loop.
 template <class W, class S>
 class Sum {
  public:
-  void add(W x, W y) { sum_ += static_cast<S>(x) * static_cast<S>(y); }
+  [[gnu::always_inline]] void add(W x, W y) { sum_ += static_cast<S>(x) * static_cast<S>(y); }
   W value() const { return static_cast<W>(sum_); }
 
  private:
@@ -81,7 +82,7 @@ using C = std::complex<double>;
 template <>
 class Sum<C, long double> {
  public:
-  void add(C x, C y) {
+  [[gnu::always_inline]] void add(C x, C y) {
     const long double xr = x.real(), xi = x.imag(), yr = y.real(), yi = y.imag();
     re_ += xr * yr - xi * yi;
     im_ += xr * yi + xi * yr;

@@ -11,7 +11,7 @@ file(REMOVE_RECURSE ${WORK})
 run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/prefix)
 
 # -O0: what is tested is that everything is found, not speed.
-set(settings -G ${GENERATOR} -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O0)
+set(settings -G ${GENERATOR} -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O0 -DCMAKE_CXX_EXTENSIONS=OFF)
 run(${CMAKE_COMMAND} -S ${SOURCE}/tests/install -B ${WORK}/outside ${settings} -DCMAKE_PREFIX_PATH=${WORK}/prefix
     -DVT_PROTOTYPE=${SOURCE}/examples/header_only.cpp)
 run(${CMAKE_COMMAND} --build ${WORK}/outside)
@@ -29,9 +29,9 @@ foreach(line IN LISTS header_dirs)
     list(APPEND includes -isystem ${dir})
   endif()
 endforeach()
-# The line of the README, without the half minute of making the same code once more: the compiler takes the source with these flags, and the object
-# made above links with those.
-run(${CXX} -std=c++20 -fsyntax-only -I ${WORK}/prefix/include ${includes} ${SOURCE}/examples/header_only.cpp)
+# The line of the README, without the half minute of making the same code once more: with these flags the compiler finds all headers, whose text it
+# took above with the same -std; and the object made there links with those.
+run(${CXX} -std=c++20 -E -o ${WORK}/text.ii -I ${WORK}/prefix/include ${includes} ${SOURCE}/examples/header_only.cpp)
 file(GLOB_RECURSE object ${WORK}/outside/CMakeFiles/proto.dir/*header_only.cpp.o)
 run(${CXX} ${object} -o ${WORK}/bare -ldl -pthread)
 run(${WORK}/bare)

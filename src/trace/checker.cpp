@@ -1,4 +1,5 @@
 // check_graph: is this GraphBody well formed? Every Var defined once and before its use, every type as its shape rule says.
+#include <algorithm>
 #include <exception>
 #include <string>
 
@@ -13,12 +14,13 @@ namespace checker {
 
 class GraphChecker {
  public:
-  GraphChecker(const GraphBody& g, const char* after, std::string path)
-      : graph_(g), after_(after), path_(std::move(path)), defined_(g.avals.size(), false) {}
+  /// `sound`: bodies that need not be looked at, those of `g` are added. `around`: the checker of the Graph that `g` is a body in.
+  GraphChecker(const GraphBody& g, const char* after, Vec<const GraphBody*>& sound, const GraphChecker* around)
+      : graph_(g), after_(after), sound_(sound), around_(around), defined_(g.avals.size(), false) {}
 
   void run() {
     for (Var v : graph_.inputs) define(v, -1);
-    for (std::size_t i = 0; i < graph_.equations.size(); ++i) check_equation(static_cast<std::ptrdiff_t>(i));
+    for (at_ = 0; at_ < end(); ++at_) check_equation(at_);
     for (std::size_t i = 0; i < graph_.outputs.size(); ++i)
       if (!is_defined(graph_.outputs[i])) fault(end(), worded("result {} ({}) is never defined", i, name(graph_.outputs[i])));
   }
@@ -44,8 +46,11 @@ class GraphChecker {
       if (!is_defined(v)) fault(i, worded("{} is used before it is defined", name(v)));
       operands.push_back(&graph_.aval(v));
     }
-    for (const GraphRef& body : bodies_of(e.params))
-      GraphChecker(*body, after_, path_ + worded(" in the body of equation {} ({})", i, name_of(e.op))).run();
+    for (const GraphRef& body : bodies_of(e.params)) {
+      if (std::find(sound_.begin(), sound_.end(), body.get()) != sound_.end()) continue;
+      GraphChecker(*body, after_, sound_, this).run();
+      sound_.push_back(body.get());
+    }
 
     SmallVec<Aval, 1> results;
     try {
@@ -62,10 +67,16 @@ class GraphChecker {
     }
   }
 
+  std::string path() const {
+    if (!around_) return {};
+    const Op op = around_->graph_.equations[static_cast<std::size_t>(around_->at_)].op;
+    return around_->path() + worded(" in the body of equation {} ({})", around_->at_, name_of(op));
+  }
+
   /// `i`: the equation at fault; −1 the inputs, end() the results.
   [[noreturn]] void fault(std::ptrdiff_t i, const std::string& what) const {
     const bool in_equation = i >= 0 && i < end();
-    std::string text = worded("{}: the Graph is broken{}", after_, path_);
+    std::string text = worded("{}: the Graph is broken{}", after_, path());
     if (in_equation) text += worded(" at equation {}", i);
     text += ": " + what + "\n";
     const printer::Names names(graph_);
@@ -85,12 +96,17 @@ class GraphChecker {
 
   const GraphBody& graph_;
   const char* after_;
-  std::string path_;
+  Vec<const GraphBody*>& sound_;
+  const GraphChecker* around_;
+  std::ptrdiff_t at_ = 0;
   Vec<bool> defined_;
 };
 
 }  // namespace checker
 
-void check_graph(const GraphBody& g, const char* after) { checker::GraphChecker(g, after, {}).run(); }
+void check_graph(const GraphBody& g, const char* after, std::span<const GraphBody* const> known) {
+  Vec<const GraphBody*> sound(known.begin(), known.end());
+  checker::GraphChecker(g, after, sound, nullptr).run();
+}
 
 }  // namespace vt::detail

@@ -491,12 +491,13 @@ std::string to_text(const GraphBody&, bool lines = false);
 std::string to_dot_text(const GraphBody&);
 
 /// Throws Error naming the first fault: a Var used before it is defined, a shape that its rule does not give …
-/// Shows the equations around it.
-void check_graph(const GraphBody&, const char* after);
+/// Shows the equations around it. Bodies that are `known` to be well formed are not gone into.
+void check_graph(const GraphBody&, const char* after, std::span<const GraphBody* const> known = {});
 /// check_graph in debug builds, nothing in release ones.
-inline void debug_check([[maybe_unused]] const GraphBody& g, [[maybe_unused]] const char* after) {
+inline void debug_check([[maybe_unused]] const GraphBody& g, [[maybe_unused]] const char* after,
+                        [[maybe_unused]] std::span<const GraphBody* const> known = {}) {
 #ifndef NDEBUG
-  check_graph(g, after);
+  check_graph(g, after, known);
 #endif
 }
 

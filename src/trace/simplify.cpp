@@ -205,6 +205,7 @@ GraphRef Pass::simplified_body(const GraphRef& body) {
   GraphBody simple = simplify_body(*body, memo_, purpose_);
   GraphRef result = equal(simple, *body) ? body : new_shared<const GraphBody>(std::move(simple));
   memo_.bodies[result.get()] = {result, result};
+  memo_.checked.push_back(result.get());
   memo_.bodies[body.get()] = {body, result};
   return result;
 }
@@ -212,6 +213,7 @@ GraphRef Pass::simplified_body(const GraphRef& body) {
 GraphRef Pass::simplified_body(GraphBody&& body) {
   GraphRef result = new_shared<const GraphBody>(simplify_body(body, memo_, purpose_));
   memo_.bodies[result.get()] = {result, result};
+  memo_.checked.push_back(result.get());
   return result;
 }
 
@@ -426,7 +428,7 @@ GraphBody simplify_body(const GraphBody& graph, BodyMemo& memo, SimplifyFor purp
     g = next.run(g);
     rewrites = next.rewrites() + join_branches(g);
   }
-  debug_check(g, "vt::simplify");
+  debug_check(g, "vt::simplify", {memo.checked.data(), memo.checked.size()});
   return g;
 }
 

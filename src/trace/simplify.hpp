@@ -64,6 +64,7 @@ struct BodyMemo {
     GraphRef simple;
   };
   HashMap<const GraphBody*, Entry> bodies;
+  Vec<const GraphBody*> checked;  ///< the simple ones: a Graph that has them need not have them checked once more
   Liveness liveness;
 };
 

@@ -24,6 +24,7 @@
 #include "src/jit/cuda/scatter.hpp"
 #include "src/jit/cuda/sort.hpp"
 #include "src/jit/fuse.hpp"
+#include "src/jit/lane_regions.hpp"
 #include "src/jit/register_loop.hpp"
 #include "src/jit/threads.hpp"
 #include "src/trace/simplify.hpp"
@@ -45,7 +46,8 @@ GraphBody graph_of(const FlatFunction& f, const Tensors& arguments) {
 void add_kernels(const GraphBody& graph, std::set<std::string>& sources) {
   for (const Aval& a : graph.avals)
     if (vt::is_complex(a.dtype)) return;
-  Fusion fusion = fuse(graph, {.matrix_products = true, .on_host = false, .has_code = cuda::has_element_source});
+  Fusion fusion =
+      fuse(form_lane_regions(graph, cuda::device_limits()), {.matrix_products = true, .on_host = false, .has_code = cuda::has_element_source});
   cuda::attach_element_epilogues(fusion, [](const Equation&) { return true; });
   for (const FusedStep& step : fusion.steps) {
     if (step.equation < 0) {
@@ -90,7 +92,8 @@ void add_kernels(const GraphBody& graph, std::set<std::string>& sources) {
       m.source.replace(m.source.find(m.name), m.name.size(), "kernel");
       sources.insert(m.source);
     } else if (is_control(e.op)) {
-      if (const std::optional<LaneForm> form = register_form(alone(fusion.graph, e))) sources.insert(cuda::register_loop_source(*form, "kernel"));
+      if (const std::optional<LaneForm> form = cuda::form_in_registers(alone(fusion.graph, e)))
+        sources.insert(cuda::register_loop_source(*form, "kernel"));
       else
         for (const GraphRef& body : bodies_of(e.params)) add_kernels(simplify(*body, SimplifyFor::running), sources);
     }
@@ -336,6 +339,13 @@ TEST(CudaSources, NvrtcCompilesEveryKernel) {
   }
   const auto halve = [](Tensor x) { return vt::while_loop([](Tensor x) { return x > 1; }, [](Tensor x) { return x * 0.5; }, x); };
   add_kernels(graph_of([&](std::span<const Tensor> a) { return Tensors{vt::vmap(halve)(a[0])}; }, {vt::ones({100})}), sources);
+  // Chains of small matrices, a lane for each thread, and what is read and written by way of shared memory.
+  const auto chain = [](Tensor x, Tensor y) { return vt::matmul(vt::matmul(x, y) * 2.0f + vt::eye(3).astype(x.dtype()), vt::sin(x)); };
+  for (vt::DType d : {vt::f32, vt::f64, vt::f16, vt::i32, vt::bool_})
+    for (int lanes : {100, 2000})
+      add_kernels(graph_of([&](std::span<const Tensor> a) { return Tensors{vt::vmap(chain)(a[0], a[1])}; },
+                           {vt::ones({lanes, 3, 3}, d), vt::ones({lanes, 3, 3}, vt::f32)}),
+                  sources);
   // What is done to the elements of products: in tiles, in parts, an element per thread.
   for (const auto& [m, k] : {std::pair{70, 40}, {24, 1100}, {3, 5}})
     add_kernels(graph_of([](std::span<const Tensor> a) { return Tensors{vt::tanh(vt::matmul(a[0], a[1]) + a[2]) * a[3]}; },

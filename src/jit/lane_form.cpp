@@ -275,7 +275,7 @@ std::optional<LaneForm> of_class(LaneAxes& lanes, int number, const GraphBody& a
 
 }  // namespace lane_forms
 
-std::optional<LaneForm> lanes_of_scan(const GraphBody& alone) {
+std::optional<LaneForm> lanes_of_scan(const GraphBody& alone, const RegisterLimits& limits) {
   const auto& p = alone.equations[0].as<ScanParams>();
   const GraphBody& body = *p.body;
   LaneAxes lanes(body);
@@ -294,7 +294,7 @@ std::optional<LaneForm> lanes_of_scan(const GraphBody& alone) {
   }
   insertion_sort(candidates, [](const auto& x, const auto& y) { return x.first > y.first; });
   for (const auto& [count, number] : candidates)
-    if (std::optional<LaneForm> form = lane_forms::of_class(lanes, number, alone, body, p); form && fits_registers(*form)) return form;
+    if (std::optional<LaneForm> form = lane_forms::of_class(lanes, number, alone, body, p); form && fits_registers(*form, 0, limits)) return form;
   return std::nullopt;
 }
 

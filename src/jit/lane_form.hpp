@@ -10,6 +10,8 @@
 
 namespace vt::detail {
 
+struct RegisterLimits;
+
 /// A control-flow equation as one of its lanes sees it.
 struct LaneForm {
   GraphBody lane;           ///< the (only) equation, all types as one lane has them
@@ -54,6 +56,6 @@ class LaneAxes {
 };
 
 /// A scan whose rounds do the same along one axis of all that it carries, takes and gives, without lanes meeting.
-std::optional<LaneForm> lanes_of_scan(const GraphBody& alone);
+std::optional<LaneForm> lanes_of_scan(const GraphBody& alone, const RegisterLimits& limits);
 
 }  // namespace vt::detail

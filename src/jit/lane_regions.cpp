@@ -26,7 +26,8 @@ bool stands_alone(const Equation& e) { return has_own_lanes(e) || e.op == Op::do
 
 class Former {
  public:
-  explicit Former(GraphBody graph) : graph_(std::move(graph)), zero_(graph_.fresh(Aval(DType::i32, {}))), lanes_(graph_) {}
+  Former(GraphBody graph, const RegisterLimits& limits)
+      : limits_(limits), graph_(std::move(graph)), zero_(graph_.fresh(Aval(DType::i32, {}))), lanes_(graph_) {}
 
   GraphBody run() {
     find_makers();
@@ -57,7 +58,7 @@ class Former {
     insertion_sort(classes, [](const Seed& x, const Seed& y) { return x.lanes > y.lanes; });  // most lanes first
     // With larger values; or, where those do not suit a common loop, without them.
     for (const Seed& s : classes)
-      for (const std::int64_t most : {most_of_a_lane, usual_elements}) {
+      for (const std::int64_t most : {limits_.of_a_lane, usual_elements}) {
         most_elements_ = most;
         if (form(lanes_.class_of(s.value, s.axis))) break;
       }
@@ -78,14 +79,29 @@ class Former {
       const Aval& a = graph_.aval(v);
       bool has_lanes = false;
       for (int d = 0; d < a.shape.rank(); ++d) has_lanes = has_lanes || lanes_.class_of(v, d) == number;
-      return a.elements() <= most_of_a_lane * (has_lanes ? lanes : 1);
+      return a.elements() <= limits_.of_a_lane * (has_lanes ? lanes : 1);
     };
     return none_of(e.inputs, [&](Var v) { return !small(v); }) && none_of(e.outputs, [&](Var v) { return !small(v); });
   }
 
   bool fits(const Aval& a) const { return a.elements() <= most_elements_; }
-  /// A small value that is the same for all lanes and costs nothing to make again.
-  bool is_number(const Equation& e) const { return e.op == Op::full && fits(graph_.aval(e.outputs[0])); }
+  /// Small values that are the same for all lanes and known when code is made (a unit matrix): made again inside, they become part of it.
+  void find_numbers() {
+    numbers_.assign(graph_.avals.size(), false);
+    for (const Equation& e : graph_.equations) {
+      if (e.outputs.size() != 1 || !fits(graph_.aval(e.outputs[0]))) continue;
+      const bool of_numbers = (is_elementwise(e.op) || family_of(e.op) == Family::shape || e.op == Op::slice) &&
+                              none_of(e.inputs, [&](Var v) { return !numbers_[at(v)]; });
+      numbers_[at(e.outputs[0])] = e.op == Op::full || (lanes_.axis(e.outputs[0]) < 0 && (e.op == Op::iota || of_numbers));
+    }
+  }
+  /// Writes the equations that make a number, each once.
+  void add_number(Var v, GraphBody& lane, Vec<bool>& known) const {
+    const Equation& e = graph_.equations[at(maker_[at(v)])];
+    for (Var from : e.inputs)
+      if (!std::exchange(known[at(from)], true)) add_number(from, lane, known);
+    lane.equations.push_back(lanes_.axis(v) >= 0 ? *lanes_.equation(e) : e);
+  }
 
   bool fits(const Equation& e) const {
     if (e.outputs.empty() || !(is_elementwise(e.op) || stands_alone(e) || family_of(e.op) == Family::leaf || family_of(e.op) == Family::shape ||
@@ -101,6 +117,7 @@ class Former {
   // Puts equations of the class together in stages: those of one stage have nothing from outside between them. Has any become a region?
   bool form(int number) {
     lanes_.choose(number);
+    find_numbers();
     in_front_.assign(graph_.avals.size(), -1);
     const std::size_t count = graph_.equations.size();
     Vec<bool> inside(count);
@@ -205,10 +222,8 @@ class Former {
       for (Var v : graph_.equations[static_cast<std::size_t>(i)].inputs) {
         if (made[at(v)] || known[at(v)]) continue;
         known[at(v)] = true;
-        if (maker_[at(v)] >= 0 && is_number(graph_.equations[at(maker_[at(v)])])) {
-          Equation number = graph_.equations[static_cast<std::size_t>(maker_[at(v)])];
-          if (lanes_.axis(v) >= 0) number = *lanes_.equation(number);
-          lane->equations.push_back(std::move(number));
+        if (numbers_[at(v)]) {
+          add_number(v, *lane, known);
           continue;
         }
         if (lanes_.axis(v) > 0 && in_front_[at(v)] < 0) return false;
@@ -233,7 +248,7 @@ class Former {
     p.lanes.count = graph_.aval(e.outputs[0]).shape[0];
     p.branches.push_back(std::move(lane));
     e.params = make_params(std::move(p));
-    if (!register_form(alone(graph_, e))) {
+    if (!register_form(alone(graph_, e), 0, limits_)) {
       in_front_ = in_front_before;
       graph_.avals.resize(values_before);  // as the classes know it
       return false;
@@ -264,16 +279,20 @@ class Former {
     return in_front_[at(v)];
   }
 
-  // Transposes of values that only other regions read, which take them as they are.
+  // What only regions read that take it in another way: transposes of other regions' results, and numbers.
   void drop_unread() {
     Vec<bool> read(graph_.avals.size());
-    for (const Equation& e : graph_.equations)
-      for (Var v : e.inputs) read[at(v)] = true;
     for (Var v : graph_.outputs) read[at(v)] = true;
-    RecycledVec<Equation> kept;
-    for (Equation& e : graph_.equations)
-      if (e.op != Op::transpose || read[at(e.outputs[0])]) kept.push_back(std::move(e));
-    graph_.equations = std::move(kept);
+    Vec<bool> kept(graph_.equations.size());
+    for (std::size_t i = graph_.equations.size(); i-- > 0;) {
+      const Equation& e = graph_.equations[i];
+      kept[i] = e.outputs.empty() || any_of(e.outputs, [&](Var v) { return read[at(v)]; });
+      for (Var v : e.inputs) read[at(v)] = read[at(v)] || kept[i];
+    }
+    RecycledVec<Equation> left;
+    for (std::size_t i = 0; i < kept.size(); ++i)
+      if (kept[i]) left.push_back(std::move(graph_.equations[i]));
+    graph_.equations = std::move(left);
   }
 
   void make_zero() {
@@ -287,9 +306,11 @@ class Former {
     graph_.equations.insert(graph_.equations.begin(), std::move(constant));
   }
 
+  const RegisterLimits& limits_;
   GraphBody graph_;
   Var zero_;  ///< the index of the only branch
   LaneAxes lanes_;
+  Vec<bool> numbers_;
   Vec<int> maker_;                  ///< the equation that makes a value; −1: none
   Vec<Var> in_front_;               ///< a value that a region gives with its lanes along axis 0, where they lie along another one; −1: there is none
   std::int64_t most_elements_ = 0;  ///< of a value, for each lane
@@ -298,12 +319,12 @@ class Former {
 
 }  // namespace lane_regions
 
-GraphBody form_lane_regions(GraphBody graph) {
+GraphBody form_lane_regions(GraphBody graph, const RegisterLimits& limits) {
   if (lanes_in_groups()) return graph;
   for (const Equation& e : graph.equations)
     if (has_effect(e)) return graph;  // which would have to keep their order
   if (none_of(graph.equations, lane_regions::stands_alone)) return graph;
-  return lane_regions::Former(std::move(graph)).run();
+  return lane_regions::Former(std::move(graph), limits).run();
 }
 
 }  // namespace vt::detail

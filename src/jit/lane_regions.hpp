@@ -3,11 +3,12 @@
 #pragma once
 
 #include "../trace/graph.hpp"
+#include "register_loop.hpp"
 
 namespace vt::detail {
 
 /// The Graph with such regions as conds of one branch, with lanes. Others stay as they are: what is fused in loop nests anyway, and what has too
 /// many elements for each lane.
-GraphBody form_lane_regions(GraphBody graph);
+GraphBody form_lane_regions(GraphBody graph, const RegisterLimits& limits = {});
 
 }  // namespace vt::detail

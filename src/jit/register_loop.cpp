@@ -13,10 +13,6 @@ namespace vt::detail {
 
 namespace register_loops {
 
-// Register-wide instructions in one function, about; more would take long to compile and spill what they keep.
-constexpr std::int64_t largest_function = 6000;
-// Of many lanes, which run 10 to 60 times faster so than step by step through memory: a second or two to compile.
-constexpr std::int64_t largest_of_lanes = 25000, many_lanes = 256;
 constexpr int deepest = 12;
 
 // A while inside a loop is taken to have so many rounds where work is compared.
@@ -31,14 +27,15 @@ struct Place {
 
 class FitCheck {
  public:
-  FitCheck(const LaneForm& form, std::int64_t frame) : form_(form), frame_(frame), unused_(frame) {}
+  FitCheck(const LaneForm& form, std::int64_t frame, const RegisterLimits& limits) : form_(form), limits_(limits), frame_(frame), unused_(frame) {}
 
   bool run() {
     const GraphBody& g = form_.lane;
     const Equation& e = g.equations[0];
     Vec<Place> operands, results;
     for (Var v : e.inputs) operands.push_back(place_for(g.aval(v), operands.size() < carries_of(e)));
-    if (!control(g, e, operands, results, true) || cost_ > (form_.count >= many_lanes ? largest_of_lanes : largest_function)) return false;
+    const std::int64_t most = form_.count >= limits_.many_lanes ? limits_.instructions_of_many : limits_.instructions;
+    if (!control(g, e, operands, results, true) || cost_ > most) return false;
     // Arrays go op by op: where they are most of the work, programs, which fuse, are better.
     return unused_ == frame_ || array_work_ <= scalar_work_;
   }
@@ -106,6 +103,7 @@ class FitCheck {
   bool equation(Scope& s, const Equation& e) {
     const GraphBody& g = s.graph;
     if (has_effect(e) || family_of(e.op) == Family::effect) return false;
+    if (limits_.has_code && is_elementwise(e.op) && !limits_.has_code(e.op)) return false;
     Vec<Place> operands;
     int large = 0;
     for (Var v : e.inputs) {
@@ -333,6 +331,7 @@ class FitCheck {
   Vec<Object> objects_;
   std::int64_t cost_ = 0;
   const LaneForm& form_;
+  const RegisterLimits& limits_;
   const std::int64_t frame_;  ///< bytes for arrays of its own
   std::int64_t unused_;       ///< of these
   double rounds_ = 1, scalar_work_ = 0, array_work_ = 0;
@@ -391,10 +390,10 @@ Vec<std::optional<std::int64_t>> known_integers(const GraphBody& g, const Equati
   return known;
 }
 
-std::optional<LaneForm> register_form(const GraphBody& alone, std::int64_t frame) {
+std::optional<LaneForm> register_form(const GraphBody& alone, std::int64_t frame, const RegisterLimits& limits) {
   const Equation& e = alone.equations[0];
   if (e.op == Op::scan)
-    if (std::optional<LaneForm> form = lanes_of_scan(alone)) return form;
+    if (std::optional<LaneForm> form = lanes_of_scan(alone, limits)) return form;
   LaneForm form{alone};
   const Lanes lanes = e.op == Op::cond ? e.as<CondParams>().lanes : e.op == Op::while_ ? e.as<WhileParams>().lanes : Lanes{};
   if (lanes) {
@@ -407,14 +406,17 @@ std::optional<LaneForm> register_form(const GraphBody& alone, std::int64_t frame
     for (std::size_t i = 0; i < e.inputs.size(); ++i) form.axes.push_back(lanes.mapped[i] ? first_axis(e.inputs[i]) : -1);
     for (Var v : e.outputs) form.axes.push_back(first_axis(v));
   }
-  if (form && !register_loops::picks_elements(form.lane, form.most_in_registers)) form.most_in_registers = most_of_a_lane;
-  if (!fits_registers(form, form ? 0 : frame)) return std::nullopt;
+  if (form && !register_loops::picks_elements(form.lane, form.most_in_registers)) form.most_in_registers = limits.of_a_lane;
+  if (!fits_registers(form, form ? 0 : frame, limits)) return std::nullopt;
   return form;
 }
 
-bool fits_registers(const LaneForm& form, std::int64_t frame) { return register_loops::FitCheck(form, frame).run(); }
+bool fits_registers(const LaneForm& form, std::int64_t frame, const RegisterLimits& limits) {
+  return register_loops::FitCheck(form, frame, limits).run();
+}
 std::int64_t register_cost(const LaneForm& form) {
-  register_loops::FitCheck check(form, most_in_frame);
+  const RegisterLimits any;
+  register_loops::FitCheck check(form, most_in_frame, any);
   check.run();
   return check.cost();
 }

@@ -13,9 +13,17 @@
 
 namespace vt::detail {
 
-/// LaneForm::most_in_registers where lanes go side by side and no element's place is known only when the code runs: what does not fit then lies in
-/// the frame, from which an instruction reads an operand.
-constexpr std::int64_t most_of_a_lane = 96;
+/// What an executor can hold and compile in one function; these numbers are a CPU's.
+struct RegisterLimits {
+  /// LaneForm::most_in_registers where lanes go side by side and no element's place is known only when the code runs: what does not fit then lies
+  /// in the frame, from which an instruction reads an operand.
+  std::int64_t of_a_lane = 96;
+  /// Instructions, about, each for a vector of lanes; more would take long to compile and spill what they keep.
+  std::int64_t instructions = 6000;
+  /// Of many lanes, which run 10 to 60 times faster so than step by step through memory: a second or two to compile.
+  std::int64_t instructions_of_many = 25000, many_lanes = 256;
+  bool (*has_code)(Op) = nullptr;  ///< which element-wise ops it has code for; null: for all
+};
 
 /// A control-flow equation by itself: a Graph whose inputs are its operands and whose results are its own.
 GraphBody alone(const GraphBody&, const Equation&);
@@ -29,9 +37,9 @@ Vec<std::optional<std::int64_t>> known_integers(const GraphBody&, const Equation
 
 /// The (only) equation of `alone` in the form to compile, if it can be compiled so: for each lane if it has lanes of its own or rounds that do the
 /// same along an axis, else as it is. `frame`: bytes of arrays that the function may have of its own.
-std::optional<LaneForm> register_form(const GraphBody& alone, std::int64_t frame = 0);
+std::optional<LaneForm> register_form(const GraphBody& alone, std::int64_t frame = 0, const RegisterLimits& limits = {});
 /// Can it be compiled so? The emitter counts on what is checked here.
-bool fits_registers(const LaneForm&, std::int64_t frame = 0);
+bool fits_registers(const LaneForm&, std::int64_t frame = 0, const RegisterLimits& limits = {});
 /// About how many instructions its function has, each for a vector of lanes.
 std::int64_t register_cost(const LaneForm&);
 /// At most about how many it runs in a call, if a vector has 8 lanes; very many for loops that go on until a condition is met.

@@ -8,6 +8,7 @@
 
 #include "../../trace/executable.hpp"
 #include "../lane_form.hpp"
+#include "../register_loop.hpp"
 #include "compile.hpp"
 #include "device.hpp"
 #include "loop_kernel.hpp"
@@ -15,6 +16,8 @@
 
 namespace vt::detail::cuda {
 
+/// What a kernel of one thread for each lane may hold.
+const RegisterLimits& device_limits();
 /// The equation in the form of one kernel that keeps its values in registers, with a thread for each lane, if it can be compiled so.
 std::optional<LaneForm> form_in_registers(const GraphBody& alone);
 /// Can the device run it? Not what has effects. Lanes that decide for themselves with more than fits in registers are masked before (mask_lanes).

@@ -362,6 +362,19 @@ template <int team, class Op, class T> VT_FN T vt_running(T x, T& carry) {
   carry = before;
   return x;
 }
+
+// `width` elements from `column` on of the rows of a warp's lanes, by way of shared memory, so that neighbours read and write neighbours.
+template <int width, class T> VT_FN void vt_rows_in(T* tile, const T* from, i64 first, i64 lanes, int row_length, int column) {
+  __syncwarp();
+  for (int k = threadIdx.x % 32; k < 32 * width; k += 32)
+    if (first + k / width < lanes) VT_STORE(tile, k / width * (width | 1) + k % width, VT_LOAD(from, (first + k / width) * row_length + column + k % width));
+  __syncwarp();
+}
+template <int width, class T> VT_FN void vt_rows_out(const T* tile, T* to, i64 first, i64 lanes, int row_length, int column) {
+  __syncwarp();
+  for (int k = threadIdx.x % 32; k < 32 * width; k += 32)
+    if (first + k / width < lanes) VT_STORE(to, (first + k / width) * row_length + column + k % width, VT_LOAD(tile, k / width * (width | 1) + k % width));
+}
 )cuda";
 
 }  // namespace vt::detail::cuda

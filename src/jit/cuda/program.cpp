@@ -12,6 +12,7 @@
 #include "../backend.hpp"
 #include "../counters.hpp"
 #include "../executables.hpp"
+#include "../lane_regions.hpp"
 #include "../lower_complex.hpp"
 #include "../register_loop.hpp"
 #include "../scan_motion.hpp"
@@ -25,7 +26,7 @@ namespace vt::detail::cuda {
 
 CudaProgram::CudaProgram(const GraphBody& graph, const CudaDevice& device, bool keep_texts, const OwnedInputs& owned) : device_(device) {
   const Span span("compile", "compile program for CUDA");
-  fusion_ = fuse(move_out_of_scans(mask_lanes(inline_calls(graph)), 0),
+  fusion_ = fuse(form_lane_regions(move_out_of_scans(mask_lanes(inline_calls(graph)), 0), device_limits()),
                  {.matrix_products = true, .vector_bytes = 64, .on_host = false, .has_code = has_element_source});
   attach_element_epilogues(fusion_, [&](const Equation& e) { return has_own_product(e); });
   prefer_owned(fusion_, owned);
@@ -49,6 +50,8 @@ CudaProgram::CudaProgram(const GraphBody& graph, const CudaDevice& device, bool 
         (family == Family::spectral && prepare_transform(step, e))) {
       fused.writes_given_memory = true;
     } else if (e.op == Op::sort) {
+      fused.writes_given_memory = true;
+    } else if (is_control(e.op) && prepare_in_registers(step, e)) {
       fused.writes_given_memory = true;
     } else if (runs_on_device(g, e)) {
       step.kind = Step::Kind::control;

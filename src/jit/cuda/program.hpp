@@ -55,6 +55,7 @@ class CudaProgram : public Executable {
   bool prepare_matrices(Step& step, const Equation& e) const;
   bool prepare_large_matrices(Step& step, const Equation& e, const LinalgSpec& spec) const;
   bool prepare_transform(Step& step, const Equation& e) const;
+  bool prepare_in_registers(Step& step, const Equation& e) const;
   void prepare_sort(Step& step, const Equation& e) const;
   void compile_kernels(bool keep_texts);
   void run_kernels(const Step& step, const Vec<DevicePtr>& pointers, DevicePtr scratch) const;

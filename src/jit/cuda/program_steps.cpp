@@ -4,6 +4,7 @@
 
 #include <vt/detail/message.hpp>
 
+#include "../../trace/effects.hpp"
 #include "../../trace/node.hpp"
 #include "../counters.hpp"
 #include "../executables.hpp"
@@ -15,6 +16,7 @@
 #include "matrix_source.hpp"
 #include "product_epilogue.hpp"
 #include "program.hpp"
+#include "register_source.hpp"
 #include "scatter.hpp"
 #include "sort.hpp"
 
@@ -267,6 +269,25 @@ bool CudaProgram::prepare_transform(Step& step, const Equation& e) const {
                              .pointers = {memory(p.from), memory(p.to)}});
   }
   step.scratch_bytes = scratch.bytes();
+  return true;
+}
+
+// A loop or branch as one kernel like any other, unless it carries memory that has to be brought to where its results will be.
+bool CudaProgram::prepare_in_registers(Step& step, const Equation& e) const {
+  if (has_effect(e)) return false;
+  const GraphBody one = alone(fusion_.graph, e);
+  const std::optional<LaneForm> form = form_in_registers(one);
+  if (!form || carries_memory(*form)) return false;
+  step.text =
+      form->count < 0 ? "one thread, its values in registers\n" : worded("a thread for each of {} lanes, its values in registers\n", form->count);
+  step.equation = -1;
+  if (form->count == 0) return true;
+  Launch launch{.name = worded("kernel_{}_in_registers", name_of(e.op)), .grid = register_loop_grid(*form), .work = register_work(*form)};
+  launch.source = register_loop_source(*form, launch.name);
+  launch.work *= static_cast<double>(std::max<std::int64_t>(form->count, 1));
+  for (Var v : e.inputs) launch.pointers.push_back({fusion_.storage[static_cast<std::size_t>(v)]});
+  for (Var v : e.outputs) launch.pointers.push_back({v});
+  step.launches.push_back(std::move(launch));
   return true;
 }
 

@@ -36,18 +36,14 @@ std::int64_t Writer::within(const Shape& shape, const Shape& sizes, std::int64_t
 
 Val Writer::dynamic_slice(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
   const Shape &shape = g.aval(e.inputs[0]).shape, &sizes = e.as<ShapeParams>().shape;
-  Val v = fresh(g.aval(e.outputs[0]));
+  Val v = empty(g.aval(e.outputs[0]));
   const std::string start = start_of(shape, sizes, std::span<const Val>(in).subspan(1));
-  for (std::int64_t k = 0; k < v.count; ++k) line(element(v, k) + " = " + read(in[0], worded("{} + {}", start, within(shape, sizes, k))) + ";");
+  const Val from = own(in[0]);
+  for (std::int64_t k = 0; k < v.count; ++k) v.elements.push_back(named(v.dtype, read(from, worded("{} + {}", start, within(shape, sizes, k)))));
   return v;
 }
 
-Val Writer::own(const Val& x) {
-  if (x.buffer >= 0) return x;
-  Val v = fresh(x.dtype, x.count);
-  copy(v, x);
-  return v;
-}
+Val Writer::own(const Val& x) { return x.buffer >= 0 ? x : in_array(x); }
 
 Val Writer::dynamic_update_slice(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
   const Shape &shape = g.aval(e.inputs[0]).shape, &sizes = g.aval(e.inputs[1]).shape;
@@ -73,11 +69,12 @@ Writer::Target Writer::target(const Shape& shape, const IndexedElement& at, Inde
 }
 
 Val Writer::gathered(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
-  Val v = fresh(g.aval(e.outputs[0]));
+  Val v = empty(g.aval(e.outputs[0]));
+  const Val from = own(in[0]);
   for (std::int64_t n = 0; n < v.count; ++n) {
     const Target t = target(g.aval(e.inputs[0]).shape, gathered_element(g, e, n), e.as<GatherParams>().mode, in[1]);
-    const std::string x = read(in[0], t.place);
-    line(element(v, n) + " = " + (t.inside.empty() ? x : worded("({}) ? {} : ({})0", t.inside, x, register_type(v.dtype))) + ";");
+    const std::string x = read(from, t.place);
+    v.elements.push_back(named(v.dtype, t.inside.empty() ? x : worded("({}) ? {} : ({})0", t.inside, x, register_type(v.dtype))));
   }
   return v;
 }

@@ -1,5 +1,4 @@
-// Register loops as CUDA text. A value of few elements is an array of the thread's own, whose indices are numbers wherever the Graph's are: the
-// compiler keeps it in registers then.
+// Register loops as CUDA text. A value of few elements is as many variables of the thread's own.
 #include "register_source.hpp"
 
 #include <algorithm>
@@ -17,6 +16,9 @@ namespace vt::detail::cuda {
 
 namespace register_text {
 
+// Fewer lanes are a few warps for each multiprocessor at most: nothing then waits for memory's width.
+constexpr std::int64_t fewest_in_tiles = 1024;
+
 std::string Writer::kernel(const std::string& name) {
   const std::size_t inputs = equation_.inputs.size();
   text_ = worded("extern \"C\" __global__ void __launch_bounds__({}) {}(", register_loop_threads, name);
@@ -26,7 +28,13 @@ std::string Writer::kernel(const std::string& name) {
   }
   text_ += ") {\n";
   indent_ = 1;
-  if (form_) {
+  tiles_ = form_.count >= fewest_in_tiles && !carries_memory(form_);
+  if (tiles_) {
+    line(worded("const i64 first = (i64)blockIdx.x * {} + threadIdx.x / 32 * 32, own = first + threadIdx.x % 32;", register_loop_threads));
+    line(worded("if (first >= {}ll) return;", form_.count));
+    line(worded("const i64 lane = vt_min<i64>(own, {}ll);", form_.count - 1));
+    line(worded("__shared__ u64 tiles[{}][{}];", register_loop_threads / 32, 32 * 17));
+  } else if (form_) {
     line(worded("const i64 lane = (i64)blockIdx.x * {} + threadIdx.x;", register_loop_threads));
     line(worded("if (lane >= {}ll) return;", form_.count));
   } else {
@@ -43,23 +51,39 @@ std::string Writer::kernel(const std::string& name) {
   }
   const Vec<Val> results = control(graph_, equation_, operands, true);
   for (std::size_t k = 0; k < results.size(); ++k) {
-    if (results[k].buffer >= 0 || results[k].name.empty()) continue;  // in place, or stored round by round
+    if (results[k].buffer >= 0 || results[k].elements.empty()) continue;  // in place, or stored round by round
     store_all({.start = "0", .dtype = results[k].dtype, .count = results[k].count, .buffer = static_cast<int>(inputs + k)}, results[k]);
   }
   text_ += "}\n";
   return std::move(text_);
 }
 
-Val Writer::fresh(DType d, std::int64_t count) {
-  Val v{.name = fresh_name(), .dtype = d, .count = count};
-  line(worded("{} {}[{}];", register_type(d), v.name, std::max<std::int64_t>(count, 1)));
+std::string Writer::named(DType d, const std::string& text) {
+  std::string name = fresh_name();
+  line(worded("const {} {} = {};", register_type(d), name, text));
+  return name;
+}
+
+Val Writer::variables(DType d, std::int64_t count) {
+  Val v{.dtype = d, .count = count};
+  std::string text = register_type(d);
+  for (std::int64_t i = 0; i < count; ++i) {
+    v.elements.push_back(fresh_name());
+    text += (i ? ", " : " ") + v.elements.back();
+  }
+  if (count > 0) line(text + ";");
   return v;
 }
 
-void Writer::each(std::int64_t count, const std::string& statement) {
-  if (count == 0) return;
-  if (count > 1) line("#pragma unroll");
-  line(worded("for (int i = 0; i < {}; ++i) {}", count, statement));
+Val Writer::in_array(const Val& v) {
+  Val a{.array = fresh_name(), .dtype = v.dtype, .count = v.count};
+  std::string text = worded("{} {}[{}] = {{", register_type(v.dtype), a.array, std::max<std::int64_t>(v.count, 1));
+  for (std::int64_t i = 0; i < v.count; ++i) {
+    text += (i ? ", " : "") + element(v, i);
+    a.elements.push_back(worded("{}[{}]", a.array, i));
+  }
+  line(text + "};");
+  return a;
 }
 
 std::int64_t Writer::block_of(int buffer) const {
@@ -82,36 +106,71 @@ std::string Writer::place(const Val& v, const std::string& at) const {
 }
 
 std::string Writer::read(const Val& v, const std::string& at) const {
-  if (v.buffer < 0) return worded("{}[{}]", v.name, at);
+  if (v.buffer < 0) return worded("{}[{}]", v.array, at);
   return from_memory(v.dtype, worded("VT_LOAD(b{}, {})", v.buffer, place(v, at)));
 }
 
 void Writer::write(const Val& v, const std::string& at, const std::string& x) {
-  if (v.buffer < 0) line(worded("{}[{}] = {};", v.name, at, x));
+  if (v.buffer < 0) line(worded("{}[{}] = {};", v.array, at, x));
   else line(worded("VT_STORE(b{}, {}, {});", v.buffer, place(v, at), to_memory(v.dtype, x)));
 }
 
+bool Writer::goes_in_tiles(const Val& object) const {
+  constexpr std::int64_t bytes = 16;  // as close together as that, threads find what they read in lines that their neighbours have asked for
+  return tiles_ && object.start == "0" && block_of(object.buffer) == object.count &&
+         object.count * static_cast<std::int64_t>(size_of(object.dtype)) >= bytes;
+}
+
+std::string Writer::tile(const Val& object) const { return worded("({}*)tiles[threadIdx.x / 32]", memory_type(object.dtype)); }
+
 Val Writer::loaded(const Val& object) {
-  Val v = fresh(object.dtype, object.count);
-  each(object.count, worded("{}[i] = {};", v.name, read(object, "i")));
+  Val v{.dtype = object.dtype, .count = object.count};
+  const bool in_tiles = goes_in_tiles(object);
+  const std::int64_t widest = in_tiles ? tile_width(object.dtype) : object.count;
+  for (std::int64_t begin = 0; begin < object.count; begin += widest) {
+    const std::int64_t width = std::min(widest, object.count - begin);
+    if (in_tiles) line(worded("vt_rows_in<{}>({}, b{}, first, {}ll, {}, {});", width, tile(object), object.buffer, form_.count, object.count, begin));
+    for (std::int64_t i = begin; i < begin + width; ++i)
+      v.elements.push_back(
+          named(v.dtype, in_tiles ? from_memory(v.dtype, worded("VT_LOAD({}, (int)(lane - first) * {} + {})", tile(object), width | 1, i - begin))
+                                  : read(object, worded("{}", i))));
+  }
   return v;
 }
 
 void Writer::store_all(const Val& object, const Val& v) {
-  each(v.count, worded("VT_STORE(b{}, {}, {});", object.buffer, place(object, "i"), to_memory(v.dtype, v.name + "[i]")));
+  const bool in_tiles = goes_in_tiles(object);
+  const std::int64_t widest = in_tiles ? tile_width(object.dtype) : object.count;
+  for (std::int64_t begin = 0; begin < object.count; begin += widest) {
+    const std::int64_t width = std::min(widest, object.count - begin);
+    if (in_tiles) line("__syncwarp();");
+    else if (tiles_) open(worded("if (own < {}ll)", form_.count));
+    for (std::int64_t i = begin; i < begin + width; ++i) {
+      const std::string x = to_memory(v.dtype, element(v, i));
+      line(in_tiles ? worded("VT_STORE({}, (int)threadIdx.x % 32 * {} + {}, {});", tile(object), width | 1, i - begin, x)
+                    : worded("VT_STORE(b{}, {}, {});", object.buffer, place(object, worded("{}", i)), x));
+    }
+    if (in_tiles)
+      line(worded("vt_rows_out<{}>({}, b{}, first, {}ll, {}, {});", width, tile(object), object.buffer, form_.count, object.count, begin));
+    else if (tiles_) close();
+  }
 }
 
 void Writer::copy(const Val& to, const Val& from) {
   if (to.buffer >= 0 || from.buffer >= 0) return;  // in place
-  each(to.count, worded("{}[i] = {}[i];", to.name, from.name));
+  for (std::int64_t i = 0; i < to.count; ++i)
+    if (element(to, i) != element(from, i)) line(element(to, i) + " = " + element(from, i) + ";");
 }
 
 void Writer::exchange(const Vec<Val>& carry, Vec<Val> next) {
+  Vec<std::string> written;
   for (std::size_t i = 0; i < carry.size(); ++i)
-    for (std::size_t k = 0; k < i; ++k) {
-      if (next[i].buffer >= 0 || next[i].name != carry[k].name) continue;
-      next[i] = own(next[i]);
-      break;
+    for (std::size_t k = 0; k < carry[i].elements.size(); ++k)
+      if (next[i].buffer < 0 && carry[i].elements[k] != next[i].elements[k]) written.push_back(carry[i].elements[k]);
+  for (std::size_t i = 0; i < carry.size(); ++i)
+    for (std::size_t k = 0; k < carry[i].elements.size() && next[i].buffer < 0; ++k) {
+      std::string& x = next[i].elements[k];
+      if (x != carry[i].elements[k] && std::find(written.begin(), written.end(), x) != written.end()) x = named(carry[i].dtype, x);
     }
   for (std::size_t i = 0; i < carry.size(); ++i) copy(carry[i], next[i]);
 }
@@ -143,15 +202,15 @@ Vec<Val> Writer::control(const GraphBody& g, const Equation& e, const Vec<Val>& 
 Vec<Val> Writer::branch(const Equation& e, const Vec<Val>& operands) {
   const auto& branches = e.as<CondParams>().branches;
   const Vec<Val> inputs(operands.begin() + 1, operands.end());
+  if (branches.size() == 1) return run(*branches[0], inputs);
   Vec<Val> results;
   for (Var v : branches[0]->outputs) {
     const Aval& a = branches[0]->aval(v);
-    results.push_back(form_.in_registers(a) ? fresh(a) : Val{});
+    results.push_back(form_.in_registers(a) ? variables(a.dtype, a.elements()) : Val{});
   }
   for (std::size_t k = 0; k < branches.size(); ++k) {
     const bool last = k + 1 == branches.size();
-    if (branches.size() == 1) open("");
-    else if (last) open("else");
+    if (last) open("else");
     else open(worded("{}if ({} <= {})", k ? "else " : "", element(operands[0], 0), k));
     const Vec<Val> own = run(*branches[k], inputs);
     for (std::size_t i = 0; i < own.size(); ++i) {
@@ -170,7 +229,7 @@ Vec<Val> Writer::carried(const Vec<Val>& operands, std::size_t carries) {
       own.push_back(operands[i]);
       continue;
     }
-    own.push_back(fresh(operands[i].dtype, operands[i].count));
+    own.push_back(variables(operands[i].dtype, operands[i].count));
     copy(own.back(), operands[i]);
   }
   return own;
@@ -193,7 +252,8 @@ Vec<Val> Writer::loop_while(const Equation& e, const Vec<Val>& operands) {
 Vec<Val> Writer::loop_scan(const GraphBody& g, const Equation& e, const Vec<Val>& operands, bool outermost) {
   const auto& p = e.as<ScanParams>();
   const auto carries = static_cast<std::size_t>(p.carries), looped = carries + static_cast<std::size_t>(p.sequences);
-  Vec<Val> carry = carried(operands, carries);
+  Vec<Val> carry = carried(operands, carries), sequences;
+  for (std::size_t i = carries; i < looped; ++i) sequences.push_back(operands[i].buffer >= 0 ? operands[i] : in_array(operands[i]));
   const std::string round = fresh_name(), row = fresh_name();
   open(worded("for (i64 {0} = 0; {0} < {1}ll; ++{0})", round, p.length));
   line(p.reverse ? worded("const i64 {} = {}ll - {};", row, p.length - 1, round) : worded("const i64 {} = {};", row, round));
@@ -202,14 +262,14 @@ Vec<Val> Writer::loop_scan(const GraphBody& g, const Equation& e, const Vec<Val>
   for (std::size_t i = carries; i < looped; ++i) {
     const Aval& one = p.body->aval(p.body->inputs[i]);
     const std::int64_t n = one.elements();
-    Val part = operands[i];
+    Val part = sequences[i - carries];
     part.count = n;
     if (part.buffer >= 0) {
       part.start = worded("{} * {}ll + ({})", row, n, part.start);
       inputs[i] = form_.in_registers(one) ? loaded(part) : part;
     } else {
-      inputs[i] = fresh(one);
-      each(n, worded("{}[i] = {}[{} * {} + i];", inputs[i].name, operands[i].name, row, n));
+      inputs[i] = empty(one);
+      for (std::int64_t k = 0; k < n; ++k) inputs[i].elements.push_back(named(one.dtype, read(part, worded("{} * {} + {}", row, n, k))));
     }
   }
   const Vec<Val> next = run(*p.body, inputs);
@@ -237,10 +297,12 @@ Val Writer::value(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
     case Family::unary:
     case Family::binary:
     case Family::select: {
-      Val v = fresh(out);
-      SmallVec<Operand, 3> operands;
-      for (const Val& x : in) operands.push_back({x.name + (x.count == 1 ? "[0]" : "[i]"), x.dtype});
-      each(n, worded("{}[i] = {};", v.name, cuda::element(e.op, out.dtype, e.params, {operands.data(), operands.size()})));
+      Val v = empty(out);
+      for (std::int64_t i = 0; i < n; ++i) {
+        SmallVec<Operand, 3> operands;
+        for (const Val& x : in) operands.push_back({element(x, x.count == 1 ? 0 : i), x.dtype});
+        v.elements.push_back(named(out.dtype, cuda::element(e.op, out.dtype, e.params, {operands.data(), operands.size()})));
+      }
       return v;
     }
     case Family::leaf: return leaf(e, out);
@@ -254,33 +316,31 @@ Val Writer::value(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
       break;
     default: break;
   }
-  Val v = fresh(out);
+  Val v = empty(out);
   if (e.op == Op::concatenate) {
     const auto axis = static_cast<std::size_t>(e.as<AxisParams>().axis);
-    std::int64_t outer = 1, at = 0;
+    std::int64_t outer = 1;
     for (std::size_t d = 0; d < axis; ++d) outer *= out.shape[d];
     for (std::int64_t o = 0; o < outer; ++o)
       for (const Val& part : in)
-        for (std::int64_t run = part.count / outer, i = 0; i < run; ++i) line(element(v, at++) + " = " + element(part, o * run + i) + ";");
+        for (std::int64_t run = part.count / outer, i = 0; i < run; ++i) v.elements.push_back(element(part, o * run + i));
     return v;
   }
   // What only moves elements.
-  std::int64_t at = 0;
-  for (const std::int64_t source : source_elements(g, e))
-    line(element(v, at++) + " = " + (source < 0 ? element(in[1], 0) : read(in[0], worded("{}", source))) + ";");  // pad's value where there is none
+  for (const std::int64_t source : source_elements(g, e)) {
+    if (source < 0) v.elements.push_back(element(in[1], 0));  // pad's value where there is none
+    else v.elements.push_back(in[0].buffer < 0 ? element(in[0], source) : named(out.dtype, read(in[0], worded("{}", source))));
+  }
   return v;
 }
 
 Val Writer::leaf(const Equation& e, const Aval& out) {
-  Val v = fresh(out);
-  const std::int64_t n = out.elements();
-  if (e.op == Op::full) {
-    each(n, worded("{}[i] = {};", v.name, literal(e.as<FullParams>().value.converted(out.dtype))));
-    return v;
-  }
-  for (std::int64_t i = 0; i < n; ++i) {
+  Val v = empty(out);
+  for (std::int64_t i = 0; i < v.count; ++i) {
     Scalar x;
-    if (e.op == Op::iota) {
+    if (e.op == Op::full) {
+      x = e.as<FullParams>().value;
+    } else if (e.op == Op::iota) {
       std::int64_t inner = 1;
       const int axis = e.as<IotaParams>().axis;
       for (int d = axis + 1; d < out.shape.rank(); ++d) inner *= out.shape[static_cast<std::size_t>(d)];
@@ -288,7 +348,7 @@ Val Writer::leaf(const Equation& e, const Aval& out) {
     } else {
       x = load_scalar(out.dtype, e.as<ConstantParams>().buffer->as<const std::byte>() + static_cast<std::size_t>(i) * size_of(out.dtype));
     }
-    line(element(v, i) + " = " + literal(x.converted(out.dtype)) + ";");
+    v.elements.push_back("(" + literal(x.converted(out.dtype)) + ")");
   }
   return v;
 }
@@ -307,20 +367,18 @@ Val Writer::reduced(const GraphBody& g, const Equation& e, const Val& x) {
   // 16-bit sums and products are made in f32.
   const bool half = to.dtype == DType::f16 || to.dtype == DType::bf16;
   const DType sums = half && (row.op == Op::add || row.op == Op::mul) ? DType::f32 : to.dtype;
-  Val sum = fresh(sums, to.elements());
-  Vec<bool> begun(static_cast<std::size_t>(to.elements()), false);
+  Vec<std::string> sum(static_cast<std::size_t>(to.elements()));
   std::int64_t k = 0;
   for (const std::int64_t at : reduced_elements(from.shape, axes)) {
-    const bool first = !begun[static_cast<std::size_t>(at)];
-    begun[static_cast<std::size_t>(at)] = true;
-    const std::string next = element(x, k++);
-    line(element(sum, at) + " = " + (first ? next : apply(row.op, sums, {}, {{element(sum, at), sums}, {next, sums}})) + ";");
+    std::string& so_far = sum[static_cast<std::size_t>(at)];
+    const std::string& next = element(x, k++);
+    so_far = so_far.empty() ? next : named(sums, apply(row.op, sums, {}, {{so_far, sums}, {next, sums}}));
   }
-  for (std::int64_t at = 0; at < to.elements(); ++at)
-    if (!begun[static_cast<std::size_t>(at)]) line(element(sum, at) + " = " + literal(Scalar(row.neutral).converted(sums)) + ";");
-  if (sums == to.dtype) return sum;
-  Val v = fresh(to);
-  each(v.count, worded("{}[i] = {};", v.name, converted({sum.name + "[i]", sums}, to.dtype)));
+  Val v = empty(to);
+  for (const std::string& s : sum) {
+    const std::string all = s.empty() ? "(" + literal(Scalar(row.neutral).converted(sums)) + ")" : s;
+    v.elements.push_back(sums == to.dtype ? all : named(to.dtype, converted({all, sums}, to.dtype)));
+  }
   return v;
 }
 
@@ -330,26 +388,37 @@ Val Writer::product(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
   const bool half = p.dtype == DType::f16 || p.dtype == DType::bf16;
   const DType sums = half ? DType::f32 : p.dtype;
   const SmallProduct product(g, e);
-  Val v = fresh(out);
-  const std::string sum = fresh_name();
-  line(worded("{} {};", register_type(sums), sum));
+  constexpr std::int64_t together = 8;  // terms in one statement
+  Val v = empty(out);
   for (std::int64_t i = 0; i < out.elements(); ++i) {
-    line(sum + " = 0;");
+    std::string sum = "(" + literal(Scalar(0.0).converted(sums)) + ")";
     for (std::int64_t t = 0; t < product.terms(); ++t) {
       const SmallProduct::Factors factors = product.at(i, t);
       const std::string x = converted({element(in[0], factors.lhs), in[0].dtype}, sums);
       const std::string y = converted({element(in[1], factors.rhs), in[1].dtype}, sums);
-      line(worded("{} = {};", sum,
-                  sums == DType::f32   ? worded("fmaf({}, {}, {})", x, y, sum)
-                  : sums == DType::f64 ? worded("fma({}, {}, {})", x, y, sum)
-                                       : worded("vt_add({}, vt_mul({}, {}))", sum, x, y)));
+      sum = sums == DType::f32   ? worded("fmaf({}, {}, {})", x, y, sum)
+            : sums == DType::f64 ? worded("fma({}, {}, {})", x, y, sum)
+                                 : worded("vt_add({}, vt_mul({}, {}))", sum, x, y);
+      if (t % together == together - 1) sum = named(sums, sum);
     }
-    line(element(v, i) + " = " + converted({sum, sums}, out.dtype) + ";");
+    v.elements.push_back(named(out.dtype, converted({sum, sums}, out.dtype)));
   }
   return v;
 }
 
 }  // namespace register_text
+
+DeviceCode::Grid register_loop_grid(const LaneForm& form) {
+  return {form.count < 0 ? 1 : (form.count + register_loop_threads - 1) / register_loop_threads, register_loop_threads, 0};
+}
+
+bool carries_memory(const LaneForm& form) {
+  const Equation& e = form.lane.equations[0];
+  const int carries = e.op == Op::while_ ? e.as<WhileParams>().carries : e.op == Op::scan ? e.as<ScanParams>().carries : 0;
+  for (int i = 0; i < carries; ++i)
+    if (!form.in_registers(form.lane.aval(e.inputs[static_cast<std::size_t>(i)]))) return true;
+  return false;
+}
 
 std::string register_loop_source(const LaneForm& form, const std::string& name) { return register_text::Writer(form).kernel(name); }
 

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "../lane_form.hpp"
+#include "compile.hpp"
 
 namespace vt::detail::cuda {
 
@@ -11,5 +12,8 @@ namespace vt::detail::cuda {
 /// values.
 std::string register_loop_source(const LaneForm& form, const std::string& name);
 inline constexpr int register_loop_threads = 64;  ///< of a block
+DeviceCode::Grid register_loop_grid(const LaneForm& form);
+/// Is anything carried larger than what registers hold?
+bool carries_memory(const LaneForm& form);
 
 }  // namespace vt::detail::cuda

@@ -14,9 +14,12 @@
 
 namespace vt::detail::cuda::register_text {
 
-/// A value: an array of so many elements, or a part of a buffer that begins at `start`.
+/// A value: its elements, or a part of a buffer that begins at `start`. Elements are numbers or variables of their own, so that those which only
+/// move take no text: the compiler needs a quarter of the time that it takes for arrays.
 struct Val {
-  std::string name = {}, start = {};
+  Vec<std::string> elements = {};
+  std::string array = {};  ///< that the elements are in, if they are: then places known at run time can be read
+  std::string start = {};
   DType dtype = DType::f32;
   std::int64_t count = 0;
   int buffer = -1;  ///< ≥ 0: in memory
@@ -34,10 +37,14 @@ class Writer : SourceWriter {
 
  private:
   std::string fresh_name() { return worded("x{}", ++names_); }
-  Val fresh(DType d, std::int64_t count);
-  Val fresh(const Aval& a) { return fresh(a.dtype, a.elements()); }
-  void each(std::int64_t count, const std::string& statement);
-  static std::string element(const Val& v, std::int64_t i) { return worded("{}[{}]", v.name, i); }
+  /// A name for what a text computes.
+  std::string named(DType d, const std::string& text);
+  /// Variables to be written to.
+  Val variables(DType d, std::int64_t count);
+  /// The elements in an array of the thread's own.
+  Val in_array(const Val& v);
+  static Val empty(const Aval& a) { return {.dtype = a.dtype, .count = a.elements()}; }
+  static const std::string& element(const Val& v, std::int64_t i) { return v.elements[static_cast<std::size_t>(i)]; }
 
   // --- memory: where lanes are, and the elements of one lane in row-major order
 
@@ -48,6 +55,10 @@ class Writer : SourceWriter {
   void write(const Val& v, const std::string& at, const std::string& x);
   Val loaded(const Val& object);
   void store_all(const Val& object, const Val& v);
+  // Does a warp bring these elements of its lanes through shared memory? Else each thread goes to its own lane's, which lie apart.
+  bool goes_in_tiles(const Val& object) const;
+  std::int64_t tile_width(DType d) const { return size_of(d) > 4 ? 16 : 32; }
+  std::string tile(const Val& object) const;
 
   // --- branches and loops
 
@@ -94,6 +105,7 @@ class Writer : SourceWriter {
   const GraphBody& graph_;  ///< as a lane sees it
   const Equation& equation_;
   std::size_t carries_ = 0;
+  bool tiles_ = false;  ///< all threads of a warp with any lane go through the kernel, those beyond the last lane with that one
   int names_ = 0;
 };
 

@@ -10,6 +10,7 @@
 #include "control.hpp"
 #include "lane_form.hpp"
 #include "register_loop.hpp"
+#include "schedule.hpp"
 
 namespace vt::detail {
 
@@ -90,8 +91,9 @@ class Former {
     numbers_.assign(graph_.avals.size(), false);
     for (const Equation& e : graph_.equations) {
       if (e.outputs.size() != 1 || !fits(graph_.aval(e.outputs[0]))) continue;
-      const bool of_numbers = (is_elementwise(e.op) || family_of(e.op) == Family::shape || e.op == Op::slice) &&
-                              none_of(e.inputs, [&](Var v) { return !numbers_[at(v)]; });
+      const bool is_cheap =
+          is_elementwise(e.op) ? op_weight(e.op, graph_.aval(e.outputs[0]).dtype) <= 1 : family_of(e.op) == Family::shape || e.op == Op::slice;
+      const bool of_numbers = is_cheap && none_of(e.inputs, [&](Var v) { return !numbers_[at(v)]; });
       numbers_[at(e.outputs[0])] = e.op == Op::full || (lanes_.axis(e.outputs[0]) < 0 && (e.op == Op::iota || of_numbers));
     }
   }

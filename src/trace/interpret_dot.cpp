@@ -73,7 +73,7 @@ template <class W, class S>
 class Sum {
  public:
   [[gnu::always_inline]] void add(W x, W y) { sum_ += static_cast<S>(x) * static_cast<S>(y); }
-  W value() const { return static_cast<W>(sum_); }
+  [[gnu::always_inline]] W value() const { return static_cast<W>(sum_); }
 
  private:
   S sum_ = 0;
@@ -87,7 +87,7 @@ class Sum<C, long double> {
     re_ += xr * yr - xi * yi;
     im_ += xr * yi + xi * yr;
   }
-  C value() const { return {static_cast<double>(re_), static_cast<double>(im_)}; }
+  [[gnu::always_inline]] C value() const { return {static_cast<double>(re_), static_cast<double>(im_)}; }
 
  private:
   long double re_ = 0, im_ = 0;
@@ -100,8 +100,10 @@ void run(const Packed& lhs, const Packed& rhs, const Vec<Meeting>& meetings, std
       for (std::int64_t j = 0; j < rhs.free; ++j) {
         const W *x = lhs.row<W>(b, i), *y = rhs.row<W>(b, j);
         Sum<W, S> sum;
-        for (const Meeting& m : meetings)
-          for (std::int64_t k = 0; k < contracted; ++k) sum.add(x[m.left + k], y[m.right + k]);
+        for (const Meeting& m : meetings) {
+          const W *left = x + m.left, *right = y + m.right;
+          for (std::int64_t k = 0; k < contracted; ++k) sum.add(left[k], right[k]);
+        }
         out[(b * lhs.free + i) * places * rhs.free + j] = sum.value();
       }
 }

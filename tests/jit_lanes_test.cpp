@@ -24,6 +24,11 @@ bool has_compiler() {
   f(vt::tensor(1.0));
   return vt::explain(f)(vt::tensor(1.0)).rfind("interpreter", 0) != 0;
 }
+// Lanes in groups are not brought together beyond what the program says.
+bool brings_together() {
+  const char* lanes = std::getenv("VT_LANES");
+  return has_compiler() && !(lanes && std::string(lanes) == "groups");
+}
 std::string how(const Flat& f, const Tensors& arguments) {
   const auto run = [&](const Tensors& a) { return f(In(a)); };
   const auto compiled = vt::jit(run);
@@ -34,8 +39,7 @@ void expect_side_by_side(const Flat& f, const Tensors& arguments, const vt_test:
                          bool expected = true) {
   SCOPED_TRACE(what);
   vt_test::expect_same(f, arguments, tolerance, what);
-  const char* grouped = std::getenv("VT_LANES");  // lanes in groups are not brought together beyond what the program says
-  if (!has_compiler() || (grouped && std::string(grouped) == "groups")) return;
+  if (!brings_together()) return;
   const std::string text = how(f, arguments);
   const bool together =
       text.find("lanes side by side") != std::string::npos || text.find("a thread for each of") != std::string::npos;  // on a device
@@ -112,6 +116,31 @@ TEST(LanesOfScans, OfIntegersAndWithoutSequences) {
       },
       {vt_test::random_tensor(vt::f64, {33, 3}, 1), vt_test::random_tensor(vt::f64, {3, 3}, 2), vt_test::random_tensor(vt::f64, {33, 3}, 3)}, close,
       "vmap");
+}
+
+// What a round takes and gives are rows of a few elements for each lane: turned in registers, of any length and size of element, also behind the last
+// whole vector.
+TEST(LanesOfScans, RowsOfARound) {
+  const auto f = [](In a) -> Tensors {
+    const auto one = [](Tensor start, Tensor twos, Tensor threes, Tensor fives) {
+      const auto step = [](Tensor s, std::tuple<Tensor, Tensor, Tensor> in) {
+        const auto& [two, three, five] = in;
+        const Tensor next = 0.5 * s + three * two[0] - vt::sum(five.astype(s.dtype())) * two[1];
+        const Tensor seven = vt::concatenate({next, three, two[vt::slice(0, 1)]});
+        return std::pair(next, std::tuple(seven, next > 0.0, five * 3 + 1, vt::flip(two), next[1]));
+      };
+      return vt::scan(step, start, std::tuple(twos, threes, fives), {.reverse = true});
+    };
+    const auto [last, ys] = vt::vmap(one)(a[0], a[1], a[2], a[3]);
+    const auto& [r0, r1, r2, r3, r4] = ys;
+    return {last, r0, r1, r2, r3, r4};
+  };
+  for (const vt::DType dtype : {vt::f64, vt::f32})
+    for (int lanes : {5, 16, 37})
+      expect_side_by_side(f,
+                          {vt_test::random_tensor(dtype, {lanes, 3}, -1, 1, 1), vt_test::random_tensor(dtype, {lanes, 6, 2}, -1, 1, 2),
+                           vt_test::random_tensor(dtype, {lanes, 6, 3}, -1, 1, 3), vt_test::random_tensor(vt::i64, {lanes, 6, 5}, -9, 9, 4)},
+                          dtype == vt::f64 ? close : close_f32, std::to_string(lanes) + " lanes");
 }
 
 // Where lanes meet it is another loop.
@@ -251,6 +280,41 @@ TEST(LanesOfRegions, ProductsThatMeetOnly) {
   }
   EXPECT_EQ(derivatives.explain(h, w, ct).find("in registers"), std::string::npos) << derivatives.explain(h, w, ct);
   EXPECT_NE(chained.explain(w, m).find("in registers"), std::string::npos) << chained.explain(w, m);
+}
+
+// A state of parts that are computed in different ways: a rigid body's step, its Jacobian, whose 13 × 13 elements only come to other places, and
+// directions, for which the loop over parts knows no sum. Long parts are rows of their own.
+TEST(LanesOfRegions, PartsComputedInDifferentWays) {
+  const auto turned = [](Tensor p, Tensor q) {
+    return vt::stack({p[0] * q[0] - p[1] * q[1] - p[2] * q[2] - p[3] * q[3], p[0] * q[1] + p[1] * q[0] + p[2] * q[3] - p[3] * q[2],
+                      p[0] * q[2] - p[1] * q[3] + p[2] * q[0] + p[3] * q[1], p[0] * q[3] + p[1] * q[2] - p[2] * q[1] + p[3] * q[0]});
+  };
+  const auto direction = [](Tensor a, Tensor b) {
+    const Tensor c = vt::cross(a, b);
+    return c / vt::norm(c);
+  };
+  const auto body = [&](Tensor x) {
+    const Tensor velocity = x[vt::slice(3, 6)], rotation = x[vt::slice(6, 10)], rate = x[vt::slice(10, 13)];
+    const Tensor inertia = vt::tensor({0.2, 0.3, 0.4}), next = rotation + 0.01 * turned(rotation, vt::concatenate({vt::zeros({1}, vt::f64), rate}));
+    return vt::concatenate({x[vt::slice(0, 3)] + 0.1 * velocity, velocity * 0.9, next / vt::norm(next),
+                            rate - 0.1 * vt::cross(rate, inertia * rate) / inertia});
+  };
+  const auto of = [](int lanes, int width, std::uint64_t seed) { return vt_test::random_tensor(vt::f64, {lanes, width}, 0.2, 1, seed); };
+  for (int lanes : {9, 33, 300}) {
+    const std::string what = std::to_string(lanes) + " lanes";
+    const Tensors vectors = {of(lanes, 3, 1), of(lanes, 3, 2)}, states = {of(lanes, 13, 3)};
+    expect_side_by_side([&](In a) -> Tensors { return {vt::vmap(direction)(a[0], a[1])}; }, vectors, close, "directions of " + what);
+    expect_side_by_side([&](In a) -> Tensors { return {vt::vmap(direction, {.in_axes = {1, 0}, .out_axes = 1})(vt::matrix_transpose(a[0]), a[1])}; },
+                        vectors, close, "directions along axis 1 of " + what);
+    expect_side_by_side([&](In a) -> Tensors { return {vt::vmap(body)(a[0])}; }, states, close, "states of " + what);
+    if (lanes == 33) expect_side_by_side([&](In a) -> Tensors { return {vt::vmap(vt::jacfwd(body))(a[0])}; }, states, close, "derivatives");
+  }
+  const auto rows = [](Tensor a, Tensor b) { return vt::concatenate({a + b, vt::tanh(a * b), a - b}); };
+  expect_side_by_side([&](In a) -> Tensors { return {vt::vmap(rows)(a[0], a[1])}; }, {of(64, 12, 1), of(64, 12, 2)}, close, "rows", false);
+  // Numbers that no argument is part of are numbers in the code.
+  if (!brings_together()) return;
+  const std::string text = how([&](In a) -> Tensors { return {vt::vmap(vt::jacfwd(direction))(a[0], a[1])}; }, {of(64, 3, 1), of(64, 3, 2)});
+  EXPECT_NE(text.find("program: 0 kernels, 0 matrix products, 1 loop or branch, 0 interpreted"), std::string::npos) << text;
 }
 
 // Results of more than 32 MiB go past the caches, the lanes beyond whole blocks do not.

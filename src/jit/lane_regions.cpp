@@ -24,6 +24,8 @@ std::size_t at(Var v) { return static_cast<std::size_t>(v); }
 bool has_own_lanes(const Equation& e) { return (e.op == Op::cond && e.as<CondParams>().lanes) || (e.op == Op::while_ && e.as<WhileParams>().lanes); }
 /// A step of its own, if it is not in a region.
 bool stands_alone(const Equation& e) { return has_own_lanes(e) || e.op == Op::dot_general; }
+/// What regions are looked for around.
+bool is_seed(const Equation& e) { return stands_alone(e) || e.op == Op::concatenate; }
 
 class Former {
  public:
@@ -39,19 +41,20 @@ class Former {
     };
     Vec<Seed> seeds;
     for (const Equation& e : graph_.equations) {
-      if (!stands_alone(e)) continue;
+      if (!is_seed(e)) continue;
       const Shape& shape = graph_.aval(e.outputs[0]).shape;
       const int axes = has_own_lanes(e) ? std::min(shape.rank(), 1) : shape.rank();
       for (int d = 0; d < axes; ++d)
-        if (shape[axis_index(d)] >= fewest_lanes) seeds.push_back({shape[axis_index(d)], e.outputs[0], d});
+        if (shape[axis_index(d)] >= fewest_lanes && !(e.op == Op::concatenate && e.as<AxisParams>().axis == d))
+          seeds.push_back({shape[axis_index(d)], e.outputs[0], d});
     }
     // Each class once, by one of its values: classes have other numbers when a region has been formed. One with a single product that fits has none
     // that meet; unrolled layers have as many such classes as layers.
     const auto number_of = [&](const Seed& s) { return static_cast<std::size_t>(lanes_.class_of(s.value, s.axis)); };
-    Vec<int> steps(lanes_.axes());  // of a class; a branch or loop counts for two
+    Vec<int> steps(lanes_.axes());  // of a class; all but a product count for two
     for (const Seed& s : seeds) {
       const Equation& e = graph_.equations[at(maker_[at(s.value)])];
-      if (small_enough(e, static_cast<int>(number_of(s)), s.lanes)) steps[number_of(s)] += has_own_lanes(e) ? 2 : 1;
+      if (small_enough(e, static_cast<int>(number_of(s)), s.lanes)) steps[number_of(s)] += e.op == Op::dot_general ? 1 : 2;
     }
     Vec<Seed> classes;
     for (const Seed& s : seeds)
@@ -80,7 +83,7 @@ class Former {
       const Aval& a = graph_.aval(v);
       bool has_lanes = false;
       for (int d = 0; d < a.shape.rank(); ++d) has_lanes = has_lanes || lanes_.class_of(v, d) == number;
-      return a.elements() <= limits_.of_a_lane * (has_lanes ? lanes : 1);
+      return a.elements() <= (e.op == Op::concatenate ? limits_.moved : limits_.of_a_lane) * (has_lanes ? lanes : 1);
     };
     return none_of(e.inputs, [&](Var v) { return !small(v); }) && none_of(e.outputs, [&](Var v) { return !small(v); });
   }
@@ -90,7 +93,7 @@ class Former {
   void find_numbers() {
     numbers_.assign(graph_.avals.size(), false);
     for (const Equation& e : graph_.equations) {
-      if (e.outputs.size() != 1 || !fits(graph_.aval(e.outputs[0]))) continue;
+      if (e.outputs.size() != 1 || graph_.aval(e.outputs[0]).elements() > limits_.moved) continue;
       const bool is_cheap =
           is_elementwise(e.op) ? op_weight(e.op, graph_.aval(e.outputs[0]).dtype) <= 1 : family_of(e.op) == Family::shape || e.op == Op::slice;
       const bool of_numbers = is_cheap && none_of(e.inputs, [&](Var v) { return !numbers_[at(v)]; });
@@ -109,10 +112,11 @@ class Former {
     if (e.outputs.empty() || !(is_elementwise(e.op) || stands_alone(e) || family_of(e.op) == Family::leaf || family_of(e.op) == Family::shape ||
                                family_of(e.op) == Family::reduce || e.op == Op::slice || e.op == Op::gather))
       return false;
+    const std::int64_t most = family_of(e.op) == Family::shape || e.op == Op::slice ? std::max(most_elements_, limits_.moved) : most_elements_;
     for (Var v : e.outputs)
-      if (lanes_.axis(v) < 0 || !fits(lanes_.aval(v))) return false;
+      if (lanes_.axis(v) < 0 || lanes_.aval(v).elements() > most) return false;
     for (Var v : e.inputs)
-      if (!fits(lanes_.aval(v)) && e.op != Op::gather) return false;
+      if (lanes_.aval(v).elements() > most && e.op != Op::gather) return false;
     return lanes_.equation(e).has_value();
   }
 
@@ -159,10 +163,49 @@ class Former {
     return true;
   }
 
-  // Worth it where several steps become one: products that meet, or a branch or loop and what is around it.
+  // Worth it where several steps become one: products that meet, or a branch or loop and what is around it; and where different parts are computed
+  // for one array.
   bool worth_it(std::span<const int> members) const {
     const bool branches = any_of(members, [&](int i) { return has_own_lanes(graph_.equations[at(i)]); });
-    return (products_meet(members) && !plain_products(members)) || (branches && members.size() >= 2);
+    return (products_meet(members) && !plain_products(members)) || (branches && members.size() >= 2) || computes_parts(members);
+  }
+
+  // Are arrays put together of small parts that are computed in different ways? A nest asks of each element which part it is, computes expensive ones
+  // for all of them, and does not keep such an array for a sum over it: normalised products of quaternions took a hundred times as long.
+  bool computes_parts(std::span<const int> members) const {
+    constexpr std::int64_t longest_part = 6;  // longer ones are rows of their own
+    constexpr int least_work = 24, fewest_parts = 3;
+    enum : char { given, computed, joined };  // joined: of such parts
+    Vec<char> kind(graph_.equations.size());
+    const auto kind_of = [&](Var v) { return maker_[at(v)] < 0 ? char{given} : kind[at(maker_[at(v)])]; };
+    double work = 0, products = 0;
+    int parts = 0;
+    bool reduced = false;
+    for (int m : members) {
+      const Equation& e = graph_.equations[at(m)];
+      char& own = kind[at(m)];
+      for (Var v : e.inputs) own = std::max(own, kind_of(v));
+      if (is_elementwise(e.op)) {
+        work += op_weight(e.op, graph_.aval(e.outputs[0]).dtype);
+        own = std::max(own, char{computed});
+      }
+      if (e.op == Op::dot_general) products += terms(e);
+      reduced = reduced || (family_of(e.op) == Family::reduce && own == joined);
+      if (e.op != Op::concatenate) continue;
+      const auto small =
+          std::count_if(e.inputs.begin(), e.inputs.end(), [&](Var v) { return kind_of(v) != given && lanes_.aval(v).elements() <= longest_part; });
+      parts += static_cast<int>(small);
+      if (small > 1) own = joined;
+    }
+    return parts >= fewest_parts && products <= work && (work >= least_work || reduced);
+  }
+
+  // Of a product, for one lane.
+  double terms(const Equation& e) const {
+    const Aval& a = graph_.aval(e.inputs[0]);
+    double all = static_cast<double>(lanes_.aval(e.outputs[0]).elements());
+    for (int axis : e.as<DotParams>().lhs_contract) all *= static_cast<double>(a.shape[axis_index(axis)]);
+    return all;
   }
 
   // Are they mostly products of larger matrices as they lie? For those bringing the lanes side by side costs more than a pass through memory between
@@ -175,8 +218,7 @@ class Former {
       const auto& p = e.as<DotParams>();
       const Aval &a = graph_.aval(e.inputs[0]), &b = graph_.aval(e.inputs[1]);
       const Axes first{0}, second{1}, third{2};
-      double work = static_cast<double>(graph_.aval(e.outputs[0]).elements());
-      for (int axis : p.lhs_contract) work *= static_cast<double>(a.shape[axis_index(axis)]);
+      const double work = terms(e);
       const bool large = lanes_.aval(e.inputs[0]).elements() > usual_elements || lanes_.aval(e.inputs[1]).elements() > usual_elements;
       const bool as_they_lie = a.shape.rank() == 3 && b.shape.rank() == 3 && p.lhs_batch == first && p.rhs_batch == first &&
                                p.lhs_contract == third && p.rhs_contract == second && lanes_.axis(e.inputs[0]) == 0;
@@ -325,7 +367,7 @@ GraphBody form_lane_regions(GraphBody graph, const RegisterLimits& limits) {
   if (lanes_in_groups()) return graph;
   for (const Equation& e : graph.equations)
     if (has_effect(e)) return graph;  // which would have to keep their order
-  if (none_of(graph.equations, lane_regions::stands_alone)) return graph;
+  if (none_of(graph.equations, lane_regions::is_seed)) return graph;
   return lane_regions::Former(std::move(graph), limits).run();
 }
 

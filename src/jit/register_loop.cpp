@@ -22,7 +22,8 @@ constexpr double usual_rounds = 100;
 struct Place {
   int object = -1;  // −1: in registers
   int version = 0;
-  bool whole = true;  ///< all of the object, not a part
+  bool whole = true;    ///< all of the object, not a part
+  bool number = false;  ///< it depends on nothing, and is a number in the code
 };
 
 class FitCheck {
@@ -119,7 +120,11 @@ class FitCheck {
     }
     const Aval& out = g.aval(e.outputs[0]);
     Place& result = s.places[at(e.outputs[0])];
-    if (large == 0 && in_registers(out)) return small(g, e);
+    if (large == 0 && in_registers(out)) {
+      const bool arithmetic = is_elementwise(e.op) || family_of(e.op) == Family::shape || e.op == Op::slice;
+      result.number = e.op == Op::full || e.op == Op::iota || (arithmetic && none_of(operands, [](const Place& p) { return !p.number; }));
+      return result.number || small(g, e);
+    }
     const bool first_only = large == 1 && operands[0].object >= 0;
     const bool scatters = e.op >= Op::scatter && e.op <= Op::scatter_max;
     if (first_only && (e.op == Op::dynamic_update_slice || scatters)) {
@@ -186,8 +191,12 @@ class FitCheck {
 
   bool small(const GraphBody& g, const Equation& e) {
     const std::int64_t n = g.aval(e.outputs[0]).elements();
-    std::int64_t operands = 0;
-    for (Var v : e.inputs) operands += g.aval(v).elements();
+    std::int64_t operands = 0, largest = n;
+    for (Var v : e.inputs) {
+      operands += g.aval(v).elements();
+      largest = std::max(largest, g.aval(v).elements());
+    }
+    if (largest > limits_.of_a_lane && family_of(e.op) != Family::shape && e.op != Op::slice) return false;
     switch (family_of(e.op)) {
       case Family::unary:
       case Family::binary:
@@ -267,6 +276,8 @@ class FitCheck {
     const std::size_t carries = carries_of(e);
     const std::size_t sequences = e.op == Op::scan ? static_cast<std::size_t>(e.as<ScanParams>().sequences) : 0;
     const GraphBody& step = e.op == Op::scan ? *e.as<ScanParams>().body : *e.as<WhileParams>().body;
+    for (std::size_t i = 0; i < carries; ++i)
+      if (in_registers(g.aval(e.inputs[i])) && g.aval(e.inputs[i]).elements() > limits_.of_a_lane) return false;
     Vec<Place> inputs = operands, carried;
     // What is carried is updated where it lies, if nothing else reads it there; else in a copy.
     for (std::size_t i = 0; i < carries; ++i) {
@@ -406,7 +417,7 @@ std::optional<LaneForm> register_form(const GraphBody& alone, std::int64_t frame
     for (std::size_t i = 0; i < e.inputs.size(); ++i) form.axes.push_back(lanes.mapped[i] ? first_axis(e.inputs[i]) : -1);
     for (Var v : e.outputs) form.axes.push_back(first_axis(v));
   }
-  if (form && !register_loops::picks_elements(form.lane, form.most_in_registers)) form.most_in_registers = limits.of_a_lane;
+  if (form && !register_loops::picks_elements(form.lane, form.most_in_registers)) form.most_in_registers = limits.moved;
   if (!fits_registers(form, form ? 0 : frame, limits)) return std::nullopt;
   return form;
 }

@@ -15,9 +15,11 @@ namespace vt::detail {
 
 /// What an executor can hold and compile in one function; these numbers are a CPU's.
 struct RegisterLimits {
-  /// LaneForm::most_in_registers where lanes go side by side and no element's place is known only when the code runs: what does not fit then lies
-  /// in the frame, from which an instruction reads an operand.
+  /// Elements of a value for each lane, where lanes go side by side and no element's place is known only when the code runs: what does not fit in
+  /// registers then lies in the frame, from which an instruction reads an operand.
   std::int64_t of_a_lane = 96;
+  /// And of values whose elements are only brought to other places, which takes no instructions: LaneForm::most_in_registers there.
+  std::int64_t moved = 288;
   /// Instructions, about, each for a vector of lanes; more would take long to compile and spill what they keep.
   std::int64_t instructions = 6000;
   /// Of many lanes, which run 10 to 60 times faster so than step by step through memory: a second or two to compile.

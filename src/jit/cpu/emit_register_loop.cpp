@@ -279,6 +279,7 @@ Vec<Val> Emitter::loop_scan(const GraphBody& g, const Equation& e, const Vec<Val
       Object o = given[k - carries];
       const Shape& one = p.body->aval(p.body->outputs[k]).shape;
       o.start = b_.mul(row, index_number(place(o, one.elements())));
+      o.shape = one;
       next[k].object >= 0 ? copy(o, next[k]) : store_elements(o, next[k]);
     }
     hand_on(init, next);

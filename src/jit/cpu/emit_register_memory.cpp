@@ -63,6 +63,12 @@ void Emitter::store_elements(const Object& o, const Val& v) {
   }
 }
 
+// Where a lane's row begins.
+Value Emitter::row_of(const Object& o, Value lane) {
+  const Value first = b_.mul(lane, index_number(o.row));
+  return o.start ? b_.add(first, o.start) : first;
+}
+
 // Rows of few elements are one run of memory, whose elements are picked apart.
 Val Emitter::load_rows(const Object& o) {
   Val v;
@@ -76,7 +82,7 @@ Val Emitter::load_rows(const Object& o) {
   for (int first = 0; first < width_; first += lanes) {
     if (o.row <= few_elements) {
       const Value lane = further(lane_, first), left = b_.sub(b_.arg(3), lane);
-      const Value run = b_.load_masked(b_.offset(o.pointer, o.dtype, b_.mul(lane, index_number(o.row))), o.dtype,
+      const Value run = b_.load_masked(b_.offset(o.pointer, o.dtype, row_of(o, lane)), o.dtype,
                                        b_.tail_mask(lanes * static_cast<int>(o.row), b_.mul(left, index_number(o.row))));
       for (std::int64_t n = 0; n < o.row; ++n) {
         Vec<int> from;
@@ -90,7 +96,7 @@ Val Emitter::load_rows(const Object& o) {
       Vec<Value> rows;
       for (int l = 0; l < lanes; ++l) {
         const Value lane = b_.min(further(lane_, first + l), last);  // behind the end the last one again
-        const Value at = b_.offset(o.pointer, o.dtype, further(b_.mul(lane, index_number(o.row)), from));
+        const Value at = b_.offset(o.pointer, o.dtype, further(row_of(o, lane), from));
         rows.push_back(count == lanes ? b_.load(at, o.dtype, lanes) : b_.load_masked(at, o.dtype, b_.tail_mask(lanes, index_number(count))));
       }
       rows = turned(b_, std::move(rows), count);
@@ -102,9 +108,10 @@ Val Emitter::load_rows(const Object& o) {
 
 void Emitter::store_rows(const Object& o, const Val& v) {
   const int lanes = lanes_of_rows(o);
-  // Whole blocks of lanes are whole cache lines: of results that would fill a cache these go past the caches, which need not read them first.
-  const bool far =
-      result_bytes_ > beyond_all_caches / 2 && o.dtype != DType::bool_ && lanes * static_cast<int>(size_of(o.dtype)) == b_.target().vector_bytes;
+  // Whole blocks of lanes are whole cache lines (those of a round may begin anywhere): of results that would fill a cache these go past the caches,
+  // which need not read them first.
+  const bool far = !o.start && result_bytes_ > beyond_all_caches / 2 && o.dtype != DType::bool_ &&
+                   lanes * static_cast<int>(size_of(o.dtype)) == b_.target().vector_bytes;
   for (int first = 0; first < width_; first += lanes) {
     if (!far) {
       store_block(o, v, first, false);
@@ -122,7 +129,7 @@ void Emitter::store_rows(const Object& o, const Val& v) {
 
 void Emitter::store_block(const Object& o, const Val& v, int first, bool past) {
   const int lanes = lanes_of_rows(o), align = lanes * static_cast<int>(size_of(o.dtype));
-  const Value start = b_.offset(o.pointer, o.dtype, b_.mul(further(lane_, first), index_number(o.row)));
+  const Value start = b_.offset(o.pointer, o.dtype, row_of(o, further(lane_, first)));
   Vec<int> part;
   for (int l = 0; l < lanes; ++l) part.push_back(first + l);
   const auto element = [&](std::int64_t n) {

@@ -82,8 +82,11 @@ class Emitter {
   std::int64_t place(const Object& o, std::int64_t n) const { return o.block == 0 ? n : n / o.block * (o.block * form_.count) + n % o.block; }
   /// The lanes of an element that lie side by side, if they do.
   std::optional<Value> neighbours(const Object& o, std::int64_t n);
-  /// Lanes one after the other, each with all of its elements.
-  static bool whole_rows(const Object& o) { return o.row > 1 && o.block == 0 && !o.start && o.shape.elements() == o.row; }
+  /// Lanes one after the other, each with all of its elements; in a loop's rounds, from a place that they share.
+  static bool whole_rows(const Object& o) {
+    return o.row > 1 && o.shape.elements() == o.row && (o.block == 0 || o.block == o.row) && (!o.start || o.start.lanes == 1);
+  }
+  Value row_of(const Object& o, Value lane);
   static constexpr std::int64_t few_elements = 4;
   int lanes_of_rows(const Object& o) const { return std::min(width_, b_.target().lanes(size_of(o.dtype))); }
   Val load_rows(const Object& o);

@@ -19,7 +19,8 @@ namespace vt::detail::cuda {
 // product and sum counts for one here and the multiply-adds of matrices for two. Values of 96 elements lie in 255 registers with few of them
 // spilled: none of f32 (Jacobians of six joints, chains of 9 × 9), 6 % of the instructions of f64.
 const RegisterLimits& device_limits() {
-  static constexpr RegisterLimits limits{.of_a_lane = 96, .instructions = 6000, .instructions_of_many = 12000, .has_code = has_element_source};
+  static constexpr RegisterLimits limits{
+      .of_a_lane = 96, .moved = 96, .instructions = 6000, .instructions_of_many = 12000, .has_code = has_element_source};
   return limits;
 }
 

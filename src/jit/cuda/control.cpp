@@ -15,7 +15,7 @@
 
 namespace vt::detail::cuda {
 
-// NVRTC's time grows with the square of straight-line code: 0.3 s for 2,000 machine instructions, 1.5 s for 5,000, 7 s for 10,000, of which each
+// NVRTC's time grows with the square of straight-line code: 0.3 s for 2,000 machine instructions, 7 s for 10,000, of which each
 // product and sum counts for one here and the multiply-adds of matrices for two. Values of 96 elements lie in 255 registers with few of them
 // spilled: none of f32 (Jacobians of six joints, chains of 9 × 9), 6 % of the instructions of f64.
 const RegisterLimits& device_limits() {

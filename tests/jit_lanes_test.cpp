@@ -314,7 +314,7 @@ TEST(LanesOfRegions, PartsComputedInDifferentWays) {
   // Numbers that no argument is part of are numbers in the code.
   if (!brings_together()) return;
   const std::string text = how([&](In a) -> Tensors { return {vt::vmap(vt::jacfwd(direction))(a[0], a[1])}; }, {of(64, 3, 1), of(64, 3, 2)});
-  EXPECT_NE(text.find("program: 0 kernels, 0 matrix products, 1 loop or branch, 0 interpreted"), std::string::npos) << text;
+  EXPECT_EQ(text.find("step 1:"), std::string::npos) << text;  // beside the only step
 }
 
 // Results of more than 32 MiB go past the caches, the lanes beyond whole blocks do not.

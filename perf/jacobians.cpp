@@ -1,5 +1,5 @@
 // Jacobians of the logits of one example by its input, by reverse mode: VGG16 of a 48×48 image and an LSTM unrolled over ten steps; of many robots'
-// arms by their joints' angles; and what VGG16 takes when it is called for the first time.
+// arms by their joints' angles, and of quadrotors by their states; and what VGG16 takes when it is called for the first time.
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -93,6 +93,44 @@ Tensor inverse_kinematics(const Tensor& angles, const Tensor& target) {
   return vt::fori_loop(0, 10, step, angles);
 }
 
+/// A quadrotor after 10 ms: place, velocity, rotation (a quaternion, w first) and turning rates, [13], moved by its four rotors' forces.
+Tensor fly(const Tensor& state, const Tensor& forces) {
+  const Tensor velocity = state[vt::slice(3, 6)], q = state[vt::slice(6, 10)], rate = state[vt::slice(10, 13)];
+  const Tensor w = q[0], x = q[1], y = q[2], z = q[3], inertia = vt::tensor({0.02f, 0.03f, 0.04f});
+  const Tensor up = vt::stack({2.0f * (x * z + w * y), 2.0f * (y * z - w * x), w * w - x * x - y * y + z * z});
+  const Tensor pull = up * vt::sum(forces) - vt::tensor({0.0f, 0.0f, 9.81f});
+  const Tensor turn = vt::stack({-x * rate[0] - y * rate[1] - z * rate[2], w * rate[0] + y * rate[2] - z * rate[1],
+                                 w * rate[1] - x * rate[2] + z * rate[0], w * rate[2] + x * rate[1] - y * rate[0]});
+  const Tensor torque =
+      vt::stack({0.2f * (forces[1] - forces[3]), 0.2f * (forces[2] - forces[0]), 0.01f * (forces[0] - forces[1] + forces[2] - forces[3])});
+  const Tensor turned = q + 0.005f * turn;
+  return vt::concatenate({state[vt::slice(0, 3)] + 0.01f * velocity, velocity + 0.01f * pull, turned / vt::norm(turned),
+                          rate + 0.01f * (torque - vt::cross(rate, inertia * rate)) / inertia});
+}
+
+void quadrotors() {
+  const Tensor many = perf::random_tensor<float>({10000, 13}, 10), forces = perf::random_tensor<float>({10000, 4}, 11),
+               some = perf::random_tensor<float>({256, 13}, 12), plans = perf::random_tensor<float>({256, 100, 4}, 13);
+  const auto jacobian = vt::jit(vt::vmap(vt::jacfwd(fly)));
+  const auto flights = [](const Tensor& states, const Tensor& plans) {
+    const auto one = [](const Tensor& state, const Tensor& plan) {
+      const auto step = [](const Tensor& s, const Tensor& f) {
+        const Tensor next = fly(s, f);
+        return std::pair(next, next);
+      };
+      return vt::scan(step, state, plan).second;
+    };
+    return vt::vmap(one)(states, plans);
+  };
+  const auto flown = vt::jit(flights);
+  const auto gradient = vt::jit([=](const Tensor& states, const Tensor& plans) {
+    return vt::grad<1>([=](const Tensor& s, const Tensor& p) { return vt::sum(vt::square(flights(s, p))); })(states, plans);
+  });
+  perf::row("jacobian/quadrotor/10000/vt", [=] { jacobian(many, forces).eval(); }, 10000, "G/s");
+  perf::row("flights/quadrotor/256x100/vt", [=] { flown(some, plans).eval(); }, 25600, "G/s");
+  perf::row("flights/quadrotor/256x100/gradient/vt", [=] { gradient(some, plans).eval(); }, 25600, "G/s");
+}
+
 void arms() {
   const Tensor many = perf::random_tensor<float>({10000, joints}, 7), some = perf::random_tensor<float>({1000, joints}, 8),
                targets = perf::random_tensor<float>({1000, 3}, 9);
@@ -134,6 +172,7 @@ int main(int argc, char** argv) {
   jacobians("vgg16", vgg16, perf::vgg16_logits, perf::random_tensor<float>({48, 48, 3}, 99));
   jacobians("lstm", lstm, [](const Weights& p, Tensor x) { return lstm_logits(p, x); }, perf::random_tensor<float>({steps, width}, 99));
   arms();
+  quadrotors();
   benchmark::Initialize(&argc, argv);
   benchmark::RunSpecifiedBenchmarks();
 }

@@ -55,6 +55,38 @@ arm_jacobian, solved = jax.jit(jax.vmap(jax.jacrev(tip))), jax.jit(jax.vmap(inve
 row("jacobian/arm/10000/jax", lambda: arm_jacobian(many))
 row("inverse_kinematics/1000/jax", lambda: solved(some, targets))
 
+
+def fly(state, forces):
+    velocity, q, rate = state[3:6], state[6:10], state[10:13]
+    w, x, y, z = q
+    inertia = jnp.array([0.02, 0.03, 0.04])
+    up = jnp.stack([2 * (x * z + w * y), 2 * (y * z - w * x), w * w - x * x - y * y + z * z])
+    pull = up * forces.sum() - jnp.array([0.0, 0.0, 9.81])
+    turn = jnp.stack([-x * rate[0] - y * rate[1] - z * rate[2], w * rate[0] + y * rate[2] - z * rate[1],
+                      w * rate[1] - x * rate[2] + z * rate[0], w * rate[2] + x * rate[1] - y * rate[0]])
+    torque = jnp.stack([0.2 * (forces[1] - forces[3]), 0.2 * (forces[2] - forces[0]),
+                        0.01 * (forces[0] - forces[1] + forces[2] - forces[3])])
+    turned = q + 0.005 * turn
+    return jnp.concatenate([state[:3] + 0.01 * velocity, velocity + 0.01 * pull, turned / jnp.linalg.norm(turned),
+                            rate + 0.01 * (torque - jnp.cross(rate, inertia * rate)) / inertia])
+
+
+def flight(state, plan):
+    def step(s, forces):
+        s = fly(s, forces)
+        return s, s
+
+    return jax.lax.scan(step, state, plan)[1]
+
+
+flights = jax.vmap(flight)
+quadrotor_jacobian, flown = jax.jit(jax.vmap(jax.jacfwd(fly))), jax.jit(flights)
+gradient = jax.jit(jax.grad(lambda s, p: jnp.sum(flights(s, p) ** 2), argnums=1))
+states, forces, first, plans = numbers(10000, 13), numbers(10000, 4), numbers(256, 13), numbers(256, 100, 4)
+row("jacobian/quadrotor/10000/jax", lambda: quadrotor_jacobian(states, forces))
+row("flights/quadrotor/256x100/jax", lambda: flown(first, plans))
+row("flights/quadrotor/256x100/gradient/jax", lambda: gradient(first, plans))
+
 # Recording and compiling, without the first run, as what JAX is asked to be quick at.
 p, x = vgg16(10, 48, weights, numbers), numbers(48, 48, 3)
 

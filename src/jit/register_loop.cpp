@@ -121,8 +121,8 @@ class FitCheck {
     const Aval& out = g.aval(e.outputs[0]);
     Place& result = s.places[at(e.outputs[0])];
     if (large == 0 && in_registers(out)) {
-      const bool arithmetic = is_elementwise(e.op) || family_of(e.op) == Family::shape || e.op == Op::slice;
-      result.number = e.op == Op::full || e.op == Op::iota || (arithmetic && none_of(operands, [](const Place& p) { return !p.number; }));
+      const bool is_cheap = is_elementwise(e.op) ? op_weight(e.op, out.dtype) <= 1 : family_of(e.op) == Family::shape || e.op == Op::slice;
+      result.number = e.op == Op::full || e.op == Op::iota || (is_cheap && none_of(operands, [](const Place& p) { return !p.number; }));
       return result.number || small(g, e);
     }
     const bool first_only = large == 1 && operands[0].object >= 0;

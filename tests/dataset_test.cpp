@@ -73,6 +73,22 @@ TEST(Dataset, TakeSkipRepeatAndShuffle) {
   EXPECT_EQ(labels(data.batch(5).repeat(2).skip(1)), (std::vector<int>{5, 6, 7, 8, 9, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9}));
 }
 
+// A repeat behind batches begins the shuffle before them anew, as one behind rows does.
+TEST(Dataset, RepetitionsOfBatchesAreShuffledAnew) {
+  const auto rows = data.shuffle(vt::random::key(3));
+  const std::vector<int> wanted = labels(rows.repeat(3));
+  const auto same = [](Tensor x, Tensor y) { return std::pair(x, y); };
+  EXPECT_EQ(labels(rows.batch(5).repeat(3)), wanted);
+  EXPECT_EQ(labels(rows.map(same).batch(4).repeat(3).prefetch(2)), wanted);
+  EXPECT_EQ(labels(rows.map(same).batch(4).prefetch(2).repeat(3)), wanted);
+  EXPECT_EQ(labels(rows.prefetch(2).map(same).take(10).batch(4).repeat(3)), wanted);
+  EXPECT_EQ(labels(rows.batch(5).repeat().take(6)), wanted);
+  EXPECT_EQ(labels(rows.batch(5).repeat(3)), labels(rows.batch(5).repeat(3)));
+  const auto batches = data.batch(2).shuffle(vt::random::key(2));
+  const std::vector<int> twice = labels(batches.repeat(2));
+  EXPECT_NE(std::vector<int>(twice.begin() + 10, twice.end()), std::vector<int>(twice.begin(), twice.begin() + 10));
+}
+
 TEST(Dataset, MapsRunOnBatchesWhereABatchFollows) {
   int traced = 0;
   const auto f = [&](Tensor x, Tensor y) {
@@ -178,7 +194,35 @@ TEST(Dataset, CsvNumbersBeyondDoubles) {
   expect_error([&] { vt::load_csv(trailing.path); }, ErrorKind::io, {":1: column 1 is \"1e400x\", which is not a number"});
 }
 
+// Integers are read with all their digits, and refused where the dtype has no room for them.
+TEST(Dataset, CsvIntegers) {
+  const TemporaryFile wide("18446744073709551615,9007199254740993,+7,2e3,3.0,-0");
+  EXPECT_EQ(vt::load_csv(wide.path, {.dtype = vt::u64}).to_vector<std::uint64_t>(),
+            (std::vector<std::uint64_t>{18446744073709551615u, 9007199254740993u, 7, 2000, 3, 0}));
+  const TemporaryFile edges("-9223372036854775808,9223372036854775807");
+  EXPECT_EQ(vt::load_csv(edges.path, {.dtype = vt::i64}).to_vector<std::int64_t>(),
+            (std::vector<std::int64_t>{std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max()}));
+  const TemporaryFile bytes("-128,127");
+  EXPECT_EQ(vt::load_csv(bytes.path, {.dtype = vt::i8}).to_vector<int>(), (std::vector<int>{-128, 127}));
+  const auto refuse = [](const std::string& text, vt::DType dtype) {
+    const TemporaryFile file("1," + text + "\n");
+    expect_error([&] { vt::load_csv(file.path, {.dtype = dtype}); }, ErrorKind::io,
+                 {":1: column 2 is \"" + text + "\", which does not fit " + std::string(vt::name_of(dtype)), "; at dataset_test.cpp:"});
+  };
+  refuse("128", vt::i8);
+  refuse("-129", vt::i8);
+  refuse("256", vt::u8);
+  refuse("-1", vt::u64);
+  refuse("18446744073709551616", vt::u64);
+  refuse("9223372036854775808", vt::i64);
+  refuse("1.5", vt::i32);
+  refuse("nan", vt::i32);
+  refuse("1e400", vt::i64);
+}
+
 TEST(Dataset, WrongUses) {
+  expect_error([] { data.batch(4).batch(3).to_vector(); }, ErrorKind::shape,
+               {"vt::Dataset: elements of different shapes cannot be put in a batch: f64[4,2] and f64[2,2]", "; at dataset_test.cpp:"});
   expect_error([] { vt::Dataset(Pair{xs, vt::arange(9)}); }, ErrorKind::shape,
                {"vt::Dataset: the Tensors have 10 and 9 examples along axis 0", "dataset_test.cpp"});
   expect_error([] { vt::Dataset(vt::tensor(1.0)); }, ErrorKind::shape, {"vt::Dataset: a scalar f64[] has no examples"});

@@ -358,6 +358,9 @@ TEST(Collectives, WrongUses) {
           "vt::ppermute: lane 1 of \"i\" is sent to twice");
   refused(in_lanes([](Tensor x) { return vt::ppermute(x, "i", {{0, 1}, {0, 2}}); }), ErrorKind::value, "lane 0 is a source twice");
   refused(in_lanes([](Tensor x) { return vt::pshuffle(x, "i", {0, 1}); }), ErrorKind::value, "vt::pshuffle: 2 sources for the 4 lanes of \"i\"");
+  refused(in_lanes([](Tensor x) { return vt::pshuffle(x, "i", {0, 1, 2, 4}); }), ErrorKind::value,
+          "vt::pshuffle: there is no lane 4 among the 4 of \"i\"");
+  refused(in_lanes([](Tensor x) { return vt::pshuffle(x, "i", {0, 1, 3, 1}); }), ErrorKind::value, "vt::pshuffle: lane 1 is a source twice");
   refused(in_lanes([](Tensor x) { return vt::cond(x[0] > 0, [](Tensor v) { return vt::psum(v, "i"); }, [](Tensor v) { return v; }, x); }),
           ErrorKind::transform, "a collective over \"i\" stands inside a vt::cond whose predicate differs between those lanes");
   refused(

@@ -1,7 +1,10 @@
 // load_csv: tables of numbers from text.
+#include <bit>
 #include <charconv>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <limits>
 
 #include <vt/dataset.hpp>
 #include <vt/detail/message.hpp>
@@ -42,20 +45,61 @@ std::string_view without_quotes(std::string_view field) {
   return quoted ? trimmed(field.substr(1, field.size() - 2)) : field;
 }
 
-double number(std::string_view field, const std::string& path, std::int64_t line, std::int64_t column, Where where) {
-  std::string_view digits = without_quotes(field);
-  if (digits.size() > 1 && digits[0] == '+') digits.remove_prefix(1);
-  const char* const end = digits.data() + digits.size();
+/// A field of the file, for messages.
+struct Field {
+  std::string_view text;
+  const std::string& path;
+  std::int64_t line, column;
+  Where where;
+  [[noreturn]] void refuse(const std::string& why) const {
+    csv_reader::refuse(path, line, worded("column {} is \"{}\", which {}", column, text, why), where);
+  }
+};
+
+double real(const char* begin, const char* end, const Field& field) {
   double value = 0;
-  auto read = std::from_chars(digits.data(), end, value);
+  auto read = std::from_chars(begin, end, value);
   if (read.ec == std::errc::result_out_of_range) {  // an infinity or 0 is the nearest, which the standard leaves to its reader
     long double wide = 0;
-    read = std::from_chars(digits.data(), end, wide);
+    read = std::from_chars(begin, end, wide);
     value = static_cast<double>(wide);
   }
-  if (read.ec == std::errc::result_out_of_range) refuse(path, line, worded("column {} is \"{}\", which no f64 is near", column, field), where);
-  if (read.ec != std::errc() || read.ptr != end) refuse(path, line, worded("column {} is \"{}\", which is not a number", column, field), where);
+  if (read.ec == std::errc::result_out_of_range) field.refuse("no f64 is near");
+  if (read.ec != std::errc() || read.ptr != end) field.refuse("is not a number");
   return value;
+}
+
+/// What integers are read as, before they become narrower ones; numbers of other dtypes are read as f64.
+DType wide_dtype(DType dtype) { return is_unsigned(dtype) ? u64 : is_signed_int(dtype) ? i64 : f64; }
+
+/// The bits of an integer that `dtype` holds, all digits of it; 1e3 and 2.0 are integers too.
+template <class Wide>
+std::uint64_t integer(const char* begin, const char* end, DType dtype, const Field& field) {
+  Wide value = 0;
+  const auto read = std::from_chars(begin, end, value);
+  bool fits = read.ec == std::errc() && read.ptr == end;
+  if (!fits) {
+    const double as_real = real(begin, end, field);
+    const double limit = std::ldexp(1.0, std::numeric_limits<Wide>::digits);
+    fits = as_real < limit && as_real >= (std::is_signed_v<Wide> ? -limit : 0) && std::trunc(as_real) == as_real;
+    if (fits) value = static_cast<Wide>(as_real);
+  }
+  const int unused = 64 - static_cast<int>(8 * size_of(dtype));
+  const auto bits = static_cast<std::uint64_t>(value);
+  if (!fits || static_cast<Wide>(static_cast<Wide>(bits << unused) >> unused) != value) field.refuse("does not fit " + std::string(name_of(dtype)));
+  return bits;
+}
+
+/// The bits of the number, in the wide dtype.
+std::uint64_t number(const Field& field, DType dtype) {
+  std::string_view digits = without_quotes(field.text);
+  if (digits.size() > 1 && digits[0] == '+') digits.remove_prefix(1);
+  const char *const begin = digits.data(), *const end = begin + digits.size();
+  switch (wide_dtype(dtype)) {
+    case i64: return integer<std::int64_t>(begin, end, dtype, field);
+    case u64: return integer<std::uint64_t>(begin, end, dtype, field);
+    default: return std::bit_cast<std::uint64_t>(real(begin, end, field));
+  }
 }
 
 }  // namespace detail::csv_reader
@@ -63,7 +107,7 @@ double number(std::string_view field, const std::string& path, std::int64_t line
 Tensor load_csv(const std::string& path, CsvOptions options, Where where) {
   using namespace detail::csv_reader;
   const std::string text = content_of(path, where);
-  Vec<double> values;
+  Vec<std::uint64_t> values;  // bits
   std::int64_t rows = 0, columns = options.columns, line = 0;
   bool header = options.header;
   std::string_view rest = text;
@@ -79,7 +123,7 @@ Tensor load_csv(const std::string& path, CsvOptions options, Where where) {
     for (bool more = true; more;) {
       const auto separator = row.find(options.separator);
       more = separator != std::string_view::npos;
-      values.push_back(number(trimmed(row.substr(0, separator)), path, line, ++count, where));
+      values.push_back(number({trimmed(row.substr(0, separator)), path, line, ++count, where}, options.dtype));
       if (more) row.remove_prefix(separator + 1);
     }
     if (columns == 0) columns = count;
@@ -88,7 +132,7 @@ Tensor load_csv(const std::string& path, CsvOptions options, Where where) {
   }
   if (rows == 0) refuse(path, 0, "has no rows", where);
   detail::BufferRef buffer = detail::allocate(values.size() * size_of(options.dtype), "load_csv");
-  detail::convert_elements(values.data(), f64, buffer->data, options.dtype, values.size());
+  detail::convert_elements(values.data(), wide_dtype(options.dtype), buffer->data, options.dtype, values.size());
   return detail::from_buffer(std::move(buffer), detail::Aval(options.dtype, Shape{rows, columns}));
 }
 

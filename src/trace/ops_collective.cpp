@@ -1,4 +1,6 @@
 // Functions between the lanes of named axes: psum and its relatives, on one Tensor each.
+#include <utility>
+
 #include <vt/collectives.hpp>
 #include <vt/small_vec.hpp>
 
@@ -153,8 +155,12 @@ Tensor pshuffle_flat(const Tensor& x, const std::string& name, const std::vector
   const AxisRef axis = live_axis(name, "pshuffle", where).axis;
   if (static_cast<std::int64_t>(sources.size()) != axis->size)
     fail(ErrorKind::value, worded("vt::pshuffle: {} sources for the {} lanes of \"{}\"", sources.size(), axis->size, name), where);
-  for (std::int64_t s : sources)
-    if (s < 0) fail(ErrorKind::value, worded("vt::pshuffle: there is no lane {} among the {} of \"{}\"", s, axis->size, name), where);
+  Vec<char> taken(sources.size(), 0);
+  for (std::int64_t s : sources) {
+    if (s < 0 || s >= axis->size)
+      fail(ErrorKind::value, worded("vt::pshuffle: there is no lane {} among the {} of \"{}\"", s, axis->size, name), where);
+    if (std::exchange(taken[static_cast<std::size_t>(s)], 1)) fail(ErrorKind::value, worded("vt::pshuffle: lane {} is a source twice", s), where);
+  }
   return collectives::permuted_lanes(x, axis, Vec<std::int64_t>(sources.data(), sources.data() + sources.size()), where);
 }
 

@@ -115,6 +115,7 @@ PlanRef batched_plan(const PlanRef& plan, std::int64_t size, const BatchOptions&
   }
   auto s = step(Kind::batch, plan, size);
   s->drop_remainder = options.drop_remainder;
+  s->where = where;
   return s;
 }
 

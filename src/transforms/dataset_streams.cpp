@@ -8,6 +8,7 @@
 #include <mutex>
 #include <thread>
 
+#include <vt/detail/message.hpp>
 #include <vt/random.hpp>
 
 #include "../trace/node.hpp"
@@ -19,13 +20,20 @@ namespace dataset_parts {
 
 // --- which rows, in which order --------------------------------------------------------------------------------------
 
-/// A pass over row numbers. `round`: how often an enclosing repeat has begun again, which shuffles differently.
+/// A pass over row numbers. `round`, here and in streams: how often an enclosing repeat has begun again, which shuffles differently.
 class RowOrder {
  public:
   virtual ~RowOrder() = default;
   virtual bool next(std::int64_t& row) = 0;
 };
 Box<RowOrder> order_of(const PlanRef& plan, std::int64_t round);
+
+/// The key of a shuffle in that round.
+Tensor key_in(const PlanRef& shuffle, std::int64_t round) { return round == 0 ? shuffle->key : random::fold_in(shuffle->key, round); }
+/// The round of what a repeat, itself in round `outer`, begins for the time number `inner`.
+std::int64_t round_within(const PlanRef& repeat, std::int64_t outer, std::int64_t inner) {
+  return outer * std::max<std::int64_t>(repeat->count, 1) + inner;
+}
 
 class AllRows : public RowOrder {
  public:
@@ -44,8 +52,7 @@ class ShuffledRows : public RowOrder {
     const auto inner = order_of(plan->from, round);
     Vec<std::int64_t> all;
     for (std::int64_t row; inner->next(row);) all.push_back(row);
-    const Tensor key = round == 0 ? plan->key : random::fold_in(plan->key, round);
-    const Tensor places = random::permutation(key, static_cast<std::int64_t>(all.size()));
+    const Tensor places = random::permutation(key_in(plan, round), static_cast<std::int64_t>(all.size()));
     for (std::int64_t p : places.to_vector<std::int64_t>()) rows_.push_back(all[static_cast<std::size_t>(p)]);
   }
   bool next(std::int64_t& row) override {
@@ -83,7 +90,7 @@ class RepeatedRows : public RowOrder {
         return true;
       }
       if (round_ == plan_->count || (inner_ && !any_)) return false;  // nothing repeated for ever is nothing
-      inner_ = order_of(plan_->from, outer_ * std::max<std::int64_t>(plan_->count, 1) + round_++);
+      inner_ = order_of(plan_->from, round_within(plan_, outer_, round_++));
     }
   }
 
@@ -107,11 +114,13 @@ const DatasetPlan& source_of(const PlanRef& plan) { return plan->from ? source_o
 
 // --- streams ---------------------------------------------------------------------------------------------------------
 
+Box<LeafStream> stream_of(const PlanRef& plan, std::int64_t round);
+
 /// Rows one by one (size 0), or in groups.
 class RowStream : public LeafStream {
  public:
-  RowStream(const PlanRef& rows, std::int64_t size, bool drop_remainder)
-      : plan_(rows), source_(source_of(rows)), order_(order_of(rows, 0)), size_(size), drop_(drop_remainder) {}
+  RowStream(const PlanRef& rows, std::int64_t round, std::int64_t size, bool drop_remainder)
+      : plan_(rows), source_(source_of(rows)), order_(order_of(rows, round)), size_(size), drop_(drop_remainder) {}
   bool next(ElementLeaves& out) override {
     chosen_.clear();
     const std::int64_t wanted = std::max<std::int64_t>(size_, 1);
@@ -145,7 +154,7 @@ class RowStream : public LeafStream {
 
 class MapStream : public LeafStream {
  public:
-  explicit MapStream(const PlanRef& plan) : plan_(plan), inner_(open_stream(plan->from)) {}
+  MapStream(const PlanRef& plan, std::int64_t round) : plan_(plan), inner_(stream_of(plan->from, round)) {}
   bool next(ElementLeaves& out) override {
     if (!inner_->next(given_)) return false;
     out = plan_->f(given_);
@@ -161,13 +170,16 @@ class MapStream : public LeafStream {
 /// Groups of elements that are no rows: batches of batches.
 class GroupStream : public LeafStream {
  public:
-  explicit GroupStream(const PlanRef& plan) : plan_(plan), inner_(open_stream(plan->from)) {}
+  GroupStream(const PlanRef& plan, std::int64_t round) : plan_(plan), inner_(stream_of(plan->from, round)) {}
   bool next(ElementLeaves& out) override {
     Vec<ElementLeaves> columns;
     std::int64_t n = 0;
     for (ElementLeaves one; n < plan_->count && inner_->next(one); ++n) {
       columns.resize(one.size());
-      for (std::size_t i = 0; i < one.size(); ++i) columns[i].push_back(one[i]);
+      for (std::size_t i = 0; i < one.size(); ++i) {
+        if (n > 0 && one[i].shape() != columns[i][0].shape()) refuse_ragged(columns[i][0], one[i]);
+        columns[i].push_back(one[i]);
+      }
     }
     if (n == 0 || (plan_->drop_remainder && n < plan_->count)) return false;
     out.clear();
@@ -176,13 +188,22 @@ class GroupStream : public LeafStream {
   }
 
  private:
+  /// A last batch that is not full, among batches that are.
+  [[noreturn]] void refuse_ragged(const Tensor& first, const Tensor& other) const {
+    fail(ErrorKind::shape,
+         worded("vt::Dataset: elements of different shapes cannot be put in a batch: {} and {}; leave out the one that is not full with "
+                "{{.drop_remainder = true}}",
+                aval_of(first).str(), aval_of(other).str()),
+         plan_->where);
+  }
+
   PlanRef plan_;
   Box<LeafStream> inner_;
 };
 
 class PartStream : public LeafStream {
  public:
-  explicit PartStream(const PlanRef& plan) : inner_(open_stream(plan->from)), skip_(plan->skip), left_(plan->count) {}
+  PartStream(const PlanRef& plan, std::int64_t round) : inner_(stream_of(plan->from, round)), skip_(plan->skip), left_(plan->count) {}
   bool next(ElementLeaves& out) override {
     for (; skip_ > 0; --skip_)
       if (!inner_->next(out)) return false;
@@ -198,30 +219,29 @@ class PartStream : public LeafStream {
 
 class RepeatStream : public LeafStream {
  public:
-  explicit RepeatStream(const PlanRef& plan) : plan_(plan) {}
+  RepeatStream(const PlanRef& plan, std::int64_t round) : plan_(plan), outer_(round) {}
   bool next(ElementLeaves& out) override {
     for (;;) {
       if (inner_ && inner_->next(out)) return any_ = true;
       if (round_ == plan_->count || (inner_ && !any_)) return false;
-      inner_ = open_stream(plan_->from);
-      ++round_;
+      inner_ = stream_of(plan_->from, round_within(plan_, outer_, round_++));
     }
   }
 
  private:
   PlanRef plan_;
   Box<LeafStream> inner_;
-  std::int64_t round_ = 0;
+  std::int64_t outer_, round_ = 0;
   bool any_ = false;
 };
 
 /// All elements in memory, in another order.
 class ShuffleStream : public LeafStream {
  public:
-  explicit ShuffleStream(const PlanRef& plan) {
-    const auto inner = open_stream(plan->from);
+  ShuffleStream(const PlanRef& plan, std::int64_t round) {
+    const auto inner = stream_of(plan->from, round);
     for (ElementLeaves one; inner->next(one);) all_.push_back(one);
-    const auto drawn = random::permutation(plan->key, static_cast<std::int64_t>(all_.size())).to_vector<std::int64_t>();
+    const auto drawn = random::permutation(key_in(plan, round), static_cast<std::int64_t>(all_.size())).to_vector<std::int64_t>();
     places_.assign(drawn.data(), drawn.data() + drawn.size());
   }
   bool next(ElementLeaves& out) override {
@@ -239,7 +259,7 @@ class ShuffleStream : public LeafStream {
 /// A thread that runs ahead of who asks. What it throws is thrown to them.
 class PrefetchStream : public LeafStream {
  public:
-  explicit PrefetchStream(const PlanRef& plan) : plan_(plan), thread_([this] { run(); }) {}
+  PrefetchStream(const PlanRef& plan, std::int64_t round) : plan_(plan), round_(round), thread_([this] { run(); }) {}
   ~PrefetchStream() override {
     {
       const std::lock_guard lock(mutex_);
@@ -265,7 +285,7 @@ class PrefetchStream : public LeafStream {
  private:
   void run() {
     try {
-      const auto inner = open_stream(plan_->from);
+      const auto inner = stream_of(plan_->from, round_);
       for (ElementLeaves one; inner->next(one);) {
         for (const Tensor& t : one) t.eval();  // made here, not where it is looked at
         std::unique_lock lock(mutex_);
@@ -285,6 +305,7 @@ class PrefetchStream : public LeafStream {
   }
 
   PlanRef plan_;
+  std::int64_t round_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<ElementLeaves> ready_;
@@ -295,7 +316,8 @@ class PrefetchStream : public LeafStream {
 
 class ProgressStream : public LeafStream {
  public:
-  explicit ProgressStream(const PlanRef& plan) : plan_(plan), inner_(open_stream(plan->from)), total_(length_of(plan->from)), start_(Clock::now()) {}
+  ProgressStream(const PlanRef& plan, std::int64_t round)
+      : plan_(plan), inner_(stream_of(plan->from, round)), total_(length_of(plan->from)), start_(Clock::now()) {}
   ~ProgressStream() override { finish(); }
   bool next(ElementLeaves& out) override {
     if (!inner_->next(out)) {
@@ -339,22 +361,23 @@ class ProgressStream : public LeafStream {
   bool finished_ = false;
 };
 
-}  // namespace dataset_parts
-
-Box<LeafStream> open_stream(const PlanRef& plan) {
-  using namespace dataset_parts;
-  if (all_choose_rows(plan)) return new_box<RowStream>(plan, 0, false);
+Box<LeafStream> stream_of(const PlanRef& plan, std::int64_t round) {
+  if (all_choose_rows(plan)) return new_box<RowStream>(plan, round, 0, false);
   switch (plan->kind) {
-    case Kind::map: return new_box<MapStream>(plan);
+    case Kind::map: return new_box<MapStream>(plan, round);
     case Kind::batch:
-      if (all_choose_rows(plan->from)) return new_box<RowStream>(plan->from, plan->count, plan->drop_remainder);
-      return new_box<GroupStream>(plan);
-    case Kind::part: return new_box<PartStream>(plan);
-    case Kind::repeat: return new_box<RepeatStream>(plan);
-    case Kind::shuffle: return new_box<ShuffleStream>(plan);
-    case Kind::prefetch: return new_box<PrefetchStream>(plan);
-    default: return new_box<ProgressStream>(plan);
+      if (all_choose_rows(plan->from)) return new_box<RowStream>(plan->from, round, plan->count, plan->drop_remainder);
+      return new_box<GroupStream>(plan, round);
+    case Kind::part: return new_box<PartStream>(plan, round);
+    case Kind::repeat: return new_box<RepeatStream>(plan, round);
+    case Kind::shuffle: return new_box<ShuffleStream>(plan, round);
+    case Kind::prefetch: return new_box<PrefetchStream>(plan, round);
+    default: return new_box<ProgressStream>(plan, round);
   }
 }
+
+}  // namespace dataset_parts
+
+Box<LeafStream> open_stream(const PlanRef& plan) { return dataset_parts::stream_of(plan, 0); }
 
 }  // namespace vt::detail

@@ -131,6 +131,41 @@ TEST(Solvers, ComplexSystems) {
   expect_close(vt::real(vt::matmul(h, y)), vt::real(b), same);
 }
 
+// The transpose of a Hermitian matrix is its conjugate.
+TEST(Solvers, ReverseModeOfHermitianSystems) {
+  const auto hermitian = [](Tensor t) {
+    const Tensor a = vt::complex(regular(t), 0.4 * noise * t);
+    return vt::matmul(a, vt::conj(vt::transpose(a)));
+  };
+  const auto right = [](Tensor t) { return vt::complex(vt::sin(t), 1.0 - t * t); };
+  const auto size = [](Tensor x) { return vt::sum(vt::square(vt::abs(x)) + vt::real(x) * vt::imag(x)); };
+  const Function direct = [=](Tensor t) { return size(vt::linalg::solve(hermitian(t), right(t))); };
+  const Function plain = [=](Tensor t) {
+    const Tensor h = hermitian(t);
+    return size(vt::cg([&](Tensor v) { return vt::matmul(h, v); }, right(t), {.tolerance = 1e-14}));
+  };
+  const Function preconditioned = [=](Tensor t) {
+    const Tensor h = hermitian(t), scale = 1.0 / vt::diagonal(h);
+    return size(vt::cg([&](Tensor v) { return vt::matmul(h, v); }, right(t), [&](Tensor r) { return r * scale; }, {.tolerance = 1e-14}));
+  };
+  // The first unknown as a leaf of its own.
+  const Function in_leaves = [=](Tensor t) {
+    const Tensor h = hermitian(t), b = right(t);
+    const auto whole = [](const std::pair<Tensor, Tensor>& x) { return vt::concatenate({x.first, x.second}); };
+    const auto parts = [](Tensor x) { return std::pair(x[vt::slice(0, 1)], x[vt::slice(1, x.dim(0))]); };
+    return size(whole(vt::cg([&](std::pair<Tensor, Tensor> v) { return parts(vt::matmul(h, whole(v))); }, parts(b), {.tolerance = 1e-14})));
+  };
+  for (const Function& f : {plain, preconditioned, in_leaves}) {
+    expect_close(f(point), direct(point), same);
+    expect_close(vt::grad(f)(point), vt::grad(direct)(point), same);
+    expect_close(vt::jacfwd(f)(point), vt::grad(direct)(point), same);
+    expect_close(vt::hessian(f)(point), vt::hessian(direct)(point), same);
+    expect_close(vt::jacrev(vt::grad(f))(point), vt::hessian(direct)(point), same);
+    const Tensor points = vt::stack({point, 1.5 * point});
+    expect_close(vt::vmap(vt::grad(f))(points), vt::vmap(vt::grad(direct))(points), same);
+  }
+}
+
 TEST(Solvers, RootsFollowTheImplicitFunctionTheorem) {
   // x³ + x = θ element by element, coupled by a matrix.
   const auto equation = [](Tensor theta) { return [=](Tensor x) { return x * x * x + vt::matmul(symmetric(theta) * 0.3, x) - vt::exp(theta); }; };

@@ -18,9 +18,11 @@ namespace detail {
 using FlatSolve = Function<std::vector<Tensor>(const FlatFunction& matvec, std::span<const Tensor> b)>;
 /// (function, initial guess) → where it is zero.
 using FlatRootFinder = Function<std::vector<Tensor>(const FlatFunction& f, std::span<const Tensor> x)>;
-/// `transpose_solve` may be empty: then the solution has no reverse mode, unless `symmetric`.
+/// What the transposed matrix is: another one, the same, or the conjugate.
+enum class Transposed : std::uint8_t { other, same, conjugate };
+/// `transpose_solve` is for another one, and may be empty: then the solution has no reverse mode.
 std::vector<Tensor> linear_solve_flat(const FlatFunction& matvec, std::span<const Tensor> b, const FlatSolve& solve, const FlatSolve& transpose_solve,
-                                      bool symmetric, const char* name, Where);
+                                      Transposed transposed, const char* name, Where);
 std::vector<Tensor> root_flat(const FlatFunction& f, std::span<const Tensor> guess, const FlatRootFinder& solve, const FlatSolve& tangent_solve,
                               const char* name, Where);
 /// `preconditioner` may be empty.
@@ -62,10 +64,11 @@ auto linear_solve(MatVec matvec, const T& b, Solve solve, TransposeSolve transpo
   const detail::ControlCall call{.name = "vt::linear_solve", .where = where};
   return detail::with_leaves(
       own, detail::linear_solve_flat(detail::on_leaves_of(matvec, own, call), tree_leaves(own), detail::solver_on_leaves(solve, own, call),
-                                     detail::solver_on_leaves(transpose_solve, own, call), false, "vt::linear_solve", where));
+                                     detail::solver_on_leaves(transpose_solve, own, call), detail::Transposed::other, "vt::linear_solve", where));
 }
 struct LinearSolveOptions {
-  bool symmetric = false;  ///< matvec is its own transpose, so that `solve` serves reverse mode too; else there is none
+  /// matvec is its own transpose (a Hermitian one of complex numbers is not), so that `solve` serves reverse mode too; else there is none
+  bool symmetric = false;
 };
 template <class MatVec, class T, class Solve>
 auto linear_solve(MatVec matvec, const T& b, Solve solve, LinearSolveOptions options = {}, Where where = Where::here()) {
@@ -73,7 +76,7 @@ auto linear_solve(MatVec matvec, const T& b, Solve solve, LinearSolveOptions opt
   const detail::ControlCall call{.name = "vt::linear_solve", .where = where};
   return detail::with_leaves(
       own, detail::linear_solve_flat(detail::on_leaves_of(matvec, own, call), tree_leaves(own), detail::solver_on_leaves(solve, own, call), {},
-                                     options.symmetric, "vt::linear_solve", where));
+                                     options.symmetric ? detail::Transposed::same : detail::Transposed::other, "vt::linear_solve", where));
 }
 
 /// x with matvec(x) = b by conjugate gradients, from x = 0, for a symmetric (Hermitian) positive definite matrix. Ends when the
@@ -84,8 +87,9 @@ template <class MatVec, class T>
 auto cg(MatVec matvec, const T& b, IterationOptions options = {}, Where where = Where::here()) {
   const auto own = detail::lifted(b);
   const detail::ControlCall call{.name = "vt::cg", .where = where};
-  return detail::with_leaves(own, detail::linear_solve_flat(detail::on_leaves_of(matvec, own, call), tree_leaves(own),
-                                                            detail::cg_solver({}, options, where), {}, true, "vt::cg", where));
+  return detail::with_leaves(
+      own, detail::linear_solve_flat(detail::on_leaves_of(matvec, own, call), tree_leaves(own), detail::cg_solver({}, options, where), {},
+                                     detail::Transposed::conjugate, "vt::cg", where));
 }
 /// The same with a preconditioner, a function that comes near to the inverse of matvec and is symmetric and positive definite too.
 template <class MatVec, class T, class Preconditioner>
@@ -93,9 +97,9 @@ template <class MatVec, class T, class Preconditioner>
 auto cg(MatVec matvec, const T& b, Preconditioner preconditioner, IterationOptions options = {}, Where where = Where::here()) {
   const auto own = detail::lifted(b);
   const detail::ControlCall call{.name = "vt::cg", .where = where};
-  return detail::with_leaves(
-      own, detail::linear_solve_flat(detail::on_leaves_of(matvec, own, call), tree_leaves(own),
-                                     detail::cg_solver(detail::on_leaves_of(preconditioner, own, call), options, where), {}, true, "vt::cg", where));
+  return detail::with_leaves(own, detail::linear_solve_flat(detail::on_leaves_of(matvec, own, call), tree_leaves(own),
+                                                            detail::cg_solver(detail::on_leaves_of(preconditioner, own, call), options, where), {},
+                                                            detail::Transposed::conjugate, "vt::cg", where));
 }
 /// The same for any regular matrix, by stabilized biconjugate gradients.
 /// It breaks down where a residual is orthogonal to what the matrix makes of it, as with the zero block of a saddle point: then x stays as it
@@ -106,8 +110,8 @@ auto bicgstab(MatVec matvec, const T& b, IterationOptions options = {}, Where wh
   const auto own = detail::lifted(b);
   const detail::ControlCall call{.name = "vt::bicgstab", .where = where};
   const detail::FlatSolve solve = detail::bicgstab_solver(options, where);
-  return detail::with_leaves(
-      own, detail::linear_solve_flat(detail::on_leaves_of(matvec, own, call), tree_leaves(own), solve, solve, false, "vt::bicgstab", where));
+  return detail::with_leaves(own, detail::linear_solve_flat(detail::on_leaves_of(matvec, own, call), tree_leaves(own), solve, solve,
+                                                            detail::Transposed::other, "vt::bicgstab", where));
 }
 
 /// x with f(x) = 0, found by `solve(f, guess)`, however it does that. By what f captures x is differentiable, as the implicit function

@@ -49,6 +49,17 @@ Recorded recorded(const FlatFunction& f, std::span<const Aval> avals, const char
 FlatFunction replayed(const Recorded& r) {
   return [&r](std::span<const Tensor> x) { return replay(r.graph, joined(x, r.captured)); };
 }
+/// x ↦ conj(f(conj(x))): the product with the conjugate of the matrix that f multiplies by.
+FlatFunction conjugated(const FlatFunction& f) {
+  return [f](std::span<const Tensor> x) {
+    const auto conj_all = [](std::span<const Tensor> all) {
+      std::vector<Tensor> out;
+      for (const Tensor& t : all) out.push_back(is_complex(t.dtype()) ? vt::conj(t) : t);
+      return out;
+    };
+    return conj_all(f(conj_all(x)));
+  };
+}
 GraphRef shared(Recorded& r) { return new_shared<const GraphBody>(std::move(r.graph)); }
 
 Vec<Aval> strong_avals(std::span<const Tensor> tensors, const char* name, Where where) {
@@ -162,7 +173,7 @@ std::vector<Tensor> solution(const LinearSystemRef& s, int side, std::span<const
 }  // namespace implicit_parts
 
 std::vector<Tensor> linear_solve_flat(const FlatFunction& matvec, std::span<const Tensor> b, const FlatSolve& solve, const FlatSolve& transpose_solve,
-                                      bool symmetric, const char* name, Where where) {
+                                      Transposed transposed, const char* name, Where where) {
   using namespace implicit_parts;
   const UserLine line(where);
   const Vec<Aval> avals = strong_avals(b, name, where);
@@ -174,7 +185,12 @@ std::vector<Tensor> linear_solve_flat(const FlatFunction& matvec, std::span<cons
   };
   Vec<Recorded> parts;
   parts.push_back(solved(solve, apply));
-  if (transpose_solve && !symmetric) {
+  const bool is_real = std::none_of(avals.begin(), avals.end(), [](const Aval& a) { return is_complex(a.dtype); });
+  if (transposed == Transposed::conjugate && is_real) transposed = Transposed::same;
+  if (transposed == Transposed::conjugate) {
+    parts.push_back(recorded(conjugated(apply), avals, name, "the transposed matvec", where));
+    parts.push_back(recorded(conjugated(replayed(parts[0])), avals, name, "the solution", where));
+  } else if (transposed == Transposed::other && transpose_solve) {
     parts.push_back(recorded(
         [&](std::span<const Tensor> y) {
           std::vector<Tensor> out = transpose_graph(product.graph, avals.size(), product.captured, y);
@@ -194,7 +210,7 @@ std::vector<Tensor> linear_solve_flat(const FlatFunction& matvec, std::span<cons
   if (parts.size() > 1) {
     s->product[1] = shared(parts[1]);
     s->solution[1] = shared(parts[2]);
-  } else if (symmetric) {
+  } else if (transposed == Transposed::same) {
     s->product[1] = s->product[0];
     s->solution[1] = s->solution[0];
   }

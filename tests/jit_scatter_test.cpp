@@ -37,6 +37,11 @@ TEST(JitScatter, RowsOfAnEmbeddingAreSharedByColumns) {
   // Single elements may meet anywhere.
   const std::string elements = update_text(rows, {Aval(f32, {400}), Aval(i32, {400})});
   EXPECT_EQ(elements.find("threads along"), std::string::npos) << elements;
+  // A row of one vector takes a thread as long as its half.
+  for (std::int64_t columns : {2, 3, 8, 16}) {
+    const std::string short_rows = update_text(rows, {Aval(f32, {400, columns}), Aval(i32, {400})});
+    EXPECT_EQ(short_rows.find("threads along"), std::string::npos) << short_rows;
+  }
   // Windows that start anywhere overlap: columns of different windows are the same element.
   const std::string windows = update_text(
       [](S t) -> Tensors {
@@ -54,8 +59,10 @@ TEST(JitScatter, ValuesAndBitsWithAnyNumberOfThreads) {
     DType dtype;
     int segments;
   };
-  for (const Case& c : {Case{{3000, 256}, f32, 17}, Case{{2000, 130}, f64, 300}, Case{{900, 1000}, bf16, 5}, Case{{500, 40, 33}, i32, 9},
-                        Case{{5000}, f32, 11}, Case{{4000, 64}, i8, 3}, Case{{0, 5}, f32, 4}, Case{{70, 1}, f32, 4}}) {
+  for (const Case& c :
+       {Case{{3000, 256}, f32, 17}, Case{{2000, 130}, f64, 300}, Case{{900, 1000}, bf16, 5}, Case{{500, 40, 33}, i32, 9}, Case{{5000}, f32, 11},
+        Case{{4000, 64}, i8, 3}, Case{{0, 5}, f32, 4}, Case{{70, 1}, f32, 4}, Case{{4000, 3}, f32, 50}, Case{{4000, 8}, f32, 3},
+        Case{{3000, 3}, f64, 7}, Case{{3000, 5}, bf16, 40}, Case{{3000, 3}, u8, 9}, Case{{2000, 9}, i32, 9}, Case{{900, 5, 3}, f32, 20}}) {
     // Multiples of a quarter: sums are exact in whatever order and precision the executor makes them.
     const Tensor x = is_float(c.dtype) ? vt_test::random_quarters(c.dtype, c.shape, 1) : random_tensor(c.dtype, c.shape, -4, 4, 1),
                  at = random_tensor(i32, {c.shape[0]}, -1, c.segments, 2);

@@ -170,6 +170,17 @@ TEST(Schedule, TellsOfWidths) {
   EXPECT_NE(tiny.find("  vector level: "), std::string::npos) << tiny;
 }
 
+TEST(Schedule, VectorsAreNoLongerThanShortRowsNeed) {
+  const auto rows = [](std::int64_t columns, int vector_bytes) {
+    return decisions_of([](S t) -> Tensors { return {take(t[0], t[1], 0)}; }, {Aval(f32, {5000, columns}), Aval(i32, {3000})}, {}, vector_bytes);
+  };
+  EXPECT_NE(rows(3, 64).find("  width: 4 lanes of 4 bytes over 16, which rows of 3 do not fill\n"), std::string::npos) << rows(3, 64);
+  EXPECT_NE(rows(8, 64).find("  width: 8 lanes of 4 bytes over 16, which rows of 8 do not fill\n"), std::string::npos) << rows(8, 64);
+  EXPECT_NE(rows(3, 32).find("  width: 4 lanes of 4 bytes over 8, which rows of 3 do not fill\n"), std::string::npos) << rows(3, 32);
+  EXPECT_NE(rows(3, 16).find("  width: 4 lanes of 4 bytes\n"), std::string::npos) << rows(3, 16);
+  EXPECT_NE(rows(9, 64).find("  width: 16 lanes of 4 bytes\n"), std::string::npos) << rows(9, 64);
+}
+
 TEST(Schedule, NumbersOfTheMachineDecideWhereNothingIsReduced) {
   MachineCosts other;
   other.exp = 5;

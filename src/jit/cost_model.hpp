@@ -53,6 +53,7 @@ inline constexpr int rows_in_flight = 256;             ///< of turned tiles: lin
 inline constexpr int worth_two_registers = 20;         ///< work of a body whose operations wait for each other longer than the processor looks ahead
 inline constexpr int worth_two_short_registers = 12;   ///< the same where a vector has registers_for_two bytes: such processors look less far ahead
 inline constexpr int registers_for_two = 32;           ///< bytes of a vector: what does not fit the 16 registers of such sets costs less than waiting
+inline constexpr int shortest_vector = 16;             ///< bytes of the narrowest vectors, which every x86-64 has
 inline constexpr double combining_lanes = 12;          ///< at the end of a horizontal reduction, and for each vector of a running one, by lanes
 inline constexpr double weaving = 2;                   ///< shuffles for a vector of a result that is stored between others
 

@@ -304,6 +304,7 @@ class Scheduler {
                  (s.mode == Mode::vertical && facts_.folds && facts_.weight > worth_jumping)))
       schedule_.registers = 2;
     schedule_.lanes = any_vector ? lanes * schedule_.registers : 1;
+    narrow_to_rows(bytes);
     if (!told_) return;
     if (!any_vector) return tell("width", "one lane");
     int wider = 0;
@@ -311,9 +312,21 @@ class Scheduler {
       wider += v.kind != NestValue::Kind::literal && v.kind != NestValue::Kind::argument && static_cast<int>(size_of(v.dtype)) > bytes;
     std::string text = counted(schedule_.lanes, "lane") + " of " + counted(bytes, "byte");
     if (schedule_.registers == 2) text += " in two registers, for a body of work " + std::to_string(facts_.weight) + ", over one";
+    else if (schedule_.lanes < lanes)
+      text += " over " + std::to_string(lanes) + ", which rows of " + std::to_string(loop(s.vector_loop).extent) + " do not fill";
     else if (wider > 0)
       text += " over " + std::to_string(std::max(lanes / 2, 1)) + ", as few of its values are wider (" + std::to_string(wider) + ")";
     tell("width", text);
+  }
+
+  // A row that fits in a shorter vector: a long one under a mask would lie across two cache lines in most rounds, which counts also where lanes
+  // that nobody wants are on the second, and would read what the last round stored in more than one piece.
+  void narrow_to_rows(int bytes) {
+    const StageSchedule& s = schedule_.stages.back();
+    if (nest_.stages.size() != 1 || s.mode != Mode::elementwise || s.vector_loop < 0 || s.tile_loop >= 0) return;
+    const NestLoop& row = loop(s.vector_loop);
+    if (row.runtime || row.block_of >= 0) return;
+    while (row.extent <= schedule_.lanes / 2 && schedule_.lanes * bytes > shortest_vector) schedule_.lanes /= 2;
   }
 
   void tell_split() {
@@ -397,8 +410,10 @@ class Scheduler {
     return -1;
   }
 
+  // Each thread goes through all the other loops, so rows of a single vector are no work that could be shared.
   bool shares_updates(int l) const {
     const NestLoop& at = loop(l);
+    if (l == schedule_.stages[0].vector_loop && at.extent <= schedule_.lanes) return false;
     return !at.reduce && at.block_of < 0 && at.extent >= 2 && updates_apart(nest_, l, dependences_);
   }
 

@@ -435,15 +435,19 @@ void ValueEmitter::update(const NestStore& s) {
     return;
   }
   const std::int64_t step = lane_step(nest_, s.index, vector_loop_, lanes(), dependences_).step;
-  const Value mask = with_tail(wanted);
-  if (step == 1) {
-    const Value old = s.update == Op::select ? x : mask ? b_.load_masked(at, d, mask) : b_.load(at, d, lanes());
-    if (mask) b_.store_masked(at, combined(old), mask);
-    else b_.store(at, combined(old));
-    return;
-  }
-  const Value old = s.update == Op::select ? x : b_.load_strided(at, d, lanes(), step, mask);
-  b_.store_strided(at, combined(old), step, mask);
+  const auto write = [&](Value mask) {
+    if (step == 1) {
+      const Value old = s.update == Op::select ? x : mask ? b_.load_masked(at, d, mask) : b_.load(at, d, lanes());
+      if (mask) b_.store_masked(at, combined(old), mask);
+      else b_.store(at, combined(old));
+      return;
+    }
+    const Value old = s.update == Op::select ? x : b_.load_strided(at, d, lanes(), step, mask);
+    b_.store_strided(at, combined(old), step, mask);
+  };
+  // What is asked of a whole row is a jump, mostly the same one: without a mask, what the next row of this place reads comes from the store itself.
+  if (wanted && wanted.lanes == 1) b_.if_then(wanted, [&] { write(mask_); });
+  else write(with_tail(wanted));
 }
 
 AccessCounts count_accesses(const Nest& nest, const Schedule& schedule) {

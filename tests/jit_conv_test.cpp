@@ -64,6 +64,20 @@ std::vector<Case> cases() {
       {"stretched images of three features", {3, 8, 7, 20}, {5, 4, 20, 3}, strided(edged(image, {3, 2}, {3, 2}), {1, 1}, {2, 3}, {1, 1})},
       {"stretched images, phases of nothing", {2, 6, 5, 8}, {1, 2, 8, 24}, strided(edged(image, {0, 1}, {1, 2}), {1, 1}, {3, 4}, {1, 1})},
       {"stretched images, cropped", {2, 9, 9, 6}, {3, 3, 6, 24}, strided(edged(image, {-1, 1}, {0, -3}), {1, 1}, {2, 2}, {1, 1})},
+      {"stretched images of one feature", {2, 6, 7, 8}, {4, 3, 8, 1}, strided(edged(image, {2, 1}, {1, 3}), {1, 1}, {2, 2}, {1, 1})},
+      {"far apart", {2, 3, 4, 8}, {4, 5, 8, 6}, strided(edged(image, {3, 4}, {3, 4}), {1, 1}, {4, 5}, {1, 1})},
+      {"far apart, with gaps and edges", {2, 3, 4, 8}, {2, 3, 8, 6}, strided(edged(image, {3, 0}, {0, 5}), {1, 1}, {5, 4}, {1, 1})},
+      {"far apart, cropped, one feature", {2, 5, 4, 8}, {4, 4, 8, 1}, strided(edged(image, {-2, 1}, {3, -6}), {1, 1}, {4, 4}, {1, 1})},
+      {"far apart along one axis", {2, 5, 4, 8}, {1, 16, 8, 3}, strided(edged(image, {0, 15}, {0, 20}), {1, 1}, {1, 16}, {1, 1})},
+      {"far apart, one element", {2, 1, 1, 8}, {3, 4, 8, 6}, strided(edged(image, {2, 3}, {2, 7}), {1, 1}, {4, 4}, {1, 1})},
+      {"far apart, in groups", {3, 7, 4, 5}, {18, 4, 5, 8}, strided(edged(params({3}, {2}, {2}, {1}, {1}, {0}), {17}, {16}), {1}, {20}, {1})},
+      {"far apart, several sets, in order",
+       {3, 7, 5, 2},
+       {4, 16, 5, 3},
+       in_order(strided(edged(params({2}, {2}, {}, {}, {1}, {1}), {15}, {15}), {1}, {16}, {1}), {3, 0, 4, 2, 1})},
+      {"far apart, reaching two elements", {2, 30, 8}, {20, 8, 1}, strided(edged(params({2}, {1}, {}, {}, {1}, {0}), {19}, {12}), {1}, {16}, {1})},
+      {"far apart, filters with gaps", {2, 7, 3, 8}, {3, 2, 8, 2}, strided(edged(image, {5, 0}, {9, 7}), {1, 1}, {4, 5}, {4, 3})},
+      {"far apart in many phases", {2, 3, 4, 8}, {11, 12, 8, 6}, strided(edged(image, {10, 4}, {9, 15}), {1, 1}, {9, 8}, {1, 1})},
       {"large rows", {1, 6, 300, 4}, {2, 3, 4, 64}, edged(image, {0, 1}, {1, 1})},
       {"one row", {3, 1, 5, 4}, {1, 5, 4, 16}, image},
       {"gradient by all images", {40, 8, 8, 6}, {40, 8, 8, 20}, edged(params({0}, {0}, {}, {}, {1, 2}, {1, 2}), {1, 1}, {1, 1})},
@@ -289,6 +303,22 @@ TEST(JitWindows, ReductionsReadWindowsInPlace) {
   const auto slope = jit([](const Tensor& t) { return grad([](const Tensor& u) { return sum(square(max_pool(u, {.window = {2}}))); })(t); });
   slope(x).eval();
   EXPECT_EQ(slope.explain(x).find("r0 = sum"), std::string::npos) << slope.explain(x);
+}
+
+// Patches that do not overlap: the gradient by the image is a product, with a kernel that puts its results in order.
+TEST(JitConv, GradientsOfPatchesAreProducts) {
+  if (vt_test::forced_backend() == "interpreter") GTEST_SKIP();
+  const Tensor ct = random_quarters(f32, {2, 3, 5, 16}, 1), filter = random_quarters(f32, {8, 8, 3, 16}, 2);
+  const auto slope = jit([](const Tensor& c, const Tensor& w) {
+    return vjp([&](const Tensor& t) { return conv2d(t, w, {.strides = {8}}); }, zeros({2, 24, 40, 3})).second(c);
+  });
+  slope(ct, filter).eval();
+  const Tensor result = slope(ct, filter);
+  const std::string text = slope.explain(ct, filter);
+  EXPECT_NE(text.find(", 1 matrix product, 0 interpreted equations"), std::string::npos) << text;
+  EXPECT_EQ(text.find("convolution"), std::string::npos) << text;
+  const Tensor parts = einsum("nhwo,pqco->nhpwqc", {ct, filter});
+  expect_close(result, reshape(parts, {2, 24, 40, 3}), {});  // quarters: exact
 }
 
 // Depthwise convolutions and their derivatives are convolutions whose tiles have channels as columns, and nothing else is run.

@@ -14,6 +14,8 @@
 #include <thread>
 #include <vector>
 
+#include <vt/execution.hpp>
+
 #include "src/jit/disk_cache.hpp"
 
 namespace {
@@ -158,6 +160,20 @@ TEST_F(DiskCacheTest, FoldersOfOthersOrWritableByOthersAreNotUsed) {
   DiskCache none("");
   EXPECT_FALSE(none.usable());
   EXPECT_NE(none.unusable_reason().find("VT_CACHE_DIR"), std::string::npos);
+}
+
+// The process's own cache is chosen once, so each case is a process of its own.
+TEST_F(DiskCacheTest, WarningsNameAFolderThatIsAskedForAndNotUsed) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto warns = [](const std::string& folder, const std::string& wanted) {
+    ::setenv("VT_CACHE_DIR", folder.c_str(), 1);
+    DiskCache::process();
+    std::exit(vt::warnings() == wanted ? 0 : 1);
+  };
+  const std::string ignored = "VT_CACHE_DIR is ignored, no kernel cache on disk: ";
+  EXPECT_EXIT(warns("/dev/null/cache", ignored + "/dev/null/cache: Not a directory\n"), testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(warns("/dev/null", ignored + "/dev/null: Not a directory\n"), testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(warns("", ""), testing::ExitedWithCode(0), "");
 }
 
 TEST_F(DiskCacheTest, AVanishedFolderIsNoError) {

@@ -16,6 +16,8 @@
 
 #include <vt/small_vec.hpp>
 
+#include "../trace/warnings.hpp"
+
 namespace vt::detail {
 
 namespace disk_entries {
@@ -149,8 +151,13 @@ DiskCache::~DiskCache() {
 }
 
 DiskCache& DiskCache::process() {
-  static auto* const cache = new DiskCache(disk_entries::default_folder());  // never closed: kernels may still be made at exit
-  return *cache;
+  static DiskCache& cache = []() -> DiskCache& {
+    auto* const made = new DiskCache(disk_entries::default_folder());  // never closed: kernels may still be made at exit
+    const char* const chosen = std::getenv("VT_CACHE_DIR");
+    if (chosen && *chosen && !made->usable()) warn_once("VT_CACHE_DIR is ignored, " + made->unusable_reason());
+    return *made;
+  }();
+  return cache;
 }
 
 std::optional<Vec<char>> DiskCache::load(CacheKey key) {

@@ -62,8 +62,7 @@ int through(const GraphBody& g, const Equation& e, std::size_t k, int a) {
     default: break;
   }
   if (family_of(e.op) == Family::cumulative) return e.as<CumulativeParams>().axis == a ? -1 : a;
-  if (e.op >= Op::reduce_sum && e.op <= Op::reduce_all) {
-    const Axes& axes = e.as<AxesParams>().axes;
+  if (const Axes axes = reduced_axes(e); !axes.empty()) {
     if (axes.contains(a)) return -1;
     return a - static_cast<int>(std::count_if(axes.begin(), axes.end(), [&](int r) { return r < a; }));
   }
@@ -83,6 +82,11 @@ Axes without(const Axes& all, int axis) {
 }
 
 }  // namespace lane_forms
+
+Axes reduced_axes(const Equation& e) {
+  if (e.op == Op::argmax || e.op == Op::argmin) return Axes(e.as<ArgParams>().axis);
+  return e.op >= Op::reduce_sum && e.op <= Op::reduce_all ? e.as<AxesParams>().axes : Axes();
+}
 
 LaneAxes::LaneAxes(const GraphBody& g) : graph_(&g) {
   for (const Aval& a : g.avals) {
@@ -217,6 +221,12 @@ std::optional<Equation> LaneAxes::equation(const Equation& e) const {
   if (family_of(e.op) == Family::cumulative) {
     CumulativeParams p = e.as<CumulativeParams>();
     p.axis -= p.axis > b;
+    lane.params = make_params(std::move(p));
+    return lane;
+  }
+  if (e.op == Op::argmax || e.op == Op::argmin) {
+    ArgParams p = e.as<ArgParams>();
+    p.axis -= p.axis > a;
     lane.params = make_params(std::move(p));
     return lane;
   }

@@ -55,6 +55,9 @@ class LaneAxes {
   Vec<bool> ambiguous_;
 };
 
+/// The axes over which a reduction goes whose elements can be put together one by one; none of other equations.
+Axes reduced_axes(const Equation&);
+
 /// A scan whose rounds do the same along one axis of all that it carries, takes and gives, without lanes meeting.
 std::optional<LaneForm> lanes_of_scan(const GraphBody& alone, const RegisterLimits& limits);
 

@@ -24,8 +24,12 @@ std::size_t at(Var v) { return static_cast<std::size_t>(v); }
 bool has_own_lanes(const Equation& e) { return (e.op == Op::cond && e.as<CondParams>().lanes) || (e.op == Op::while_ && e.as<WhileParams>().lanes); }
 /// A step of its own, if it is not in a region.
 bool stands_alone(const Equation& e) { return has_own_lanes(e) || e.op == Op::dot_general; }
+/// Puts elements of rows together: what a nest does with lanes along a row, of which a short one fills few.
+bool is_of_rows(const Equation& e) { return !reduced_axes(e).empty() || family_of(e.op) == Family::cumulative || e.op == Op::dot_general; }
 /// What regions are looked for around.
-bool is_seed(const Equation& e) { return stands_alone(e) || e.op == Op::concatenate; }
+bool is_seed(const Equation& e) { return stands_alone(e) || e.op == Op::concatenate || is_of_rows(e); }
+
+constexpr std::int64_t fewest_short_rows = 64;
 
 class Former {
  public:
@@ -38,31 +42,45 @@ class Former {
       std::int64_t lanes;
       Var value;
       int axis;
+      const Equation* equation;
+      bool of_rows;
     };
     Vec<Seed> seeds;
     for (const Equation& e : graph_.equations) {
       if (!is_seed(e)) continue;
       const Shape& shape = graph_.aval(e.outputs[0]).shape;
+      if (const int k = operand_of_short_rows(e); k >= 0) {
+        const Var rows = e.inputs[axis_index(k)];
+        seeds.push_back({graph_.aval(rows).shape[0], rows, 0, &e, true});
+        continue;
+      }
+      if (!stands_alone(e) && e.op != Op::concatenate) continue;
       const int axes = has_own_lanes(e) ? std::min(shape.rank(), 1) : shape.rank();
       for (int d = 0; d < axes; ++d)
         if (shape[axis_index(d)] >= fewest_lanes && !(e.op == Op::concatenate && e.as<AxisParams>().axis == d))
-          seeds.push_back({shape[axis_index(d)], e.outputs[0], d});
+          seeds.push_back({shape[axis_index(d)], e.outputs[0], d, &e, false});
     }
     // Each class once, by one of its values: classes have other numbers when a region has been formed. One with a single product that fits has none
     // that meet; unrolled layers have as many such classes as layers.
     const auto number_of = [&](const Seed& s) { return static_cast<std::size_t>(lanes_.class_of(s.value, s.axis)); };
     Vec<int> steps(lanes_.axes());  // of a class; all but a product count for two
+    Vec<bool> only_rows(lanes_.axes(), true);
     for (const Seed& s : seeds) {
-      const Equation& e = graph_.equations[at(maker_[at(s.value)])];
-      if (small_enough(e, static_cast<int>(number_of(s)), s.lanes)) steps[number_of(s)] += e.op == Op::dot_general ? 1 : 2;
+      const Equation& e = *s.equation;
+      if (!small_enough(e, static_cast<int>(number_of(s)), s.lanes)) continue;
+      steps[number_of(s)] += e.op == Op::dot_general && !s.of_rows ? 1 : 2;
+      only_rows[number_of(s)] = only_rows[number_of(s)] && s.of_rows && e.op != Op::dot_general;
     }
     Vec<Seed> classes;
-    for (const Seed& s : seeds)
+    for (Seed& s : seeds) {
+      s.of_rows = only_rows[number_of(s)];
       if (std::exchange(steps[number_of(s)], 0) >= 2) classes.push_back(s);
+    }
     insertion_sort(classes, [](const Seed& x, const Seed& y) { return x.lanes > y.lanes; });  // most lanes first
     // With larger values; or, where those do not suit a common loop, without them.
     for (const Seed& s : classes)
       for (const std::int64_t most : {limits_.of_a_lane, usual_elements}) {
+        if (most > usual_elements && s.of_rows) continue;
         most_elements_ = most;
         if (form(lanes_.class_of(s.value, s.axis))) break;
       }
@@ -75,6 +93,28 @@ class Former {
     maker_.assign(graph_.avals.size(), -1);
     for (std::size_t i = 0; i < graph_.equations.size(); ++i)
       for (Var v : graph_.equations[i].outputs) maker_[at(v)] = static_cast<int>(i);
+  }
+
+  /// The operand behind whose axis 0, which the result has too, short rows are put together; −1: none.
+  int operand_of_short_rows(const Equation& e) const {
+    for (std::size_t k = 0; k < e.inputs.size() && is_of_rows(e); ++k)
+      if (has_short_rows(e, k)) return static_cast<int>(k);
+    return -1;
+  }
+  bool has_short_rows(const Equation& e, std::size_t k) const {
+    const Aval& from = graph_.aval(e.inputs[k]);
+    if (from.shape.rank() < 2 || from.shape[0] < fewest_short_rows || from.elements() == 0) return false;
+    const std::int64_t rows = from.shape[0], row = from.elements() / rows;
+    if (row < 2 || row > limits_.short_row) return false;
+    if (e.op != Op::dot_general)
+      return !reduced_axes(e).contains(0) && !(family_of(e.op) == Family::cumulative && e.as<CumulativeParams>().axis == 0);
+    // Of products, those of each row with the same few vectors, or of rows in pairs; the tiles of others are filled.
+    const auto& p = e.as<DotParams>();
+    const std::int64_t sums = graph_.aval(e.outputs[0]).elements() / rows, other = graph_.aval(e.inputs[1 - k]).elements();
+    const Axes& contract = k == 0 ? p.lhs_contract : p.rhs_contract;
+    if (contract.contains(0) || static_cast<int>(contract.size()) != from.shape.rank() - 1) return false;
+    return row <= limits_.short_row / 2 && sums < limits_.short_row / 2 && sums * row <= 2 * limits_.short_row &&
+           (other == sums * row || (sums == 1 && other == rows * row));
   }
 
   // Could each of an equation's values be a lane's? Asked before a class is chosen, which takes a pass over the Graph.
@@ -110,13 +150,15 @@ class Former {
 
   bool fits(const Equation& e) const {
     if (e.outputs.empty() || !(is_elementwise(e.op) || stands_alone(e) || family_of(e.op) == Family::leaf || family_of(e.op) == Family::shape ||
-                               family_of(e.op) == Family::reduce || e.op == Op::slice || e.op == Op::gather))
+                               is_of_rows(e) || e.op == Op::slice || e.op == Op::gather))
       return false;
     const std::int64_t most = family_of(e.op) == Family::shape || e.op == Op::slice ? std::max(most_elements_, limits_.moved) : most_elements_;
     for (Var v : e.outputs)
       if (lanes_.axis(v) < 0 || lanes_.aval(v).elements() > most) return false;
-    for (Var v : e.inputs)
-      if (lanes_.aval(v).elements() > most && e.op != Op::gather) return false;
+    for (Var v : e.inputs) {
+      const bool shared = e.op == Op::dot_general && lanes_.axis(v) < 0;
+      if (lanes_.aval(v).elements() > (shared ? limits_.of_a_lane : most) && e.op != Op::gather) return false;
+    }
     return lanes_.equation(e).has_value();
   }
 
@@ -163,11 +205,23 @@ class Former {
     return true;
   }
 
-  // Worth it where several steps become one: products that meet, or a branch or loop and what is around it; and where different parts are computed
-  // for one array.
+  // Worth it where several steps become one: products that meet, or a branch or loop and what is around it; where rows are too short for lanes along
+  // them; and where different parts are computed for one array.
   bool worth_it(std::span<const int> members) const {
     const bool branches = any_of(members, [&](int i) { return has_own_lanes(graph_.equations[at(i)]); });
-    return (products_meet(members) && !plain_products(members)) || (branches && members.size() >= 2) || computes_parts(members);
+    return (products_meet(members) && !plain_products(members)) || (branches && members.size() >= 2) || in_short_rows(members) ||
+           computes_parts(members);
+  }
+
+  // A product by itself has tiles, and lanes along rows that fill them.
+  bool in_short_rows(std::span<const int> members) const {
+    if (most_elements_ > usual_elements) return false;
+    const bool computes = any_of(members, [&](int i) { return is_elementwise(graph_.equations[at(i)].op); });
+    return any_of(members, [&](int i) {
+      const Equation& e = graph_.equations[at(i)];
+      if (operand_of_short_rows(e) < 0) return false;
+      return e.op != Op::dot_general || computes || (lanes_.aval(e.outputs[0]).elements() == 1 && terms(e) < static_cast<double>(usual_elements) / 2);
+    });
   }
 
   // Are arrays put together of small parts that are computed in different ways? A nest asks of each element which part it is, computes expensive ones

@@ -92,6 +92,18 @@ Vec<std::int64_t> reduced_elements(const Shape& shape, const Axes& axes) {
   return all;
 }
 
+AxisRuns::AxisRuns(const Shape& shape, int axis) : length(shape[static_cast<std::size_t>(axis)]), step(small_arrays::distance(shape, axis)) {
+  count = length == 0 ? 0 : shape.elements() / length;
+}
+
+RunningOp::RunningOp(Op cumulative, DType d, std::int64_t length) : dtype(d) {
+  op = cumulative == Op::cumsum ? Op::add : cumulative == Op::cumprod ? Op::mul : cumulative == Op::cummax ? Op::max : Op::min;
+  if (is_float(d) && length > 2 && (op == Op::add || op == Op::mul)) dtype = DType::f64;
+}
+bool RunningOp::has_code(Op cumulative, DType d) {
+  return cumulative != Op::cumlogsumexp && !is_complex(d) && !(d == DType::f64 && cumulative == Op::cumsum);
+}
+
 SmallProduct::SmallProduct(const GraphBody& g, const Equation& e) {
   const auto& p = e.as<DotParams>();
   const Shape &lhs = g.aval(e.inputs[0]).shape, &rhs = g.aval(e.inputs[1]).shape;

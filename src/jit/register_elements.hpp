@@ -19,6 +19,24 @@ Vec<std::int64_t> source_elements(const GraphBody&, const Equation&);
 /// For every element of the operand, the element of the result that a reduction over `axes` adds it to.
 Vec<std::int64_t> reduced_elements(const Shape&, const Axes& axes);
 
+/// The elements of an array in runs along one axis, which come in the order of an array without that axis.
+struct AxisRuns {
+  std::int64_t count, length, step;
+  AxisRuns(const Shape&, int axis);
+  /// Element `k` of run `n`.
+  std::int64_t at(std::int64_t n, std::int64_t k) const { return (n / step * length + k) * step + n % step; }
+};
+
+/// What a cumulative op does with each further element, and the dtype in which it does: as the interpreter, in double for sums and products of
+/// floats. Two elements give the same in their own dtype: a wide result that is rounded again is as good as one rounded once (Figueroa 1995).
+struct RunningOp {
+  Op op;
+  DType dtype;
+  RunningOp(Op cumulative, DType, std::int64_t length);
+  /// For those that a loop in registers has code for: not for f64's sums, which are compensated.
+  static bool has_code(Op cumulative, DType);
+};
+
 /// A matrix product of small arrays: the elements of both operands that are multiplied.
 class SmallProduct {
  public:

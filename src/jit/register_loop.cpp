@@ -205,7 +205,17 @@ class FitCheck {
         // The constant's text, which is the kernel's identity, shows eight elements.
         return e.op == Op::full || e.op == Op::iota || (e.op == Op::constant && n <= 8);
       case Family::shape: return true;
-      case Family::reduce: spend(operands); return e.op >= Op::reduce_sum && e.op <= Op::reduce_all;
+      case Family::reduce: {
+        const bool places = e.op == Op::argmax || e.op == Op::argmin;
+        spend(operands * (places ? 4 : 1));
+        return places || (e.op >= Op::reduce_sum && e.op <= Op::reduce_all);
+      }
+      case Family::cumulative: {
+        const DType d = g.aval(e.outputs[0]).dtype;
+        const std::int64_t length = g.aval(e.outputs[0]).shape[static_cast<std::size_t>(e.as<CumulativeParams>().axis)];
+        spend(operands * (RunningOp(e.op, d, length).dtype == d ? 1 : 5));
+        return RunningOp::has_code(e.op, d);
+      }
       case Family::contract: {
         if (e.op != Op::dot_general) return false;  // convolutions have kernels of their own
         std::int64_t terms = n;

@@ -24,6 +24,9 @@ struct RegisterLimits {
   std::int64_t instructions = 6000;
   /// Of many lanes, which run 10 to 60 times faster so than step by step through memory: a second or two to compile.
   std::int64_t instructions_of_many = 25000, many_lanes = 256;
+  /// Rows of at most so many elements are put together in a lane's registers rather than by lanes along them. The same on every machine with the same
+  /// executor, as it gives sums an order; 0: never.
+  std::int64_t short_row = 32;
   bool (*has_code)(Op) = nullptr;  ///< which element-wise ops it has code for; null: for all
 };
 

@@ -20,10 +20,14 @@ Emitter::Emitter(IrBuilder& b, const LaneForm& form) : b_(b), form_(form), graph
   if (!form_) return;
   for (Var v : equation_.outputs) result_bytes_ += static_cast<std::int64_t>(graph_.aval(v).bytes()) * form_.count;
   std::size_t widest = 1;
-  for (const Aval& a : graph_.avals) widest = std::max(widest, size_of(a.dtype));
-  // Several vectors at once hide how long each instruction takes, as long as they all fit.
+  std::int64_t row = 1;
+  for (const Aval& a : graph_.avals) {
+    widest = std::max(widest, size_of(a.dtype));
+    if (form_.in_registers(a)) row = std::max(row, a.elements());
+  }
+  // Several vectors at once hide how long each instruction takes, as long as they all fit; so do the elements of a row.
   const std::int64_t cost = register_cost(form);
-  const int vectors = cost <= 60 ? 4 : cost <= 200 ? 2 : 1;
+  const int vectors = cost <= 60 && row <= 4 ? 4 : cost <= 200 && row <= 8 ? 2 : 1;
   width_ = std::max(2, vectors * b.target().lanes(std::max<std::size_t>(widest, 4)));
 }
 

@@ -69,6 +69,9 @@ Value Emitter::row_of(const Object& o, Value lane) {
   return o.start ? b_.add(first, o.start) : first;
 }
 
+// In the rows of this round's lanes from `first` on.
+Value Emitter::elements_left(const Object& o, std::int64_t first) { return b_.mul(b_.sub(b_.arg(3), further(lane_, first)), index_number(o.row)); }
+
 // Rows of few elements are one run of memory, whose elements are picked apart.
 Val Emitter::load_rows(const Object& o) {
   Val v;
@@ -80,15 +83,14 @@ Val Emitter::load_rows(const Object& o) {
   };
   const int lanes = lanes_of_rows(o);
   for (int first = 0; first < width_; first += lanes) {
-    if (o.row <= few_elements) {
-      const Value lane = further(lane_, first), left = b_.sub(b_.arg(3), lane);
-      const Value run = b_.load_masked(b_.offset(o.pointer, o.dtype, row_of(o, lane)), o.dtype,
-                                       b_.tail_mask(lanes * static_cast<int>(o.row), b_.mul(left, index_number(o.row))));
-      for (std::int64_t n = 0; n < o.row; ++n) {
-        Vec<int> from;
-        for (int l = 0; l < lanes; ++l) from.push_back(static_cast<int>(n + o.row * l));
-        append(n, b_.shuffle(run, run, from));
-      }
+    if (rows_go_apart(b_.target(), o.row, lanes)) {
+      const Value start = row_of(o, further(lane_, first)), left = elements_left(o, first);
+      Vec<Value> run;
+      for (std::int64_t n = 0; n < o.row; ++n)
+        run.push_back(
+            b_.load_masked(b_.offset(o.pointer, o.dtype, further(start, n * lanes)), o.dtype, b_.tail_mask(lanes, further(left, -n * lanes))));
+      run = rows_apart(b_, std::move(run));
+      for (std::int64_t n = 0; n < o.row; ++n) append(n, run[static_cast<std::size_t>(n)]);
       continue;
     }
     for (std::int64_t from = 0; from < o.row; from += lanes) {
@@ -136,15 +138,16 @@ void Emitter::store_block(const Object& o, const Val& v, int first, bool past) {
     const Value x = wide(v.e[static_cast<std::size_t>(n)]);
     return lanes == width_ ? x : b_.shuffle(x, x, part);
   };
-  if (o.row <= few_elements) {
-    Value joined = element(0);
-    for (std::int64_t n = 1; n < o.row; ++n) joined = b_.concat_lanes(joined, element(n));
-    Vec<int> from;
-    for (int l = 0; l < lanes; ++l)
-      for (std::int64_t n = 0; n < o.row; ++n) from.push_back(static_cast<int>(n * lanes + l));
-    const Value run = b_.shuffle(joined, joined, from), left = b_.sub(b_.arg(3), further(lane_, first));
-    if (past) b_.store_streaming(start, run, align);
-    else b_.store_masked(start, run, b_.tail_mask(lanes * static_cast<int>(o.row), b_.mul(left, index_number(o.row))));
+  if (rows_go_apart(b_.target(), o.row, lanes)) {
+    Vec<Value> run;
+    for (std::int64_t n = 0; n < o.row; ++n) run.push_back(element(n));
+    run = rows_together(b_, std::move(run));
+    const Value left = elements_left(o, first);
+    for (std::int64_t n = 0; n < o.row; ++n) {
+      const Value at = b_.offset(start, o.dtype, index_number(n * lanes)), x = run[static_cast<std::size_t>(n)];
+      if (past) b_.store_streaming(at, x, align);
+      else b_.store_masked(at, x, b_.tail_mask(lanes, further(left, -n * lanes)));
+    }
     return;
   }
   // Rows are of any length: what goes past the caches is put together in the function's frame first.

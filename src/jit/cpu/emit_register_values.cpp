@@ -51,7 +51,8 @@ Val Emitter::value(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
       }
       return v;
     case Family::leaf: return leaf(e, out);
-    case Family::reduce: return reduced(g, e, in[0]);
+    case Family::reduce: return e.op == Op::argmax || e.op == Op::argmin ? position(g, e, in[0]) : reduced(g, e, in[0]);
+    case Family::cumulative: return running(g, e, in[0]);
     case Family::contract: return product(g, e, in);
     case Family::index:
       if (e.op == Op::dynamic_slice) return dynamic_slice(g, e, in);
@@ -112,6 +113,7 @@ Val Emitter::reduced(const GraphBody& g, const Equation& e, const Val& x) {
     Value& sum = v.e[static_cast<std::size_t>(place)];
     Value next = x.e[k++];
     if (through_f32) next = b_.convert(next, DType::f32);
+    if (op == Op::add && !sum && is_float(carried)) sum = b_.integer(carried, 0);  // of nothing but -0 it is +0
     sum = sum ? apply(op, carried, {}, {sum, next}) : next;
   }
   for (Value& sum : v.e) {
@@ -125,6 +127,47 @@ Val Emitter::reduced(const GraphBody& g, const Equation& e, const Val& x) {
       sum = b_.identity(neutral, carried);
     }
     if (through_f32) sum = b_.convert(sum, to.dtype);
+  }
+  return v;
+}
+
+// The first place of the greatest or least element of each run; NaN wins.
+Val Emitter::position(const GraphBody& g, const Equation& e, const Val& x) {
+  const Aval& from = g.aval(e.inputs[0]);
+  const auto& p = e.as<ArgParams>();
+  const AxisRuns runs(from.shape, p.axis);
+  Val v;
+  for (std::int64_t n = 0; n < runs.count; ++n) {
+    Value best = x.e[static_cast<std::size_t>(runs.at(n, 0))], where = b_.integer(p.dtype, 0);
+    for (std::int64_t k = 1; k < runs.length; ++k) {
+      const Value next = x.e[static_cast<std::size_t>(runs.at(n, k))];
+      Value better = apply(e.op == Op::argmax ? Op::gt : Op::lt, DType::bool_, {}, {next, best});
+      if (is_float(from.dtype)) {
+        const Value no_better = apply(e.op == Op::argmax ? Op::le : Op::ge, DType::bool_, {}, {next, best});
+        better = b_.bit_and(b_.bit_not(no_better), b_.bit_not(b_.is_nan(best)));
+      }
+      best = either(better, next, best);
+      where = either(better, b_.integer(p.dtype, k), where);
+    }
+    v.e.push_back(where);
+  }
+  return v;
+}
+
+Val Emitter::running(const GraphBody& g, const Equation& e, const Val& x) {
+  const Aval& out = g.aval(e.outputs[0]);
+  const auto& p = e.as<CumulativeParams>();
+  const AxisRuns runs(out.shape, p.axis);
+  const RunningOp step(e.op, out.dtype, runs.length);
+  Val v = x;
+  for (std::int64_t n = 0; n < runs.count; ++n) {
+    Value so_far = step.op == Op::add && is_float(out.dtype) ? b_.integer(step.dtype, 0) : Value();  // of nothing but -0 it is +0
+    for (std::int64_t k = 0; k < runs.length; ++k) {
+      Value& element = v.e[static_cast<std::size_t>(runs.at(n, p.reverse ? runs.length - 1 - k : k))];
+      const Value next = b_.convert(element, step.dtype);
+      so_far = so_far ? apply(step.op, step.dtype, {}, {so_far, next}) : next;
+      element = b_.convert(so_far, out.dtype);
+    }
   }
   return v;
 }

@@ -31,6 +31,86 @@ Vec<Value> turned(IrBuilder& b, Vec<Value> rows, std::int64_t wanted) {
   return rows;
 }
 
+namespace rows_in_runs {
+
+std::int64_t smallest_factor(std::int64_t n) {
+  for (std::int64_t p = 2; p * p <= n; ++p)
+    if (n % p == 0) return p;
+  return n;
+}
+
+// The vector whose lane l is lane from(l) % lanes of vector from(l) / lanes: two sources to an instruction.
+Value picked(IrBuilder& b, const Vec<Value>& vectors, FunctionRef<std::int64_t(int)> from) {
+  const int lanes = vectors[0].lanes;
+  Value x = vectors[0];
+  for (std::size_t k = 1; k < vectors.size(); ++k) {
+    Vec<int> order;
+    for (int l = 0; l < lanes; ++l) {
+      const auto of = static_cast<std::size_t>(from(l) / lanes);
+      const int lane = static_cast<int>(from(l) % lanes);
+      // Lanes of the first vector come to their places in the first step.
+      order.push_back(of == k ? lanes + lane : of == 0 && k == 1 ? lane : l);
+    }
+    x = b.shuffle(x, vectors[k], order);
+  }
+  return x;
+}
+
+}  // namespace rows_in_runs
+
+// Every p-th element first, for a prime factor p of the length; these are runs with rows of the other factors.
+Vec<Value> rows_apart(IrBuilder& b, Vec<Value> run) {
+  const std::size_t row = run.size();
+  if (row == 1) return run;
+  const auto p = static_cast<std::size_t>(rows_in_runs::smallest_factor(static_cast<std::int64_t>(row)));
+  Vec<Value> elements(row);
+  for (std::size_t r = 0; r < p; ++r) {
+    Vec<Value> part;
+    for (std::size_t first = 0; first < row; first += p) {
+      const Vec<Value> group(run.begin() + static_cast<std::ptrdiff_t>(first), run.begin() + static_cast<std::ptrdiff_t>(first + p));
+      part.push_back(rows_in_runs::picked(b, group, [&](int l) { return l * static_cast<std::int64_t>(p) + static_cast<std::int64_t>(r); }));
+    }
+    part = rows_apart(b, std::move(part));
+    for (std::size_t m = 0; m < part.size(); ++m) elements[r + p * m] = part[m];
+  }
+  return elements;
+}
+
+Vec<Value> rows_together(IrBuilder& b, Vec<Value> elements) {
+  const std::size_t row = elements.size();
+  if (row == 1) return elements;
+  const auto p = static_cast<std::size_t>(rows_in_runs::smallest_factor(static_cast<std::int64_t>(row)));
+  const int lanes = elements[0].lanes;
+  Vec<Vec<Value>> parts(p);
+  for (std::size_t r = 0; r < p; ++r) {
+    for (std::size_t n = r; n < row; n += p) parts[r].push_back(elements[n]);
+    parts[r] = rows_together(b, std::move(parts[r]));
+  }
+  Vec<Value> run;
+  for (std::size_t q = 0; q < row / p; ++q) {
+    Vec<Value> group;
+    for (const Vec<Value>& part : parts) group.push_back(part[q]);
+    for (std::size_t t = 0; t < p; ++t)
+      run.push_back(rows_in_runs::picked(b, group, [&](int l) {
+        const std::int64_t place = static_cast<std::int64_t>(t) * lanes + l, of = static_cast<std::int64_t>(p);
+        return place % of * lanes + place / of;
+      }));
+  }
+  return run;
+}
+
+bool rows_go_apart(const Target& target, std::int64_t row, int lanes) {
+  if (row <= 4) return true;
+  if (!target.masked) return false;  // no instruction there brings any lanes of two vectors together
+  std::int64_t shuffles = 0, squares = 0;
+  for (std::int64_t left = row; left > 1; left /= rows_in_runs::smallest_factor(left)) shuffles += row * (rows_in_runs::smallest_factor(left) - 1);
+  int levels = 0;
+  while ((1 << levels) < lanes) ++levels;
+  for (std::int64_t done = 0; done < row; done += lanes)
+    squares += lanes * levels + std::min<std::int64_t>(lanes, 2 * (row - done));  // the first of them loads, or stores
+  return shuffles <= squares;
+}
+
 LaneMatrix::LaneMatrix(IrBuilder& b, DType d, int lanes, std::int64_t rows, std::int64_t columns, bool in_registers)
     : b_(b), dtype_(d), lanes_(lanes), rows_(rows), columns_(columns), in_registers_(in_registers) {
   if (in_registers) elements_.assign(static_cast<std::size_t>(rows * columns), b.integer(d, 0, lanes));

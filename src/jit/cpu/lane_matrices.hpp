@@ -24,6 +24,14 @@ struct At {
 /// As many vectors as each has lanes, the square of their elements transposed; only the first `wanted` results are made.
 Vec<Value> turned(IrBuilder& b, Vec<Value> rows, std::int64_t wanted);
 
+/// A run of memory with the rows of as many lanes as a vector has, in as many vectors as a row has elements: result n has element n of each lane's
+/// row.
+Vec<Value> rows_apart(IrBuilder& b, Vec<Value> run);
+/// Back.
+Vec<Value> rows_together(IrBuilder& b, Vec<Value> elements);
+/// Does that take fewer instructions than turning squares of rows?
+bool rows_go_apart(const Target& target, std::int64_t row, int lanes);
+
 /// The elements of one matrix for each lane: in registers, where all numbers of rows and columns are known now, or in the function's frame.
 class LaneMatrix {
  public:

@@ -87,7 +87,7 @@ class Emitter {
     return o.row > 1 && o.shape.elements() == o.row && (o.block == 0 || o.block == o.row) && (!o.start || o.start.lanes == 1);
   }
   Value row_of(const Object& o, Value lane);
-  static constexpr std::int64_t few_elements = 4;
+  Value elements_left(const Object& o, std::int64_t first);
   int lanes_of_rows(const Object& o) const { return std::min(width_, b_.target().lanes(size_of(o.dtype))); }
   Val load_rows(const Object& o);
   void store_rows(const Object& o, const Val& v);
@@ -121,6 +121,8 @@ class Emitter {
   Val value(const GraphBody& g, const Equation& e, const Vec<Val>& in);
   Val leaf(const Equation& e, const Aval& out);
   Val reduced(const GraphBody& g, const Equation& e, const Val& x);
+  Val position(const GraphBody& g, const Equation& e, const Val& x);
+  Val running(const GraphBody& g, const Equation& e, const Val& x);
   Val product(const GraphBody& g, const Equation& e, const Vec<Val>& in);
   Val concatenated(const GraphBody& g, const Equation& e, const Vec<Val>& in);
 

@@ -20,7 +20,7 @@ namespace vt::detail::cuda {
 // spilled: none of f32 (Jacobians of six joints, chains of 9 × 9), 6 % of the instructions of f64.
 const RegisterLimits& device_limits() {
   static constexpr RegisterLimits limits{
-      .of_a_lane = 96, .moved = 96, .instructions = 6000, .instructions_of_many = 12000, .has_code = has_element_source};
+      .of_a_lane = 96, .moved = 96, .instructions = 6000, .instructions_of_many = 12000, .short_row = 0, .has_code = has_element_source};
   return limits;
 }
 

@@ -306,7 +306,8 @@ Val Writer::value(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
       return v;
     }
     case Family::leaf: return leaf(e, out);
-    case Family::reduce: return reduced(g, e, in[0]);
+    case Family::reduce: return e.op == Op::argmax || e.op == Op::argmin ? position(g, e, in[0]) : reduced(g, e, in[0]);
+    case Family::cumulative: return running(g, e, in[0]);
     case Family::contract: return product(g, e, in);
     case Family::index:
       if (e.op == Op::dynamic_slice) return dynamic_slice(g, e, in);
@@ -372,12 +373,52 @@ Val Writer::reduced(const GraphBody& g, const Equation& e, const Val& x) {
   for (const std::int64_t at : reduced_elements(from.shape, axes)) {
     std::string& so_far = sum[static_cast<std::size_t>(at)];
     const std::string& next = element(x, k++);
+    if (row.op == Op::add && so_far.empty() && is_float(sums)) so_far = "(" + literal(Scalar(0).converted(sums)) + ")";  // of nothing but -0 it is +0
     so_far = so_far.empty() ? next : named(sums, apply(row.op, sums, {}, {{so_far, sums}, {next, sums}}));
   }
   Val v = empty(to);
   for (const std::string& s : sum) {
     const std::string all = s.empty() ? "(" + literal(Scalar(row.neutral).converted(sums)) + ")" : s;
     v.elements.push_back(sums == to.dtype ? all : named(to.dtype, converted({all, sums}, to.dtype)));
+  }
+  return v;
+}
+
+Val Writer::position(const GraphBody& g, const Equation& e, const Val& x) {
+  const Aval &from = g.aval(e.inputs[0]), &to = g.aval(e.outputs[0]);
+  const AxisRuns runs(from.shape, e.as<ArgParams>().axis);
+  Val v = empty(to);
+  for (std::int64_t n = 0; n < runs.count; ++n) {
+    std::string best = element(x, runs.at(n, 0)), where = "(" + literal(Scalar(0).converted(to.dtype)) + ")";
+    for (std::int64_t k = 1; k < runs.length; ++k) {
+      const std::string next = element(x, runs.at(n, k));
+      std::string better = worded("{} {} {}", next, e.op == Op::argmax ? ">" : "<", best);
+      // NaN wins, the first of several.
+      if (is_float(from.dtype)) better = worded("{1} == {1} && !({0} {2} {1})", next, best, e.op == Op::argmax ? "<=" : ">=");
+      const std::string wins = named(DType::bool_, better);
+      best = named(from.dtype, worded("{} ? {} : {}", wins, next, best));
+      where = named(to.dtype, worded("{} ? {} : {}", wins, literal(Scalar(k).converted(to.dtype)), where));
+    }
+    v.elements.push_back(where);
+  }
+  return v;
+}
+
+Val Writer::running(const GraphBody& g, const Equation& e, const Val& x) {
+  const Aval& out = g.aval(e.outputs[0]);
+  const auto& p = e.as<CumulativeParams>();
+  const AxisRuns runs(out.shape, p.axis);
+  const RunningOp step(e.op, out.dtype, runs.length);
+  Val v = empty(out);
+  v.elements.resize(static_cast<std::size_t>(v.count));
+  for (std::int64_t n = 0; n < runs.count; ++n) {
+    std::string so_far = step.op == Op::add && is_float(out.dtype) ? "(" + literal(Scalar(0).converted(step.dtype)) + ")" : "";
+    for (std::int64_t k = 0; k < runs.length; ++k) {
+      const auto at = static_cast<std::size_t>(runs.at(n, p.reverse ? runs.length - 1 - k : k));
+      const std::string next = named(step.dtype, converted({x.elements[at], out.dtype}, step.dtype));
+      so_far = so_far.empty() ? next : named(step.dtype, apply(step.op, step.dtype, {}, {{so_far, step.dtype}, {next, step.dtype}}));
+      v.elements[at] = named(out.dtype, converted({so_far, step.dtype}, out.dtype));
+    }
   }
   return v;
 }

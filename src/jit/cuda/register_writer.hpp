@@ -79,6 +79,8 @@ class Writer : SourceWriter {
   Val value(const GraphBody& g, const Equation& e, const Vec<Val>& in);
   Val leaf(const Equation& e, const Aval& out);
   Val reduced(const GraphBody& g, const Equation& e, const Val& x);
+  Val position(const GraphBody& g, const Equation& e, const Val& x);
+  Val running(const GraphBody& g, const Equation& e, const Val& x);
   Val product(const GraphBody& g, const Equation& e, const Vec<Val>& in);
 
   // --- places that are known at run time

@@ -154,6 +154,7 @@
 #include "../../src/jit/loop_nest.cpp"
 #include "../../src/jit/lower_complex.cpp"
 #include "../../src/jit/matmul_spec.cpp"
+#include "../../src/jit/merge_axes.cpp"
 #include "../../src/jit/nest_builder.cpp"
 #include "../../src/jit/nest_scans.cpp"
 #include "../../src/jit/nest_sections.cpp"

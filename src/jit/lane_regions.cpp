@@ -9,6 +9,7 @@
 #include "../trace/effects.hpp"
 #include "control.hpp"
 #include "lane_form.hpp"
+#include "merge_axes.hpp"
 #include "register_loop.hpp"
 #include "schedule.hpp"
 
@@ -87,6 +88,7 @@ class Former {
     if (formed_) make_zero();
     return std::move(graph_);
   }
+  bool formed() const { return formed_; }
 
  private:
   void find_makers() {
@@ -213,14 +215,21 @@ class Former {
            computes_parts(members);
   }
 
-  // A product by itself has tiles, and lanes along rows that fill them.
+  // Where nothing else is computed, a product has tiles, and rows that fill a vector go as fast with lanes along them.
   bool in_short_rows(std::span<const int> members) const {
     if (most_elements_ > usual_elements) return false;
-    const bool computes = any_of(members, [&](int i) { return is_elementwise(graph_.equations[at(i)].op); });
+    int work = 0;
+    for (int i : members) {
+      const Equation& e = graph_.equations[at(i)];
+      if (is_elementwise(e.op)) work += op_weight(e.op, graph_.aval(e.outputs[0]).dtype);
+    }
     return any_of(members, [&](int i) {
       const Equation& e = graph_.equations[at(i)];
-      if (operand_of_short_rows(e) < 0) return false;
-      return e.op != Op::dot_general || computes || (lanes_.aval(e.outputs[0]).elements() == 1 && terms(e) < static_cast<double>(usual_elements) / 2);
+      const int k = operand_of_short_rows(e);
+      if (k < 0) return false;
+      const std::int64_t row = lanes_.aval(e.inputs[axis_index(k)]).elements();
+      if (e.op == Op::dot_general) return work > 0 || (lanes_.aval(e.outputs[0]).elements() == 1 && row < limits_.short_row / 2);
+      return row <= limits_.short_row / 2 || work >= 8;
     });
   }
 
@@ -415,6 +424,47 @@ class Former {
   bool formed_ = false;
 };
 
+/// The value behind whose first several axes an equation puts short rows or parts together, and how many these are.
+struct LeadingAxes {
+  Var value = -1;
+  int count = 0;
+};
+LeadingAxes leading_axes(const GraphBody& g, const Equation& e, const RegisterLimits& limits) {
+  LeadingAxes a;
+  if (e.op == Op::concatenate) {
+    a = {e.outputs[0], e.as<AxisParams>().axis};
+  } else if (is_of_rows(e)) {
+    a.value = e.inputs[0];
+    const Axes over = e.op == Op::dot_general ? e.as<DotParams>().lhs_contract : reduced_axes(e);
+    a.count = family_of(e.op) == Family::cumulative ? e.as<CumulativeParams>().axis : g.aval(a.value).shape.rank();
+    for (int axis : over) a.count = std::min(a.count, axis);
+  }
+  if (a.count < 2) return {};
+  std::int64_t rows = 1;
+  for (int d = 0; d < a.count; ++d) rows *= g.aval(a.value).shape[axis_index(d)];
+  const std::int64_t row = rows == 0 ? 0 : g.aval(a.value).elements() / rows;
+  return rows >= fewest_short_rows && row >= 2 && row <= limits.short_row ? a : LeadingAxes{};
+}
+
+/// Regions whose lanes are several axes, taken as one for that.
+GraphBody form_over_leading_axes(GraphBody graph, const RegisterLimits& limits) {
+  int tries = 4;  // each takes passes over the Graph
+  for (std::size_t i = 0; i < graph.equations.size() && tries > 0; ++i) {
+    const LeadingAxes leading = leading_axes(graph, graph.equations[i], limits);
+    if (leading.count == 0) continue;
+    --tries;
+    std::optional<MergedAxes> merged = merge_axes(graph, leading.value, 0);
+    for (int left = leading.count - 2; merged && left > 0; --left) merged = merge_axes(merged->graph, merged->value, 0);
+    if (!merged) continue;
+    Former former(std::move(merged->graph), limits);
+    GraphBody with_regions = former.run();
+    if (!former.formed()) continue;
+    graph = std::move(with_regions);
+    i = 0;
+  }
+  return graph;
+}
+
 }  // namespace lane_regions
 
 GraphBody form_lane_regions(GraphBody graph, const RegisterLimits& limits) {
@@ -422,7 +472,7 @@ GraphBody form_lane_regions(GraphBody graph, const RegisterLimits& limits) {
   for (const Equation& e : graph.equations)
     if (has_effect(e)) return graph;  // which would have to keep their order
   if (none_of(graph.equations, lane_regions::is_seed)) return graph;
-  return lane_regions::Former(std::move(graph), limits).run();
+  return lane_regions::form_over_leading_axes(lane_regions::Former(std::move(graph), limits).run(), limits);
 }
 
 }  // namespace vt::detail

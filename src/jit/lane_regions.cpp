@@ -217,7 +217,7 @@ class Former {
 
   // Where nothing else is computed, a product has tiles, and rows that fill a vector go as fast with lanes along them.
   bool in_short_rows(std::span<const int> members) const {
-    if (most_elements_ > usual_elements) return false;
+    if (most_elements_ > usual_elements || reads_what_nests_compute(members)) return false;
     int work = 0;
     for (int i : members) {
       const Equation& e = graph_.equations[at(i)];
@@ -230,6 +230,20 @@ class Former {
       const std::int64_t row = lanes_.aval(e.inputs[axis_index(k)]).elements();
       if (e.op == Op::dot_general) return work > 0 || (lanes_.aval(e.outputs[0]).elements() == 1 && row < limits_.short_row / 2);
       return row <= limits_.short_row / 2 || work >= 8;
+    });
+  }
+
+  // Would an array be written for these that a nest makes as it reads: a window's elements, a row that is the same for many lanes?
+  bool reads_what_nests_compute(std::span<const int> members) const {
+    const auto is_made_on_the_fly = [&](Var v) {
+      int m = maker_[at(v)];
+      while (m >= 0 && graph_.equations[at(m)].op == Op::reshape) m = maker_[at(graph_.equations[at(m)].inputs[0])];
+      if (m < 0 || std::find(members.begin(), members.end(), m) != members.end()) return false;
+      const Op op = graph_.equations[at(m)].op;
+      return is_elementwise(op) || family_of(op) == Family::shape || op == Op::iota || op == Op::slice || op == Op::gather || op == Op::windows;
+    };
+    return any_of(members, [&](int i) {
+      return any_of(graph_.equations[at(i)].inputs, [&](Var v) { return lanes_.axis(v) >= 0 && !numbers_[at(v)] && is_made_on_the_fly(v); });
     });
   }
 
@@ -433,9 +447,9 @@ LeadingAxes leading_axes(const GraphBody& g, const Equation& e, const RegisterLi
   LeadingAxes a;
   if (e.op == Op::concatenate) {
     a = {e.outputs[0], e.as<AxisParams>().axis};
-  } else if (is_of_rows(e)) {
+  } else if (is_of_rows(e) && e.op != Op::dot_general) {  // a product of several axes has kernels of its own
     a.value = e.inputs[0];
-    const Axes over = e.op == Op::dot_general ? e.as<DotParams>().lhs_contract : reduced_axes(e);
+    const Axes over = reduced_axes(e);
     a.count = family_of(e.op) == Family::cumulative ? e.as<CumulativeParams>().axis : g.aval(a.value).shape.rank();
     for (int axis : over) a.count = std::min(a.count, axis);
   }

@@ -40,11 +40,7 @@ class CpuBackend : public Backend {
   }
 
   Kernel compile_register_loop(const LaneForm& form, bool hurry) const override {
-    std::string key = "register loop\n" + to_text(form.lane);
-    if (form) key += "lanes " + std::to_string(form.count);
-    for (int axis : form.axes) key += " " + std::to_string(axis);
-    for (std::size_t i = 0; i < form.known.size(); ++i)
-      if (form.known[i]) key += "; operand " + std::to_string(i) + " is " + std::to_string(*form.known[i]);
+    const std::string key = register_loop_key(form);
     const auto emit = [=](IrBuilder& b) { emit_register_loop(b, "loop", form); };
     return Code::as_kernel(cached_code(key, "loop", emit, hurry));
   }

@@ -9,16 +9,24 @@
 
 #include <vt/small_vec.hpp>
 
+#include "../schedule.hpp"
+
 namespace vt::detail::cpu {
 
 namespace register_emission {
+
+bool fills_caches(const LaneForm& form) {
+  std::int64_t bytes = 0;
+  for (Var v : form.lane.equations[0].outputs) bytes += static_cast<std::int64_t>(form.lane.aval(v).bytes()) * form.count;
+  return bytes > beyond_all_caches / 2;
+}
 
 Emitter::Emitter(IrBuilder& b, const LaneForm& form) : b_(b), form_(form), graph_(form.lane), equation_(form.lane.equations[0]) {
   carries_ = equation_.op == Op::while_ ? static_cast<std::size_t>(equation_.as<WhileParams>().carries)
              : equation_.op == Op::scan ? static_cast<std::size_t>(equation_.as<ScanParams>().carries)
                                         : 0;
   if (!form_) return;
-  for (Var v : equation_.outputs) result_bytes_ += static_cast<std::int64_t>(graph_.aval(v).bytes()) * form_.count;
+  far_ = fills_caches(form);
   std::size_t widest = 1;
   std::int64_t row = 1;
   for (const Aval& a : graph_.avals) {
@@ -318,6 +326,17 @@ Val Emitter::element(const Aval& whole, const Val& sequence, const Aval& one, Va
 }
 
 }  // namespace register_emission
+
+std::string register_loop_key(const LaneForm& form) {
+  std::string key = "register loop\n" + to_text(form.lane);
+  if (form) key += "lanes ";
+  if (any_of(form.axes, [](int axis) { return axis > 0; })) key += std::to_string(form.count);
+  else if (form && register_emission::fills_caches(form)) key += "past caches";
+  for (int axis : form.axes) key += " " + std::to_string(axis);
+  for (std::size_t i = 0; i < form.known.size(); ++i)
+    if (form.known[i]) key += "; operand " + std::to_string(i) + " is " + std::to_string(*form.known[i]);
+  return key;
+}
 
 void emit_register_loop(IrBuilder& b, const std::string& name, const LaneForm& form) { register_emission::Emitter(b, form).emit(name); }
 

@@ -15,6 +15,9 @@ namespace vt::detail::cpu {
 /// lanes; ignored where there are none.
 void emit_register_loop(IrBuilder&, const std::string& name, const LaneForm& form);
 
+/// What the code is made for besides the form's Graph. The number of lanes is part of it only where elements of a lane lie behind those of others.
+std::string register_loop_key(const LaneForm& form);
+
 }  // namespace vt::detail::cpu
 
 #endif

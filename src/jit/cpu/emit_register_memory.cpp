@@ -112,8 +112,7 @@ void Emitter::store_rows(const Object& o, const Val& v) {
   const int lanes = lanes_of_rows(o);
   // Whole blocks of lanes are whole cache lines (those of a round may begin anywhere): of results that would fill a cache these go past the caches,
   // which need not read them first.
-  const bool far = !o.start && result_bytes_ > beyond_all_caches / 2 && o.dtype != DType::bool_ &&
-                   lanes * static_cast<int>(size_of(o.dtype)) == b_.target().vector_bytes;
+  const bool far = !o.start && far_ && o.dtype != DType::bool_ && lanes * static_cast<int>(size_of(o.dtype)) == b_.target().vector_bytes;
   for (int first = 0; first < width_; first += lanes) {
     if (!far) {
       store_block(o, v, first, false);

@@ -102,6 +102,10 @@ class IrBuilder {
   /// bounds are, which spares places being moved inside, and keeps what one round stores and the next one loads in a register.
   void set_counting_loops() { counting_loops_ = true; }
   bool counting_loops() const { return counting_loops_; }
+  /// The module turns rows in registers. At its lowest level LLVM 19 never ends with some of these shuffles (of products with splats), so those are
+  /// compiled at the next one, still without passes.
+  void set_turning_rows() { turning_rows_ = true; }
+  bool turning_rows() const { return turning_rows_; }
   /// Calls a private function of this module, made by `body(args)` on first use of `name`. Keeps rare or long code
   /// (slow paths) out of line. The name must determine the body: put dtype and lanes in it.
   Value call_helper(const std::string& name, DType result, int lanes, const Vec<Value>& args, FunctionRef<Value(const Vec<Value>&)> body);
@@ -287,7 +291,7 @@ class IrBuilder {
   Vec<std::int64_t> numbers_;
   Vec<int> number_roles_;
   Vec<Value> number_values_;
-  bool counting_loops_ = false;
+  bool counting_loops_ = false, turning_rows_ = false;
   Box<LineTable> lines_;     // of the function that is open; none if nobody wants them
   std::string diagnostics_;  // what LLVM reported through the context
 };

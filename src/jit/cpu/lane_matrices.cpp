@@ -11,6 +11,7 @@ namespace vt::detail::cpu {
 
 // Ever larger blocks of pairs are exchanged.
 Vec<Value> turned(IrBuilder& b, Vec<Value> rows, std::int64_t wanted) {
+  b.set_turning_rows();
   const int lanes = static_cast<int>(rows.size());
   for (int block = 1; block < lanes; block *= 2) {
     Vec<Value> next(rows.size());
@@ -41,6 +42,7 @@ std::int64_t smallest_factor(std::int64_t n) {
 
 // The vector whose lane l is lane from(l) % lanes of vector from(l) / lanes: two sources to an instruction.
 Value picked(IrBuilder& b, const Vec<Value>& vectors, FunctionRef<std::int64_t(int)> from) {
+  b.set_turning_rows();
   const int lanes = vectors[0].lanes;
   Value x = vectors[0];
   for (std::size_t k = 1; k < vectors.size(); ++k) {

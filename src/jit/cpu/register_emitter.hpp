@@ -157,8 +157,8 @@ class Emitter {
   Vec<Value> pointers_;
   Vec<Object> objects_;
   Value lane_, mask_;
-  std::int64_t result_bytes_ = 0;  ///< of all lanes
-  bool streams_ = false;           ///< some results go past the caches
+  bool far_ = false;      ///< its results would fill a cache
+  bool streams_ = false;  ///< some results go past the caches
 };
 
 }  // namespace vt::detail::cpu::register_emission

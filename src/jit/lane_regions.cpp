@@ -223,28 +223,31 @@ class Former {
       const Equation& e = graph_.equations[at(i)];
       if (is_elementwise(e.op)) work += op_weight(e.op, graph_.aval(e.outputs[0]).dtype);
     }
-    return any_of(members, [&](int i) {
+    for (int i : members) {
       const Equation& e = graph_.equations[at(i)];
       const int k = operand_of_short_rows(e);
-      if (k < 0) return false;
+      if (k < 0) continue;
       const std::int64_t row = lanes_.aval(e.inputs[axis_index(k)]).elements();
-      if (e.op == Op::dot_general) return work > 0 || (lanes_.aval(e.outputs[0]).elements() == 1 && row < limits_.short_row / 2);
-      return row <= limits_.short_row / 2 || work >= 8;
-    });
+      const bool worth = e.op == Op::dot_general ? work > 0 || (lanes_.aval(e.outputs[0]).elements() == 1 && row < limits_.short_row / 2)
+                                                 : row <= limits_.short_row / 2 || work >= 8;
+      if (worth) return true;
+    }
+    return false;
   }
 
   // Would an array be written for these that a nest makes as it reads: a window's elements, a row that is the same for many lanes?
   bool reads_what_nests_compute(std::span<const int> members) const {
-    const auto is_made_on_the_fly = [&](Var v) {
-      int m = maker_[at(v)];
-      while (m >= 0 && graph_.equations[at(m)].op == Op::reshape) m = maker_[at(graph_.equations[at(m)].inputs[0])];
-      if (m < 0 || std::find(members.begin(), members.end(), m) != members.end()) return false;
-      const Op op = graph_.equations[at(m)].op;
-      return is_elementwise(op) || family_of(op) == Family::shape || op == Op::iota || op == Op::slice || op == Op::gather || op == Op::windows;
-    };
-    return any_of(members, [&](int i) {
-      return any_of(graph_.equations[at(i)].inputs, [&](Var v) { return lanes_.axis(v) >= 0 && !numbers_[at(v)] && is_made_on_the_fly(v); });
-    });
+    for (int i : members)
+      for (Var v : graph_.equations[at(i)].inputs) {
+        if (lanes_.axis(v) < 0 || numbers_[at(v)]) continue;
+        int m = maker_[at(v)];
+        while (m >= 0 && graph_.equations[at(m)].op == Op::reshape) m = maker_[at(graph_.equations[at(m)].inputs[0])];
+        if (m < 0 || std::find(members.begin(), members.end(), m) != members.end()) continue;
+        const Op op = graph_.equations[at(m)].op;
+        if (is_elementwise(op) || family_of(op) == Family::shape || op == Op::iota || op == Op::slice || op == Op::gather || op == Op::windows)
+          return true;
+      }
+    return false;
   }
 
   // Are arrays put together of small parts that are computed in different ways? A nest asks of each element which part it is, computes expensive ones
@@ -467,10 +470,11 @@ GraphBody form_over_leading_axes(GraphBody graph, const RegisterLimits& limits) 
     const LeadingAxes leading = leading_axes(graph, graph.equations[i], limits);
     if (leading.count == 0) continue;
     --tries;
-    std::optional<MergedAxes> merged = merge_axes(graph, leading.value, 0);
-    for (int left = leading.count - 2; merged && left > 0; --left) merged = merge_axes(merged->graph, merged->value, 0);
-    if (!merged) continue;
-    Former former(std::move(merged->graph), limits);
+    GraphBody merged = graph;
+    Var value = leading.value;
+    for (int left = leading.count - 1; value >= 0 && left > 0; --left) value = merge_axes(merged, value, 0);
+    if (value < 0) continue;
+    Former former(std::move(merged), limits);
     GraphBody with_regions = former.run();
     if (!former.formed()) continue;
     graph = std::move(with_regions);

@@ -1,6 +1,8 @@
 // Which equations treat two axes alike, and the same equations on one axis.
 #include "merge_axes.hpp"
 
+#include <optional>
+
 #include "../trace/axis_map.hpp"
 #include "lane_form.hpp"
 
@@ -20,8 +22,9 @@ class Merger {
     extent_ = graph.aval(v).shape[axis_index(first + 1)];
   }
 
-  std::optional<MergedAxes> run(Var wanted) {
-    if (!apart_) return std::nullopt;
+  /// What `wanted` is in the Graph that result() gives.
+  Var run(Var wanted) {
+    if (!apart_) return -1;
     to_.avals = from_.avals;
     to_.inputs = from_.inputs;
     to_.outputs = from_.outputs;
@@ -43,9 +46,9 @@ class Merger {
       to_.equations.push_back(e);
     }
     for (Var v : from_.outputs) need_original(v);
-    if (merged_[at(wanted)] < 0) return std::nullopt;
-    return MergedAxes{std::move(to_), merged_[at(wanted)]};
+    return merged_[at(wanted)];
   }
+  GraphBody& result() { return to_; }
 
  private:
   // One behind the other, in that order.
@@ -68,17 +71,27 @@ class Merger {
     std::optional<Equation> one = inner_.equation(e);
     if (!one || !outer_.equation(e)) return std::nullopt;
     const auto axis = axis_index(outer_.axis(e.outputs[0]));
-    const auto lengthen = [&](auto p, auto member) {
-      member(p)[axis] *= extent_;
+    // What names its extent.
+    if (e.op == Op::full) {
+      FullParams p = one->as<FullParams>();
+      p.aval.shape[axis] *= extent_;
       one->params = make_params(std::move(p));
-    };
-    switch (e.op) {
-      case Op::full: lengthen(one->as<FullParams>(), [](FullParams& p) -> Shape& { return p.aval.shape; }); break;
-      case Op::iota: lengthen(one->as<IotaParams>(), [](IotaParams& p) -> Shape& { return p.aval.shape; }); break;
-      case Op::reshape: lengthen(one->as<ShapeParams>(), [](ShapeParams& p) -> Shape& { return p.shape; }); break;
-      case Op::broadcast_in_dim: lengthen(one->as<BroadcastParams>(), [](BroadcastParams& p) -> Shape& { return p.shape; }); break;
-      case Op::slice: lengthen(one->as<SliceParams>(), [](SliceParams& p) -> auto& { return p.limit; }); break;
-      default: break;
+    } else if (e.op == Op::iota) {
+      IotaParams p = one->as<IotaParams>();
+      p.aval.shape[axis] *= extent_;
+      one->params = make_params(std::move(p));
+    } else if (e.op == Op::reshape) {
+      ShapeParams p = one->as<ShapeParams>();
+      p.shape[axis] *= extent_;
+      one->params = make_params(std::move(p));
+    } else if (e.op == Op::broadcast_in_dim) {
+      BroadcastParams p = one->as<BroadcastParams>();
+      p.shape[axis] *= extent_;
+      one->params = make_params(std::move(p));
+    } else if (e.op == Op::slice) {
+      SliceParams p = one->as<SliceParams>();
+      p.limit[axis] *= extent_;
+      one->params = make_params(std::move(p));
     }
     return one;
   }
@@ -118,6 +131,11 @@ class Merger {
 
 }  // namespace axis_merging
 
-std::optional<MergedAxes> merge_axes(const GraphBody& graph, Var v, int first) { return axis_merging::Merger(graph, v, first).run(v); }
+Var merge_axes(GraphBody& graph, Var v, int first) {
+  axis_merging::Merger merger(graph, v, first);
+  const Var merged = merger.run(v);
+  if (merged >= 0) graph = std::move(merger.result());
+  return merged;
+}
 
 }  // namespace vt::detail

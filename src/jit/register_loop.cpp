@@ -427,12 +427,15 @@ std::optional<LaneForm> register_form(const GraphBody& alone, std::int64_t frame
     for (std::size_t i = 0; i < e.inputs.size(); ++i) form.axes.push_back(lanes.mapped[i] ? first_axis(e.inputs[i]) : -1);
     for (Var v : e.outputs) form.axes.push_back(first_axis(v));
     // A lane knows nothing of the others.
-    const auto of_one = [&](auto params) {
-      params.lanes = {};
-      form.lane.equations[0].params = make_params(std::move(params));
-    };
-    if (e.op == Op::cond) of_one(e.as<CondParams>());
-    else of_one(e.as<WhileParams>());
+    if (e.op == Op::cond) {
+      CondParams p = e.as<CondParams>();
+      p.lanes = {};
+      form.lane.equations[0].params = make_params(std::move(p));
+    } else {
+      WhileParams p = e.as<WhileParams>();
+      p.lanes = {};
+      form.lane.equations[0].params = make_params(std::move(p));
+    }
   }
   if (form && !register_loops::picks_elements(form.lane, form.most_in_registers)) form.most_in_registers = limits.moved;
   if (!fits_registers(form, form ? 0 : frame, limits)) return std::nullopt;

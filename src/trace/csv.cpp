@@ -73,21 +73,26 @@ double real(const char* begin, const char* end, const Field& field) {
 DType wide_dtype(DType dtype) { return is_unsigned(dtype) ? u64 : is_signed_int(dtype) ? i64 : f64; }
 
 /// The bits of an integer that `dtype` holds, all digits of it; 1e3 and 2.0 are integers too.
-template <class Wide>
 std::uint64_t integer(const char* begin, const char* end, DType dtype, const Field& field) {
-  Wide value = 0;
-  const auto read = std::from_chars(begin, end, value);
-  bool fits = read.ec == std::errc() && read.ptr == end;
-  if (!fits) {
-    const double as_real = real(begin, end, field);
-    const double limit = std::ldexp(1.0, std::numeric_limits<Wide>::digits);
-    fits = as_real < limit && as_real >= (std::is_signed_v<Wide> ? -limit : 0) && std::trunc(as_real) == as_real;
-    if (fits) value = static_cast<Wide>(as_real);
+  const bool has_sign = is_signed_int(dtype), negative = begin != end && *begin == '-';
+  const int bits = 8 * static_cast<int>(size_of(dtype)) - has_sign;
+  const std::uint64_t positive = ~std::uint64_t{0} >> (64 - bits), most = !negative ? positive : has_sign ? positive + 1 : 0;
+  std::uint64_t size = 0;
+  const char* p = begin + negative;
+  bool plain = p != end, fits = true;
+  for (; p != end && plain; ++p) {
+    const auto digit = static_cast<std::uint64_t>(*p - '0');
+    plain = *p >= '0' && *p <= '9';
+    fits = fits && digit <= most && size <= (most - digit) / 10;
+    size = size * 10 + digit;
   }
-  const int unused = 64 - static_cast<int>(8 * size_of(dtype));
-  const auto bits = static_cast<std::uint64_t>(value);
-  if (!fits || static_cast<Wide>(static_cast<Wide>(bits << unused) >> unused) != value) field.refuse("does not fit " + std::string(name_of(dtype)));
-  return bits;
+  if (!plain) {
+    const double value = real(begin, end, field), limit = std::ldexp(1.0, bits);
+    fits = std::trunc(value) == value && value < limit && value >= (has_sign ? -limit : 0);
+    if (fits) size = static_cast<std::uint64_t>(std::abs(value));
+  }
+  if (!fits) field.refuse("does not fit " + std::string(name_of(dtype)));
+  return negative ? 0 - size : size;
 }
 
 /// The bits of the number, in the wide dtype.
@@ -96,8 +101,8 @@ std::uint64_t number(const Field& field, DType dtype) {
   if (digits.size() > 1 && digits[0] == '+') digits.remove_prefix(1);
   const char *const begin = digits.data(), *const end = begin + digits.size();
   switch (wide_dtype(dtype)) {
-    case i64: return integer<std::int64_t>(begin, end, dtype, field);
-    case u64: return integer<std::uint64_t>(begin, end, dtype, field);
+    case i64:
+    case u64: return integer(begin, end, dtype, field);
     default: return std::bit_cast<std::uint64_t>(real(begin, end, field));
   }
 }

@@ -330,7 +330,9 @@ Val Emitter::element(const Aval& whole, const Val& sequence, const Aval& one, Va
 std::string register_loop_key(const LaneForm& form) {
   std::string key = "register loop\n" + to_text(form.lane);
   if (form) key += "lanes ";
-  if (any_of(form.axes, [](int axis) { return axis > 0; })) key += std::to_string(form.count);
+  int last = 0;
+  for (int axis : form.axes) last = std::max(last, axis);
+  if (last > 0) key += std::to_string(form.count);
   else if (form && register_emission::fills_caches(form)) key += "past caches";
   for (int axis : form.axes) key += " " + std::to_string(axis);
   for (std::size_t i = 0; i < form.known.size(); ++i)

@@ -40,18 +40,17 @@ std::int64_t smallest_factor(std::int64_t n) {
   return n;
 }
 
-// The vector whose lane l is lane from(l) % lanes of vector from(l) / lanes: two sources to an instruction.
-Value picked(IrBuilder& b, const Vec<Value>& vectors, FunctionRef<std::int64_t(int)> from) {
+// The vector with element from[l] in lane l, counted through all `vectors`: two of them to an instruction.
+Value picked(IrBuilder& b, const Vec<Value>& vectors, const Vec<std::size_t>& from) {
   b.set_turning_rows();
-  const int lanes = vectors[0].lanes;
+  const std::size_t lanes = from.size();
   Value x = vectors[0];
   for (std::size_t k = 1; k < vectors.size(); ++k) {
     Vec<int> order;
-    for (int l = 0; l < lanes; ++l) {
-      const auto of = static_cast<std::size_t>(from(l) / lanes);
-      const int lane = static_cast<int>(from(l) % lanes);
+    for (std::size_t l = 0; l < lanes; ++l) {
+      const std::size_t of = from[l] / lanes, lane = from[l] % lanes;
       // Lanes of the first vector come to their places in the first step.
-      order.push_back(of == k ? lanes + lane : of == 0 && k == 1 ? lane : l);
+      order.push_back(static_cast<int>(of == k ? lanes + lane : of == 0 && k == 1 ? lane : l));
     }
     x = b.shuffle(x, vectors[k], order);
   }
@@ -64,14 +63,15 @@ Value picked(IrBuilder& b, const Vec<Value>& vectors, FunctionRef<std::int64_t(i
 Vec<Value> rows_apart(IrBuilder& b, Vec<Value> run) {
   const std::size_t row = run.size();
   if (row == 1) return run;
-  const auto p = static_cast<std::size_t>(rows_in_runs::smallest_factor(static_cast<std::int64_t>(row)));
+  const auto p = static_cast<std::size_t>(rows_in_runs::smallest_factor(static_cast<std::int64_t>(row))),
+             lanes = static_cast<std::size_t>(run[0].lanes);
   Vec<Value> elements(row);
   for (std::size_t r = 0; r < p; ++r) {
+    Vec<std::size_t> from(lanes);
+    for (std::size_t l = 0; l < lanes; ++l) from[l] = l * p + r;
     Vec<Value> part;
-    for (std::size_t first = 0; first < row; first += p) {
-      const Vec<Value> group(run.begin() + static_cast<std::ptrdiff_t>(first), run.begin() + static_cast<std::ptrdiff_t>(first + p));
-      part.push_back(rows_in_runs::picked(b, group, [&](int l) { return l * static_cast<std::int64_t>(p) + static_cast<std::int64_t>(r); }));
-    }
+    for (auto first = run.begin(); first != run.end(); first += static_cast<std::ptrdiff_t>(p))
+      part.push_back(rows_in_runs::picked(b, Vec<Value>(first, first + static_cast<std::ptrdiff_t>(p)), from));
     part = rows_apart(b, std::move(part));
     for (std::size_t m = 0; m < part.size(); ++m) elements[r + p * m] = part[m];
   }
@@ -81,22 +81,24 @@ Vec<Value> rows_apart(IrBuilder& b, Vec<Value> run) {
 Vec<Value> rows_together(IrBuilder& b, Vec<Value> elements) {
   const std::size_t row = elements.size();
   if (row == 1) return elements;
-  const auto p = static_cast<std::size_t>(rows_in_runs::smallest_factor(static_cast<std::int64_t>(row)));
-  const int lanes = elements[0].lanes;
-  Vec<Vec<Value>> parts(p);
+  const auto p = static_cast<std::size_t>(rows_in_runs::smallest_factor(static_cast<std::int64_t>(row))),
+             lanes = static_cast<std::size_t>(elements[0].lanes), count = row / p;
+  Vec<Value> parts;  // p runs, one after the other
   for (std::size_t r = 0; r < p; ++r) {
-    for (std::size_t n = r; n < row; n += p) parts[r].push_back(elements[n]);
-    parts[r] = rows_together(b, std::move(parts[r]));
+    Vec<Value> part;
+    for (std::size_t n = r; n < row; n += p) part.push_back(elements[n]);
+    part = rows_together(b, std::move(part));
+    parts.append(part.begin(), part.end());
   }
   Vec<Value> run;
-  for (std::size_t q = 0; q < row / p; ++q) {
+  for (std::size_t q = 0; q < count; ++q) {
     Vec<Value> group;
-    for (const Vec<Value>& part : parts) group.push_back(part[q]);
-    for (std::size_t t = 0; t < p; ++t)
-      run.push_back(rows_in_runs::picked(b, group, [&](int l) {
-        const std::int64_t place = static_cast<std::int64_t>(t) * lanes + l, of = static_cast<std::int64_t>(p);
-        return place % of * lanes + place / of;
-      }));
+    for (std::size_t r = 0; r < p; ++r) group.push_back(parts[r * count + q]);
+    for (std::size_t t = 0; t < p; ++t) {
+      Vec<std::size_t> from(lanes);
+      for (std::size_t l = 0; l < lanes; ++l) from[l] = (t * lanes + l) % p * lanes + (t * lanes + l) / p;
+      run.push_back(rows_in_runs::picked(b, group, from));
+    }
   }
   return run;
 }

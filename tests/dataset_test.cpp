@@ -221,6 +221,19 @@ TEST(Dataset, CsvIntegers) {
 }
 
 TEST(Dataset, WrongUses) {
+  // Elements are values: a derivative would silently be zero.
+  const auto total = [](const Tensor& rows) {
+    Tensor sum = vt::tensor(0.0);
+    for (const Tensor& row : vt::Dataset(rows)) sum = sum + vt::sum(row);
+    return sum;
+  };
+  const std::string derived = "vt::Dataset: the examples f64[10,2] are being differentiated, but elements of a dataset have no derivative";
+  expect_error([&] { vt::grad([&](Tensor x) { return total(x * x); })(xs); }, ErrorKind::transform, {derived, "; at dataset_test.cpp:"});
+  expect_error([&] { vt::jvp(total, std::tuple(xs), std::tuple(xs)); }, ErrorKind::transform, {derived});
+  expect_close(vt::grad([&](Tensor x) { return total(vt::stop_gradient(x)) * vt::sum(x) + total(vt::ones({3}, vt::f64)); })(xs),
+               vt::full({10, 2}, vt::sum(xs)));
+  expect_error([] { vt::jit([](Tensor k) { return data.shuffle(vt::random::fold_in(k, 1)).to_vector()[0].first; })(vt::random::key(0)); },
+               ErrorKind::tracer, {"under vt::jit", "; at dataset_test.cpp:"});
   expect_error([] { data.batch(4).batch(3).to_vector(); }, ErrorKind::shape,
                {"vt::Dataset: elements of different shapes cannot be put in a batch: f64[4,2] and f64[2,2]", "; at dataset_test.cpp:"});
   expect_error([] { vt::Dataset(Pair{xs, vt::arange(9)}); }, ErrorKind::shape,

@@ -53,7 +53,7 @@ class ShuffledRows : public RowOrder {
     Vec<std::int64_t> all;
     for (std::int64_t row; inner->next(row);) all.push_back(row);
     const Tensor places = random::permutation(key_in(plan, round), static_cast<std::int64_t>(all.size()));
-    for (std::int64_t p : places.to_vector<std::int64_t>()) rows_.push_back(all[static_cast<std::size_t>(p)]);
+    for (std::int64_t p : places.to_vector<std::int64_t>(plan->where)) rows_.push_back(all[static_cast<std::size_t>(p)]);
   }
   bool next(std::int64_t& row) override {
     if (next_ == rows_.size()) return false;
@@ -241,7 +241,7 @@ class ShuffleStream : public LeafStream {
   ShuffleStream(const PlanRef& plan, std::int64_t round) {
     const auto inner = stream_of(plan->from, round);
     for (ElementLeaves one; inner->next(one);) all_.push_back(one);
-    const auto drawn = random::permutation(key_in(plan, round), static_cast<std::int64_t>(all_.size())).to_vector<std::int64_t>();
+    const auto drawn = random::permutation(key_in(plan, round), static_cast<std::int64_t>(all_.size())).to_vector<std::int64_t>(plan->where);
     places_.assign(drawn.data(), drawn.data() + drawn.size());
   }
   bool next(ElementLeaves& out) override {

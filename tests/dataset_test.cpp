@@ -220,18 +220,20 @@ TEST(Dataset, CsvIntegers) {
   refuse("1e400", vt::i64);
 }
 
-TEST(Dataset, WrongUses) {
-  // Elements are values: a derivative would silently be zero.
-  const auto total = [](const Tensor& rows) {
+// A loop over a dataset of one argument while another one is differentiated.
+TEST(Dataset, GradientsByWhatIsNoExample) {
+  const auto total = [](const Tensor& w, const Tensor& rows) {
     Tensor sum = vt::tensor(0.0);
-    for (const Tensor& row : vt::Dataset(rows)) sum = sum + vt::sum(row);
+    for (const Tensor& row : vt::Dataset(rows).batch(4)) sum = sum + vt::sum(row * w);
     return sum;
   };
-  const std::string derived = "vt::Dataset: the examples f64[10,2] are being differentiated, but elements of a dataset have no derivative";
-  expect_error([&] { vt::grad([&](Tensor x) { return total(x * x); })(xs); }, ErrorKind::transform, {derived, "; at dataset_test.cpp:"});
-  expect_error([&] { vt::jvp(total, std::tuple(xs), std::tuple(xs)); }, ErrorKind::transform, {derived});
-  expect_close(vt::grad([&](Tensor x) { return total(vt::stop_gradient(x)) * vt::sum(x) + total(vt::ones({3}, vt::f64)); })(xs),
-               vt::full({10, 2}, vt::sum(xs)));
+  const Tensor w = vt::tensor({0.5, -2.0}), sums = vt::sum(xs, 0);
+  expect_close(vt::grad<0>(total)(w, xs), sums);
+  expect_close(vt::jacfwd<0>(total)(w, xs), sums);
+  expect_close(vt::grad([&](Tensor v) { return total(v * v, xs); })(w), 2.0 * w * sums);
+}
+
+TEST(Dataset, WrongUses) {
   expect_error([] { vt::jit([](Tensor k) { return data.shuffle(vt::random::fold_in(k, 1)).to_vector()[0].first; })(vt::random::key(0)); },
                ErrorKind::tracer, {"under vt::jit", "; at dataset_test.cpp:"});
   expect_error([] { data.batch(4).batch(3).to_vector(); }, ErrorKind::shape,

@@ -123,10 +123,10 @@ class Merger {
   GraphBody to_;
   LaneAxes outer_, inner_;
   bool apart_ = false;
-  decltype(Equation::where) where_{};  ///< of the equation that is looked at
-  std::int64_t extent_ = 1;            ///< of the inner axis
-  Vec<Var> merged_;                    ///< a value with both axes as one; −1: there is none
-  Vec<bool> original_;                 ///< is there the value as it was?
+  Where where_;              ///< of the equation that is looked at
+  std::int64_t extent_ = 1;  ///< of the inner axis
+  Vec<Var> merged_;          ///< a value with both axes as one; −1: there is none
+  Vec<bool> original_;       ///< is there the value as it was?
 };
 
 }  // namespace axis_merging

@@ -1,9 +1,7 @@
 // How datasets are put together: plans, and their rewriting to batches first.
 #include <vt/detail/message.hpp>
 
-#include "../trace/hash_map.hpp"
 #include "../trace/node.hpp"
-#include "../trace/scope.hpp"
 #include "dataset_plan.hpp"
 
 namespace vt::detail {
@@ -46,20 +44,6 @@ std::vector<Tensor> for_examples(const FlatFunction& f, std::span<const Tensor> 
   return vmap_flat(f, call);
 }
 
-/// Does a derivative that is being recorded go through t? Elements are values and would lose it.
-bool carries_derivative(const Tensor& t) {
-  Vec<const Tensor*> open{&t};
-  HashMap<const Node*, char> seen;
-  while (!open.empty()) {
-    const Tensor& next = *open.back();
-    open.pop_back();
-    if (!is_tracer(next) || !is_inexact(next.dtype()) || next.node()->op == Op::stop_gradient || !seen.emplace(next.node(), 1).fresh) continue;
-    if (next.node()->op == Op::input) return true;
-    for (const Tensor& operand : next.node()->inputs) open.push_back(&operand);
-  }
-  return false;
-}
-
 [[noreturn]] void refuse(const std::string& what, Where where, ErrorKind kind = ErrorKind::value) { fail(kind, "vt::Dataset: " + what, where); }
 
 }  // namespace dataset_parts
@@ -75,11 +59,6 @@ PlanRef rows_plan(std::span<const Tensor> arrays, Where where) {
       refuse(worded("the Tensors have {} and {} examples along axis 0", arrays[0].dim(0), t.dim(0)), where, ErrorKind::shape);
     plan->arrays.push_back(t);
     plan->values.push_back(value_of(t, where));
-    if (carries_derivative(t))
-      refuse("the examples " + aval_of(t).str() +
-                 " are being differentiated, but elements of a dataset have no derivative; take rows of the "
-                 "Tensor instead, or vt::stop_gradient of it",
-             where, ErrorKind::transform);
   }
   return plan;
 }

@@ -10,8 +10,8 @@
 #include "control.hpp"
 #include "lane_form.hpp"
 #include "merge_axes.hpp"
+#include "region_gain.hpp"
 #include "register_loop.hpp"
-#include "schedule.hpp"
 
 namespace vt::detail {
 
@@ -22,15 +22,8 @@ const std::int64_t usual_elements = LaneForm().most_in_registers;
 
 std::size_t at(Var v) { return static_cast<std::size_t>(v); }
 
-bool has_own_lanes(const Equation& e) { return (e.op == Op::cond && e.as<CondParams>().lanes) || (e.op == Op::while_ && e.as<WhileParams>().lanes); }
-/// A step of its own, if it is not in a region.
-bool stands_alone(const Equation& e) { return has_own_lanes(e) || e.op == Op::dot_general; }
-/// Puts elements of rows together: what a nest does with lanes along a row, of which a short one fills few.
-bool is_of_rows(const Equation& e) { return !reduced_axes(e).empty() || family_of(e.op) == Family::cumulative || e.op == Op::dot_general; }
 /// What regions are looked for around.
 bool is_seed(const Equation& e) { return stands_alone(e) || e.op == Op::concatenate || is_of_rows(e); }
-
-constexpr std::int64_t fewest_short_rows = 64;
 
 class Former {
  public:
@@ -50,7 +43,7 @@ class Former {
     for (const Equation& e : graph_.equations) {
       if (!is_seed(e)) continue;
       const Shape& shape = graph_.aval(e.outputs[0]).shape;
-      if (const int k = operand_of_short_rows(e); k >= 0) {
+      if (const int k = operand_of_short_rows(graph_, e, limits_); k >= 0) {
         const Var rows = e.inputs[axis_index(k)];
         seeds.push_back({graph_.aval(rows).shape[0], rows, 0, &e, true});
         continue;
@@ -95,28 +88,6 @@ class Former {
     maker_.assign(graph_.avals.size(), -1);
     for (std::size_t i = 0; i < graph_.equations.size(); ++i)
       for (Var v : graph_.equations[i].outputs) maker_[at(v)] = static_cast<int>(i);
-  }
-
-  /// The operand behind whose axis 0, which the result has too, short rows are put together; −1: none.
-  int operand_of_short_rows(const Equation& e) const {
-    for (std::size_t k = 0; k < e.inputs.size() && is_of_rows(e); ++k)
-      if (has_short_rows(e, k)) return static_cast<int>(k);
-    return -1;
-  }
-  bool has_short_rows(const Equation& e, std::size_t k) const {
-    const Aval& from = graph_.aval(e.inputs[k]);
-    if (from.shape.rank() < 2 || from.shape[0] < fewest_short_rows || from.elements() == 0) return false;
-    const std::int64_t rows = from.shape[0], row = from.elements() / rows;
-    if (row < 2 || row > limits_.short_row) return false;
-    if (e.op != Op::dot_general)
-      return !reduced_axes(e).contains(0) && !(family_of(e.op) == Family::cumulative && e.as<CumulativeParams>().axis == 0);
-    // Of products, those of each row with the same few vectors, or of rows in pairs; the tiles of others are filled.
-    const auto& p = e.as<DotParams>();
-    const std::int64_t sums = graph_.aval(e.outputs[0]).elements() / rows, other = graph_.aval(e.inputs[1 - k]).elements();
-    const Axes& contract = k == 0 ? p.lhs_contract : p.rhs_contract;
-    if (contract.contains(0) || static_cast<int>(contract.size()) != from.shape.rank() - 1) return false;
-    return row <= limits_.short_row / 2 && sums < limits_.short_row / 2 && sums * row <= 2 * limits_.short_row &&
-           (other == sums * row || (sums == 1 && other == rows * row));
   }
 
   // Could each of an equation's values be a lane's? Asked before a class is chosen, which takes a pass over the Graph.
@@ -185,6 +156,7 @@ class Former {
       last = std::max(last, stage[i]);
     }
     RecycledVec<Equation> ordered;
+    Vec<bool> in_region(count);
     bool found = false;
     for (int s = 0; s <= last; ++s) {
       Vec<int> members;
@@ -194,9 +166,12 @@ class Former {
         else ordered.push_back(graph_.equations[i]);
       }
       const std::span<const int> all{members.data(), members.size()};
-      if (worth_it(all) && region(all, ordered)) found = true;
-      else
-        for (int i : members) ordered.push_back(graph_.equations[at(i)]);
+      const bool forms = worth_a_region({graph_, lanes_, maker_, numbers_, in_region, limits_, most_elements_}, all) && region(all, ordered);
+      found = found || forms;
+      for (int i : members) {
+        in_region[at(i)] = forms;
+        if (!forms) ordered.push_back(graph_.equations[at(i)]);
+      }
     }
     if (!found) return false;
     formed_ = true;
@@ -205,124 +180,6 @@ class Former {
     find_makers();
     lanes_ = LaneAxes(graph_);
     return true;
-  }
-
-  // Worth it where several steps become one: products that meet, or a branch or loop and what is around it; where rows are too short for lanes along
-  // them; and where different parts are computed for one array.
-  bool worth_it(std::span<const int> members) const {
-    const bool branches = any_of(members, [&](int i) { return has_own_lanes(graph_.equations[at(i)]); });
-    return (products_meet(members) && !plain_products(members)) || (branches && members.size() >= 2) || in_short_rows(members) ||
-           computes_parts(members);
-  }
-
-  // Where nothing else is computed, a product has tiles, and rows that fill a vector go as fast with lanes along them.
-  bool in_short_rows(std::span<const int> members) const {
-    if (most_elements_ > usual_elements || reads_what_nests_compute(members)) return false;
-    int work = 0;
-    for (int i : members) {
-      const Equation& e = graph_.equations[at(i)];
-      if (is_elementwise(e.op)) work += op_weight(e.op, graph_.aval(e.outputs[0]).dtype);
-    }
-    for (int i : members) {
-      const Equation& e = graph_.equations[at(i)];
-      const int k = operand_of_short_rows(e);
-      if (k < 0) continue;
-      const std::int64_t row = lanes_.aval(e.inputs[axis_index(k)]).elements();
-      const bool worth = e.op == Op::dot_general ? work > 0 || (lanes_.aval(e.outputs[0]).elements() == 1 && row < limits_.short_row / 2)
-                                                 : row <= limits_.short_row / 2 || work >= 8;
-      if (worth) return true;
-    }
-    return false;
-  }
-
-  // Would an array be written for these that a nest makes as it reads: a window's elements, a row that is the same for many lanes?
-  bool reads_what_nests_compute(std::span<const int> members) const {
-    for (int i : members)
-      for (Var v : graph_.equations[at(i)].inputs) {
-        if (lanes_.axis(v) < 0 || numbers_[at(v)]) continue;
-        int m = maker_[at(v)];
-        while (m >= 0 && graph_.equations[at(m)].op == Op::reshape) m = maker_[at(graph_.equations[at(m)].inputs[0])];
-        if (m < 0 || std::find(members.begin(), members.end(), m) != members.end()) continue;
-        const Op op = graph_.equations[at(m)].op;
-        if (is_elementwise(op) || family_of(op) == Family::shape || op == Op::iota || op == Op::slice || op == Op::gather || op == Op::windows)
-          return true;
-      }
-    return false;
-  }
-
-  // Are arrays put together of small parts that are computed in different ways? A nest asks of each element which part it is, computes expensive ones
-  // for all of them, and does not keep such an array for a sum over it: normalised products of quaternions took a hundred times as long.
-  bool computes_parts(std::span<const int> members) const {
-    constexpr std::int64_t longest_part = 6;  // longer ones are rows of their own
-    constexpr int least_work = 24, fewest_parts = 3;
-    enum : char { given, computed, joined };  // joined: of such parts
-    Vec<char> kind(graph_.equations.size());
-    const auto kind_of = [&](Var v) { return maker_[at(v)] < 0 ? char{given} : kind[at(maker_[at(v)])]; };
-    double work = 0, products = 0;
-    int parts = 0;
-    bool reduced = false;
-    for (int m : members) {
-      const Equation& e = graph_.equations[at(m)];
-      char& own = kind[at(m)];
-      for (Var v : e.inputs) own = std::max(own, kind_of(v));
-      if (is_elementwise(e.op)) {
-        work += op_weight(e.op, graph_.aval(e.outputs[0]).dtype);
-        own = std::max(own, char{computed});
-      }
-      if (e.op == Op::dot_general) products += terms(e);
-      reduced = reduced || (family_of(e.op) == Family::reduce && own == joined);
-      if (e.op != Op::concatenate) continue;
-      const auto small =
-          std::count_if(e.inputs.begin(), e.inputs.end(), [&](Var v) { return kind_of(v) != given && lanes_.aval(v).elements() <= longest_part; });
-      parts += static_cast<int>(small);
-      if (small > 1) own = joined;
-    }
-    return parts >= fewest_parts && products <= work && (work >= least_work || reduced);
-  }
-
-  // Of a product, for one lane.
-  double terms(const Equation& e) const {
-    const Aval& a = graph_.aval(e.inputs[0]);
-    double all = static_cast<double>(lanes_.aval(e.outputs[0]).elements());
-    for (int axis : e.as<DotParams>().lhs_contract) all *= static_cast<double>(a.shape[axis_index(axis)]);
-    return all;
-  }
-
-  // Are they mostly products of larger matrices as they lie? For those bringing the lanes side by side costs more than a pass through memory between
-  // products (three of 6 × 6: twice the time), but not for those of transposed ones or ones with more axes.
-  bool plain_products(std::span<const int> members) const {
-    double plain = 0, all = 0;
-    for (int i : members) {
-      const Equation& e = graph_.equations[at(i)];
-      if (e.op != Op::dot_general) continue;
-      const auto& p = e.as<DotParams>();
-      const Aval &a = graph_.aval(e.inputs[0]), &b = graph_.aval(e.inputs[1]);
-      const Axes first{0}, second{1}, third{2};
-      const double work = terms(e);
-      const bool large = lanes_.aval(e.inputs[0]).elements() > usual_elements || lanes_.aval(e.inputs[1]).elements() > usual_elements;
-      const bool as_they_lie = a.shape.rank() == 3 && b.shape.rank() == 3 && p.lhs_batch == first && p.rhs_batch == first &&
-                               p.lhs_contract == third && p.rhs_contract == second && lanes_.axis(e.inputs[0]) == 0;
-      all += work;
-      if (large && as_they_lie) plain += work;
-    }
-    return plain * 2 > all;
-  }
-
-  // Does anything depend on several products? Others gain nothing from a common loop, as those of a dense layer's derivatives.
-  bool products_meet(std::span<const int> members) const {
-    constexpr int none = -1, several = -2;
-    Vec<int> product(graph_.equations.size(), none);  // that an equation depends on
-    for (int m : members) {
-      int mine = graph_.equations[at(m)].op == Op::dot_general ? m : none;
-      for (Var v : graph_.equations[at(m)].inputs) {
-        const int theirs = maker_[at(v)] < 0 ? none : product[at(maker_[at(v)])];
-        if (theirs == none || theirs == mine) continue;
-        mine = mine == none ? theirs : several;
-      }
-      if (mine == several) return true;
-      product[at(m)] = mine;
-    }
-    return false;
   }
 
   bool region(std::span<const int> members, RecycledVec<Equation>& out) {

@@ -46,6 +46,9 @@ struct TransposeRule {
 /// The named refusal: the op is not linear in any operand.
 inline constexpr TransposeRule not_linear{};
 
+/// The rule of an op; without a function if it is linear in no operand.
+const TransposeRule& transpose_rule(Op);
+
 namespace transpose_rules {
 
 // transpose_rules_shape.cpp

@@ -290,6 +290,9 @@ TEST(Errors, trees_and_rules) {
 TEST(Errors, options_and_solvers) {
   const Tensor v = f({3}), image = f({8, 8, 1}), key = vt::random::key(1);
   const auto same = [](Tensor x) { return x; };
+  expect("condition of nothing", {ErrorKind::shape, {"vt::linalg::cond", "the matrix is empty", "f32[0,0]"}, [] { vt::linalg::cond(f({0, 0})); }});
+  expect("no classes",
+         {ErrorKind::shape, {"vt::random::categorical", "no classes along axis 1", "f32[3,0]"}, [&] { vt::random::categorical(key, f({3, 0})); }});
   expect("norm's name", {ErrorKind::value, {"vt::linalg::norm", "frob", "fro"}, [] { vt::linalg::norm(f({2, 2}), "frob"); }});
   expect("tridiagonal_solve", {ErrorKind::shape, {"vt::tridiagonal_solve", "f32[3]", "f32[4]"}, [&] { vt::tridiagonal_solve(v, v, v, f({4})); }});
   expect("tridiagonal_solve of a number",

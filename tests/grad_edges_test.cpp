@@ -139,6 +139,19 @@ TEST(GradEdges, LogSumExpAfterNothing) {
   }
 }
 
+// log Σ exp z, shifted by the largest real part; its derivative by z is the softmax.
+TEST(GradEdges, LogSumExpOfComplexNumbers) {
+  using C = std::complex<double>;
+  const Tensor z = vt::tensor({C(1.0, 2.0), C(-3.0, 0.5), C(0.5, -1.0)}), large = vt::tensor({C(800.0, 1.0), C(799.0, 3.0)});
+  const Tensor e = vt::exp(z);
+  vt_test::expect_close({vt::logsumexp(z)}, {vt::log(vt::sum(e))}, {.relative = 1e-14});
+  const auto real_part = [](Tensor z) { return vt::real(vt::logsumexp(z)); };
+  vt_test::expect_close({vt::grad(real_part)(z)}, {e / vt::sum(e)}, {.relative = 1e-14});
+  vt_test::expect_close({vt::logsumexp(large)}, {800.0 + vt::log(vt::sum(vt::exp(large - 800.0)))}, {.relative = 1e-14});
+  vt_test::expect_close({vt::vmap([](Tensor z) { return vt::logsumexp(z); })(vt::stack({z, 2.0 * z}))},
+                        {vt::stack({vt::logsumexp(z), vt::logsumexp(2.0 * z)})}, {.relative = 1e-14});
+}
+
 TEST(GradEdges, ScatteredProductsWithZeros) {
   ScatterParams p;
   p.inserted_window_dims = {0};
@@ -158,6 +171,19 @@ TEST(GradEdges, ScatteredExtremaShareTies) {
   const Tensors x = {vt::tensor({2.0, 3.0}), vt::tensor({2.0, 2.0, 8.0, 0.0})};
   const Tensors g = pulled(f, x, {vt::tensor({3.0, 1.0})});
   vt_test::expect_close(g, {vt::tensor({1.0, 0.0}), vt::tensor({1.0, 1.0, 1.0, 0.0})});
+}
+
+TEST(GradEdges, ScatteredIntoNothing) {
+  const Tensor ids = vt::tensor({0, 2, -1, 9}), x = vt::ones({4, 3}, vt::f64);
+  const auto none = [&](auto segments) {
+    const auto total = [&](Tensor x) { return vt::sum(2.0 * segments(x, ids, 0)); };
+    vt_test::expect_close({vt::grad(total)(x), vt::jacfwd(total)(x)}, {vt::zeros({4, 3}, vt::f64), vt::zeros({4, 3}, vt::f64)});
+    vt_test::expect_close({vt::vmap(vt::grad(total))(vt::ones({2, 4, 3}, vt::f64))}, {vt::zeros({2, 4, 3}, vt::f64)});
+  };
+  none([](Tensor x, Tensor ids, int count) { return vt::segment_sum(x, ids, count); });
+  none([](Tensor x, Tensor ids, int count) { return vt::segment_prod(x, ids, count); });
+  none([](Tensor x, Tensor ids, int count) { return vt::segment_max(x, ids, count); });
+  none([](Tensor x, Tensor ids, int count) { return vt::segment_min(x, ids, count); });
 }
 
 TEST(GradEdges, OverwrittenElementsGetNothing) {

@@ -180,6 +180,21 @@ TEST(Discrete, RandintOfEveryDtype) {
   EXPECT_EQ(rnd::randint(rnd::key(1), {2}, 5, 5).to_vector<int>(), (std::vector<int>{5, 5}));
 }
 
+TEST(Discrete, RandintBeyondTheDtype) {
+  using enum vt::DType;
+  const std::vector<double> all(256, 1.0 / 256);
+  EXPECT_LT(std::abs(chi_square(counted(rnd::randint(rnd::key(1), {many}, 0, 256, u8), 0, 256), all, many)), 3.3);
+  EXPECT_LT(std::abs(chi_square(counted(rnd::randint(rnd::key(2), {many}, -128, 128, i8), -128, 256), all, many)), 3.3);
+  EXPECT_LT(std::abs(chi_square(counted(rnd::randint(rnd::key(3), {many}, -1000, 5, u8), 0, 5), std::vector<double>(5, 0.2), many)), 3.3);
+  const auto ends = [](vt::Tensor low, vt::Tensor high, vt::DType d) {
+    return rnd::randint(rnd::key(4), {2}, low, high, d).to_vector<std::int64_t>();
+  };
+  using Pair = std::vector<std::int64_t>;
+  EXPECT_EQ(ends(vt::tensor(200), vt::tensor(400), i8), (Pair{127, 127}));
+  EXPECT_EQ(ends(vt::tensor(-400), vt::tensor(-200), i8), (Pair{-128, -128}));
+  EXPECT_EQ(ends(vt::tensor(std::int64_t{1} << 40), vt::tensor(std::uint64_t{1} << 63), i32), (Pair{2147483647, 2147483647}));
+}
+
 TEST(Discrete, BernoulliRademacherCategorical) {
   EXPECT_LT(std::abs(chi_square(counted(rnd::bernoulli(rnd::key(1), {many}, 0.3), 0, 2), {0.7, 0.3}, many)), 3.3);
   EXPECT_EQ(vt::sum(rnd::bernoulli(rnd::key(1), {1000}, 0.0)).item<int>(), 0);

@@ -36,6 +36,7 @@ Tensor bits(Operand key, const Shape& shape = {}, DType dtype = u32);
 Tensor uniform(Operand key, const Shape& shape = {}, DType dtype = f32);
 Tensor uniform(Operand key, const Shape& shape, Operand low, Operand high, DType dtype = f32);
 /// Integers in [low, high); `low` where the range is empty. dtype: any integer. Probabilities differ by less than 2^-32 of themselves.
+/// Ends beyond a dtype of at most 32 bits are its own: (0, 256) draws all of u8.
 /// Throws: Error if `low` or `high` is a float that is not known to be whole.
 Tensor randint(Operand key, const Shape& shape, Operand low, Operand high, DType dtype = i64);
 /// bool, true with probability p.

@@ -220,11 +220,11 @@ Tensor cond(Operand a, std::optional<NormOrd> p) {
   const detail::UserLine line(w);
   const bool spectral = !p || (p->kind == NormOrd::Kind::number && std::fabs(p->p) == 2);
   if (!spectral) {
-    const Tensor x = la::square("cond", a, w);
+    const Tensor x = la::square("linalg::cond", a, w);
     return norm(Operand(x), p, {-2, -1}) * norm(Operand(inv(Operand(x))), p, {-2, -1});
   }
   const Tensor s = svdvals(a);
-  if (s.dim(-1) == 0) detail::refuse(ErrorKind::shape, "cond", "the matrix is empty", a.tensor, w);
+  if (s.dim(-1) == 0) detail::refuse(ErrorKind::shape, "linalg::cond", "the matrix is empty", a.tensor, w);
   const Tensor ratio = max(s, -1) / min(s, -1);
   return p && p->p < 0 ? 1.0 / ratio : ratio;
 }

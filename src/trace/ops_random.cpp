@@ -92,6 +92,9 @@ Tensor exponential(const Draw& d, const Shape& shape, DType dtype) { return cast
 Tensor gumbel(const Draw& d, const Shape& shape, DType dtype) {
   return cast(-log_of(-log_of(open_unit(d, shape, dtype), dtype), dtype), dtype, d.where);
 }
+void want_classes(const Draw& d, const Tensor& logits, int axis) {
+  if (logits.dim(axis) == 0) refuse(ErrorKind::shape, d.name, worded("there are no classes along axis {}", axis), logits, d.where);
+}
 Tensor normal_at(const Tensor& u, Where where) {
   return (u.dtype() == f64 ? exact::erf_inv(u) : cast(erf_inv(wide(u)), u.dtype(), where)) * std::numbers::sqrt2;
 }
@@ -191,13 +194,26 @@ Tensor randint(Operand key, const Shape& shape, Operand low, Operand high, DType
   if (!is_int(dtype)) detail::refuse(ErrorKind::dtype, d.name, detail::worded("{} is no integer dtype", name_of(dtype)), d.key, d.where);
   parts::want_whole(d, low);
   parts::want_whole(d, high);
-  const Tensor from = d.parameter(low, shape, dtype), to = d.parameter(high, shape, dtype);
   const DType same_size = size_of(dtype) == 8 ? u64 : size_of(dtype) == 4 ? u32 : size_of(dtype) == 2 ? u16 : u8;
-  // The difference wraps in the dtype, and is right as an unsigned number of the same size.
-  const Tensor width = detail::cast(bitcast(to - from, same_size), u64, d.where);
-  const Tensor span = where(less_equal(to, from), detail::cast(Tensor(1), u64, d.where), width);
-  const Tensor offset = dtype == i64 || dtype == u64 ? parts::below_wide(d, shape, span) : parts::below(d, shape, span);
-  return from + bitcast(detail::cast(offset, same_size, d.where), dtype);
+  const auto drawn = [&](const Tensor& from, const Tensor& to, const Tensor& width) {
+    const Tensor span = where(less_equal(to, from), detail::cast(Tensor(1), u64, d.where), detail::cast(width, u64, d.where));
+    const Tensor offset = size_of(dtype) == 8 ? parts::below_wide(d, shape, span) : parts::below(d, shape, span);
+    return detail::cast(from, dtype, d.where) + bitcast(detail::cast(offset, same_size, d.where), dtype);
+  };
+  if (size_of(dtype) == 8) {
+    const Tensor from = d.parameter(low, shape, dtype), to = d.parameter(high, shape, dtype);
+    // The difference wraps in the dtype, and is right as an unsigned number of the same size.
+    return drawn(from, to, bitcast(to - from, same_size));
+  }
+  // Ends beyond the dtype are its own, of which `high` may be one past the last.
+  const std::int64_t values = std::int64_t{1} << (8 * size_of(dtype)), least = is_unsigned(dtype) ? 0 : -values / 2;
+  const auto end = [&](const Operand& given, std::int64_t most) {
+    Operand within = given;
+    if (given.tensor.defined() && given.tensor.dtype() == u64) within.tensor = minimum(given.tensor, most);
+    return clip(d.parameter(within, shape, i64), least, most);
+  };
+  const Tensor from = end(low, least + values - 1), to = end(high, least + values);
+  return drawn(from, to, to - from);
 }
 
 Tensor bernoulli(Operand key, const Shape& shape, Operand p) {
@@ -222,6 +238,7 @@ Tensor categorical(Operand key, Operand logits, int axis) {
   detail::need(d.name, logits.tensor, d.where);
   const Tensor l = detail::widened(detail::to_float(logits.tensor, d.where), d.where);
   const int at = detail::normal_axis(d.name, axis, l, d.where);
+  parts::want_classes(d, l, at);
   return argmax(l + parts::gumbel(d, l.shape(), l.dtype()), at);
 }
 

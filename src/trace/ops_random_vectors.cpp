@@ -67,6 +67,7 @@ Tensor categorical(Operand key, Operand logits, const Shape& shape, const Catego
   detail::need(d.name, logits.tensor, d.where);
   d.want_shape(shape);
   const int at = detail::normal_axis(d.name, options.axis, logits.tensor, d.where);
+  detail::randoms::want_classes(d, logits.tensor, at);
   const Tensor l = moveaxis(detail::widened(detail::to_float(logits.tensor, d.where), d.where), at, -1);
   const std::int64_t draws = shape.elements(), classes = l.dim(-1);
   const Shape whole = vectors::joined(shape, l.shape(), 0, l.shape().size());

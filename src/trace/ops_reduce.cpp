@@ -173,7 +173,8 @@ Tensor logsumexp(Operand x, const ReduceAxes& axes, bool keepdims) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   if (r.count == 0) return rd::finished(detail::reduced(detail::Op::reduce_sum, r.x, r.axes, x.where) - infinity, r, keepdims, x.where);
   // Relative to the largest element, if there is one to be relative to. The shift cancels, so no gradient flows through it.
-  Tensor largest = stop_gradient(detail::reduced(detail::Op::reduce_max, r.x, r.axes, x.where));
+  const Tensor size = is_complex(r.x.dtype()) ? real(r.x) : r.x;  // of exp(x)
+  Tensor largest = stop_gradient(detail::reduced(detail::Op::reduce_max, size, r.axes, x.where));
   largest = where(isfinite(largest), largest, 0.0);
   const Tensor total = detail::reduced(detail::Op::reduce_sum, exp(r.x - rd::restored(largest, r, x.where)), r.axes, x.where);
   // All −inf: the sum is 0 and its logarithm has no derivative; the answer is −inf, with none.

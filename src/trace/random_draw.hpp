@@ -54,6 +54,8 @@ Tensor unit(const Draw& d, const Shape& shape, DType dtype);
 Tensor open_unit(const Draw& d, const Shape& shape, DType dtype);
 Tensor exponential(const Draw& d, const Shape& shape, DType dtype);
 Tensor gumbel(const Draw& d, const Shape& shape, DType dtype);
+/// Refuses logits without any along an axis.
+void want_classes(const Draw& d, const Tensor& logits, int axis);
 Tensor normal(const Draw& d, const Shape& shape, DType dtype);
 /// A normal number from u in (−1, 1).
 Tensor normal_at(const Tensor& u, Where where);

@@ -114,8 +114,9 @@ void control(const JvpCall&, std::vector<Tensor>&, std::vector<Tensor>&);
 
 const JvpRule& rule_of(Op);
 
-/// The gather that reads what a scatter with these parameters writes, and the reverse.
-GatherParams gather_of(const ScatterParams&, const Shape& operand, const Shape& updates);
+/// The elements of `operand` that a scatter of updates of this shape would write, at the places of the updates.
+Tensor met_by_updates(const ScatterParams&, const Tensor& operand, const Tensor& indices, const Shape& updates);
+/// The scatter that writes what a gather with these parameters reads.
 ScatterParams scatter_of(const GatherParams&);
 
 }  // namespace jvp_rules

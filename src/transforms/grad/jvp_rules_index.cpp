@@ -19,7 +19,9 @@ Tensor with_zeros(const JvpCall& c) {
   return emit(c.equation.op, c.equation.params, std::span<const Tensor>(operands.data(), operands.size()), {});
 }
 
-GatherParams gather_of(const ScatterParams& p, const Shape& operand, const Shape& updates) {
+Tensor met_by_updates(const ScatterParams& p, const Tensor& operand, const Tensor& indices, const Shape& updates) {
+  const Shape& shape = operand.shape();
+  if (shape.elements() == 0) return grad_build::zeros(Aval(operand.dtype(), updates));  // no window fits in it
   GatherParams g;
   g.offset_dims = p.update_window_dims;
   g.collapsed_slice_dims = p.inserted_window_dims;
@@ -28,11 +30,11 @@ GatherParams gather_of(const ScatterParams& p, const Shape& operand, const Shape
   g.indices_batching_dims = p.indices_batching_dims;
   g.mode = p.mode;
   std::size_t window = 0;
-  for (int d = 0; d < operand.rank(); ++d) {
+  for (int d = 0; d < shape.rank(); ++d) {
     const bool absent = p.inserted_window_dims.contains(d) || p.operand_batching_dims.contains(d);
     g.slice_sizes.push_back(absent ? 1 : updates[static_cast<std::size_t>(p.update_window_dims[window++])]);
   }
-  return g;
+  return emit(Op::gather, make_params(std::move(g)), {operand, indices}, {});
 }
 
 ScatterParams scatter_of(const GatherParams& g) {
@@ -52,11 +54,7 @@ using namespace grad_build;
 inline Tensor scattered(Op op, const JvpCall& c, const Tensor& operand, const Tensor& updates) {
   return emit(op, c.equation.params, {operand, c.x[1], updates}, {});
 }
-/// What each update meets in `operand`.
-inline Tensor gathered(const JvpCall& c, const Tensor& operand) {
-  const GatherParams g = gather_of(c.as<ScatterParams>(), operand.shape(), c.x[2].shape());
-  return emit(Op::gather, make_params(g), {operand, c.x[1]}, {});
-}
+inline Tensor gathered(const JvpCall& c, const Tensor& operand) { return met_by_updates(c.as<ScatterParams>(), operand, c.x[1], c.x[2].shape()); }
 }  // namespace scatter_parts
 
 // The factor of an update is the operand times all other updates of the same element. With several updates of one element it

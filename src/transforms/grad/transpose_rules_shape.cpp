@@ -109,8 +109,7 @@ void gather(const TransposeCall& c) {
 
 namespace scatter_transpose {
 inline Tensor gathered(const TransposeCall& c, const Tensor& operand) {
-  const GatherParams g = jvp_rules::gather_of(c.as<ScatterParams>(), c.shape(0), c.shape(2));
-  return emit(Op::gather, make_params(g), {operand, c.x[1]}, {});
+  return jvp_rules::met_by_updates(c.as<ScatterParams>(), operand, c.x[1], c.shape(2));
 }
 }  // namespace scatter_transpose
 

@@ -36,7 +36,7 @@ class FitCheck {
     Vec<Place> operands, results;
     for (Var v : e.inputs) operands.push_back(place_for(g.aval(v), operands.size() < carries_of(e)));
     const std::int64_t most = form_.count >= limits_.many_lanes ? limits_.instructions_of_many : limits_.instructions;
-    if (!control(g, e, operands, results, true) || cost_ > most) return false;
+    if (!control(g, e, operands, results, true) || cost_ > most || row_elements() > limits_.of_rows) return false;
     // Arrays go op by op: where they are most of the work, programs, which fuse, are better.
     return unused_ == frame_ || array_work_ <= scalar_work_;
   }
@@ -54,6 +54,16 @@ class FitCheck {
     return e.op == Op::scan ? static_cast<std::size_t>(e.as<ScanParams>().carries) : 0;
   }
   bool in_registers(const Aval& a) const { return form_.in_registers(a); }
+  /// RegisterLimits::of_rows.
+  std::int64_t row_elements() const {
+    const Equation& e = form_.lane.equations[0];
+    std::int64_t all = 0;
+    for (std::size_t i = 0; i < form_.axes.size(); ++i) {
+      const Aval& a = form_.lane.aval(i < e.inputs.size() ? e.inputs[i] : e.outputs[i - e.inputs.size()]);
+      if (form_.axes[i] >= 0 && in_registers(a)) all += a.elements();
+    }
+    return all;
+  }
   Place place_for(const Aval& a, bool writable) {
     if (in_registers(a)) return {};
     objects_.push_back({writable, false, 0});

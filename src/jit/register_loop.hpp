@@ -22,8 +22,11 @@ struct RegisterLimits {
   std::int64_t moved = 288;
   /// Instructions, about, each for a vector of lanes; more would take long to compile and spill what they keep.
   std::int64_t instructions = 6000;
-  /// Of many lanes, which run 10 to 60 times faster so than step by step through memory: a second or two to compile.
-  std::int64_t instructions_of_many = 25000, many_lanes = 256;
+  /// Of many lanes, which run 10 to 60 times faster so than step by step through memory: a tenth of a millisecond each to compile.
+  std::int64_t instructions_of_many = 60000, many_lanes = 256;
+  /// Elements of a lane's own that come from memory and go back. Bringing those of the lanes side by side is not counted above; functions with 9,000
+  /// of them, what stages of a larger one hand on to each other, took LLVM 20 seconds.
+  std::int64_t of_rows = 3000;
   /// Rows of at most so many elements are put together in a lane's registers rather than by lanes along them. The same on every machine with the same
   /// executor, as it gives sums an order; 0: never.
   std::int64_t short_row = 32;

@@ -6,6 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "src/jit/lane_regions.hpp"
+#include "src/trace/scope.hpp"
+#include "src/trace/simplify.hpp"
 #include "support/compare_executors.hpp"
 
 namespace {
@@ -281,6 +284,20 @@ TEST(LanesOfRegions, ProductsThatMeetOnly) {
   }
   EXPECT_EQ(derivatives.explain(h, wide, ct).find("in registers"), std::string::npos) << derivatives.explain(h, wide, ct);
   EXPECT_NE(chained.explain(w, m).find("in registers"), std::string::npos) << chained.explain(w, m);
+}
+
+// A lane's vector and matrix come, twelve elements, and three go.
+TEST(LanesOfRegions, OfLimitedTraffic) {
+  using namespace vt::detail;
+  const Flat twice = [](In a) -> Tensors { return {vt::vmap([](Tensor v, Tensor n) { return vt::matmul(n, vt::matmul(n, v)); })(a[0], a[1])}; };
+  const std::vector<Aval> types{Aval(vt::f32, {64, 3}), Aval(vt::f32, {64, 3, 3})};
+  const GraphBody graph = simplify(record(twice, types, {}).graph, SimplifyFor::running);
+  for (const std::int64_t most : {14, 15}) {
+    RegisterLimits limits;
+    limits.of_rows = most;
+    const GraphBody formed = form_lane_regions(graph, limits);
+    EXPECT_EQ(formed.equations.size() == 2 && formed.equations[1].op == Op::cond, most == 15) << to_text(formed);
+  }
 }
 
 // A state of parts that are computed in different ways: a rigid body's step, its Jacobian, whose 13 × 13 elements only come to other places, and

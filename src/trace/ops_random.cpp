@@ -195,25 +195,25 @@ Tensor randint(Operand key, const Shape& shape, Operand low, Operand high, DType
   parts::want_whole(d, low);
   parts::want_whole(d, high);
   const DType same_size = size_of(dtype) == 8 ? u64 : size_of(dtype) == 4 ? u32 : size_of(dtype) == 2 ? u16 : u8;
-  const auto drawn = [&](const Tensor& from, const Tensor& to, const Tensor& width) {
-    const Tensor span = where(less_equal(to, from), detail::cast(Tensor(1), u64, d.where), detail::cast(width, u64, d.where));
-    const Tensor offset = size_of(dtype) == 8 ? parts::below_wide(d, shape, span) : parts::below(d, shape, span);
-    return detail::cast(from, dtype, d.where) + bitcast(detail::cast(offset, same_size, d.where), dtype);
-  };
+  const Operand* const given[2] = {&low, &high};
+  Tensor ends[2], width;
   if (size_of(dtype) == 8) {
-    const Tensor from = d.parameter(low, shape, dtype), to = d.parameter(high, shape, dtype);
-    // The difference wraps in the dtype, and is right as an unsigned number of the same size.
-    return drawn(from, to, bitcast(to - from, same_size));
+    for (int k = 0; k < 2; ++k) ends[k] = d.parameter(*given[k], shape, dtype);
+    width = bitcast(ends[1] - ends[0], same_size);  // wraps in the dtype, and is right as an unsigned number of the same size
+  } else {
+    // Ends beyond the dtype are its own, of which `high` may be one past the last.
+    const std::int64_t values = std::int64_t{1} << (8 * size_of(dtype)), least = is_unsigned(dtype) ? 0 : -values / 2;
+    for (int k = 0; k < 2; ++k) {
+      Operand within = *given[k];
+      const std::int64_t most = least + values - 1 + k;
+      if (within.tensor.defined() && within.tensor.dtype() == u64) within.tensor = minimum(within.tensor, most);
+      ends[k] = clip(d.parameter(within, shape, i64), least, most);
+    }
+    width = ends[1] - ends[0];
   }
-  // Ends beyond the dtype are its own, of which `high` may be one past the last.
-  const std::int64_t values = std::int64_t{1} << (8 * size_of(dtype)), least = is_unsigned(dtype) ? 0 : -values / 2;
-  const auto end = [&](const Operand& given, std::int64_t most) {
-    Operand within = given;
-    if (given.tensor.defined() && given.tensor.dtype() == u64) within.tensor = minimum(given.tensor, most);
-    return clip(d.parameter(within, shape, i64), least, most);
-  };
-  const Tensor from = end(low, least + values - 1), to = end(high, least + values);
-  return drawn(from, to, to - from);
+  const Tensor span = where(less_equal(ends[1], ends[0]), detail::cast(Tensor(1), u64, d.where), detail::cast(width, u64, d.where));
+  const Tensor offset = size_of(dtype) == 8 ? parts::below_wide(d, shape, span) : parts::below(d, shape, span);
+  return detail::cast(ends[0], dtype, d.where) + bitcast(detail::cast(offset, same_size, d.where), dtype);
 }
 
 Tensor bernoulli(Operand key, const Shape& shape, Operand p) {

@@ -7,6 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "src/jit/lane_regions.hpp"
+#include "src/trace/scope.hpp"
+#include "src/trace/simplify.hpp"
 #include "support/compare_executors.hpp"
 
 namespace {
@@ -162,6 +165,29 @@ TEST(ShortRows, WhichOfThem) {
   EXPECT_FALSE(in_registers(softmax, {1000, 33}));
   EXPECT_FALSE(in_registers(softmax, {20, 5}));
   EXPECT_FALSE(in_registers([](In a) -> Tensors { return {vt::softmax(a[0], 0)}; }, {5, 1000}));
+}
+
+// Weights of rows for five vectors, 1000 × 5 elements, go to the product of all weighted rows; neither they nor the rows do so for each element.
+TEST(ShortRows, BroadcastsStayWithWhoReadsThem) {
+  using namespace vt::detail;
+  const Flat f = [](In a) -> Tensors {
+    const auto one = [&](Tensor vector) {
+      const Tensor weights = vt::reciprocal(1.0 + vt::abs(vt::matmul(a[0], vector)));
+      return vt::matmul(vt::transpose(a[0] * vt::expand_dims(weights, {1})), a[0]);
+    };
+    return {vt::vmap(one)(a[1])};
+  };
+  vt_test::expect_same(f, {vt_test::random_tensor(vt::f64, {1000, 8}, -1, 1, 1), vt_test::random_tensor(vt::f64, {5, 8}, -1, 1, 2)}, close,
+                       "weights");
+  const std::vector<Aval> types{Aval(vt::f64, {1000, 8}), Aval(vt::f64, {5, 8})};
+  const GraphBody formed = form_lane_regions(simplify(record(f, types, {}).graph, SimplifyFor::running), RegisterLimits());
+  int regions = 0;
+  for (const Equation& e : formed.equations) {
+    if (e.op != Op::cond) continue;
+    ++regions;
+    for (Var v : e.outputs) EXPECT_EQ(formed.aval(v).elements(), 5000) << to_text(formed);
+  }
+  EXPECT_EQ(regions, 1) << to_text(formed);
 }
 
 }  // namespace

@@ -135,6 +135,16 @@ class Former {
     return lanes_.equation(e).has_value();
   }
 
+  // A broadcast that nothing inside reads: a nest makes it as it reads, and a region would write it to memory.
+  void leave_copies_outside(Vec<bool>& inside) const {
+    Vec<bool> read(graph_.avals.size());
+    for (std::size_t i = inside.size(); i-- > 0;) {
+      const Equation& e = graph_.equations[i];
+      if (e.op == Op::broadcast_in_dim && !read[at(e.outputs[0])]) inside[i] = false;
+      for (Var v : e.inputs) read[at(v)] = read[at(v)] || inside[i];
+    }
+  }
+
   // Puts equations of the class together in stages: those of one stage have nothing from outside between them. Has any become a region?
   bool form(int number) {
     lanes_.choose(number);
@@ -143,12 +153,15 @@ class Former {
     const std::size_t count = graph_.equations.size();
     Vec<bool> inside(count);
     const auto made_inside = [&](Var v) { return maker_[at(v)] >= 0 && inside[at(maker_[at(v)])]; };
-    Vec<int> stage(count, 0);
-    int last = 0;
     for (std::size_t i = 0; i < count; ++i) {
       const Equation& e = graph_.equations[i];
       inside[i] = fits(e) && none_of(e.inputs, [&](Var v) { return lanes_.axis(v) > 0 && !made_inside(v); });
-      for (Var v : e.inputs) {
+    }
+    leave_copies_outside(inside);
+    Vec<int> stage(count, 0);
+    int last = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      for (Var v : graph_.equations[i].inputs) {
         if (maker_[at(v)] < 0) continue;
         const auto m = static_cast<std::size_t>(maker_[at(v)]);
         stage[i] = std::max(stage[i], stage[m] + (inside[m] && !inside[i]));

@@ -42,6 +42,9 @@ TEST(JitLayout, ShortLastAxesAreWoven) {
   woven(stacked, {Aval(f32, {1000}), Aval(f32, {1000})}, 3);
   woven(scaled, {Aval(f32, {10, 50, 4}), Aval(f32, {4}), Aval(f32, {4})}, 4);
   woven(turned, {Aval(u8, {10, 3, 99})}, 3);
+  // Rows of fewer points than a vector has lanes count, too: each jumps by three elements otherwise.
+  const auto moved = [](S t) -> Tensors { return {(slice_in_dim(t[0], 1, t[0].dim(1), 1, 1) - slice_in_dim(t[0], 0, t[0].dim(1) - 1, 1, 1)) / t[1]}; };
+  woven(moved, {Aval(f32, {10, 16, 3}), Aval(f32, {3})}, 3);
   woven(pairs, {Aval(f64, {100, 64}), Aval(f64, {100, 32}), Aval(f64, {100, 32})}, 2);
   for (DType d : {f32, f64, f16, bf16, i8, i64, bool_})
     for (const std::int64_t n : {1, 3, 16, 33, 100, 257}) {
@@ -52,6 +55,7 @@ TEST(JitLayout, ShortLastAxesAreWoven) {
       vt_test::expect_same([](S t) -> Tensors { return {transpose(t[0], {0, 2, 1})}; }, {random({2, 3, n}, 3)}, {}, name);
       vt_test::expect_same([](S t) -> Tensors { return {where(t[0] > t[1], t[0], t[1])}; }, {random({n, 3}, 4), random({3}, 5)}, {}, name);
       vt_test::expect_same([](S t) -> Tensors { return {take(t[0], arange(t[0].dim(0)) / 2, 0)}; }, {random({n, 4}, 6)}, {}, name);
+      vt_test::expect_same([&](S t) -> Tensors { return {pad(where(t[0] > t[1], t[0], t[1]), {{1, 0}, {0, 1}, {0, 0}})}; }, {random({3, n, 3}, 7), random({3}, 8)}, {}, name);
     }
 }
 

@@ -169,7 +169,7 @@ int cut_loop(Nest& nest, int loop, std::int64_t block) {
 
 namespace short_loops {
 
-constexpr std::int64_t fewest_lanes = 32;  // rounds of the longer loop
+constexpr std::int64_t fewest_lanes = 6;  // rounds of the longer loop: vectors of which fewer lanes count, too, as each jumps otherwise
 
 int find(const Nest& nest) {
   if (nest.stages.size() != 1 || !nest.shared.empty() || !nest.reductions.empty() || nest.stores.empty()) return -1;

@@ -65,6 +65,37 @@ TEST(JitBounds, Sequences) {
   });
 }
 
+// Every second to fourth element of rows, with lanes along them: the last vectors of a row and edges of padding are read under masks.
+template <class T>
+void expect_strides_within(vt::DType dtype) {
+  for (const std::int64_t step : {2, 3, 4})
+    for (const std::int64_t n : {1, 2, 7, 8, 9, 15, 16, 17, 33, 70})
+      for (const bool at_end : {true, false}) {
+        const std::int64_t rows = 3, width = (n - 1) * step + 1;
+        const auto padded = vt::jit(
+            [&](Tensor x) { return vt::pad(vt::slice_in_dim(x, 0, width, step, 1) + vt::slice_in_dim(x, 0, width, step, 1), {{0, 0}, {2, 1}}); });
+        const vt_test::Fenced<T> x(rows * width, at_end);
+        const Tensor a = x.tensor({rows, width});
+        for (int run = 0; run < 2; ++run) {
+          const std::vector<T> from = a.to_vector<T>(), to = Tensor(padded(a)).template to_vector<T>();
+          ASSERT_EQ(to.size(), static_cast<std::size_t>(rows * (n + 3)));
+          for (std::int64_t r = 0; r < rows; ++r)
+            for (std::int64_t c = -2; c < n + 1; ++c) {
+              const T value = c >= 0 && c < n ? from[static_cast<std::size_t>(r * width + c * step)] : T{0};
+              ASSERT_EQ(to[static_cast<std::size_t>(r * (n + 3) + c + 2)], static_cast<T>(value + value))
+                  << vt::name_of(dtype) << " step " << step << ", " << n << " of a row, row " << r << ", " << c;
+            }
+        }
+      }
+}
+
+TEST(JitBounds, StridesUnderMasks) {
+  expect_strides_within<double>(vt::f64);
+  expect_strides_within<float>(vt::f32);
+  expect_strides_within<std::uint8_t>(vt::u8);
+  expect_strides_within<std::int16_t>(vt::i16);
+}
+
 // Rows of a square that the operand no longer has, and squares that lie in an edge of padding.
 TEST(JitBounds, ReductionsOfNothing) {
   // What is the same for all rounds is loaded in front of them, and an array of no elements has no memory.

@@ -3,6 +3,7 @@
 
 #include <new>
 #include <span>
+#include <type_traits>
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -21,7 +22,8 @@ class Fenced {
     if (memory_ == MAP_FAILED || ::mprotect(memory_ + page_, inner, PROT_READ | PROT_WRITE) != 0) throw std::bad_alloc();
     char* first = memory_ + page_ + (at_end ? inner - bytes : 0);
     values_ = {reinterpret_cast<T*>(first), static_cast<std::size_t>(count)};
-    for (std::size_t i = 0; i < values_.size(); ++i) values_[i] = static_cast<T>(0.25 + 0.01 * static_cast<double>(i % 60));
+    for (std::size_t i = 0; i < values_.size(); ++i)
+      values_[i] = static_cast<T>((std::is_integral_v<T> ? 1 : 0.01) * static_cast<double>(i % 60) + 0.25);
   }
   ~Fenced() { ::munmap(memory_, size_); }
   Fenced(const Fenced&) = delete;

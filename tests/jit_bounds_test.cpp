@@ -96,6 +96,22 @@ TEST(JitBounds, StridesUnderMasks) {
   expect_strides_within<std::int16_t>(vt::i16);
 }
 
+// A number that only a choice wants is loaded by itself, whichever level of LLVM makes the code.
+template <class T>
+void expect_choice_within() {
+  const auto chosen = vt::jit([](Tensor x, Tensor y) { return vt::where(y < 1, x, 0); });
+  const vt_test::Fenced<T> x(1, true), y(1, true);
+  for (int run = 0; run < 3; ++run) {
+    EXPECT_EQ(Tensor(chosen(x.tensor({}), y.tensor({}))).template item<T>(), static_cast<T>(0.25));
+    vt::wait_compiled();
+  }
+}
+
+TEST(JitBounds, Choices) {
+  expect_choice_within<double>();
+  expect_choice_within<float>();
+}
+
 // Rows of a square that the operand no longer has, and squares that lie in an edge of padding.
 TEST(JitBounds, ReductionsOfNothing) {
   // What is the same for all rounds is loaded in front of them, and an array of no elements has no memory.

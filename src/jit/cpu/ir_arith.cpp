@@ -256,7 +256,10 @@ Value IrBuilder::select(Value mask, Value on_true, Value on_false) {
   expect_same("select", on_true, on_false);
   if (mask.dtype != DType::bool_ || (mask.lanes != 1 && mask.lanes != on_true.lanes)) fault("select", mask, on_true);
   Value r = on_true;
-  r.ref = llvm_.BuildSelect(builder_, mask.ref, on_true.ref, on_false.ref, "");
+  // At level 0 LLVM 19 reads a number that only this wants together with the choice where AVX has that: as a whole vector, beyond the end of the
+  // array. Frozen, it is loaded by itself.
+  const bool apart = target_.vector_bytes == 32 && r.lanes == 1 && is_float(r.dtype) && !r.pointer;
+  r.ref = llvm_.BuildSelect(builder_, mask.ref, apart ? llvm_.BuildFreeze(builder_, r.ref, "") : r.ref, on_false.ref, "");
   if (on_true.buffer != on_false.buffer) r.buffer = -1;
   return r;
 }

@@ -203,6 +203,19 @@ std::vector<Case> cases() {
         return {last, sums, ys};
       },
       {vt::reshape(vector(5 * 8 * 16, 18), {5, 8, 16}), vt::reshape(vector(16 * 40, 19), {16, 40})});
+  add("several sums of products in one carry, and what stays in the loop",
+      [](In a) -> Tensors {
+        auto [x, y, z] = vt::fori_loop(
+            0, 6,
+            [&](Tensor i, Tensor x, Tensor y, Tensor z) {
+              y = y + vt::outer(x, a[0]) + vt::cos(a[1] * x[0]) + vt::transpose(vt::outer(a[0] + i.astype(vt::f64), vt::sin(x)));
+              z = vt::outer(x, x) + (vt::transpose(vt::outer(a[0], x)) + z);
+              return std::tuple(vt::tanh(vt::matmul(a[1], x)), y, z);
+            },
+            std::tuple(a[0], a[1] * 0.5, a[1]));
+        return {x, y, z};
+      },
+      {vector(70, 22) * 0.1, vt::reshape(vector(70 * 70, 23) * 0.1, {70, 70})});
   const auto smooth = [](Tensor x) {
     return vt::reshape(vt::conv1d(vt::reshape(x, {6, 1}), vt::reshape(x[vt::slice(0, 3)], {3, 1, 1}), {.padding = "SAME"}), {6});
   };
@@ -445,6 +458,15 @@ TEST(JitControlRuns, ProductsOfSequencesMoveOutOfScans) {
   const auto gradient = vt::jit(vt::grad<0, 1>(cell));
   std::get<0>(gradient(w, u, xs)).eval();
   EXPECT_EQ(loops(vt::explain(gradient)(w, u, xs)), (std::vector<std::string>{"1", "1"})) << vt::explain(gradient)(w, u, xs);  // and dh · uᵀ
+  // Of a matrix that a round multiplies by twice, the gradient is a sum of two products in each round.
+  const auto scaling = [](Tensor k, Tensor x) {
+    return vt::sum(vt::fori_loop(0, 5, [&](Tensor, Tensor x) { return 1.0 / vt::matmul(vt::transpose(k), 1.0 / vt::matmul(k, x)); }, x));
+  };
+  const auto of_matrix = vt::jit(vt::grad(scaling));
+  const Tensor k = vt::full({90, 80}, 0.01f), x = vt::ones({80});
+  of_matrix(k, x).eval();
+  const std::string text = vt::explain(of_matrix)(k, x);
+  EXPECT_EQ(loops(text), (std::vector<std::string>{"2", "2"})) << text;
 }
 
 TEST(JitControlRuns, OneProgramForEachSizeOfGroup) {

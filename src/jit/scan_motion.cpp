@@ -1,6 +1,7 @@
 // Work that need not be done round by round: products of a scan's sequences move in front of it, as one product for all rounds;
-// sums over the rounds of products move behind it. For a recurrent cell the first is the product of its input with the weights, the
-// second the gradient of the weights: few large matrix products instead of many small ones, and no sum of matrices per round.
+// sums over the rounds of products move behind it, out of whatever else is added to the same carry. For a recurrent cell the first is the product of
+// its input with the weights, the second the gradient of the weights: few large matrix products instead of many small ones, and no sum of matrices
+// per round.
 #include "scan_motion.hpp"
 
 #include <algorithm>
@@ -55,12 +56,18 @@ class Mover {
   struct Pair {
     Var inner, outer;
   };
-  /// carry + Σ over rounds: the last carry is init + the product (or the sum) over all rounds.
+  /// A product of the body, or a sum, that is added to a carry.
+  struct Term {
+    Equation product;
+    ParamsRef turned;  ///< a transposition of its result, or null
+  };
+  /// carry + Σ over rounds of terms: the last carry is what the first one becomes without them + each term over all rounds.
   struct Behind {
     std::size_t carry;
-    Equation product;  ///< of the body
-    ParamsRef turned;  ///< a transposition of its result, or null
+    Vec<Term> terms;
+    Var rest;  ///< the carry after a round without them: the carry as it came where nothing else is added
     Where where;
+    Var last = -1;  ///< the last carry without them
   };
 
   int maker(Var v) const {
@@ -155,26 +162,61 @@ class Mover {
     for (std::size_t k = 0; k < carried_.size(); ++k) {
       const Var in = carried_[k].inner, out = body_.outputs[k];
       const int sum = maker(out);
-      if (sum < 0 || uses(in) != 1 || uses(out) != 1) continue;
-      const Equation& add = body_.equations[static_cast<std::size_t>(sum)];
-      if (add.op != Op::add || (add.inputs[0] != in && add.inputs[1] != in) || !is_float(body_.aval(out).dtype)) continue;
-      Var term = add.inputs[add.inputs[0] == in ? 1 : 0];
-      if (body_.aval(term).shape != body_.aval(out).shape) continue;
-      Behind b{k, {}, {}, add.where};
-      int made = maker(term);
-      if (made >= 0 && uses(term) == 1 && body_.equations[static_cast<std::size_t>(made)].op == Op::transpose) {
-        b.turned = body_.equations[static_cast<std::size_t>(made)].params;
-        term = body_.equations[static_cast<std::size_t>(made)].inputs[0];
-        made = maker(term);
-      }
-      if (made < 0 || uses(term) != 1) continue;
-      b.product = body_.equations[static_cast<std::size_t>(made)];
       const DType d = body_.aval(out).dtype;
       // 16-bit sums are rounded round by round; sums behind would not be.
-      if (d == DType::f16 || d == DType::bf16) continue;
-      if (b.product.op == Op::dot_general ? worth_it(b.product) : is_cheap_sum(b.product)) found.push_back(std::move(b));
+      if (sum < 0 || uses(in) != 1 || uses(out) != 1 || !is_float(d) || d == DType::f16 || d == DType::bf16) continue;
+      Vec<Var> added;
+      find_added(out, body_.aval(out).shape, added);
+      const auto own = std::find(added.begin(), added.end(), in);
+      if (own == added.end()) continue;
+      added.erase(own);
+      Behind b{k, {}, in, body_.equations[static_cast<std::size_t>(sum)].where};
+      Vec<Var> others;
+      for (Var v : added)
+        if (!find_term(v, b)) others.push_back(v);
+      if (b.terms.empty()) continue;
+      for (Var v : others) b.rest = sum_of(b.rest, v, b.where);
+      found.push_back(std::move(b));
     }
     return found;
+  }
+  /// What is added up to `v`, which nobody else uses.
+  void find_added(Var v, const Shape& shape, Vec<Var>& added) const {
+    const int made = maker(v);
+    if (made >= 0 && uses(v) == 1 && body_.equations[static_cast<std::size_t>(made)].op == Op::add) {
+      const Equation& add = body_.equations[static_cast<std::size_t>(made)];
+      if (body_.aval(add.inputs[0]).shape == shape && body_.aval(add.inputs[1]).shape == shape) {
+        find_added(add.inputs[0], shape, added);
+        find_added(add.inputs[1], shape, added);
+        return;
+      }
+    }
+    added.push_back(v);
+  }
+  /// Notes `v` as a term where it is one that is better added up behind the loop.
+  bool find_term(Var v, Behind& b) const {
+    ParamsRef turned;
+    int made = maker(v);
+    if (made >= 0 && uses(v) == 1 && body_.equations[static_cast<std::size_t>(made)].op == Op::transpose) {
+      turned = body_.equations[static_cast<std::size_t>(made)].params;
+      v = body_.equations[static_cast<std::size_t>(made)].inputs[0];
+      made = maker(v);
+    }
+    if (made < 0 || uses(v) != 1) return false;
+    const Equation& product = body_.equations[static_cast<std::size_t>(made)];
+    if (product.op == Op::dot_general ? !worth_it(product) : !is_cheap_sum(product)) return false;
+    b.terms.push_back({product, turned});
+    return true;
+  }
+  Var sum_of(Var a, Var b, Where where) {
+    Equation add;
+    add.op = Op::add;
+    add.where = where;
+    add.inputs.push_back(a);
+    add.inputs.push_back(b);
+    add.outputs.push_back(body_.fresh(body_.aval(a)));
+    body_.equations.push_back(add);
+    return add.outputs[0];
   }
   bool is_rest(Var v) const {
     return any_of(rest_, [&](const Pair& r) { return r.inner == v; });
@@ -196,9 +238,13 @@ class Mover {
     return false;
   }
 
-  void write(const Vec<Behind>& behind) {
-    const auto moves = [&](std::size_t k) { return any_of(behind, [&](const Behind& b) { return b.carry == k; }); };
+  void write(Vec<Behind>& behind) {
     const std::size_t carries = carried_.size();
+    Vec<bool> moves(carries);  // carries that need no loop any more
+    for (Behind& b : behind) {
+      moves[b.carry] = b.rest == carried_[b.carry].inner;
+      b.last = moves[b.carry] ? carried_[b.carry].outer : outer_.fresh(body_.aval(b.rest));
+    }
     ScanParams q = p_;
     auto body = new_shared<GraphBody>(body_);
     Equation scan = e_;
@@ -208,7 +254,7 @@ class Mover {
     scan.outputs.clear();
     const auto add_inputs = [&](const Vec<Pair>& pairs, bool all) {
       for (std::size_t k = 0; k < pairs.size(); ++k) {
-        if (!all && moves(k)) continue;
+        if (!all && moves[k]) continue;
         body->inputs.push_back(pairs[k].inner);
         scan.inputs.push_back(pairs[k].outer);
       }
@@ -219,22 +265,24 @@ class Mover {
     q.sequences = static_cast<int>(sequences_.size());
     add_inputs(rest_, true);
     for (std::size_t i = 0; i < body_.outputs.size(); ++i) {
-      if (i < carries && moves(i)) continue;
-      body->outputs.push_back(body_.outputs[i]);
-      scan.outputs.push_back(e_.outputs[i]);
+      if (i < carries && moves[i]) continue;
+      const auto own = std::find_if(behind.begin(), behind.end(), [&](const Behind& b) { return b.carry == i; });
+      body->outputs.push_back(own == behind.end() ? body_.outputs[i] : own->rest);
+      scan.outputs.push_back(own == behind.end() ? e_.outputs[i] : own->last);
     }
     // The operands of what moves behind, as sequences.
     HashMap<Var, Var> sequence_of;
     for (const Pair& s : sequences_) sequence_of.emplace(s.inner, s.outer);
     for (std::size_t i = carries; i < body_.outputs.size(); ++i) sequence_of.emplace(body_.outputs[i], e_.outputs[i]);
     for (const Behind& b : behind)
-      for (Var v : b.product.inputs) {
-        if (sequence_of.contains(v)) continue;
-        const Var all = outer_.fresh(stacked(body_.aval(v), p_.length));
-        sequence_of.emplace(v, all);
-        body->outputs.push_back(v);
-        scan.outputs.push_back(all);
-      }
+      for (const Term& t : b.terms)
+        for (Var v : t.product.inputs) {
+          if (sequence_of.contains(v)) continue;
+          const Var all = outer_.fresh(stacked(body_.aval(v), p_.length));
+          sequence_of.emplace(v, all);
+          body->outputs.push_back(v);
+          scan.outputs.push_back(all);
+        }
     q.body = new_shared<const GraphBody>(simplify(*body, SimplifyFor::running));
     scan.params = make_params(std::move(q));
     outer_.equations.push_back(std::move(scan));
@@ -242,11 +290,26 @@ class Mover {
   }
 
   void write_behind(const Behind& b, const HashMap<Var, Var>& sequence_of) {
-    Equation all = b.product;
-    all.where = b.where;
+    const Aval& aval = body_.aval(body_.outputs[b.carry]);
+    Var sum = b.last;
+    for (const Term& t : b.terms) {
+      const Var all = over_all_rounds(t, aval, b.where, sequence_of);
+      Equation add;
+      add.op = Op::add;
+      add.where = b.where;
+      add.inputs.push_back(sum);
+      add.inputs.push_back(all);
+      sum = &t == &b.terms.back() ? e_.outputs[b.carry] : outer_.fresh(aval);
+      add.outputs.push_back(sum);
+      outer_.equations.push_back(std::move(add));
+    }
+  }
+  Var over_all_rounds(const Term& term, const Aval& aval, Where where, const HashMap<Var, Var>& sequence_of) {
+    Equation all = term.product;
+    all.where = where;
     for (Var& v : all.inputs) v = sequence_of.at(v);
     if (all.op == Op::dot_general) {
-      DotParams d = b.product.as<DotParams>();
+      DotParams d = term.product.as<DotParams>();
       for (Axes* axes : {&d.lhs_contract, &d.rhs_contract, &d.lhs_batch, &d.rhs_batch})
         for (int& a : *axes) ++a;
       d.lhs_contract.insert(d.lhs_contract.begin(), 0);
@@ -254,29 +317,22 @@ class Mover {
       all.params = make_params(std::move(d));
     } else {
       Axes axes{0};
-      for (int a : b.product.as<AxesParams>().axes) axes.push_back(a + 1);
+      for (int a : term.product.as<AxesParams>().axes) axes.push_back(a + 1);
       all.params = make_params(AxesParams{axes});
     }
-    Var sum = outer_.fresh(body_.aval(b.product.outputs[0]));
+    const Var sum = outer_.fresh(body_.aval(term.product.outputs[0]));
     all.outputs[0] = sum;
     outer_.equations.push_back(std::move(all));
-    const Aval& result = body_.aval(body_.outputs[b.carry]);
-    if (b.turned) {
-      Equation t;
-      t.op = Op::transpose;
-      t.params = b.turned;
-      t.where = b.where;
-      t.inputs.push_back(sum);
-      t.outputs.push_back(sum = outer_.fresh(Aval(result.dtype, result.shape)));
-      outer_.equations.push_back(std::move(t));
-    }
-    Equation add;
-    add.op = Op::add;
-    add.where = b.where;
-    add.inputs.push_back(carried_[b.carry].outer);
-    add.inputs.push_back(sum);
-    add.outputs.push_back(e_.outputs[b.carry]);
-    outer_.equations.push_back(std::move(add));
+    if (!term.turned) return sum;
+    Equation t;
+    t.op = Op::transpose;
+    t.params = term.turned;
+    t.where = where;
+    t.inputs.push_back(sum);
+    t.outputs.push_back(outer_.fresh(aval));
+    const Var result = t.outputs[0];
+    outer_.equations.push_back(std::move(t));
+    return result;
   }
 
   GraphBody& outer_;

@@ -48,26 +48,19 @@ class Mover {
   /// Writes the scan and what goes in front and behind.
   void run() {
     move_products_in_front();
-    Vec<Behind> behind = find_sums();
-    write(behind);
+    write(find_sums());
   }
 
  private:
   struct Pair {
     Var inner, outer;
   };
-  /// A product of the body, or a sum, that is added to a carry.
-  struct Term {
-    Equation product;
-    ParamsRef turned;  ///< a transposition of its result, or null
-  };
-  /// carry + Σ over rounds of terms: the last carry is what the first one becomes without them + each term over all rounds.
+  /// A product of the body, or a sum, that is added to a carry: over all rounds at once it can be added to the last one.
   struct Behind {
     std::size_t carry;
-    Vec<Term> terms;
-    Var rest;  ///< the carry after a round without them: the carry as it came where nothing else is added
+    Equation product;
+    ParamsRef turned;  ///< a transposition of its result, or null
     Where where;
-    Var last = -1;  ///< the last carry without them
   };
 
   int maker(Var v) const {
@@ -157,26 +150,26 @@ class Mover {
   }
 
   // ---- behind --------------------------------------------------------------------------------------------------------------
+  /// Those of one carry follow each other; `left_` becomes what a round makes of the carries without them.
   Vec<Behind> find_sums() {
     Vec<Behind> found;
+    left_ = body_.outputs;
     for (std::size_t k = 0; k < carried_.size(); ++k) {
       const Var in = carried_[k].inner, out = body_.outputs[k];
       const int sum = maker(out);
       const DType d = body_.aval(out).dtype;
       // 16-bit sums are rounded round by round; sums behind would not be.
       if (sum < 0 || uses(in) != 1 || uses(out) != 1 || !is_float(d) || d == DType::f16 || d == DType::bf16) continue;
-      Vec<Var> added;
+      Vec<Var> added, others;
       find_added(out, body_.aval(out).shape, added);
-      const auto own = std::find(added.begin(), added.end(), in);
-      if (own == added.end()) continue;
-      added.erase(own);
-      Behind b{k, {}, in, body_.equations[static_cast<std::size_t>(sum)].where};
-      Vec<Var> others;
+      if (std::find(added.begin(), added.end(), in) == added.end()) continue;
+      const Where where = body_.equations[static_cast<std::size_t>(sum)].where;
+      const std::size_t before = found.size();
       for (Var v : added)
-        if (!find_term(v, b)) others.push_back(v);
-      if (b.terms.empty()) continue;
-      for (Var v : others) b.rest = sum_of(b.rest, v, b.where);
-      found.push_back(std::move(b));
+        if (v != in && !find_term(v, k, where, found)) others.push_back(v);
+      if (found.size() == before) continue;
+      left_[k] = in;
+      for (Var v : others) left_[k] = sum_of(body_, left_[k], v, where);
     }
     return found;
   }
@@ -193,8 +186,8 @@ class Mover {
     }
     added.push_back(v);
   }
-  /// Notes `v` as a term where it is one that is better added up behind the loop.
-  bool find_term(Var v, Behind& b) const {
+  /// Notes `v`, which is added to carry k, where it is better added up behind the loop.
+  bool find_term(Var v, std::size_t k, Where where, Vec<Behind>& found) const {
     ParamsRef turned;
     int made = maker(v);
     if (made >= 0 && uses(v) == 1 && body_.equations[static_cast<std::size_t>(made)].op == Op::transpose) {
@@ -205,18 +198,19 @@ class Mover {
     if (made < 0 || uses(v) != 1) return false;
     const Equation& product = body_.equations[static_cast<std::size_t>(made)];
     if (product.op == Op::dot_general ? !worth_it(product) : !is_cheap_sum(product)) return false;
-    b.terms.push_back({product, turned});
+    found.push_back({k, product, turned, where});
     return true;
   }
-  Var sum_of(Var a, Var b, Where where) {
+  static Var sum_of(GraphBody& g, Var a, Var b, Where where, Var sum = -1) {
+    if (sum < 0) sum = g.fresh(Aval(g.aval(a)));
     Equation add;
     add.op = Op::add;
     add.where = where;
     add.inputs.push_back(a);
     add.inputs.push_back(b);
-    add.outputs.push_back(body_.fresh(body_.aval(a)));
-    body_.equations.push_back(add);
-    return add.outputs[0];
+    add.outputs.push_back(sum);
+    g.equations.push_back(std::move(add));
+    return sum;
   }
   bool is_rest(Var v) const {
     return any_of(rest_, [&](const Pair& r) { return r.inner == v; });
@@ -238,13 +232,9 @@ class Mover {
     return false;
   }
 
-  void write(Vec<Behind>& behind) {
+  void write(const Vec<Behind>& behind) {
     const std::size_t carries = carried_.size();
-    Vec<bool> moves(carries);  // carries that need no loop any more
-    for (Behind& b : behind) {
-      moves[b.carry] = b.rest == carried_[b.carry].inner;
-      b.last = moves[b.carry] ? carried_[b.carry].outer : outer_.fresh(body_.aval(b.rest));
-    }
+    const auto moves = [&](std::size_t k) { return left_[k] == carried_[k].inner && left_[k] != body_.outputs[k]; };  // it needs no loop any more
     ScanParams q = p_;
     auto body = new_shared<GraphBody>(body_);
     Equation scan = e_;
@@ -254,7 +244,7 @@ class Mover {
     scan.outputs.clear();
     const auto add_inputs = [&](const Vec<Pair>& pairs, bool all) {
       for (std::size_t k = 0; k < pairs.size(); ++k) {
-        if (!all && moves[k]) continue;
+        if (!all && moves(k)) continue;
         body->inputs.push_back(pairs[k].inner);
         scan.inputs.push_back(pairs[k].outer);
       }
@@ -264,52 +254,42 @@ class Mover {
     add_inputs(sequences_, true);
     q.sequences = static_cast<int>(sequences_.size());
     add_inputs(rest_, true);
+    Vec<Var> last;  // of the carries, without what moves behind
     for (std::size_t i = 0; i < body_.outputs.size(); ++i) {
-      if (i < carries && moves[i]) continue;
-      const auto own = std::find_if(behind.begin(), behind.end(), [&](const Behind& b) { return b.carry == i; });
-      body->outputs.push_back(own == behind.end() ? body_.outputs[i] : own->rest);
-      scan.outputs.push_back(own == behind.end() ? e_.outputs[i] : own->last);
+      const bool whole = left_[i] == body_.outputs[i];
+      if (i < carries) last.push_back(whole ? e_.outputs[i] : moves(i) ? carried_[i].outer : outer_.fresh(body_.aval(left_[i])));
+      if (i < carries && moves(i)) continue;
+      body->outputs.push_back(left_[i]);
+      scan.outputs.push_back(i < carries ? last[i] : e_.outputs[i]);
     }
     // The operands of what moves behind, as sequences.
     HashMap<Var, Var> sequence_of;
     for (const Pair& s : sequences_) sequence_of.emplace(s.inner, s.outer);
     for (std::size_t i = carries; i < body_.outputs.size(); ++i) sequence_of.emplace(body_.outputs[i], e_.outputs[i]);
     for (const Behind& b : behind)
-      for (const Term& t : b.terms)
-        for (Var v : t.product.inputs) {
-          if (sequence_of.contains(v)) continue;
-          const Var all = outer_.fresh(stacked(body_.aval(v), p_.length));
-          sequence_of.emplace(v, all);
-          body->outputs.push_back(v);
-          scan.outputs.push_back(all);
-        }
+      for (Var v : b.product.inputs) {
+        if (sequence_of.contains(v)) continue;
+        const Var all = outer_.fresh(stacked(body_.aval(v), p_.length));
+        sequence_of.emplace(v, all);
+        body->outputs.push_back(v);
+        scan.outputs.push_back(all);
+      }
     q.body = new_shared<const GraphBody>(simplify(*body, SimplifyFor::running));
     scan.params = make_params(std::move(q));
     outer_.equations.push_back(std::move(scan));
-    for (const Behind& b : behind) write_behind(b, sequence_of);
-  }
-
-  void write_behind(const Behind& b, const HashMap<Var, Var>& sequence_of) {
-    const Aval& aval = body_.aval(body_.outputs[b.carry]);
-    Var sum = b.last;
-    for (const Term& t : b.terms) {
-      const Var all = over_all_rounds(t, aval, b.where, sequence_of);
-      Equation add;
-      add.op = Op::add;
-      add.where = b.where;
-      add.inputs.push_back(sum);
-      add.inputs.push_back(all);
-      sum = &t == &b.terms.back() ? e_.outputs[b.carry] : outer_.fresh(aval);
-      add.outputs.push_back(sum);
-      outer_.equations.push_back(std::move(add));
+    for (std::size_t i = 0; i < behind.size(); ++i) {
+      const std::size_t k = behind[i].carry;
+      const bool ends = i + 1 == behind.size() || behind[i + 1].carry != k;
+      last[k] = sum_of(outer_, last[k], over_all_rounds(behind[i], sequence_of), behind[i].where, ends ? e_.outputs[k] : -1);
     }
   }
-  Var over_all_rounds(const Term& term, const Aval& aval, Where where, const HashMap<Var, Var>& sequence_of) {
-    Equation all = term.product;
-    all.where = where;
+
+  Var over_all_rounds(const Behind& b, const HashMap<Var, Var>& sequence_of) {
+    Equation all = b.product;
+    all.where = b.where;
     for (Var& v : all.inputs) v = sequence_of.at(v);
     if (all.op == Op::dot_general) {
-      DotParams d = term.product.as<DotParams>();
+      DotParams d = b.product.as<DotParams>();
       for (Axes* axes : {&d.lhs_contract, &d.rhs_contract, &d.lhs_batch, &d.rhs_batch})
         for (int& a : *axes) ++a;
       d.lhs_contract.insert(d.lhs_contract.begin(), 0);
@@ -317,20 +297,20 @@ class Mover {
       all.params = make_params(std::move(d));
     } else {
       Axes axes{0};
-      for (int a : term.product.as<AxesParams>().axes) axes.push_back(a + 1);
+      for (int a : b.product.as<AxesParams>().axes) axes.push_back(a + 1);
       all.params = make_params(AxesParams{axes});
     }
-    const Var sum = outer_.fresh(body_.aval(term.product.outputs[0]));
+    const Var sum = outer_.fresh(body_.aval(b.product.outputs[0]));
     all.outputs[0] = sum;
     outer_.equations.push_back(std::move(all));
-    if (!term.turned) return sum;
+    if (!b.turned) return sum;
     Equation t;
     t.op = Op::transpose;
-    t.params = term.turned;
-    t.where = where;
+    t.params = b.turned;
+    t.where = b.where;
     t.inputs.push_back(sum);
-    t.outputs.push_back(outer_.fresh(aval));
-    const Var result = t.outputs[0];
+    const Var result = outer_.fresh(body_.aval(body_.outputs[b.carry]));
+    t.outputs.push_back(result);
     outer_.equations.push_back(std::move(t));
     return result;
   }
@@ -340,6 +320,7 @@ class Mover {
   const ScanParams& p_;
   GraphBody body_;
   Vec<Pair> carried_, sequences_, rest_;
+  Vec<Var> left_;  ///< per result of the body: itself, or a carry after a round without what moves behind
 };
 
 }  // namespace scan_motion

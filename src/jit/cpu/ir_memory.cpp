@@ -137,10 +137,8 @@ Value IrBuilder::load_strided(Value pointer, DType d, int lanes, std::int64_t st
     const Value first = offset(pointer, d, index(1 - lanes));
     return reverse_lanes(mask ? load_masked(first, d, reverse_lanes(mask)) : load(first, d, lanes));
   }
-  const bool masks = target_.masked || (target_.vector_bytes >= 32 && size_of(d) >= 4);
-  if (stride >= 2 && stride <= 4 && (!mask || masks)) {
-    // Whole vectors and a shuffle. Those at the end are pulled back to end on the last element, so nothing beyond is read. Under a mask each of them
-    // reads what is wanted of its elements: still far less than a gather.
+  if (stride >= 2 && stride <= 4 && !mask) {
+    // Whole vectors and a shuffle. Those at the end are pulled back to end on the last element, so nothing beyond is read.
     const int parts = static_cast<int>(stride), last = (lanes - 1) * parts + 1 - lanes;
     Vec<int> pick;
     for (int k = 0; k < lanes; ++k) {
@@ -151,9 +149,7 @@ Value IrBuilder::load_strided(Value pointer, DType d, int lanes, std::int64_t st
     for (int p = 0; p < parts; ++p) {
       const int first = std::min(p * lanes, last);
       const Value at = offset(pointer, d, index(first));
-      Vec<int> wanted;
-      for (int e = first; e < first + lanes; ++e) wanted.push_back(e % parts == 0 ? e / parts : lanes);
-      const Value part = mask ? load_masked(at, d, shuffle(mask, boolean(false, lanes), wanted)) : load(at, d, lanes);
+      const Value part = load(at, d, lanes);
       all = all ? concat_lanes(all, part) : part;
     }
     return shuffle(all, all, pick);

@@ -5,7 +5,10 @@
 
 #include "src/jit/cpu/compile.hpp"
 #include "src/jit/cpu/emit_nest.hpp"
+#include "src/jit/cpu/emit_register_loop.hpp"
 #include "src/jit/fuse.hpp"
+#include "src/jit/lane_regions.hpp"
+#include "src/jit/register_loop.hpp"
 #include "src/jit/schedule.hpp"
 #include "src/trace/graph.hpp"
 #include "src/trace/scope.hpp"
@@ -122,6 +125,22 @@ TEST_F(JitAssembly, ResultsOfHalfFloatsAreRoundedOnce) {
   const int loads = count(text, "vcvtph2ps"), stores = count(text, "vcvtps2ph");
   // In each body two operands and the product between are widened, two results are rounded.
   EXPECT_EQ(loads * 2, stores * 3) << text;
+}
+
+// Long functions of rows in registers are called: twenty digammas in a row took LLVM 650 ms.
+TEST_F(JitAssembly, LongFunctionsOfShortRowsAreCalled) {
+  const auto f = [](S t) -> Tensors { return {digamma(t[0]) - sum(t[0], 1, true)}; };
+  const auto text_of = [&](std::int64_t row) {
+    const std::vector<Aval> rows{Aval(f32, {400, row})};
+    const GraphBody g = form_lane_regions(simplify(record(f, rows, {}).graph, SimplifyFor::running), RegisterLimits());
+    cpu::IrBuilder b;
+    for (const Equation& e : g.equations)
+      if (e.op == Op::cond) cpu::emit_register_loop(b, "loop", register_form(alone(g, e)).value());
+    return b.text();
+  };
+  const std::string five = text_of(5), ten = text_of(10);
+  EXPECT_NE(ten.find("@vt.digamma.f32"), std::string::npos) << ten;
+  EXPECT_LT(ten.size(), five.size() * 3 / 2);
 }
 
 }  // namespace

@@ -29,6 +29,8 @@ void emit_nest(IrBuilder&, const std::string& name, const Nest&, const Schedule&
 
 /// An element-wise op on registers of equal lanes; `dtype` is the result's.
 Value emit_op(IrBuilder&, Op op, DType dtype, const ParamsRef& params, std::span<const Value> operands);
+/// The same where the code has so many uses of it: a long op that has several is a function, which they call.
+Value emit_op(IrBuilder&, Op op, DType dtype, const ParamsRef& params, const Vec<Value>& operands, std::int64_t uses);
 
 /// Emits the values of a nest: each once per scope, as a scalar where it is the same for all lanes.
 class ValueEmitter {

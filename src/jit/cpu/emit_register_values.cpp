@@ -22,12 +22,12 @@ Value Emitter::either(Value mask, Value a, Value b) {
   return b_.select(spread(mask), spread(a), spread(b));
 }
 
-Value Emitter::apply(Op op, DType dtype, const ParamsRef& params, Elements operands) {
+Value Emitter::apply(Op op, DType dtype, const ParamsRef& params, Elements operands, std::int64_t uses) {
   int lanes = 1;
   for (const Value& v : operands) lanes = std::max(lanes, v.lanes);
   for (Value& v : operands)
     if (v.lanes != lanes) v = b_.splat(v, lanes);
-  return emit_op(b_, op, dtype, params, operands);
+  return emit_op(b_, op, dtype, params, operands, uses);
 }
 
 Value Emitter::number(const Scalar& s, DType d) {
@@ -43,13 +43,16 @@ Val Emitter::value(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
   switch (family_of(e.op)) {
     case Family::unary:
     case Family::binary:
-    case Family::select:
+    case Family::select: {
+      // exp and its like are not called: a softmax of rows took a fifth longer.
+      const std::int64_t uses = op_weight(e.op, out.dtype) > op_weight(Op::exp, DType::f32) ? n : 1;
       for (std::int64_t i = 0; i < n; ++i) {
         Elements operands;
         for (const Val& x : in) operands.push_back(x.e[x.e.size() == 1 ? 0 : static_cast<std::size_t>(i)]);
-        v.e.push_back(apply(e.op, out.dtype, e.params, std::move(operands)));
+        v.e.push_back(apply(e.op, out.dtype, e.params, std::move(operands), uses));
       }
       return v;
+    }
     case Family::leaf: return leaf(e, out);
     case Family::reduce: return e.op == Op::argmax || e.op == Op::argmin ? position(g, e, in[0]) : reduced(g, e, in[0]);
     case Family::cumulative: return running(g, e, in[0]);

@@ -15,15 +15,8 @@ Value literal(IrBuilder& b, const Scalar& s) {
   return b.integer(s.dtype, is_unsigned(s.dtype) ? static_cast<std::int64_t>(s.natural) : s.integer);
 }
 
-// Functions of some dozen instructions. A kernel that uses one often calls it instead: LLVM's instruction selection takes
-// most of a first call and grows faster than the block it looks at, while a call costs little beside such a function: 0 to 7 %
-// of kernels that do nothing else, where four sines and four hyperbolic tangents took twice as long to compile.
-constexpr int most_inlined = 2;
-
 // Steps of a window, or parts of a vector.
 constexpr std::int64_t least_number = 8;
-
-bool is_long(Op op, DType d) { return op_weight(op, d) >= 15 && (is_float(d) || op == Op::threefry); }
 
 }  // namespace nest_values
 
@@ -140,11 +133,7 @@ Value ValueEmitter::emit(int id) {
   Vec<Value> operands;
   for (int o : v.operands) operands.push_back(varies(id) ? get_lanes(o) : get(o));
   b_.at(v.where);
-  if (!nest_values::is_long(v.op, v.dtype) || uses_of(v.op, v.dtype) <= nest_values::most_inlined)
-    return emit_op(b_, v.op, v.dtype, v.params, operands);
-  const int lanes = operands[0].lanes;
-  const std::string name = "vt." + std::string(name_of(v.op)) + "." + name_of(v.dtype) + "x" + std::to_string(lanes);
-  return b_.call_helper(name, v.dtype, lanes, operands, [&](const Vec<Value>& arguments) { return emit_op(b_, v.op, v.dtype, v.params, arguments); });
+  return emit_op(b_, v.op, v.dtype, v.params, operands, uses_of(v.op, v.dtype));
 }
 
 int ValueEmitter::uses_of(Op op, DType dtype) const {

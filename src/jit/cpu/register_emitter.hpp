@@ -116,7 +116,7 @@ class Emitter {
   Value chosen(const Elements& all, Value index);
   Value equals(Value index, std::int64_t i) { return b_.compare(Compare::eq, index, b_.integer(index.dtype, i, index.lanes)); }
   Value either(Value mask, Value a, Value b);
-  Value apply(Op op, DType dtype, const ParamsRef& params, Elements operands);
+  Value apply(Op op, DType dtype, const ParamsRef& params, Elements operands, std::int64_t uses = 1);
   Value number(const Scalar& s, DType d);
   Val value(const GraphBody& g, const Equation& e, const Vec<Val>& in);
   Val leaf(const Equation& e, const Aval& out);

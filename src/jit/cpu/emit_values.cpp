@@ -312,7 +312,7 @@ Value ValueEmitter::emit_load(const NestValue& v) {
   const Value wanted = with_tail(mask);
   if (step.regular) {
     bool fixed = true;
-    const Value near = mask && step.step >= -1 && step.step <= most_woven ? keeps_near(v, v.mask, fixed) : Value{};
+    const Value near = mask && (step.step == 1 || step.step == -1) ? keeps_near(v, v.mask, fixed) : Value{};
     const Value base = pointer(v.buffer);
     const bool along =
         step.step == 1 && nest_.indices.factor_of_loop(v.index, vector_loop_) == 1 && !nest_.indices.loop_inside_division(v.index, vector_loop_);

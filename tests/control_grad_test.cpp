@@ -380,6 +380,33 @@ void expect_steady_growth(const std::function<Tensor(int, Tensor)>& nest, const 
   EXPECT_LT(t5.seconds, 5 * t3.seconds) << what << ": " << t3.seconds << " " << t4.seconds << " " << t5.seconds;
 }
 
+// The value of a branch is the inner loop's operand twice: as it is, and reshaped to be kept.
+TEST(ControlGrad, OneValueTwiceAmongALoopsOperands) {
+  using C = std::tuple<Tensor, Tensor, Tensor>;
+  const auto f = [](Tensor x, Tensor n) {
+    const auto [i, a, c] = vt::while_loop(
+        [&](Tensor i, Tensor, Tensor) { return i < n; },
+        [&](Tensor i, Tensor, Tensor c) {
+          const Tensor k =
+              vt::cond(c > 0.3, [&] { return vt::log(c); }, [&] { return vt::sqrt(1.0 - c); });
+          const auto [j, a, d] = vt::while_loop(
+              [&](Tensor j, Tensor, Tensor) { return j < n; },
+              [](Tensor j, Tensor a, Tensor c) { return C(j + 1, a, vt::sin(c * a)); }, C(0, k, c));
+          return C(i + 1, a, d);
+        },
+        C(0, x, x));
+    return a + c;
+  };
+  const Tensor x = vt::tensor(0.2), n = vt::tensor(3);
+  const auto with_three = [&](Tensor t) { return f(t, n); };
+  const Tensor slope = vt_test::numeric_jacobian(with_three, x);
+  const Tolerance near{.relative = 1e-7, .absolute = 1e-8};
+  for (int call = 0; call < 2; ++call) {
+    expect_close(vt::grad(f)(x, n), slope, near, "eager");
+    expect_close(vt::jit(vt::grad(f))(x, n), slope, near, "compiled");
+  }
+}
+
 TEST(ControlGrad, FiveNestedLoopsTraceInLinearTime) {
   const std::function<Tensor(int, Tensor)> scans = [&](int depth, Tensor x) -> Tensor {
     if (depth == 0) return vt::sin(x) * x;

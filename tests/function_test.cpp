@@ -279,6 +279,40 @@ TEST(Function, Simplifies) {
   EXPECT_EQ(count(vt::make_graph(vt::jit([&](Tensor a) { return tiny(a); }))(x).str(), "call"), 0) << "small ones are inlined";
 }
 
+// A loop in the body still reads what only its results that nobody wants are made of.
+TEST(Function, ResultsThatNobodyReads) {
+  using P = std::pair<Tensor, Tensor>;
+  const Tensor xs = vt::tensor({1.0, 2.0});
+  const auto with_loop = [&](auto loop) {
+    const auto f = vt::function("f", [loop](P s) {
+      s = loop(s);
+      return P(s.first, vt::mod(s.second + 3, Tensor(5)));
+    });
+    const auto second = [f](Tensor v, Tensor n) { return f(P(v, n)).second; };
+    for (int call = 0; call < 2; ++call) {
+      expect_close(second(vt::ones({2}), vt::tensor(1)), vt::tensor(4));
+      expect_close(vt::jit(second)(vt::ones({2}), vt::tensor(1)), vt::tensor(4));
+      expect_close(vt::jit(vt::vmap(second))(vt::ones({3, 2}), vt::tensor({1, 2, 3})),
+                   vt::tensor({4, 0, 1}));
+    }
+  };
+  with_loop([&](P s) {
+    return vt::scan([](P q, Tensor) { return std::pair(q, std::nullopt); }, s, xs).first;
+  });
+  with_loop([](P s) {
+    return vt::fori_loop(0, 3, [](Tensor, P q) { return P(q.first * 2.0, q.second); }, s);
+  });
+  with_loop([](P s) {
+    return vt::while_loop([](P q) { return q.second < 0; },
+                          [](P q) { return P(vt::sin(q.first), q.second + 1); }, s);
+  });
+  with_loop([](P s) {
+    const auto same = [&] { return s; };
+    return vt::cond(s.second > 7, [&] { return P(vt::cos(s.first), s.second); }, same);
+  });
+  with_loop(vt::checkpoint([](P s) { return P(vt::sin(s.first), s.second); }));
+}
+
 TEST(Function, Errors) {
   const auto fails = [](vt::ErrorKind kind, const std::string& says, auto use) {
     try {

@@ -126,29 +126,44 @@ class Planner {
     return false;
   }
 
-  // A carry that ends in one loop or branch, as one of its operands.
   void hand_over() {
     const GraphBody& g = fusion_.graph;
     plan_.handed_over.resize(fusion_.steps.size());
     for (std::size_t s = 0; s < fusion_.steps.size(); ++s) {
       const FusedStep& step = fusion_.steps[s];
-      if (step.equation < 0 || !is_control(g.equations[static_cast<std::size_t>(step.equation)].op)) continue;
+      if (step.equation < 0 || step.writes_given_memory) continue;
       const Equation& e = g.equations[static_cast<std::size_t>(step.equation)];
       for (Var o : e.inputs) {
         const Var v = fusion_.storage[static_cast<std::size_t>(o)];
-        if (slot(v).kind != Kind::input || !owned(static_cast<std::size_t>(slot(v).index)) || is_output(v)) continue;
-        const Var carry = g.inputs[static_cast<std::size_t>(slot(v).index)];
-        int uses = 0, last = -1;
-        for (Var other : e.inputs)
-          uses += fusion_.storage[static_cast<std::size_t>(other)] == v || fusion_.storage[static_cast<std::size_t>(other)] == carry;
-        for (std::size_t w = 0; w < plan_.slots.size(); ++w)
-          if (plan_.slots[w].kind == Kind::input && plan_.slots[w].index == slot(v).index) last = std::max(last, lives_[w].last);
-        bool returned = is_output(carry);
-        for (std::size_t w = 0; w < plan_.slots.size(); ++w)
-          returned = returned || (plan_.slots[w].kind == Kind::input && plan_.slots[w].index == slot(v).index && is_output(static_cast<Var>(w)));
-        if (uses == 1 && last == static_cast<int>(s) && !returned) plan_.handed_over[s].push_back(v);
+        if (!is_only_operand(e, v)) continue;
+        const bool carried = slot(v).kind == Kind::input && is_control(e.op) &&
+                             owned(static_cast<std::size_t>(slot(v).index));
+        const bool ends = slot(v).kind == Kind::produced ? is_last_use(static_cast<int>(s), v)
+                                                         : carried && input_ends(static_cast<int>(s), v);
+        if (ends) plan_.handed_over[s].push_back(v);
       }
     }
+  }
+
+  // Do `v` and `w` lie in the same memory for good, or over the same input?
+  bool lie_together(Var v, Var w) const {
+    const BufferPlan::Slot &a = plan_.slots[static_cast<std::size_t>(v)],
+                           &b = plan_.slots[static_cast<std::size_t>(w)];
+    return v == w || (a.kind == Kind::input && b.kind == Kind::input && a.index == b.index);
+  }
+  bool is_only_operand(const Equation& e, Var v) const {
+    int uses = 0;
+    for (Var o : e.inputs) uses += lie_together(fusion_.storage[static_cast<std::size_t>(o)], v);
+    return uses == 1;
+  }
+  bool is_last_use(int step, Var v) const {
+    return lives_[static_cast<std::size_t>(v)].last <= step && !is_output(v);
+  }
+  // The same for all that lies over the input where `v` lies.
+  bool input_ends(int step, Var v) const {
+    for (std::size_t w = 0; w < plan_.slots.size(); ++w)
+      if (lie_together(static_cast<Var>(w), v) && !is_last_use(step, static_cast<Var>(w))) return false;
+    return true;
   }
 
   void place_results(int s) {

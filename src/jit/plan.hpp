@@ -28,7 +28,9 @@ struct BufferPlan {
   std::size_t arena_bytes = 0;
   /// Per step: the produced buffers that nobody needs after it.
   Vec<Vec<Var>> released;
-  /// Per step that is a loop or branch: the carries (inputs, or what lies over them) that end there, so that it may have their memory.
+  /// Per step that makes buffers: what ends there and is one of its operands only, so that it may
+  /// have the memory. Produced buffers and, for loops and branches, carries (owned inputs, or what
+  /// lies over them).
   Vec<Vec<Var>> handed_over;
 };
 

@@ -102,7 +102,7 @@ class Program : public Executable {
     int equation = -1;     // a product, a sort, matrices or an interpreted equation
     int then = -1;         // a chain's second product
     Vec<Var> released;     // produced buffers that end here
-    Vec<Var> handed_over;  // carries that end here
+    Vec<Var> handed_over;  // what ends here as one operand only, which may be written over
     std::uint64_t bytes = 0, work = 0;
     double alone = 0;                      // a kernel's nanoseconds on one thread, as the cost model has it
     Var copied_from = -1, copied_to = -1;  // a plain copy, which is not run where the two are the same memory

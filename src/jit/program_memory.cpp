@@ -116,14 +116,14 @@ std::int64_t Program::scratch_of(std::size_t k, const RunMemory& use) const {
     }
     case Step::Kind::control: {
       const Equation& e = fusion_.graph.equations[static_cast<std::size_t>(step.equation)];
-      const auto among = [](const Vec<Var>& list, Var v) { return std::find(list.begin(), list.end(), v) != list.end(); };
       Vec<bool> owned;
       for (Var o : e.inputs) {
         const Var v = fusion_.storage[static_cast<std::size_t>(o)];
-        const bool once = std::count(e.inputs.begin(), e.inputs.end(), o) == 1;
-        owned.push_back(plan_.slots[static_cast<std::size_t>(v)].kind == BufferPlan::Slot::Kind::produced
-                            ? once && among(step.released, v)
-                            : use.gives_carries && among(step.handed_over, v));
+        const bool produced =
+            plan_.slots[static_cast<std::size_t>(v)].kind == BufferPlan::Slot::Kind::produced;
+        const bool given = std::find(step.handed_over.begin(), step.handed_over.end(), v) !=
+                           step.handed_over.end();
+        owned.push_back(given && (produced || use.gives_carries));
       }
       return step.control->scratch_bytes(owned);
     }

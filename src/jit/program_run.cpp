@@ -241,11 +241,6 @@ void Program::run_kernel(const Step& step, void* const* pointers, std::int64_t b
   step.kernel(buffers.data(), step.arguments.data(), begin, end);
 }
 
-namespace program_cost {
-// Is `v` an operand of `e` in one place only?
-bool once(const Equation& e, Var v) { return std::count(e.inputs.begin(), e.inputs.end(), v) == 1; }
-}  // namespace program_cost
-
 void Program::run_equation(const Step& step, void** pointers, Vec<BufferRef>& produced, std::span<const BufferRef> inputs,
                            std::span<BufferRef> own) const {
   const GraphBody& g = fusion_.graph;
@@ -254,12 +249,14 @@ void Program::run_equation(const Step& step, void** pointers, Vec<BufferRef>& pr
   for (Var o : e.inputs) {
     const auto v = static_cast<std::size_t>(fusion_.storage[static_cast<std::size_t>(o)]);
     const BufferPlan::Slot& s = plan_.slots[v];
-    const auto among = [&](const Vec<Var>& list) { return std::find(list.begin(), list.end(), static_cast<Var>(v)) != list.end(); };
     const auto index = static_cast<std::size_t>(s.index);
     // What ends here becomes the loop's own, which may write over it.
-    if (s.kind == BufferPlan::Slot::Kind::input) operands.push_back(!own.empty() && among(step.handed_over) ? std::move(own[index]) : inputs[index]);
+    const bool own_now = std::find(step.handed_over.begin(), step.handed_over.end(),
+                                   static_cast<Var>(v)) != step.handed_over.end();
+    if (s.kind == BufferPlan::Slot::Kind::input)
+      operands.push_back(own_now && !own.empty() ? std::move(own[index]) : inputs[index]);
     else if (s.kind == BufferPlan::Slot::Kind::produced)
-      operands.push_back(among(step.released) && program_cost::once(e, o) ? std::move(produced[v]) : produced[v]);
+      operands.push_back(own_now ? std::move(produced[v]) : produced[v]);
     else operands.push_back(borrow_memory(pointers[v], g.aval(o).bytes()));
   }
   Vec<BufferRef> made;

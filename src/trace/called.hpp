@@ -28,7 +28,9 @@ struct DerivedFunction {
   GraphRef body;
   std::vector<Tensor> captured;  ///< operands behind the others
   CalledRef function = {};
-  Vec<int> places = {};   ///< per thing that was asked for: the result that it is, −1: none. Of vmap: the axis of each result
+  /// Per thing that was asked for: the result that it is, −1: none. Of vmap: the axis of each
+  /// result. Of the simplifier: per operand, the one of the whole function that it is.
+  Vec<int> places = {};
   Vec<int> sources = {};  ///< of linearize: per residual, ≥ 0: the result that it is, else operand −1 − i
   std::shared_ptr<const DerivedFunction> linear = {};  ///< of linearize: the derivative, by tangents and residuals
 };

@@ -261,32 +261,44 @@ SmallVec<Var, 1> Pass::copied_matrices(const Equation& e, std::span<const Var> i
   return emit_all(e.op, e.params, inputs);
 }
 
-// A function that is called stays one, without the results that nobody reads here and what they alone need.
-SmallVec<Var, 1> Pass::copied_call(const Equation& e, std::span<const Var> inputs, const Vec<std::int32_t>& uses) {
+// A function that is called stays one, without the results that nobody reads here and the operands
+// that are not read once what gave those results is gone.
+SmallVec<Var, 1> Pass::copied_call(const Equation& e, std::span<const Var> inputs,
+                                   const Vec<std::int32_t>& uses) {
   using walk_details::at;
   const auto& p = e.as<CallParams>();
   Vec<bool> wanted;
   for (Var v : e.outputs) wanted.push_back(uses[at(v)] > 0);
-  const Vec<bool> needed = memo_.liveness.inputs(p.body, wanted);
   const DerivedRef d = derive(p, DerivedKey("").add_all(wanted), [&] {
     GraphBody g = *p.body;
-    g.inputs.clear();
     g.outputs.clear();
-    for (std::size_t i = 0; i < needed.size(); ++i)
-      if (needed[i]) g.inputs.push_back(p.body->inputs[i]);
     for (std::size_t i = 0; i < wanted.size(); ++i)
       if (wanted[i]) g.outputs.push_back(p.body->outputs[i]);
     BodyMemo memo;
     g = simplify_body(g, memo, purpose_);
-    return DerivedFunction{equal(g, *p.body) ? p.body : new_shared<const GraphBody>(std::move(g)), {}};
+    DerivedFunction made;
+    Vec<bool> read(g.avals.size());
+    for (Var v : g.outputs) read[at(v)] = true;
+    for (const Equation& inside : g.equations)
+      for (Var v : inside.inputs) read[at(v)] = true;
+    const Vec<Var> all = std::move(g.inputs);
+    g.inputs.clear();
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (!read[at(all[i])]) continue;
+      g.inputs.push_back(all[i]);
+      made.places.push_back(static_cast<int>(i));
+    }
+    made.body = equal(g, *p.body) ? p.body : new_shared<const GraphBody>(std::move(g));
+    return made;
   });
   SmallVec<Var, 8> operands;
   SmallVec<Var, 1> results;
-  for (std::size_t i = 0; i < inputs.size(); ++i)
-    if (needed[i]) operands.push_back(inputs[i]);
+  for (int i : d->places) operands.push_back(inputs[static_cast<std::size_t>(i)]);
   if (d->body != p.body) ++rewrites_;
-  CallParams called{d->body, nullptr, static_cast<int>(operands.size()), d->body == p.body ? p.function : d->function};
-  const SmallVec<Var, 1> made = emit_all(Op::call, make_params(std::move(called)), {operands.data(), operands.size()});
+  CallParams called{d->body, nullptr, static_cast<int>(operands.size()),
+                    d->body == p.body ? p.function : d->function};
+  const std::span<const Var> view(operands.data(), operands.size());
+  const SmallVec<Var, 1> made = emit_all(Op::call, make_params(std::move(called)), view);
   std::size_t next = 0;
   for (bool w : wanted) results.push_back(w ? made[next++] : none);
   return results;

@@ -30,28 +30,124 @@ inline std::vector<Tensor> signs_and_logarithms(const Tensor& a, const Factors& 
   return {prod(sign(d), -1) * parity(f, a.dtype(), where), sum(log(abs(d)), -1)};
 }
 
-/// trace(adj(a) da), from the factors of a. With u's last element out of the way the others may be divided by; with another one zero
-/// the adjugate is taken for zero.
-inline Tensor adjugate_trace(const Tensor& a, const Tensor& da, Where where) {
-  const vt::linalg::LuResult parts = vt::linalg::lu(Operand(a));
-  const std::int64_t n = a.dim(-1);
-  const Tensor d = diagonals(parts.lu, where);
-  const int axis = d.rank() - 1;
-  const Tensor first = sliced(d, axis, 0, n - 1, 1, where);
-  const Tensor whole = all(first != 0, -1, true);
-  const Tensor safe = vt::where(whole, first, 1.0);
-  const Factors f{parts.lu, parts.pivots, parts.permutation};
-  const Tensor before = prod(safe, -1, true) * expand_dims(parity(f, a.dtype(), where), -1);
-  const Tensor determinant = before * sliced(d, axis, n - 1, n, 1, where);
-  const Tensor u = matrix_set_diag(parts.lu, concatenate({safe, 1.0 / before}, axis, where));
-  const Tensor rows = take_along_axis(da, broadcast(expand_dims(parts.permutation, -1), da.shape(), where), -2);
-  const auto triangle = [&](const Tensor& x, bool lower) {
-    return emit(Op::triangular_solve, make_params(TriangularParams{lower, false, lower}), {u, x}, where);
+inline Tensor determinants(const Tensor& a, const Factors& f, Where where) { return prod(diagonals(f.lu, where), -1) * parity(f, a.dtype(), where); }
+
+/// For any k places the product of all elements of s but those there: [..., n] → [..., n, …, n]. 0 where two places are the same.
+inline Tensor products_of_others(const Tensor& s, int k, Where where) {
+  const int batch = s.rank() - 1;
+  const std::int64_t n = s.dim(-1);
+  Tensor rest = s, product;
+  for (int i = 1; i < k; ++i) {
+    const Tensor once_more = expand_dims(rest, -2);
+    Shape shape = rest.shape();
+    shape.push_back(n);
+    const int rank = static_cast<int>(shape.size());
+    const Tensor here = counted(i32, shape, rank - 2, where) == counted(i32, shape, rank - 1, where);
+    rest = vt::where(here, 1.0, once_more);
+  }
+  const int last = rest.rank() - 1;
+  const Tensor one = ones_like(sliced(rest, last, 0, 1, 1, where));
+  product = concatenate({one, sliced(cumprod(rest, last), last, 0, n - 1, 1, where)}, last, where) *
+            concatenate({sliced(cumprod(rest, last, true), last, 1, n, 1, where), one}, last, where);
+  for (int i = 0; i < k; ++i)
+    for (int j = 0; j < i; ++j)
+      product = vt::where(counted(i32, product.shape(), batch + i, where) == counted(i32, product.shape(), batch + j, where), 0.0, product);
+  return product;
+}
+
+/// The matrix C with Σ C ∘ X = the derivative of det, of order k, along X and k − 1 directions, at the a with left a right = diag(s). x: the directions,
+/// then left, s, right, and factor = det(a) / Π s. With Y = left X right of all k matrices that derivative is factor · Σ (Π_{j not in i} s_j)
+/// det [Y_p at (i_p, i_q)]_{p, q ≤ k} over all i₁ … i_k. Sums and products alone: nothing is divided by where a is singular.
+inline Tensor cofactors(std::span<const Tensor> x, Where where) {
+  const std::span<const Tensor> directions = x.first(x.size() - 4), given = x.last(4);
+  const Tensor &left = given[0], &s = given[1], &right = given[2], &factor = given[3];
+  const int k = static_cast<int>(directions.size()) + 1, batch = s.rank() - 1;
+  std::vector<Tensor> y;  // of all but X
+  for (const Tensor& direction : directions) y.push_back(matmul(matmul(left, direction), right));
+  const Tensor others = products_of_others(s, k, where);
+  Vec<int> order;
+  for (int i = 0; i < k; ++i) order.push_back(i);
+  Tensor on, off;  // the diagonal, and matrices
+  do {
+    Tensor term = others;
+    int exchanges = 0;
+    for (int p = 0; p < k; ++p) {
+      const int q = order[static_cast<std::size_t>(p)];
+      for (int i = 0; i < p; ++i) exchanges += order[static_cast<std::size_t>(i)] > q;
+      if (p == 0) continue;
+      const Tensor& m = y[static_cast<std::size_t>(p - 1)];
+      Axes missing;
+      for (int i = 0; i < k; ++i)
+        if (i != p && i != q) missing.push_back(batch + i);
+      term = term * expand_dims(p == q ? diagonals(m, where) : p < q ? m : turned(m), missing);
+    }
+    if (exchanges % 2 != 0) term = -term;
+    Axes summed;
+    for (int i = 1; i < k; ++i)
+      if (i != order[0]) summed.push_back(batch + i);
+    Tensor& total = order[0] == 0 ? on : off;
+    if (!summed.empty()) term = sum(term, summed);
+    total = total.defined() ? total + term : term;
+  } while (std::next_permutation(order.begin(), order.end()));
+  const Tensor inner = cast(matrix_diag(on), left.dtype(), where);
+  return matmul(matmul(turned(left), off.defined() ? inner + off : inner), turned(right)) * expand_dims(factor, {-1, -2});
+}
+
+/// It as a function of a and the directions: by da it is that of one order more. It is symmetric in X and the directions, so that it is its own
+/// transpose; a rule puts what is linear first.
+inline Tensor differentiable_cofactors(const std::vector<Tensor>& x, Where where) {
+  constexpr std::size_t given = 5;
+  const FlatFunction value = [where](std::span<const Tensor> x) {
+    std::vector<Tensor> all(x.begin(), x.end());
+    all.erase(all.end() - given);
+    return std::vector<Tensor>{cofactors(all, where)};
   };
-  const Tensor y = triangle(rows, true);
-  const Tensor scaled = concatenate(
-      {sliced(y, y.rank() - 2, 0, n - 1, 1, where) * expand_dims(determinant, -1), sliced(y, y.rank() - 2, n - 1, n, 1, where)}, y.rank() - 2, where);
-  return vt::where(squeeze(whole, {axis}), traces(triangle(scaled, false), where), 0.0);
+  const FlatFunction rule = [where](std::span<const Tensor> both) {
+    const std::span<const Tensor> x = both.first(both.size() / 2), dx = both.subspan(x.size());
+    const std::size_t directions = x.size() - given;
+    std::vector<Tensor> all(x.begin(), x.end());
+    const Tensor here = differentiable_cofactors(all, where);
+    all.insert(all.begin(), dx[directions]);
+    Tensor change = differentiable_cofactors(all, where);
+    for (std::size_t i = 0; i < directions; ++i) {
+      all.assign(x.begin(), x.end());
+      all.erase(all.begin() + static_cast<std::ptrdiff_t>(i));
+      all.insert(all.begin(), dx[i]);
+      change = change + differentiable_cofactors(all, where);
+    }
+    return std::vector<Tensor>{here, change};
+  };
+  if (x.size() == given) return custom_jvp_flat(value, rule, x, where)[0];
+  const FlatFunction transpose = [where](std::span<const Tensor> x) {
+    return std::vector<Tensor>{differentiable_cofactors({x.begin(), x.end()}, where)};
+  };
+  return custom_jvp_flat(value, rule, x, where, transpose, 1)[0];
+}
+
+/// det(a), and its derivative along da: by det(a) a⁻¹, but where a is singular or nearly so (or its determinant no number of its dtype) by singular
+/// values. That is right at every rank and to every order, but slow: it is only done where it must be.
+inline std::vector<Tensor> det_and_derivative(const Tensor& a, const Tensor& da, Where where) {
+  const Factors f = factors(a, where);
+  const Tensor value = vt::linalg::det(Operand(a, where.file, where.line)), sizes = abs(diagonals(f.lu, where)), size = prod(sizes, -1);
+  const Tensor regular = all((min(sizes, -1) > 1e-3 * max(sizes, -1)) & (size > 0) & isfinite(size));
+  const auto by_factors = [&] {
+    const Tensor one = broadcast(eye(a.dim(-1), a.dtype(), where), a.shape(), where);
+    return expand_dims(value, {-1, -2}) * turned(solved(a, f, one, where));
+  };
+  const auto by_singular_values = [&] {
+    // Of rows and columns of like sizes, as elimination does not mind sizes either.
+    const Tensor m = stop_gradient(a);
+    const auto inverse_sizes = [&](const Tensor& x, int axis) {
+      const Tensor size = max(abs(x), axis, true);
+      return 1.0 / vt::where(size == 0, 1.0, size);
+    };
+    const Tensor by_row = inverse_sizes(m, -1), by_column = inverse_sizes(m * by_row, -2);
+    const std::vector<Tensor> parts = decomposed(Op::svd, m * by_row * by_column, {}, where);
+    const Tensor unitary = matmul(parts[0], parts[2]), turn = sign(determinants(unitary, factors(unitary, where), where));
+    const Tensor left = adjoint(parts[0]) * turned(by_row), right = adjoint(parts[2]) * turned(by_column);
+    return differentiable_cofactors({a, left, parts[1], right, turn / (prod(by_row, {-2, -1}) * prod(by_column, {-2, -1}))}, where);
+  };
+  return {value, sum(cond(regular, by_factors, by_singular_values) * da, {-2, -1})};
 }
 
 /// Singular values up to `tolerance` · the largest are 0.
@@ -84,7 +180,10 @@ inline Tensor matrix_norm(const Tensor& x, const vt::linalg::NormOrd& ord, Where
   const auto extreme = [&](const Tensor& t) { return ord.p > 0 ? max(t, -1) : min(t, -1); };
   if (ord.kind == Kind::number && (size == 1 || std::isinf(size))) return extreme(sum(abs(x), size == 1 ? -2 : -1));
   if (ord.kind == Kind::number && size != 2) refuse(ErrorKind::value, "linalg::norm", worded("there is no norm {} of matrices", ord.p), x, where);
-  const Tensor s = vt::linalg::svdvals(Operand(x));
+  // At the zero matrix all derivatives are 0; a matrix with singular values that differ stands in for it.
+  const Tensor none = all(x == 0, Axes{-2, -1}, true), row = counted(i32, x.shape(), x.rank() - 2, where);
+  const Tensor apart = vt::where(row == counted(i32, x.shape(), x.rank() - 1, where), row + 1, 0);
+  const Tensor s = vt::where(squeeze(none, {-1}), 0.0, vt::linalg::svdvals(Operand(vt::where(none, cast(apart, x.dtype(), where), x))));
   return ord.kind == Kind::nuclear ? sum(s, -1) : extreme(s);
 }
 
@@ -150,14 +249,9 @@ Tensor det(Operand a) {
   if (n == 3)
     return at(0, 0) * (at(1, 1) * at(2, 2) - at(1, 2) * at(2, 1)) - at(0, 1) * (at(1, 0) * at(2, 2) - at(1, 2) * at(2, 0)) +
            at(0, 2) * (at(1, 0) * at(2, 1) - at(1, 1) * at(2, 0));
-  const auto value = [w](const Tensor& m) {
-    const la::Factors f = la::factors(m, w);
-    return prod(la::diagonals(f.lu, w), -1) * la::parity(f, m.dtype(), w);
-  };
-  return detail::custom_jvp_flat(
-      [=](std::span<const Tensor> m) { return std::vector<Tensor>{value(m[0])}; },
-      [w](std::span<const Tensor> m) { return std::vector<Tensor>{det(Operand(m[0], w.file, w.line)), la::adjugate_trace(m[0], m[1], w)}; },
-      std::span<const Tensor>(&x, 1), w)[0];
+  return detail::custom_jvp_flat([w](std::span<const Tensor> m) { return std::vector<Tensor>{la::determinants(m[0], la::factors(m[0], w), w)}; },
+                                 [w](std::span<const Tensor> m) { return la::det_and_derivative(m[0], m[1], w); },
+                                 std::span<const Tensor>(&x, 1), w)[0];
 }
 
 SlogdetResult slogdet(Operand a) {

@@ -234,7 +234,7 @@ Tensor hypot(Operand a, Operand b) {
   ew::meet("hypot", ew::Takes::floats, a, b);
   // Scaled by the larger one, so that squares neither overflow nor vanish. The sign of the smaller one stays: derivatives go on through 0.
   const Tensor x = abs(a.tensor), y = abs(b.tensor), first = x >= y;
-  const Tensor large = where(first, x, y), infinite = isinf(x) | isinf(y), whole = infinite | (large == 0);
+  const Tensor large = where(first, x, y), infinite = isinf(x) | isinf(y), whole = infinite | (x + y == 0);
   const Tensor small = where(whole, 0.0, where(first, b.tensor, a.tensor)), ratio = small / where(whole, 1.0, large);
   // What the smaller one adds, whose rounding errors are small beside the sum.
   const Tensor added = small * ratio / (1.0 + sqrt(1.0 + square(ratio)));

@@ -258,18 +258,16 @@ SlogdetResult slogdet(Operand a) {
   const Where w = a.where;
   const detail::UserLine line(w);
   const Tensor x = la::square("slogdet", a, w);
-  const std::vector<Tensor> results =
-      detail::custom_jvp_flat([w](std::span<const Tensor> m) { return la::signs_and_logarithms(m[0], la::factors(m[0], w), w); },
-                              [w](std::span<const Tensor> m) {
-                                const la::Factors f = la::factors(m[0], w);
-                                std::vector<Tensor> all = la::signs_and_logarithms(m[0], f, w);
-                                const Tensor change = la::traces(la::solved(m[0], f, m[1], w), w);
-                                const bool turns = is_complex(change.dtype());
-                                all.push_back(turns ? all[0] * complex(zeros_like(all[1]), imag(change)) : zeros_like(all[0]));
-                                all.push_back(turns ? real(change) : change);
-                                return all;
-                              },
-                              std::span<const Tensor>(&x, 1), w);
+  const auto value = [w](std::span<const Tensor> m) { return la::signs_and_logarithms(m[0], la::factors(m[0], w), w); };
+  const auto rule = [w](std::span<const Tensor> m) {
+    const SlogdetResult at = slogdet(Operand(m[0], w.file, w.line));
+    const Tensor change = la::traces(la::solved(m[0], la::factors(m[0], w), m[1], w), w), none = zeros_like(at.logabsdet);
+    if (!is_complex(change.dtype())) return std::vector<Tensor>{at.sign, at.logabsdet, none, change};
+    // A sign of 0 stays.
+    const Tensor turning = vt::where(at.sign == 0, none, imag(change));
+    return std::vector<Tensor>{at.sign, at.logabsdet, at.sign * complex(none, turning), real(change)};
+  };
+  const std::vector<Tensor> results = detail::custom_jvp_flat(value, rule, std::span<const Tensor>(&x, 1), w);
   return {results[0], results[1]};
 }
 

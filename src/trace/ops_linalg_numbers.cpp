@@ -19,18 +19,42 @@ inline Tensor diagonals(const Tensor& a, Where where) { return diagonal_of(a, 0,
 inline Tensor traces(const Tensor& a, Where where) { return sum(diagonals(a, where), -1); }
 
 /// The sign of a permutation that was made by exchanges.
-inline Tensor parity(const Factors& f, DType d, Where where) {
+inline Tensor parity(const Factors& f, Where where) {
   const Tensor moved = f.pivots != counted(i32, f.pivots.shape(), f.pivots.rank() - 1, where);
   const Tensor odd = sum(cast(moved, i32, where), -1) % 2;
-  return cast(1 - 2 * odd, d, where);
+  return cast(1 - 2 * odd, f.lu.dtype(), where);
 }
 
-inline std::vector<Tensor> signs_and_logarithms(const Tensor& a, const Factors& f, Where where) {
+/// A function of a that is made of its LU, and its derivative along da, given the values.
+struct OfFactors {
+  std::vector<Tensor> (*values)(const Factors&, Where);
+  std::vector<Tensor> (*derivatives)(const std::vector<Tensor>& values, const Tensor& a, const Factors&, const Tensor& da, Where);
+};
+/// One LU serves values and all derivatives.
+inline std::vector<Tensor> of_factors(const OfFactors& function, const Tensor& a, const Factors& f, Where where) {
+  const auto in = [](std::span<const Tensor> x) { return Factors{x[1], x[2], x[3]}; };
+  const FlatFunction values = [=](std::span<const Tensor> x) { return function.values(in(x), where); };
+  const FlatFunction rule = [=](std::span<const Tensor> x) {
+    std::vector<Tensor> all = of_factors(function, x[0], in(x), where);
+    for (Tensor& change : function.derivatives(all, x[0], in(x), x[4], where)) all.push_back(std::move(change));
+    return all;
+  };
+  const Tensor operands[] = {a, f.lu, f.pivots, f.permutation};
+  return custom_jvp_flat(values, rule, operands, where);
+}
+
+inline std::vector<Tensor> sign_and_logarithm(const Factors& f, Where where) {
   const Tensor d = diagonals(f.lu, where);
-  return {prod(sign(d), -1) * parity(f, a.dtype(), where), sum(log(abs(d)), -1)};
+  return {prod(sign(d), -1) * parity(f, where), sum(log(abs(d)), -1)};
+}
+inline std::vector<Tensor> sign_and_logarithm_along(const std::vector<Tensor>& values, const Tensor& a, const Factors& f, const Tensor& da,
+                                                    Where where) {
+  const Tensor change = traces(solved(a, f, da, where), where), none = zeros_like(values[1]);
+  if (!is_complex(change.dtype())) return {none, change};
+  return {values[0] * complex(none, vt::where(values[0] == 0, none, imag(change))), real(change)};  // a sign of 0 stays
 }
 
-inline Tensor determinants(const Tensor& a, const Factors& f, Where where) { return prod(diagonals(f.lu, where), -1) * parity(f, a.dtype(), where); }
+inline std::vector<Tensor> determinant(const Factors& f, Where where) { return {prod(diagonals(f.lu, where), -1) * parity(f, where)}; }
 
 /// For any k places the product of all elements of s but those there: [..., n] → [..., n, …, n]. 0 where two places are the same.
 inline Tensor products_of_others(const Tensor& s, int k, Where where) {
@@ -124,15 +148,14 @@ inline Tensor differentiable_cofactors(const std::vector<Tensor>& x, Where where
   return custom_jvp_flat(value, rule, x, where, transpose, 1)[0];
 }
 
-/// det(a), and its derivative along da: by det(a) a⁻¹, but where a is singular or nearly so (or its determinant no number of its dtype) by singular
-/// values. That is right at every rank and to every order, but slow: it is only done where it must be.
-inline std::vector<Tensor> det_and_derivative(const Tensor& a, const Tensor& da, Where where) {
-  const Factors f = factors(a, where);
-  const Tensor value = vt::linalg::det(Operand(a, where.file, where.line)), sizes = abs(diagonals(f.lu, where)), size = prod(sizes, -1);
+/// By det(a) a⁻¹, but where a is singular or nearly so (or its determinant no number of its dtype) by singular values. That is right at every rank and
+/// to every order, but slow: it is only done where it must be.
+inline std::vector<Tensor> determinant_along(const std::vector<Tensor>& values, const Tensor& a, const Factors& f, const Tensor& da, Where where) {
+  const Tensor sizes = abs(diagonals(f.lu, where)), size = prod(sizes, -1);
   const Tensor regular = all((min(sizes, -1) > 1e-3 * max(sizes, -1)) & (size > 0) & isfinite(size));
   const auto by_factors = [&] {
     const Tensor one = broadcast(eye(a.dim(-1), a.dtype(), where), a.shape(), where);
-    return expand_dims(value, {-1, -2}) * turned(solved(a, f, one, where));
+    return expand_dims(values[0], {-1, -2}) * turned(solved(a, f, one, where));
   };
   const auto by_singular_values = [&] {
     // Of rows and columns of like sizes, as elimination does not mind sizes either.
@@ -143,11 +166,11 @@ inline std::vector<Tensor> det_and_derivative(const Tensor& a, const Tensor& da,
     };
     const Tensor by_row = inverse_sizes(m, -1), by_column = inverse_sizes(m * by_row, -2);
     const std::vector<Tensor> parts = decomposed(Op::svd, m * by_row * by_column, {}, where);
-    const Tensor unitary = matmul(parts[0], parts[2]), turn = sign(determinants(unitary, factors(unitary, where), where));
+    const Tensor unitary = matmul(parts[0], parts[2]), turn = sign(determinant(factors(unitary, where), where)[0]);
     const Tensor left = adjoint(parts[0]) * turned(by_row), right = adjoint(parts[2]) * turned(by_column);
     return differentiable_cofactors({a, left, parts[1], right, turn / (prod(by_row, {-2, -1}) * prod(by_column, {-2, -1}))}, where);
   };
-  return {value, sum(cond(regular, by_factors, by_singular_values) * da, {-2, -1})};
+  return {sum(cond(regular, by_factors, by_singular_values) * da, {-2, -1})};
 }
 
 /// Singular values up to `tolerance` · the largest are 0.
@@ -249,25 +272,14 @@ Tensor det(Operand a) {
   if (n == 3)
     return at(0, 0) * (at(1, 1) * at(2, 2) - at(1, 2) * at(2, 1)) - at(0, 1) * (at(1, 0) * at(2, 2) - at(1, 2) * at(2, 0)) +
            at(0, 2) * (at(1, 0) * at(2, 1) - at(1, 1) * at(2, 0));
-  return detail::custom_jvp_flat([w](std::span<const Tensor> m) { return std::vector<Tensor>{la::determinants(m[0], la::factors(m[0], w), w)}; },
-                                 [w](std::span<const Tensor> m) { return la::det_and_derivative(m[0], m[1], w); },
-                                 std::span<const Tensor>(&x, 1), w)[0];
+  return la::of_factors({la::determinant, la::determinant_along}, x, la::factors(x, w), w)[0];
 }
 
 SlogdetResult slogdet(Operand a) {
   const Where w = a.where;
   const detail::UserLine line(w);
   const Tensor x = la::square("slogdet", a, w);
-  const auto value = [w](std::span<const Tensor> m) { return la::signs_and_logarithms(m[0], la::factors(m[0], w), w); };
-  const auto rule = [w](std::span<const Tensor> m) {
-    const SlogdetResult at = slogdet(Operand(m[0], w.file, w.line));
-    const Tensor change = la::traces(la::solved(m[0], la::factors(m[0], w), m[1], w), w), none = zeros_like(at.logabsdet);
-    if (!is_complex(change.dtype())) return std::vector<Tensor>{at.sign, at.logabsdet, none, change};
-    // A sign of 0 stays.
-    const Tensor turning = vt::where(at.sign == 0, none, imag(change));
-    return std::vector<Tensor>{at.sign, at.logabsdet, at.sign * complex(none, turning), real(change)};
-  };
-  const std::vector<Tensor> results = detail::custom_jvp_flat(value, rule, std::span<const Tensor>(&x, 1), w);
+  const std::vector<Tensor> results = la::of_factors({la::sign_and_logarithm, la::sign_and_logarithm_along}, x, la::factors(x, w), w);
   return {results[0], results[1]};
 }
 

@@ -114,6 +114,9 @@ TEST(LinalgDerivatives, AreThoseOfTheResults) {
         const Tensor back = pulled(at);
         EXPECT_EQ(back.dtype(), d);
         expect_close(paired(back, along), paired(bar, first), {.relative = 1e-9, .absolute = 1e-9 * size.item<double>()});
+        // The values that come with derivatives have them, too.
+        const auto beside = [&](Tensor x) { return vt::jvp(row.f, std::tuple(x), std::tuple(across)).first; };
+        expect_close(vt::jvp(beside, std::tuple(at), std::tuple(along)).second, first, {.relative = 1e-12, .absolute = 1e-12});
         // Forward over forward and over reverse.
         const Tensor second = vt::jvp([&](Tensor x) { return slope(x, along); }, std::tuple(at), std::tuple(across)).second;
         const Tensor far = 1.0 + vt::max(vt::abs(second));

@@ -25,15 +25,15 @@ inline Tensor parity(const Factors& f, Where where) {
   return cast(1 - 2 * odd, f.lu.dtype(), where);
 }
 
-/// A function of a that is made of its LU, and its derivative along da, given the values.
+/// A function of a that is made of its LU, and its derivative along da, given the value.
 struct OfFactors {
-  std::vector<Tensor> (*values)(const Factors&, Where);
+  std::vector<Tensor> (*values)(const Tensor& a, const Factors&, Where);
   std::vector<Tensor> (*derivatives)(const std::vector<Tensor>& values, const Tensor& a, const Factors&, const Tensor& da, Where);
 };
 /// One LU serves values and all derivatives.
 inline std::vector<Tensor> of_factors(const OfFactors& function, const Tensor& a, const Factors& f, Where where) {
   const auto in = [](std::span<const Tensor> x) { return Factors{x[1], x[2], x[3]}; };
-  const FlatFunction values = [=](std::span<const Tensor> x) { return function.values(in(x), where); };
+  const FlatFunction values = [=](std::span<const Tensor> x) { return function.values(x[0], in(x), where); };
   const FlatFunction rule = [=](std::span<const Tensor> x) {
     std::vector<Tensor> all = of_factors(function, x[0], in(x), where);
     for (Tensor& change : function.derivatives(all, x[0], in(x), x[4], where)) all.push_back(std::move(change));
@@ -43,7 +43,7 @@ inline std::vector<Tensor> of_factors(const OfFactors& function, const Tensor& a
   return custom_jvp_flat(values, rule, operands, where);
 }
 
-inline std::vector<Tensor> sign_and_logarithm(const Factors& f, Where where) {
+inline std::vector<Tensor> sign_and_logarithm(const Tensor&, const Factors& f, Where where) {
   const Tensor d = diagonals(f.lu, where);
   return {prod(sign(d), -1) * parity(f, where), sum(log(abs(d)), -1)};
 }
@@ -54,7 +54,7 @@ inline std::vector<Tensor> sign_and_logarithm_along(const std::vector<Tensor>& v
   return {values[0] * complex(none, vt::where(values[0] == 0, none, imag(change))), real(change)};  // a sign of 0 stays
 }
 
-inline std::vector<Tensor> determinant(const Factors& f, Where where) { return {prod(diagonals(f.lu, where), -1) * parity(f, where)}; }
+inline Tensor determinant(const Factors& f, Where where) { return prod(diagonals(f.lu, where), -1) * parity(f, where); }
 
 /// For any k places the product of all elements of s but those there: [..., n] → [..., n, …, n]. 0 where two places are the same.
 inline Tensor products_of_others(const Tensor& s, int k, Where where) {
@@ -148,29 +148,81 @@ inline Tensor differentiable_cofactors(const std::vector<Tensor>& x, Where where
   return custom_jvp_flat(value, rule, x, where, transpose, 1)[0];
 }
 
-/// By det(a) a⁻¹, but where a is singular or nearly so (or its determinant no number of its dtype) by singular values. That is right at every rank and
-/// to every order, but slow: it is only done where it must be.
-inline std::vector<Tensor> determinant_along(const std::vector<Tensor>& values, const Tensor& a, const Factors& f, const Tensor& da, Where where) {
+/// differentiable_cofactors of a.
+inline Tensor cofactors_by_singular_values(const Tensor& a, std::vector<Tensor> directions, Where where) {
+  // Of rows and columns of like sizes, as elimination does not mind sizes either.
+  const Tensor m = stop_gradient(a);
+  const auto inverse_sizes = [&](const Tensor& x, int axis) {
+    const Tensor size = max(abs(x), axis, true);
+    return 1.0 / vt::where(size == 0, 1.0, size);
+  };
+  const Tensor by_row = inverse_sizes(m, -1), by_column = inverse_sizes(m * by_row, -2);
+  const std::vector<Tensor> parts = decomposed(Op::svd, m * by_row * by_column, {}, where);
+  const Tensor unitary = matmul(parts[0], parts[2]), turn = sign(determinant(factors(unitary, where), where));
+  const Tensor left = adjoint(parts[0]) * turned(by_row), right = adjoint(parts[2]) * turned(by_column);
+  const Tensor factor = turn / (prod(by_row, {-2, -1}) * prod(by_column, {-2, -1}));
+  directions.insert(directions.end(), {a, left, parts[1], right, factor});
+  return differentiable_cofactors(directions, where);
+}
+
+/// f of each matrix of a batch, so that each goes its own way. x: [..., n, n] and [..., n], the first one matrices.
+inline Tensor for_each_matrix(const FlatFunction& f, std::span<const Tensor> x, Where where) {
+  const Shape batch = batch_of(x[0]);
+  if (batch.rank() == 0) return f(x)[0];
+  const auto own = [&](const Tensor& t, std::size_t skipped, Shape shape) {
+    shape.append(t.shape().begin() + static_cast<std::ptrdiff_t>(skipped), t.shape().end());
+    return shape;
+  };
+  std::vector<Tensor> flat;
+  for (const Tensor& t : x) flat.push_back(reshaped(t, own(t, batch.size(), Shape{batch.elements()}), where));
+  const Vec<MappedAxis> axes(x.size(), MappedAxis(0));
+  VmapCall call;
+  call.arguments = flat;
+  call.in_axes = axes;
+  call.where = where;
+  const Tensor result = vmap_flat(f, call)[0];
+  return reshaped(result, own(result, 1, batch), where);
+}
+
+/// Is the inverse of a of use? Not if pivots are small beside others, or the determinant is no number of its dtype.
+inline Tensor is_regular(const Factors& f, double tolerance, Where where) {
   const Tensor sizes = abs(diagonals(f.lu, where)), size = prod(sizes, -1);
-  const Tensor regular = all((min(sizes, -1) > 1e-3 * max(sizes, -1)) & (size > 0) & isfinite(size));
-  const auto by_factors = [&] {
-    const Tensor one = broadcast(eye(a.dim(-1), a.dtype(), where), a.shape(), where);
-    return expand_dims(values[0], {-1, -2}) * turned(solved(a, f, one, where));
+  return (min(sizes, -1) > tolerance * max(sizes, -1)) & (size > 0) & isfinite(size);
+}
+inline Tensor inverse(const Tensor& a, const Factors& f, Where where) {
+  return solved(a, f, broadcast(eye(a.dim(-1), a.dtype(), where), a.shape(), where), where);
+}
+
+inline std::vector<Tensor> determinant_value(const Tensor&, const Factors& f, Where where) { return {determinant(f, where)}; }
+inline std::vector<Tensor> determinant_along(const std::vector<Tensor>&, const Tensor&, const Factors&, const Tensor&, Where);
+/// The derivative of det(a), whose trace with daᵀ is that along da: det(a) a⁻¹ transposed. Where a is singular or nearly so, singular values give it. They
+/// are right at every rank and to every order, but slow: it is only done where it must be.
+inline std::vector<Tensor> cofactors_value(const Tensor& a, const Factors& f, Where where) {
+  const FlatFunction each = [where](std::span<const Tensor> x) {
+    const Tensor& a = x[0];
+    const Factors f{x[1], x[2], x[3]};
+    const auto by_factors = [&] { return determinant(f, where) * turned(inverse(a, f, where)); };
+    return std::vector<Tensor>{cond(is_regular(f, std::sqrt(epsilon(a.dtype())), where), by_factors,
+                                    [&] { return cofactors_by_singular_values(a, {}, where); })};
   };
-  const auto by_singular_values = [&] {
-    // Of rows and columns of like sizes, as elimination does not mind sizes either.
-    const Tensor m = stop_gradient(a);
-    const auto inverse_sizes = [&](const Tensor& x, int axis) {
-      const Tensor size = max(abs(x), axis, true);
-      return 1.0 / vt::where(size == 0, 1.0, size);
+  return {for_each_matrix(each, std::vector<Tensor>{a, f.lu, f.pivots, f.permutation}, where)};
+}
+/// Of two terms that cancel where a is nearly singular, so that fewer matrices are regular than above.
+inline std::vector<Tensor> cofactors_along(const std::vector<Tensor>&, const Tensor& a, const Factors& f, const Tensor& da, Where where) {
+  const FlatFunction each = [where](std::span<const Tensor> x) {
+    const Tensor &a = x[0], &da = x[4];
+    const Factors f{x[1], x[2], x[3]};
+    const auto by_factors = [&] {
+      const Tensor det = of_factors({determinant_value, determinant_along}, a, f, where)[0], before = inverse(a, f, where);
+      const Tensor change = solved(a, f, da, where);
+      return det * turned(traces(change, where) * before - matmul(change, before));
     };
-    const Tensor by_row = inverse_sizes(m, -1), by_column = inverse_sizes(m * by_row, -2);
-    const std::vector<Tensor> parts = decomposed(Op::svd, m * by_row * by_column, {}, where);
-    const Tensor unitary = matmul(parts[0], parts[2]), turn = sign(determinant(factors(unitary, where), where)[0]);
-    const Tensor left = adjoint(parts[0]) * turned(by_row), right = adjoint(parts[2]) * turned(by_column);
-    return differentiable_cofactors({a, left, parts[1], right, turn / (prod(by_row, {-2, -1}) * prod(by_column, {-2, -1}))}, where);
+    return std::vector<Tensor>{cond(is_regular(f, real_dtype(a.dtype()) == f64 ? 1e-3 : 1e-2, where), by_factors, [&] { return cofactors_by_singular_values(a, {da}, where); })};
   };
-  return {sum(cond(regular, by_factors, by_singular_values) * da, {-2, -1})};
+  return {for_each_matrix(each, std::vector<Tensor>{a, f.lu, f.pivots, f.permutation, da}, where)};
+}
+inline std::vector<Tensor> determinant_along(const std::vector<Tensor>&, const Tensor& a, const Factors& f, const Tensor& da, Where where) {
+  return {sum(of_factors({cofactors_value, cofactors_along}, a, f, where)[0] * da, {-2, -1})};
 }
 
 /// Singular values up to `tolerance` · the largest are 0.
@@ -272,7 +324,7 @@ Tensor det(Operand a) {
   if (n == 3)
     return at(0, 0) * (at(1, 1) * at(2, 2) - at(1, 2) * at(2, 1)) - at(0, 1) * (at(1, 0) * at(2, 2) - at(1, 2) * at(2, 0)) +
            at(0, 2) * (at(1, 0) * at(2, 1) - at(1, 1) * at(2, 0));
-  return la::of_factors({la::determinant, la::determinant_along}, x, la::factors(x, w), w)[0];
+  return la::of_factors({la::determinant_value, la::determinant_along}, x, la::factors(x, w), w)[0];
 }
 
 SlogdetResult slogdet(Operand a) {

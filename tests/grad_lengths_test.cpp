@@ -110,6 +110,14 @@ TEST(Lengths, ElementsThatAreZeroOrEqual) {
   }
 }
 
+// Of a matrix of rank 1 all singular values but one are 0, and so are their derivatives, whichever vectors stand beside them.
+TEST(Lengths, SingularValuesThatAreZero) {
+  const Tensor u = vt::tensor({0.6, 0.0, 0.8}), v = vt::tensor({0.28, -0.96}), one = 3.0 * vt::outer(u, v);
+  const auto nuclear = [](Tensor x) { return vt::linalg::norm(x, "nuc"); };
+  for (const Tensor& g : {vt::grad(nuclear)(one), vt::jit(vt::grad(nuclear))(one), vt::vmap(vt::grad(nuclear))(vt::stack({one, 0.0 * one}))[0]})
+    expect_close(g, vt::outer(u, v), {.absolute = 1e-14});
+}
+
 TEST(Lengths, ValuesAtTheEdges) {
   expect_close(vt::norm(vt::tensor({0.0, 3.0}), {}, -1.0), vt::tensor(0.0));
   expect_close(vt::norm(vt::tensor({0.5, 0.25}), {}, -1.0), vt::tensor(1.0 / 6.0), {.ulps = 2});

@@ -158,10 +158,11 @@ inline Tensor cofactors_by_singular_values(const Tensor& a, std::vector<Tensor> 
   };
   const Tensor by_row = inverse_sizes(m, -1), by_column = inverse_sizes(m * by_row, -2);
   const std::vector<Tensor> parts = decomposed(Op::svd, m * by_row * by_column, {}, where);
+  const Tensor &s = parts[1], none = s <= epsilon(a.dtype()) * static_cast<double>(a.dim(-1)) * max(s, -1, true);  // rounding errors
   const Tensor unitary = matmul(parts[0], parts[2]), turn = sign(determinant(factors(unitary, where), where));
   const Tensor left = adjoint(parts[0]) * turned(by_row), right = adjoint(parts[2]) * turned(by_column);
   const Tensor factor = turn / (prod(by_row, {-2, -1}) * prod(by_column, {-2, -1}));
-  directions.insert(directions.end(), {a, left, parts[1], right, factor});
+  directions.insert(directions.end(), {a, left, vt::where(none, 0.0, s), right, factor});
   return differentiable_cofactors(directions, where);
 }
 
@@ -217,7 +218,8 @@ inline std::vector<Tensor> cofactors_along(const std::vector<Tensor>&, const Ten
       const Tensor change = solved(a, f, da, where);
       return det * turned(traces(change, where) * before - matmul(change, before));
     };
-    return std::vector<Tensor>{cond(is_regular(f, real_dtype(a.dtype()) == f64 ? 1e-3 : 1e-2, where), by_factors, [&] { return cofactors_by_singular_values(a, {da}, where); })};
+    const double tolerance = real_dtype(a.dtype()) == f64 ? 1e-3 : 1e-2;
+    return std::vector<Tensor>{cond(is_regular(f, tolerance, where), by_factors, [&] { return cofactors_by_singular_values(a, {da}, where); })};
   };
   return {for_each_matrix(each, std::vector<Tensor>{a, f.lu, f.pivots, f.permutation, da}, where)};
 }
@@ -259,7 +261,10 @@ inline Tensor matrix_norm(const Tensor& x, const vt::linalg::NormOrd& ord, Where
   const Tensor none = all(x == 0, Axes{-2, -1}, true), row = counted(i32, x.shape(), x.rank() - 2, where);
   const Tensor apart = vt::where(row == counted(i32, x.shape(), x.rank() - 1, where), row + 1, 0);
   const Tensor s = vt::where(squeeze(none, {-1}), 0.0, vt::linalg::svdvals(Operand(vt::where(none, cast(apart, x.dtype(), where), x))));
-  return ord.kind == Kind::nuclear ? sum(s, -1) : extreme(s);
+  if (ord.kind != Kind::nuclear || s.dim(-1) == 0) return ord.kind == Kind::nuclear ? sum(s, -1) : extreme(s);
+  // What is no more than a rounding error is a length of 0.
+  const double tolerance = epsilon(x.dtype()) * static_cast<double>(std::max(x.dim(-1), x.dim(-2)));
+  return sum(vt::where(s <= tolerance * max(s, -1, true), 0.0, s), -1);
 }
 
 /// Coefficients of the diagonal Padé approximant of degree m, and up to which norm it needs no scaling (Higham 2005, table 2.3; f32: 2.2).

@@ -173,6 +173,28 @@ TEST(LinalgDerivatives, VectorsKeepTheirPhase) {
   expect_close(vt::jacobian(curve)(at), slope, {.absolute = 1e-12});
 }
 
+// All elements of a circulant matrix's eigenvectors are of one size, so that rounding decides which one is real: the derivative keeps that one.
+TEST(LinalgDerivatives, EigenvectorsOfElementsOfOneSize) {
+  for (const vt::DType d : {vt::f32, vt::f64, vt::c64, vt::c128})
+    for (const std::int64_t n : {2, 3, 4, 6}) {
+      const vt::DType part = vt::real_dtype(d);
+      std::vector<Tensor> all;
+      for (std::uint64_t seed = 0; seed < 40; ++seed) {
+        const Tensor row = random(d, {n}, seed);
+        std::vector<Tensor> rows;
+        for (std::int64_t i = 0; i < n; ++i) rows.push_back(vt::roll(row, i));
+        all.push_back(vt::stack(rows));
+      }
+      const Tensor a = vt::stack(all), along = random(d, a.shape(), 51);
+      const auto [v, dv] = vt::jvp([](Tensor x) { return la::eig(x).eigenvectors; }, std::tuple(a), std::tuple(along));
+      const Tensor w = la::eigvals(a), gaps = vt::abs(vt::expand_dims(w, -1) - vt::expand_dims(w, -2)) + 1e3 * vt::eye(n, part);
+      const Tensor sizes = vt::max(vt::abs(dv), {1, 2}) * vt::min(gaps, {1, 2});
+      EXPECT_TRUE(vt::all((sizes < 30.0) | (vt::min(gaps, {1, 2}) < 1e-3)).item<bool>()) << vt::name_of(d) << " " << n << " " << sizes;
+      const Tensor fixed = vt::argmax(vt::real(v), 1, true), turned = vt::imag(vt::take_along_axis(dv, fixed, 1));
+      EXPECT_TRUE(vt::all(vt::abs(turned) * vt::expand_dims(vt::min(gaps, {1, 2}), {1, 2}) < (part == vt::f64 ? 1e-11 : 1e-3)).item<bool>());
+    }
+}
+
 // --- determinants ------------------------------------------------------------------------------------------------------
 
 using Matrix = std::vector<std::vector<C>>;

@@ -327,6 +327,10 @@ TEST(Determinants, DerivativesOfAllModes) {
   expect_close(vt::jacrev(vt::jacrev(det))(shift), h, {.absolute = 1e-14});
   expect_close(vt::jacfwd(vt::jacfwd(det))(shift), h, {.absolute = 1e-14});
   expect_close(vt::jacrev(vt::jacfwd(det))(shift), h, {.absolute = 1e-14});
+  const auto reverse = vt::jacrev(vt::jacrev(vt::jacrev(det)));
+  const auto forward = vt::jacrev(vt::jacfwd(vt::jacfwd(det)));
+  for (const Tensor& x : {shift, vt::zeros({4, 4}, vt::f64), vt::ones({4, 4}, vt::f64), vt::eye(4, vt::f64) + shift})
+    expect_close(reverse(x), forward(x), {.absolute = 1e-13});
   EXPECT_NEAR(h[0][1][3][0].item<double>(), -1.0, 1e-14);
   EXPECT_NEAR(h[0][0][3][1].item<double>(), 1.0, 1e-14);
   const auto along = [](Function f, Tensor dx) { return [=](Tensor x) { return vt::jvp(f, std::tuple(x), std::tuple(dx)).second; }; };

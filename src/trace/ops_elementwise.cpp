@@ -232,7 +232,8 @@ Tensor atan2(Operand y, Operand x) { return ew::binary(ew::Op::atan2, "atan2", e
 Tensor hypot(Operand a, Operand b) {
   const detail::UserLine line(a.where);
   ew::meet("hypot", ew::Takes::floats, a, b);
-  // Scaled by the larger one, so that squares neither overflow nor vanish. The sign of the smaller one stays: derivatives go on through 0.
+  // Scaled by the larger one, so that squares neither overflow nor vanish. The smaller one keeps its
+  // sign: derivatives go on through 0.
   const Tensor x = abs(a.tensor), y = abs(b.tensor), first = x >= y;
   const Tensor large = where(first, x, y), infinite = isinf(x) | isinf(y), whole = infinite | (x + y == 0);
   const Tensor small = where(whole, 0.0, where(first, b.tensor, a.tensor)), ratio = small / where(whole, 1.0, large);

@@ -109,8 +109,9 @@ std::vector<Tensor> decomposed(Op op, const Tensor& a, DecompositionParams p, Wh
   return {parts.begin(), parts.end()};
 }
 
-/// The factors that make the first element of each column that is no smaller than 0.37 of its largest positive. What is multiplied by them has the
-/// derivative of vectors whose phase is fixed, whichever phase the derivative of the decomposition leaves.
+/// The factors that make the first element of each column that is no smaller than 0.37 of its largest
+/// positive. What is multiplied by them has the derivative of vectors whose phase is fixed, whichever
+/// phase the derivative of the decomposition leaves.
 inline Tensor phases(const Tensor& columns) {
   const Tensor lengths = abs(columns);
   const Tensor large = detail::cast(lengths >= 0.37 * max(lengths, -2, true), i32, {});

@@ -19,10 +19,10 @@ inline Tensor diagonals(const Tensor& a, Where where) { return diagonal_of(a, 0,
 inline Tensor traces(const Tensor& a, Where where) { return sum(diagonals(a, where), -1); }
 
 /// The sign of a permutation that was made by exchanges.
-inline Tensor parity(const Factors& f, Where where) {
+inline Tensor parity(const Factors& f, DType d, Where where) {
   const Tensor moved = f.pivots != counted(i32, f.pivots.shape(), f.pivots.rank() - 1, where);
   const Tensor odd = sum(cast(moved, i32, where), -1) % 2;
-  return cast(1 - 2 * odd, f.lu.dtype(), where);
+  return cast(1 - 2 * odd, d, where);
 }
 
 /// A function of a that is made of its LU, and its derivative along da, given the value.
@@ -45,7 +45,7 @@ inline std::vector<Tensor> of_factors(const OfFactors& function, const Tensor& a
 
 inline std::vector<Tensor> sign_and_logarithm(const Tensor&, const Factors& f, Where where) {
   const Tensor d = diagonals(f.lu, where);
-  return {prod(sign(d), -1) * parity(f, where), sum(log(abs(d)), -1)};
+  return {prod(sign(d), -1) * parity(f, f.lu.dtype(), where), sum(log(abs(d)), -1)};
 }
 inline std::vector<Tensor> sign_and_logarithm_along(const std::vector<Tensor>& values, const Tensor& a, const Factors& f, const Tensor& da,
                                                     Where where) {
@@ -54,34 +54,36 @@ inline std::vector<Tensor> sign_and_logarithm_along(const std::vector<Tensor>& v
   return {values[0] * complex(none, vt::where(values[0] == 0, none, imag(change))), real(change)};  // a sign of 0 stays
 }
 
-inline Tensor determinant(const Factors& f, Where where) { return prod(diagonals(f.lu, where), -1) * parity(f, where); }
+inline Tensor determinant(const Factors& f, Where where) { return prod(diagonals(f.lu, where), -1) * parity(f, f.lu.dtype(), where); }
 
-/// For any k places the product of all elements of s but those there: [..., n] → [..., n, …, n]. 0 where two places are the same.
+/// For any k places the product of all elements of s but those there: [..., n] → [..., n, …, n].
+/// 0 where two places are the same.
 inline Tensor products_of_others(const Tensor& s, int k, Where where) {
   const int batch = s.rank() - 1;
   const std::int64_t n = s.dim(-1);
-  Tensor rest = s, product;
+  Tensor rest = s;  // for any k − 1 places s with ones there
   for (int i = 1; i < k; ++i) {
-    const Tensor once_more = expand_dims(rest, -2);
     Shape shape = rest.shape();
     shape.push_back(n);
-    const int rank = static_cast<int>(shape.size());
-    const Tensor here = counted(i32, shape, rank - 2, where) == counted(i32, shape, rank - 1, where);
-    rest = vt::where(here, 1.0, once_more);
+    const int last = rest.rank();
+    const Tensor here = counted(i32, shape, last - 1, where) == counted(i32, shape, last, where);
+    rest = vt::where(here, 1.0, expand_dims(rest, -2));
   }
   const int last = rest.rank() - 1;
   const Tensor one = ones_like(sliced(rest, last, 0, 1, 1, where));
-  product = concatenate({one, sliced(cumprod(rest, last), last, 0, n - 1, 1, where)}, last, where) *
-            concatenate({sliced(cumprod(rest, last, true), last, 1, n, 1, where), one}, last, where);
+  const Tensor before = sliced(cumprod(rest, last), last, 0, n - 1, 1, where), behind = sliced(cumprod(rest, last, true), last, 1, n, 1, where);
+  Tensor product = concatenate({one, before}, last, where) * concatenate({behind, one}, last, where);
   for (int i = 0; i < k; ++i)
     for (int j = 0; j < i; ++j)
       product = vt::where(counted(i32, product.shape(), batch + i, where) == counted(i32, product.shape(), batch + j, where), 0.0, product);
   return product;
 }
 
-/// The matrix C with Σ C ∘ X = the derivative of det, of order k, along X and k − 1 directions, at the a with left a right = diag(s). x: the directions,
-/// then left, s, right, and factor = det(a) / Π s. With Y = left X right of all k matrices that derivative is factor · Σ (Π_{j not in i} s_j)
-/// det [Y_p at (i_p, i_q)]_{p, q ≤ k} over all i₁ … i_k. Sums and products alone: nothing is divided by where a is singular.
+/// The matrix C with Σ C ∘ X = the derivative of det, of order k, along X and k − 1 directions, at
+/// the a with left a right = diag(s). x: the directions, then left, s, right, and factor = det(a) / Π s.
+/// With Y = left X right of all k matrices that derivative is
+/// factor · Σ (Π_{j not in i} s_j) det [Y_p at (i_p, i_q)]_{p, q ≤ k} over all i₁ … i_k:
+/// sums and products alone, so that nothing is divided by where a is singular.
 inline Tensor cofactors(std::span<const Tensor> x, Where where) {
   const std::span<const Tensor> directions = x.first(x.size() - 4), given = x.last(4);
   const Tensor &left = given[0], &s = given[1], &right = given[2], &factor = given[3];
@@ -117,8 +119,9 @@ inline Tensor cofactors(std::span<const Tensor> x, Where where) {
   return matmul(matmul(turned(left), off.defined() ? inner + off : inner), turned(right)) * expand_dims(factor, {-1, -2});
 }
 
-/// It as a function of a and the directions: by da it is that of one order more. It is symmetric in X and the directions, so that it is its own
-/// transpose; a rule puts what is linear first.
+/// It as a function of the directions and a, which stands behind them in x: its derivative along da is
+/// that of one order more. In X and the directions it is symmetric, and so its own transpose: with X in
+/// place of a direction. A rule puts the direction that is linear first.
 inline Tensor differentiable_cofactors(const std::vector<Tensor>& x, Where where) {
   constexpr std::size_t given = 5;
   const FlatFunction value = [where](std::span<const Tensor> x) {
@@ -148,7 +151,7 @@ inline Tensor differentiable_cofactors(const std::vector<Tensor>& x, Where where
   return custom_jvp_flat(value, rule, x, where, transpose, 1)[0];
 }
 
-/// differentiable_cofactors of a.
+/// differentiable_cofactors of a, from singular values: right at every rank and to every order, but slow.
 inline Tensor cofactors_by_singular_values(const Tensor& a, std::vector<Tensor> directions, Where where) {
   // Of rows and columns of like sizes, as elimination does not mind sizes either.
   const Tensor m = stop_gradient(a);
@@ -166,7 +169,8 @@ inline Tensor cofactors_by_singular_values(const Tensor& a, std::vector<Tensor> 
   return differentiable_cofactors(directions, where);
 }
 
-/// f of each matrix of a batch, so that each goes its own way. x: [..., n, n] and [..., n], the first one matrices.
+/// f of each matrix of a batch, so that each goes its own way. x: [..., n, n] and [..., n], the first
+/// one matrices.
 inline Tensor for_each_matrix(const FlatFunction& f, std::span<const Tensor> x, Where where) {
   const Shape batch = batch_of(x[0]);
   if (batch.rank() == 0) return f(x)[0];
@@ -185,9 +189,10 @@ inline Tensor for_each_matrix(const FlatFunction& f, std::span<const Tensor> x, 
   return reshaped(result, own(result, 1, batch), where);
 }
 
-/// Is the inverse of a of use? Not if pivots are small beside others, or the determinant is no number of its dtype.
+/// Is the inverse of a of use? Not if pivots are small beside others, or the determinant is 0 or no
+/// number of its dtype.
 inline Tensor is_regular(const Factors& f, double tolerance, Where where) {
-  const Tensor sizes = abs(diagonals(f.lu, where)), size = prod(sizes, -1);
+  const Tensor sizes = abs(diagonals(f.lu, where)), size = abs(determinant(f, where));
   return (min(sizes, -1) > tolerance * max(sizes, -1)) & (size > 0) & isfinite(size);
 }
 inline Tensor inverse(const Tensor& a, const Factors& f, Where where) {
@@ -196,8 +201,8 @@ inline Tensor inverse(const Tensor& a, const Factors& f, Where where) {
 
 inline std::vector<Tensor> determinant_value(const Tensor&, const Factors& f, Where where) { return {determinant(f, where)}; }
 inline std::vector<Tensor> determinant_along(const std::vector<Tensor>&, const Tensor&, const Factors&, const Tensor&, Where);
-/// The derivative of det(a), whose trace with daᵀ is that along da: det(a) a⁻¹ transposed. Where a is singular or nearly so, singular values give it. They
-/// are right at every rank and to every order, but slow: it is only done where it must be.
+/// det(a) a⁻¹ transposed: its elements times those of da sum to the derivative of det(a) along da. By
+/// singular values only where it must be.
 inline std::vector<Tensor> cofactors_value(const Tensor& a, const Factors& f, Where where) {
   const FlatFunction each = [where](std::span<const Tensor> x) {
     const Tensor& a = x[0];
@@ -208,7 +213,7 @@ inline std::vector<Tensor> cofactors_value(const Tensor& a, const Factors& f, Wh
   };
   return {for_each_matrix(each, std::vector<Tensor>{a, f.lu, f.pivots, f.permutation}, where)};
 }
-/// Of two terms that cancel where a is nearly singular, so that fewer matrices are regular than above.
+/// Two terms cancel where a is nearly singular, so that more matrices need singular values than above.
 inline std::vector<Tensor> cofactors_along(const std::vector<Tensor>&, const Tensor& a, const Factors& f, const Tensor& da, Where where) {
   const FlatFunction each = [where](std::span<const Tensor> x) {
     const Tensor &a = x[0], &da = x[4];

@@ -17,7 +17,7 @@ constexpr double inf = std::numeric_limits<double>::infinity();
 
 struct Row {
   std::string name;
-  Function f;            ///< of a matrix, to one length or several
+  Function f;  ///< of a matrix, to one length or several
   bool takes_complex = true;
   bool of_equals = false;  ///< is 0 where all elements are equal
 };

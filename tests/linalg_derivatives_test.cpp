@@ -124,7 +124,8 @@ TEST(LinalgDerivatives, AreThoseOfTheResults) {
         const Tensor bent = vt::jvp(pulled, std::tuple(at), std::tuple(across)).second;
         expect_close(paired(bent, along), paired(bar, second), {.relative = 1e-8, .absolute = 1e-8 * far.item<double>()});
         // Second derivatives do not mind the order: reverse over reverse.
-        expect_close(paired(vt::vjp(pulled, at).second(along), across), paired(bent, along), {.relative = 1e-8, .absolute = 1e-8 * far.item<double>()});
+        expect_close(paired(vt::vjp(pulled, at).second(along), across), paired(bent, along),
+                     {.relative = 1e-8, .absolute = 1e-8 * far.item<double>()});
       }
 }
 

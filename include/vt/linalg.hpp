@@ -75,7 +75,7 @@ struct SvdResult {
 /// x = u diag(s) vh with descending s ≥ 0.
 /// Shapes: [..., m, n] → u [..., m, m], s [..., k], vh [..., n, n] with k = min(m, n); without `full_matrices` u [..., m, k], vh [..., k, n].
 /// The sign (phase) of a column of u (of a wide x: of vhᴴ) is such that its first element that is at least 0.37 of its largest is positive.
-/// The derivative of u and vh needs factors that are not full (or a square x), and singular values that differ. Source: NumPy `linalg.svd`.
+/// Has a derivative if its factors are not full, or x is square; that of u and vh needs singular values that differ. Source: NumPy `linalg.svd`.
 SvdResult svd(Operand x, bool full_matrices = true);
 /// svd's singular values alone.
 Tensor svdvals(Operand x);

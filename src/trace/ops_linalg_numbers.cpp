@@ -208,8 +208,8 @@ inline std::vector<Tensor> cofactors_value(const Tensor& a, const Factors& f, Wh
     const Tensor& a = x[0];
     const Factors f{x[1], x[2], x[3]};
     const auto by_factors = [&] { return determinant(f, where) * turned(inverse(a, f, where)); };
-    return std::vector<Tensor>{cond(is_regular(f, std::sqrt(epsilon(a.dtype())), where), by_factors,
-                                    [&] { return cofactors_by_singular_values(a, {}, where); })};
+    const double tolerance = std::sqrt(epsilon(a.dtype()));
+    return std::vector<Tensor>{cond(is_regular(f, tolerance, where), by_factors, [&] { return cofactors_by_singular_values(a, {}, where); })};
   };
   return {for_each_matrix(each, std::vector<Tensor>{a, f.lu, f.pivots, f.permutation}, where)};
 }

@@ -270,7 +270,7 @@ std::vector<Matrix> matrices(int n, bool complex) {
 TEST(Determinants, DerivativesAreMinorsAtEveryRank) {
   const bool thorough = vt_test::forced_backend() == "interpreter";  // compiling takes longer
   for (const vt::DType d : {vt::f64, vt::c128})
-    for (const int n : thorough ? std::vector<int>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10} : std::vector<int>{3, 4, 6}) {
+    for (const int n : thorough ? std::vector<int>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10} : std::vector<int>{2, 3, 4, 6}) {
       const std::vector<Matrix> all = matrices(n, vt::is_complex(d));
       std::vector<Tensor> lanes;
       for (const Matrix& m : all) lanes.push_back(tensor_of(m, d));
@@ -304,7 +304,7 @@ TEST(Determinants, DerivativesAreMinorsAtEveryRank) {
           expect_close(compiled[static_cast<std::int64_t>(lane)], expected, near);
           if (thorough || lane % 4 == 0) expect_close(f(lanes[lane]), expected, near);
         }
-        places.emplace_back((order * 3) % n, (order * 5 + 2) % n);
+        places.emplace_back(order % n, (order + 1) % n);
         Matrix unit(static_cast<std::size_t>(n), std::vector<C>(static_cast<std::size_t>(n), 0));
         unit[static_cast<std::size_t>(places.back().first)][static_cast<std::size_t>(places.back().second)] = 1;
         f = [f, along = tensor_of(unit, d)](Tensor x) { return vt::jvp(f, std::tuple(x), std::tuple(along)).second; };

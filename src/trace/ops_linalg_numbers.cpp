@@ -25,6 +25,38 @@ inline Tensor parity(const Factors& f, DType d, Where where) {
   return cast(1 - 2 * odd, d, where);
 }
 
+/// Row by row: the elements of each matrix of 1 to 3 rows.
+inline Vec<Tensor> elements_of(const Tensor& x, Where where) {
+  const std::int64_t n = x.dim(-1);
+  const int rank = x.rank();
+  Vec<Tensor> all;
+  for (std::int64_t i = 0; i < n; ++i)
+    for (std::int64_t j = 0; j < n; ++j)
+      all.push_back(reshaped(sliced(sliced(x, rank - 2, i, i + 1, 1, where), rank - 1, j, j + 1, 1, where), batch_of(x), where));
+  return all;
+}
+/// The determinants of matrices of 1 to 3 rows by their formula.
+inline Tensor small_determinant(const Tensor& x, Where where) {
+  const Vec<Tensor> e = elements_of(x, where);
+  if (e.size() == 1) return e[0];
+  if (e.size() == 4) return e[0] * e[3] - e[1] * e[2];
+  return e[0] * (e[4] * e[8] - e[5] * e[7]) - e[1] * (e[3] * e[8] - e[5] * e[6]) + e[2] * (e[3] * e[7] - e[4] * e[6]);
+}
+/// Their derivative along da: polynomials of one degree less, however the value is computed.
+inline Tensor small_determinant_along(const Tensor& a, const Tensor& da, Where where) {
+  const Vec<Tensor> e = elements_of(a, where), change = elements_of(da, where);
+  if (e.size() == 1) return change[0];
+  if (e.size() == 4) return e[3] * change[0] - e[2] * change[1] - e[1] * change[2] + e[0] * change[3];
+  Tensor total;
+  for (std::size_t i = 0; i < 3; ++i)
+    for (std::size_t j = 0; j < 3; ++j) {
+      const auto at = [&](std::size_t down, std::size_t right) { return e[(i + down) % 3 * 3 + (j + right) % 3]; };
+      const Tensor term = (at(1, 1) * at(2, 2) - at(1, 2) * at(2, 1)) * change[3 * i + j];
+      total = total.defined() ? total + term : term;
+    }
+  return total;
+}
+
 /// A function of a that is made of its LU, and its derivative along da, given the value.
 struct OfFactors {
   std::vector<Tensor> (*values)(const Tensor& a, const Factors&, Where);
@@ -325,16 +357,13 @@ Tensor det(Operand a) {
   const Tensor x = la::square("det", a, w);
   const std::int64_t n = x.dim(-1);
   if (n == 0) return detail::full_tensor(detail::Scalar(1.0).converted(x.dtype()), detail::Aval(x.dtype(), la::batch_of(x)));
-  const auto at = [&](std::int64_t i, std::int64_t j) {
-    const int rank = x.rank();
-    return detail::reshaped(detail::sliced(detail::sliced(x, rank - 2, i, i + 1, 1, w), rank - 1, j, j + 1, 1, w), la::batch_of(x), w);
-  };
-  if (n == 1) return at(0, 0);
-  if (n == 2) return at(0, 0) * at(1, 1) - at(0, 1) * at(1, 0);
-  if (n == 3)
-    return at(0, 0) * (at(1, 1) * at(2, 2) - at(1, 2) * at(2, 1)) - at(0, 1) * (at(1, 0) * at(2, 2) - at(1, 2) * at(2, 0)) +
-           at(0, 2) * (at(1, 0) * at(2, 1) - at(1, 1) * at(2, 0));
-  return la::of_factors({la::determinant_value, la::determinant_along}, x, la::factors(x, w), w)[0];
+  if (n > 3) return la::of_factors({la::determinant_value, la::determinant_along}, x, la::factors(x, w), w)[0];
+  return detail::custom_jvp_flat(
+      [w](std::span<const Tensor> m) { return std::vector<Tensor>{la::small_determinant(m[0], w)}; },
+      [w](std::span<const Tensor> m) {
+        return std::vector<Tensor>{det(Operand(m[0], w.file, w.line)), la::small_determinant_along(m[0], m[1], w)};
+      },
+      std::span<const Tensor>(&x, 1), w)[0];
 }
 
 SlogdetResult slogdet(Operand a) {

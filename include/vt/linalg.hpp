@@ -74,8 +74,8 @@ struct SvdResult {
 };
 /// x = u diag(s) vh with descending s ≥ 0.
 /// Shapes: [..., m, n] → u [..., m, m], s [..., k], vh [..., n, n] with k = min(m, n); without `full_matrices` u [..., m, k], vh [..., k, n].
-/// The first element of a column of u (of a wide x: of vhᴴ) that is no smaller than 0.37 of its largest has no negative real part.
-/// The derivative of u and vh needs factors that are not full (or a square x), and singular values that differ. Source: NumPy `linalg.svd`.
+/// The sign (phase) of a column of u (of a wide x: of vhᴴ) is such that its first element that is at least 0.37 of its largest is positive.
+/// Has a derivative if its factors are not full, or x is square; that of u and vh needs singular values that differ. Source: NumPy `linalg.svd`.
 SvdResult svd(Operand x, bool full_matrices = true);
 /// svd's singular values alone.
 Tensor svdvals(Operand x);
@@ -122,13 +122,15 @@ Tensor tensorinv(Operand a, int ind = 2);
 
 // --- numbers of a matrix ---------------------------------------------------------------------------------------------
 
-/// Determinants of square matrices. The derivative is right where a is singular, too (up to n = 3, and with only the last pivot zero).
+/// Determinants of square matrices. All derivatives are right where a is singular, too, whatever its rank: there they need the singular values,
+/// of all matrices of the batch (under vmap: of the lanes that are), which takes longer.
 Tensor det(Operand a);
 struct SlogdetResult {
   Tensor sign;       ///< −1, 0 or 1
   Tensor logabsdet;  ///< −∞ where the determinant is 0
 };
-/// Sign and logarithm of determinants, from the LU that their derivative uses, too.
+/// Sign and logarithm of determinants, from the LU that their derivative uses, too. Where the determinant is 0 the logarithm has no derivative: it
+/// is infinite or NaN, in that matrix only.
 SlogdetResult slogdet(Operand a);
 /// How many singular values are above `rtol` · the largest (by default epsilon · max(m, n)), as i32.
 Tensor matrix_rank(Operand a, std::optional<double> rtol = std::nullopt);
@@ -145,7 +147,7 @@ struct NormOrd {
 };
 /// Of vectors (one axis): (Σ|x|ᵖ)^(1/p), or the largest (smallest) |x| for p = ±inf, or the number of nonzeros for 0. Of matrices (two axes):
 /// "fro"; "nuc", the sum of the singular values; ±2, the largest (smallest) of them; ±1 of column sums and ±inf of row sums of |x|.
-/// Without `ord` the 2-norm of all elements. Source: NumPy `linalg.norm`.
+/// Without `ord` the 2-norm of all elements. All derivatives are 0 where x is. Source: NumPy `linalg.norm`.
 Tensor norm(Operand x, std::optional<NormOrd> ord = std::nullopt, const ReduceAxes& axes = {}, bool keepdims = false);
 /// norm(a, p) · norm(a⁻¹, p); by default the ratio of the extreme singular values.
 Tensor cond(Operand a, std::optional<NormOrd> p = std::nullopt);

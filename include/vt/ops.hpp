@@ -32,7 +32,8 @@ class ReduceAxes {
 };
 
 // --- element-wise, one operand ---------------------------------------------------------------------------------------
-// Integer and bool operands of the float functions become f32. Shapes: any → the same.
+// Integer and bool operands of the float functions become f32. Shapes: any → the same. Lengths (abs, hypot, norm, std) have a kink where they
+// are 0; all their derivatives are 0 there.
 
 Tensor negative(Operand x);
 Tensor abs(Operand x);
@@ -124,7 +125,7 @@ Tensor pow(Operand a, Operand b);
 Tensor maximum(Operand a, Operand b);  ///< NaN if either is NaN (vt::max reduces)
 Tensor minimum(Operand a, Operand b);
 Tensor atan2(Operand y, Operand x);
-Tensor hypot(Operand a, Operand b);
+Tensor hypot(Operand a, Operand b);  ///< all derivatives are 0 where both are
 Tensor nextafter(Operand a, Operand b);
 Tensor copysign(Operand magnitude, Operand sign);
 Tensor logaddexp(Operand a, Operand b);
@@ -197,10 +198,11 @@ Tensor argmax(Operand x, std::optional<int> axis = std::nullopt, bool keepdims =
 Tensor argmin(Operand x, std::optional<int> axis = std::nullopt, bool keepdims = false);
 Tensor mean(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
 Tensor var(Operand x, const ReduceAxes& axes = {}, int ddof = 0, bool keepdims = false);
-Tensor std(Operand x, const ReduceAxes& axes = {}, int ddof = 0, bool keepdims = false);
+Tensor std(Operand x, const ReduceAxes& axes = {}, int ddof = 0, bool keepdims = false);  ///< all derivatives are 0 where it is
 Tensor logsumexp(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
 Tensor count_nonzero(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
-/// `ord`: 2 (Euclidean, the default), 1, infinity, 0 (count) or any p.
+/// `ord`: 2 (Euclidean, the default), 1, infinity, 0 (count) or any p. All derivatives are 0 where x is; but for even p, whose powers are smooth,
+/// elements that are 0 have none.
 Tensor norm(Operand x, const ReduceAxes& axes = {}, double ord = 2.0, bool keepdims = false);
 Tensor ptp(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
 /// Mean weighted by `weights`, which broadcast to x.

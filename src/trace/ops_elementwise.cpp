@@ -232,13 +232,13 @@ Tensor atan2(Operand y, Operand x) { return ew::binary(ew::Op::atan2, "atan2", e
 Tensor hypot(Operand a, Operand b) {
   const detail::UserLine line(a.where);
   ew::meet("hypot", ew::Takes::floats, a, b);
-  // Scaled by the larger one, so that squares neither overflow nor vanish.
-  const Tensor x = abs(a.tensor), y = abs(b.tensor);
-  const Tensor large = maximum(x, y), small = minimum(x, y);
-  const Tensor infinite = isinf(x) | isinf(y);
-  const Tensor ratio = where(infinite, 0.0, small) / where((large == 0) | infinite, 1.0, large);
+  // Scaled by the larger one, so that squares neither overflow nor vanish. The smaller one keeps its
+  // sign: derivatives go on through 0.
+  const Tensor x = abs(a.tensor), y = abs(b.tensor), first = x >= y;
+  const Tensor large = where(first, x, y), infinite = isinf(x) | isinf(y), whole = infinite | (x + y == 0);
+  const Tensor small = where(whole, 0.0, where(first, b.tensor, a.tensor)), ratio = small / where(whole, 1.0, large);
   // What the smaller one adds, whose rounding errors are small beside the sum.
-  const Tensor added = where(infinite, 0.0, small) * ratio / (1.0 + sqrt(1.0 + square(ratio)));
+  const Tensor added = small * ratio / (1.0 + sqrt(1.0 + square(ratio)));
   return where(infinite, std::numeric_limits<double>::infinity(), large + added);
 }
 Tensor nextafter(Operand a, Operand b) { return ew::binary(ew::Op::nextafter, "nextafter", ew::Takes::floats, a, b); }

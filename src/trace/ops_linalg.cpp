@@ -109,6 +109,15 @@ std::vector<Tensor> decomposed(Op op, const Tensor& a, DecompositionParams p, Wh
   return {parts.begin(), parts.end()};
 }
 
+/// The factors that make the first element of each column that is no smaller than 0.37 of its largest
+/// positive. What is multiplied by them has the derivative of vectors whose phase is fixed, whichever
+/// phase the derivative of the decomposition leaves.
+inline Tensor phases(const Tensor& columns) {
+  const Tensor lengths = abs(columns);
+  const Tensor large = detail::cast(lengths >= 0.37 * max(lengths, -2, true), i32, {});
+  return conj(sign(take_along_axis(columns, argmax(large, -2, true), -2)));
+}
+
 /// The order of rows that exchanges one after the other lead to.
 inline Tensor permutation_of(const Tensor& pivots, std::int64_t rows, Where where) {
   Shape shape = pivots.shape();
@@ -204,7 +213,7 @@ QrResult qr(Operand x, std::string_view mode) {
 EighResult eigh(Operand x) {
   const detail::UserLine line(x.where);
   const std::vector<Tensor> parts = la::decomposed(Op::eigh, la::square("eigh", x, x.where), {}, x.where);
-  return {parts[0], parts[1]};
+  return {parts[0], is_complex(parts[1].dtype()) && parts[1].size() > 0 ? parts[1] * la::phases(parts[1]) : parts[1]};
 }
 Tensor eigvalsh(Operand x) {
   const detail::UserLine line(x.where);
@@ -224,7 +233,17 @@ Tensor eigvals(Operand x) {
 SvdResult svd(Operand x, bool full_matrices) {
   const detail::UserLine line(x.where);
   const std::vector<Tensor> parts = la::decomposed(Op::svd, la::matrices("svd", x, x.where), {full_matrices, true}, x.where);
-  return {parts[0], parts[1], parts[2]};
+  const Tensor &u = parts[0], &s = parts[1], &vh = parts[2];
+  if (!is_complex(u.dtype()) || s.size() == 0) return {u, s, vh};
+  // Vectors without a singular value are as they are.
+  const std::int64_t count = s.dim(-1);
+  const auto turned = [&](const Tensor& columns, const Tensor& by) {
+    const Tensor turned = slice_in_dim(columns, 0, count, 1, -1) * by;
+    return columns.dim(-1) == count ? turned : concatenate({turned, slice_in_dim(columns, count, columns.dim(-1), 1, -1)}, -1);
+  };
+  const Tensor v = la::adjoint(vh);
+  const Tensor by = la::phases(slice_in_dim(u.dim(-2) < v.dim(-2) ? v : u, 0, count, 1, -1));
+  return {turned(u, by), s, la::adjoint(turned(v, by))};
 }
 Tensor svdvals(Operand x) {
   const detail::UserLine line(x.where);

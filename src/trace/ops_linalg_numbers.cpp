@@ -25,33 +25,243 @@ inline Tensor parity(const Factors& f, DType d, Where where) {
   return cast(1 - 2 * odd, d, where);
 }
 
-inline std::vector<Tensor> signs_and_logarithms(const Tensor& a, const Factors& f, Where where) {
-  const Tensor d = diagonals(f.lu, where);
-  return {prod(sign(d), -1) * parity(f, a.dtype(), where), sum(log(abs(d)), -1)};
+/// Row by row: the elements of each matrix of 1 to 3 rows.
+inline Vec<Tensor> elements_of(const Tensor& x, Where where) {
+  const std::int64_t n = x.dim(-1);
+  const int rank = x.rank();
+  Vec<Tensor> all;
+  for (std::int64_t i = 0; i < n; ++i)
+    for (std::int64_t j = 0; j < n; ++j)
+      all.push_back(reshaped(sliced(sliced(x, rank - 2, i, i + 1, 1, where), rank - 1, j, j + 1, 1, where), batch_of(x), where));
+  return all;
+}
+/// The determinants of matrices of 1 to 3 rows by their formula.
+inline Tensor small_determinant(const Tensor& x, Where where) {
+  const Vec<Tensor> e = elements_of(x, where);
+  if (e.size() == 1) return e[0];
+  if (e.size() == 4) return e[0] * e[3] - e[1] * e[2];
+  return e[0] * (e[4] * e[8] - e[5] * e[7]) - e[1] * (e[3] * e[8] - e[5] * e[6]) + e[2] * (e[3] * e[7] - e[4] * e[6]);
+}
+/// Their derivative along da: polynomials of one degree less, however the value is computed.
+inline Tensor small_determinant_along(const Tensor& a, const Tensor& da, Where where) {
+  const Vec<Tensor> e = elements_of(a, where), change = elements_of(da, where);
+  if (e.size() == 1) return change[0];
+  if (e.size() == 4) return e[3] * change[0] - e[2] * change[1] - e[1] * change[2] + e[0] * change[3];
+  Tensor total;
+  for (std::size_t i = 0; i < 3; ++i)
+    for (std::size_t j = 0; j < 3; ++j) {
+      const auto at = [&](std::size_t down, std::size_t right) { return e[(i + down) % 3 * 3 + (j + right) % 3]; };
+      const Tensor term = (at(1, 1) * at(2, 2) - at(1, 2) * at(2, 1)) * change[3 * i + j];
+      total = total.defined() ? total + term : term;
+    }
+  return total;
 }
 
-/// trace(adj(a) da), from the factors of a. With u's last element out of the way the others may be divided by; with another one zero
-/// the adjugate is taken for zero.
-inline Tensor adjugate_trace(const Tensor& a, const Tensor& da, Where where) {
-  const vt::linalg::LuResult parts = vt::linalg::lu(Operand(a));
-  const std::int64_t n = a.dim(-1);
-  const Tensor d = diagonals(parts.lu, where);
-  const int axis = d.rank() - 1;
-  const Tensor first = sliced(d, axis, 0, n - 1, 1, where);
-  const Tensor whole = all(first != 0, -1, true);
-  const Tensor safe = vt::where(whole, first, 1.0);
-  const Factors f{parts.lu, parts.pivots, parts.permutation};
-  const Tensor before = prod(safe, -1, true) * expand_dims(parity(f, a.dtype(), where), -1);
-  const Tensor determinant = before * sliced(d, axis, n - 1, n, 1, where);
-  const Tensor u = matrix_set_diag(parts.lu, concatenate({safe, 1.0 / before}, axis, where));
-  const Tensor rows = take_along_axis(da, broadcast(expand_dims(parts.permutation, -1), da.shape(), where), -2);
-  const auto triangle = [&](const Tensor& x, bool lower) {
-    return emit(Op::triangular_solve, make_params(TriangularParams{lower, false, lower}), {u, x}, where);
+/// A function of a that is made of its LU, and its derivative along da, given the value.
+struct OfFactors {
+  std::vector<Tensor> (*values)(const Tensor& a, const Factors&, Where);
+  std::vector<Tensor> (*derivatives)(const std::vector<Tensor>& values, const Tensor& a, const Factors&, const Tensor& da, Where);
+};
+/// One LU serves values and all derivatives.
+inline std::vector<Tensor> of_factors(const OfFactors& function, const Tensor& a, const Factors& f, Where where) {
+  const auto in = [](std::span<const Tensor> x) { return Factors{x[1], x[2], x[3]}; };
+  const FlatFunction values = [=](std::span<const Tensor> x) { return function.values(x[0], in(x), where); };
+  const FlatFunction rule = [=](std::span<const Tensor> x) {
+    std::vector<Tensor> all = of_factors(function, x[0], in(x), where);
+    for (Tensor& change : function.derivatives(all, x[0], in(x), x[4], where)) all.push_back(std::move(change));
+    return all;
   };
-  const Tensor y = triangle(rows, true);
-  const Tensor scaled = concatenate(
-      {sliced(y, y.rank() - 2, 0, n - 1, 1, where) * expand_dims(determinant, -1), sliced(y, y.rank() - 2, n - 1, n, 1, where)}, y.rank() - 2, where);
-  return vt::where(squeeze(whole, {axis}), traces(triangle(scaled, false), where), 0.0);
+  const Tensor operands[] = {a, f.lu, f.pivots, f.permutation};
+  return custom_jvp_flat(values, rule, operands, where);
+}
+
+inline std::vector<Tensor> sign_and_logarithm(const Tensor&, const Factors& f, Where where) {
+  const Tensor d = diagonals(f.lu, where);
+  return {prod(sign(d), -1) * parity(f, f.lu.dtype(), where), sum(log(abs(d)), -1)};
+}
+inline std::vector<Tensor> sign_and_logarithm_along(const std::vector<Tensor>& values, const Tensor& a, const Factors& f, const Tensor& da,
+                                                    Where where) {
+  const Tensor change = traces(solved(a, f, da, where), where), none = zeros_like(values[1]);
+  if (!is_complex(change.dtype())) return {none, change};
+  return {values[0] * complex(none, vt::where(values[0] == 0, none, imag(change))), real(change)};  // a sign of 0 stays
+}
+
+inline Tensor determinant(const Factors& f, Where where) { return prod(diagonals(f.lu, where), -1) * parity(f, f.lu.dtype(), where); }
+
+/// For any k places the product of all elements of s but those there: [..., n] → [..., n, …, n].
+/// 0 where two places are the same.
+inline Tensor products_of_others(const Tensor& s, int k, Where where) {
+  const int batch = s.rank() - 1;
+  const std::int64_t n = s.dim(-1);
+  Tensor rest = s;  // for any k − 1 places s with ones there
+  for (int i = 1; i < k; ++i) {
+    Shape shape = rest.shape();
+    shape.push_back(n);
+    const int last = rest.rank();
+    const Tensor here = counted(i32, shape, last - 1, where) == counted(i32, shape, last, where);
+    rest = vt::where(here, 1.0, expand_dims(rest, -2));
+  }
+  const int last = rest.rank() - 1;
+  const Tensor one = ones_like(sliced(rest, last, 0, 1, 1, where));
+  const Tensor before = sliced(cumprod(rest, last), last, 0, n - 1, 1, where), behind = sliced(cumprod(rest, last, true), last, 1, n, 1, where);
+  Tensor product = concatenate({one, before}, last, where) * concatenate({behind, one}, last, where);
+  for (int i = 0; i < k; ++i)
+    for (int j = 0; j < i; ++j)
+      product = vt::where(counted(i32, product.shape(), batch + i, where) == counted(i32, product.shape(), batch + j, where), 0.0, product);
+  return product;
+}
+
+/// The matrix C with Σ C ∘ X = the derivative of det, of order k, along X and k − 1 directions, at
+/// the a with left a right = diag(s). x: the directions, then left, s, right, and factor = det(a) / Π s.
+/// With Y = left X right of all k matrices that derivative is
+/// factor · Σ (Π_{j not in i} s_j) det [Y_p at (i_p, i_q)]_{p, q ≤ k} over all i₁ … i_k:
+/// sums and products alone, so that nothing is divided by where a is singular.
+inline Tensor cofactors(std::span<const Tensor> x, Where where) {
+  const std::span<const Tensor> directions = x.first(x.size() - 4), given = x.last(4);
+  const Tensor &left = given[0], &s = given[1], &right = given[2], &factor = given[3];
+  const int k = static_cast<int>(directions.size()) + 1, batch = s.rank() - 1;
+  std::vector<Tensor> y;  // of all but X
+  for (const Tensor& direction : directions) y.push_back(matmul(matmul(left, direction), right));
+  const Tensor others = products_of_others(s, k, where);
+  Vec<int> order;
+  for (int i = 0; i < k; ++i) order.push_back(i);
+  Tensor on, off;  // the diagonal, and matrices
+  do {
+    Tensor term = others;
+    int exchanges = 0;
+    for (int p = 0; p < k; ++p) {
+      const int q = order[static_cast<std::size_t>(p)];
+      for (int i = 0; i < p; ++i) exchanges += order[static_cast<std::size_t>(i)] > q;
+      if (p == 0) continue;
+      const Tensor& m = y[static_cast<std::size_t>(p - 1)];
+      Axes missing;
+      for (int i = 0; i < k; ++i)
+        if (i != p && i != q) missing.push_back(batch + i);
+      term = term * expand_dims(p == q ? diagonals(m, where) : p < q ? m : turned(m), missing);
+    }
+    if (exchanges % 2 != 0) term = -term;
+    Axes summed;
+    for (int i = 1; i < k; ++i)
+      if (i != order[0]) summed.push_back(batch + i);
+    Tensor& total = order[0] == 0 ? on : off;
+    if (!summed.empty()) term = sum(term, summed);
+    total = total.defined() ? total + term : term;
+  } while (std::next_permutation(order.begin(), order.end()));
+  const Tensor inner = cast(matrix_diag(on), left.dtype(), where);
+  return matmul(matmul(turned(left), off.defined() ? inner + off : inner), turned(right)) * expand_dims(factor, {-1, -2});
+}
+
+/// It as a function of the directions and a, which stands behind them in x: its derivative along da is
+/// that of one order more. In X and the directions it is symmetric, and so its own transpose: with X in
+/// place of a direction. A rule puts the direction that is linear first.
+inline Tensor differentiable_cofactors(const std::vector<Tensor>& x, Where where) {
+  constexpr std::size_t given = 5;
+  const FlatFunction value = [where](std::span<const Tensor> x) {
+    std::vector<Tensor> all(x.begin(), x.end());
+    all.erase(all.end() - given);
+    return std::vector<Tensor>{cofactors(all, where)};
+  };
+  const FlatFunction rule = [where](std::span<const Tensor> both) {
+    const std::span<const Tensor> x = both.first(both.size() / 2), dx = both.subspan(x.size());
+    const std::size_t directions = x.size() - given;
+    std::vector<Tensor> all(x.begin(), x.end());
+    const Tensor here = differentiable_cofactors(all, where);
+    all.insert(all.begin(), dx[directions]);
+    Tensor change = differentiable_cofactors(all, where);
+    for (std::size_t i = 0; i < directions; ++i) {
+      all.assign(x.begin(), x.end());
+      all.erase(all.begin() + static_cast<std::ptrdiff_t>(i));
+      all.insert(all.begin(), dx[i]);
+      change = change + differentiable_cofactors(all, where);
+    }
+    return std::vector<Tensor>{here, change};
+  };
+  if (x.size() == given) return custom_jvp_flat(value, rule, x, where)[0];
+  const FlatFunction transpose = [where](std::span<const Tensor> x) {
+    return std::vector<Tensor>{differentiable_cofactors({x.begin(), x.end()}, where)};
+  };
+  return custom_jvp_flat(value, rule, x, where, transpose, 1)[0];
+}
+
+/// differentiable_cofactors of a, from singular values: right at every rank and to every order, but slow.
+inline Tensor cofactors_by_singular_values(const Tensor& a, std::vector<Tensor> directions, Where where) {
+  // Of rows and columns of like sizes, as elimination does not mind sizes either.
+  const Tensor m = stop_gradient(a);
+  const auto inverse_sizes = [&](const Tensor& x, int axis) {
+    const Tensor size = max(abs(x), axis, true);
+    return 1.0 / vt::where(size == 0, 1.0, size);
+  };
+  const Tensor by_row = inverse_sizes(m, -1), by_column = inverse_sizes(m * by_row, -2);
+  const std::vector<Tensor> parts = decomposed(Op::svd, m * by_row * by_column, {}, where);
+  const Tensor &s = parts[1], none = s <= epsilon(a.dtype()) * static_cast<double>(a.dim(-1)) * max(s, -1, true);  // rounding errors
+  const Tensor unitary = matmul(parts[0], parts[2]), turn = sign(determinant(factors(unitary, where), where));
+  const Tensor left = adjoint(parts[0]) * turned(by_row), right = adjoint(parts[2]) * turned(by_column);
+  const Tensor factor = turn / (prod(by_row, {-2, -1}) * prod(by_column, {-2, -1}));
+  directions.insert(directions.end(), {a, left, vt::where(none, 0.0, s), right, factor});
+  return differentiable_cofactors(directions, where);
+}
+
+/// f of each matrix of a batch, so that each goes its own way. x: [..., n, n] and [..., n], the first
+/// one matrices.
+inline Tensor for_each_matrix(const FlatFunction& f, std::span<const Tensor> x, Where where) {
+  const Shape batch = batch_of(x[0]);
+  if (batch.rank() == 0) return f(x)[0];
+  const auto own = [&](const Tensor& t, std::size_t skipped, Shape shape) {
+    shape.append(t.shape().begin() + static_cast<std::ptrdiff_t>(skipped), t.shape().end());
+    return shape;
+  };
+  std::vector<Tensor> flat;
+  for (const Tensor& t : x) flat.push_back(reshaped(t, own(t, batch.size(), Shape{batch.elements()}), where));
+  const Vec<MappedAxis> axes(x.size(), MappedAxis(0));
+  VmapCall call;
+  call.arguments = flat;
+  call.in_axes = axes;
+  call.where = where;
+  const Tensor result = vmap_flat(f, call)[0];
+  return reshaped(result, own(result, 1, batch), where);
+}
+
+/// Is the inverse of a of use? Not if pivots are small beside others, or the determinant is 0 or no
+/// number of its dtype.
+inline Tensor is_regular(const Factors& f, double tolerance, Where where) {
+  const Tensor sizes = abs(diagonals(f.lu, where)), size = abs(determinant(f, where));
+  return (min(sizes, -1) > tolerance * max(sizes, -1)) & (size > 0) & isfinite(size);
+}
+inline Tensor inverse(const Tensor& a, const Factors& f, Where where) {
+  return solved(a, f, broadcast(eye(a.dim(-1), a.dtype(), where), a.shape(), where), where);
+}
+
+inline std::vector<Tensor> determinant_value(const Tensor&, const Factors& f, Where where) { return {determinant(f, where)}; }
+inline std::vector<Tensor> determinant_along(const std::vector<Tensor>&, const Tensor&, const Factors&, const Tensor&, Where);
+/// det(a) a⁻¹ transposed: its elements times those of da sum to the derivative of det(a) along da. By
+/// singular values only where it must be.
+inline std::vector<Tensor> cofactors_value(const Tensor& a, const Factors& f, Where where) {
+  const FlatFunction each = [where](std::span<const Tensor> x) {
+    const Tensor& a = x[0];
+    const Factors f{x[1], x[2], x[3]};
+    const auto by_factors = [&] { return determinant(f, where) * turned(inverse(a, f, where)); };
+    const double tolerance = std::sqrt(epsilon(a.dtype()));
+    return std::vector<Tensor>{cond(is_regular(f, tolerance, where), by_factors, [&] { return cofactors_by_singular_values(a, {}, where); })};
+  };
+  return {for_each_matrix(each, std::vector<Tensor>{a, f.lu, f.pivots, f.permutation}, where)};
+}
+/// Two terms cancel where a is nearly singular, so that more matrices need singular values than above.
+inline std::vector<Tensor> cofactors_along(const std::vector<Tensor>&, const Tensor& a, const Factors& f, const Tensor& da, Where where) {
+  const FlatFunction each = [where](std::span<const Tensor> x) {
+    const Tensor &a = x[0], &da = x[4];
+    const Factors f{x[1], x[2], x[3]};
+    const auto by_factors = [&] {
+      const Tensor det = of_factors({determinant_value, determinant_along}, a, f, where)[0], before = inverse(a, f, where);
+      const Tensor change = solved(a, f, da, where);
+      return det * turned(traces(change, where) * before - matmul(change, before));
+    };
+    const double tolerance = real_dtype(a.dtype()) == f64 ? 1e-3 : 1e-2;
+    return std::vector<Tensor>{cond(is_regular(f, tolerance, where), by_factors, [&] { return cofactors_by_singular_values(a, {da}, where); })};
+  };
+  return {for_each_matrix(each, std::vector<Tensor>{a, f.lu, f.pivots, f.permutation, da}, where)};
+}
+inline std::vector<Tensor> determinant_along(const std::vector<Tensor>&, const Tensor& a, const Factors& f, const Tensor& da, Where where) {
+  return {sum(of_factors({cofactors_value, cofactors_along}, a, f, where)[0] * da, {-2, -1})};
 }
 
 /// Singular values up to `tolerance` · the largest are 0.
@@ -84,8 +294,14 @@ inline Tensor matrix_norm(const Tensor& x, const vt::linalg::NormOrd& ord, Where
   const auto extreme = [&](const Tensor& t) { return ord.p > 0 ? max(t, -1) : min(t, -1); };
   if (ord.kind == Kind::number && (size == 1 || std::isinf(size))) return extreme(sum(abs(x), size == 1 ? -2 : -1));
   if (ord.kind == Kind::number && size != 2) refuse(ErrorKind::value, "linalg::norm", worded("there is no norm {} of matrices", ord.p), x, where);
-  const Tensor s = vt::linalg::svdvals(Operand(x));
-  return ord.kind == Kind::nuclear ? sum(s, -1) : extreme(s);
+  // At the zero matrix all derivatives are 0; a matrix with singular values that differ stands in for it.
+  const Tensor none = all(x == 0, Axes{-2, -1}, true), row = counted(i32, x.shape(), x.rank() - 2, where);
+  const Tensor apart = vt::where(row == counted(i32, x.shape(), x.rank() - 1, where), row + 1, 0);
+  const Tensor s = vt::where(squeeze(none, {-1}), 0.0, vt::linalg::svdvals(Operand(vt::where(none, cast(apart, x.dtype(), where), x))));
+  if (ord.kind != Kind::nuclear || s.dim(-1) == 0) return ord.kind == Kind::nuclear ? sum(s, -1) : extreme(s);
+  // What is no more than a rounding error is a length of 0.
+  const double tolerance = epsilon(x.dtype()) * static_cast<double>(std::max(x.dim(-1), x.dim(-2)));
+  return sum(vt::where(s <= tolerance * max(s, -1, true), 0.0, s), -1);
 }
 
 /// Coefficients of the diagonal Padé approximant of degree m, and up to which norm it needs no scaling (Higham 2005, table 2.3; f32: 2.2).
@@ -141,22 +357,12 @@ Tensor det(Operand a) {
   const Tensor x = la::square("det", a, w);
   const std::int64_t n = x.dim(-1);
   if (n == 0) return detail::full_tensor(detail::Scalar(1.0).converted(x.dtype()), detail::Aval(x.dtype(), la::batch_of(x)));
-  const auto at = [&](std::int64_t i, std::int64_t j) {
-    const int rank = x.rank();
-    return detail::reshaped(detail::sliced(detail::sliced(x, rank - 2, i, i + 1, 1, w), rank - 1, j, j + 1, 1, w), la::batch_of(x), w);
-  };
-  if (n == 1) return at(0, 0);
-  if (n == 2) return at(0, 0) * at(1, 1) - at(0, 1) * at(1, 0);
-  if (n == 3)
-    return at(0, 0) * (at(1, 1) * at(2, 2) - at(1, 2) * at(2, 1)) - at(0, 1) * (at(1, 0) * at(2, 2) - at(1, 2) * at(2, 0)) +
-           at(0, 2) * (at(1, 0) * at(2, 1) - at(1, 1) * at(2, 0));
-  const auto value = [w](const Tensor& m) {
-    const la::Factors f = la::factors(m, w);
-    return prod(la::diagonals(f.lu, w), -1) * la::parity(f, m.dtype(), w);
-  };
+  if (n > 3) return la::of_factors({la::determinant_value, la::determinant_along}, x, la::factors(x, w), w)[0];
   return detail::custom_jvp_flat(
-      [=](std::span<const Tensor> m) { return std::vector<Tensor>{value(m[0])}; },
-      [w](std::span<const Tensor> m) { return std::vector<Tensor>{det(Operand(m[0], w.file, w.line)), la::adjugate_trace(m[0], m[1], w)}; },
+      [w](std::span<const Tensor> m) { return std::vector<Tensor>{la::small_determinant(m[0], w)}; },
+      [w](std::span<const Tensor> m) {
+        return std::vector<Tensor>{det(Operand(m[0], w.file, w.line)), la::small_determinant_along(m[0], m[1], w)};
+      },
       std::span<const Tensor>(&x, 1), w)[0];
 }
 
@@ -164,18 +370,7 @@ SlogdetResult slogdet(Operand a) {
   const Where w = a.where;
   const detail::UserLine line(w);
   const Tensor x = la::square("slogdet", a, w);
-  const std::vector<Tensor> results =
-      detail::custom_jvp_flat([w](std::span<const Tensor> m) { return la::signs_and_logarithms(m[0], la::factors(m[0], w), w); },
-                              [w](std::span<const Tensor> m) {
-                                const la::Factors f = la::factors(m[0], w);
-                                std::vector<Tensor> all = la::signs_and_logarithms(m[0], f, w);
-                                const Tensor change = la::traces(la::solved(m[0], f, m[1], w), w);
-                                const bool turns = is_complex(change.dtype());
-                                all.push_back(turns ? all[0] * complex(zeros_like(all[1]), imag(change)) : zeros_like(all[0]));
-                                all.push_back(turns ? real(change) : change);
-                                return all;
-                              },
-                              std::span<const Tensor>(&x, 1), w);
+  const std::vector<Tensor> results = la::of_factors({la::sign_and_logarithm, la::sign_and_logarithm_along}, x, la::factors(x, w), w);
   return {results[0], results[1]};
 }
 

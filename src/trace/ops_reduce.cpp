@@ -92,6 +92,12 @@ inline Tensor variance(const Real& r, int ddof, Where where) {
   return reduced(Op::reduce_sum, squares, r.axes, where) / std::max(r.count - ddof, 0.0);
 }
 
+/// x^exponent of x ≥ 0, for lengths: at 0 all its derivatives are 0, those of sums of them too.
+inline Tensor length_power(const Tensor& x, double exponent) {
+  const Tensor none = x == 0, elsewhere = where(none, 1.0, x);
+  return where(none, std::pow(0.0, exponent), exponent == 0.5 ? sqrt(elsewhere) : pow(elsewhere, exponent));
+}
+
 inline Tensor scan(Op op, std::string_view name, Operand& x, int axis, bool reverse) {
   CumulativeParams p;
   p.axis = normal_axis(name, axis, x.tensor, x.where);
@@ -164,7 +170,7 @@ Tensor std(Operand x, const ReduceAxes& axes, int ddof, bool keepdims) {
   const detail::UserLine line(x.where);
   rd::Real r = rd::real_operand("std", x, axes);
   r.result = real_dtype(r.result);
-  return rd::finished(sqrt(rd::variance(r, ddof, x.where)), r, keepdims, x.where);
+  return rd::finished(rd::length_power(rd::variance(r, ddof, x.where), 0.5), r, keepdims, x.where);
 }
 
 Tensor logsumexp(Operand x, const ReduceAxes& axes, bool keepdims) {
@@ -201,13 +207,15 @@ Tensor norm(Operand x, const ReduceAxes& axes, double ord, bool keepdims) {
     if (r.count == 0) detail::refuse(ErrorKind::shape, "norm", "no elements to choose from", x.tensor, w);
     result = detail::reduced(ord > 0 ? detail::Op::reduce_max : detail::Op::reduce_min, abs(r.x), r.axes, w);
   } else if (ord == 2.0) {
-    result = sqrt(total(detail::squared_magnitude(r.x, w)));
+    result = rd::length_power(total(detail::squared_magnitude(r.x, w)), 0.5);
   } else if (ord == 1.0) {
     result = total(abs(r.x));
   } else if (ord == 0.0) {
     result = total(detail::cast(r.x != 0, real_dtype(r.x.dtype()), w));
+  } else if (ord > 0 && ord < 0x1p30 && std::fmod(ord, 2.0) == 0) {  // a polynomial, which is smooth where elements are 0
+    result = rd::length_power(total(integer_pow(detail::squared_magnitude(r.x, w), static_cast<int>(ord / 2))), 1.0 / ord);
   } else {
-    result = pow(total(pow(abs(r.x), ord)), 1.0 / ord);
+    result = rd::length_power(total(rd::length_power(abs(r.x), ord)), 1.0 / ord);
   }
   return rd::finished(result, r, keepdims, w);
 }

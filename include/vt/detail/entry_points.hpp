@@ -95,7 +95,8 @@ Vec<Vec<std::vector<Tensor>>> hessian_flat(const FlatFunction&, const GradCall&,
 
 /// Rules on flat leaves; see trace/graph.hpp CustomRule for their signatures.
 using FlatBatchRule = Function<std::vector<Tensor>(std::int64_t axis_size, const Vec<bool>& mapped, std::span<const Tensor>, Vec<bool>& out_mapped)>;
-std::vector<Tensor> custom_jvp_flat(const FlatFunction& f, const FlatFunction& jvp, std::span<const Tensor> arguments, Where);
+std::vector<Tensor> custom_jvp_flat(const FlatFunction& f, const FlatFunction& jvp, std::span<const Tensor> arguments, Where,
+                                    const FlatFunction& transpose = {}, int linear = 0);
 std::vector<Tensor> custom_vjp_flat(const FlatFunction& f, const FlatFunction& forward, const FlatFunction& backward,
                                     std::span<const Tensor> arguments, Where);
 std::vector<Tensor> custom_vmap_flat(const FlatFunction& f, const FlatBatchRule& rule, std::span<const Tensor> arguments, Where);

@@ -49,10 +49,13 @@ inline std::vector<Tensor> as_equation(Op op, const char* name, std::shared_ptr<
 
 }  // namespace custom_entry
 
-std::vector<Tensor> custom_jvp_flat(const FlatFunction& f, const FlatFunction& jvp, std::span<const Tensor> arguments, Where where) {
+std::vector<Tensor> custom_jvp_flat(const FlatFunction& f, const FlatFunction& jvp, std::span<const Tensor> arguments, Where where,
+                                    const FlatFunction& transpose, int linear) {
   if (!custom_entry::is_traced(arguments)) return f(arguments);
   auto rule = new_shared<CustomRule>();
   rule->jvp = jvp;
+  rule->transpose = transpose;
+  rule->linear = linear;
   return custom_entry::as_equation(Op::custom_jvp, "vt::custom_jvp", std::move(rule), f, arguments, where);
 }
 

@@ -261,7 +261,8 @@ void eig(const JvpCall& c, std::vector<Tensor>& results, std::vector<Tensor>& ta
   const Tensor across = product(v, binary(Op::mul, inverse_gaps(w, inside), inside));
   const int row_axis = v.rank() - 2;
   const Axes rows_axis(row_axis);
-  const Tensor place = emit(Op::argmax, make_params(ArgParams{row_axis, DType::i64}), {unary(Op::abs, v)}, {});
+  // Of elements of one size the real one is the largest.
+  const Tensor place = emit(Op::argmax, make_params(ArgParams{row_axis, DType::i64}), {unary(Op::real, v)}, {});
   const Tensor largest = binary(Op::eq, index_along(DType::i64, v.shape(), row_axis), in_columns(place, v.shape()));
   const auto of_largest = [&](const Tensor& x) { return sum_over(kept(largest, x), rows_axis); };
   const Tensor along = unary(Op::neg, unary(Op::real, sum_over(binary(Op::mul, unary(Op::conj, v), across), rows_axis)));

@@ -118,7 +118,7 @@ inline void custom_jvp(const TransposeCall& c) {
     arguments.push_back(c.results[i].defined() ? c.results[i] : zeros(c.graph.aval(c.equation.outputs[i])));
   for (std::size_t i = linear; i < c.x.size(); ++i) {
     if (c.linear(i)) refuse(c);
-    arguments.push_back(c.x[i]);
+    if (i < static_cast<std::size_t>(p.explicit_operands)) arguments.push_back(c.x[i]);
   }
   const std::vector<Tensor> cts = p.rule->transpose(arguments);
   for (std::size_t i = 0; i < linear; ++i)

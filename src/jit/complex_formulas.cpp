@@ -20,15 +20,19 @@ Parts times_i(const Parts& z) { return {-z.im, z.re}; }
 /// i · conj(z): sin z is this of the sinh of this, as with the other odd functions.
 Parts swapped(const Parts& z) { return {z.im, z.re}; }
 Tensor half(const Tensor& x) { return x * 0.5; }
+/// One of two numbers, in the dtype of the parts: of numbers alone `where` would make doubles.
+Tensor choice(const Tensor& condition, double a, double b, const Parts& like) {
+  return where(condition, Tensor(full({}, a, like.re.dtype())), b);
+}
 
 /// A power of two, and its inverse, that brings numbers of a size to where their squares, sums and ratios are normal numbers.
 struct Scale {
   Tensor factor, inverse;
-  Scale(const Tensor& size, bool doubles) {
-    const double edge = doubles ? 0x1p500 : 0x1p60;
+  Scale(const Parts& z, const Tensor& size) {
+    const double edge = is_double(z) ? 0x1p500 : 0x1p60;
     const Tensor large = size > edge, small = size < 1 / edge;
-    factor = where(large, 1 / edge, where(small, edge, 1.0));
-    inverse = where(large, edge, where(small, 1 / edge, 1.0));
+    factor = where(large, 1 / edge, choice(small, edge, 1, z));
+    inverse = where(large, edge, choice(small, 1 / edge, 1, z));
   }
 };
 Tensor size_of(const Parts& z) { return maximum(abs(z.re), abs(z.im)); }
@@ -36,7 +40,7 @@ Tensor size_of(const Parts& z) { return maximum(abs(z.re), abs(z.im)); }
 // Smith's quotient of operands that are scaled first, as the interpreter computes it.
 Parts quotient(const Parts& a, const Parts& b) {
   const Tensor length = size_of(b), zero = length == 0;
-  const Scale above(size_of(a), is_double(a)), below(length, is_double(b));
+  const Scale above(a, size_of(a)), below(b, length);
   const Parts n{a.re * above.factor, a.im * above.factor}, d{b.re * below.factor, b.im * below.factor};
   const Tensor real_is_larger = abs(d.re) >= abs(d.im);
   const Tensor large = where(real_is_larger, d.re, d.im), small = where(real_is_larger, d.im, d.re);
@@ -53,9 +57,10 @@ struct Power {
   Tensor rest, first, second;
   Power(const Tensor& x, const Tensor& size, double most, double step, double step_power) {
     const Tensor beyond = size > most, far_beyond = size > most + step;
-    rest = where(beyond, x - copysign(where(far_beyond, 2 * step, full_like(x, step)), x), x);
-    first = where(beyond, step_power, 1.0);
-    second = where(far_beyond, step_power, 1.0);
+    const Parts like{x, x};
+    rest = where(beyond, x - copysign(choice(far_beyond, 2 * step, step, like), x), x);
+    first = choice(beyond, step_power, 1, like);
+    second = choice(far_beyond, step_power, 1, like);
   }
   /// `rest_power` is of the rest. The sine first, as it may be the smallest of numbers.
   Tensor product(const Tensor& sine, const Tensor& rest_power) const { return sine * first * second * rest_power; }
@@ -108,7 +113,7 @@ Parts expm1_of(const Parts& z) {
 Parts sqrt_of(const Parts& z) {
   const Tensor largest = maximum(abs(z.re), abs(z.im));
   const Tensor high = largest > (is_double(z) ? 0x1p1000 : 0x1p120), low = largest < (is_double(z) ? 0x1p-900 : 0x1p-90);
-  const Tensor factor = where(high, 0.0625, where(low, 0x1p60, 1.0)), root = where(high, 4.0, where(low, 0x1p-30, 1.0));
+  const Tensor factor = where(high, 0.0625, choice(low, 0x1p60, 1, z)), root = where(high, 4.0, choice(low, 0x1p-30, 1, z));
   const Tensor x = abs(z.re) * factor, y = z.im * factor;
   const Tensor longer = sqrt(half(x) + half(hypot(x, y)));
   const Tensor shorter = where(longer == 0, y, y / (2.0 * longer));
@@ -155,11 +160,11 @@ struct ArcOperand {
     const double edge = complex_formulas::is_double(given) ? 0x1p1000 : 0x1p100, factor = 0x1p-16;
     const Tensor far_re = isinf(given.re), far_im = isinf(given.im), far = (abs(given.re) > edge) | (abs(given.im) > edge);
     const auto brought = [&](const Tensor& x, const Tensor& own, const Tensor& other) {
-      return where(own, copysign(full_like(x, edge), x), x * where(other, 0.0, where(far, factor, 1.0)));
+      return where(own, copysign(full_like(x, edge), x), x * where(other, 0.0, choice(far, factor, 1, given)));
     };
     z = {brought(given.re, far_re, far_im), brought(given.im, far_im, far_re)};
     endless = far_re | far_im;
-    logarithm = where(far, -std::log(factor), full_like(given.re, 0));
+    logarithm = choice(far, -std::log(factor), 0, given);
   }
   Parts below() const { return sqrt_of(one_minus(z)); }
   Parts above() const { return sqrt_of(one_plus(z)); }
@@ -188,7 +193,7 @@ Parts atanh_of(const Parts& z) {
   const int digits = is_double(z) ? 53 : 24;
   const double edge = is_double(z) ? 0x1p510 : 0x1p62;
   const Tensor x = abs(z.re), y = z.im, size = abs(y), near = (x == 1.0) & (size < std::ldexp(1.0, -2 * digits - 1));
-  const Tensor factor = where((x > edge) | (size > edge), 0x1p-4 / edge, 1.0);
+  const Tensor factor = choice((x > edge) | (size > edge), 0x1p-4 / edge, 1, z);
   const Tensor left = (1.0 - x) * factor, up = y * factor;
   const Tensor above = where(near, std::ldexp(1.0, -digits), x * factor * 4.0 * factor);
   const Tensor area = log1p(above / where(near, size, square(left) + square(up)));
@@ -204,7 +209,7 @@ Parts sigmoid_of(const Parts& z) {
 }
 
 Parts sign_of(const Parts& z) {
-  const Scale scale(size_of(z), is_double(z));
+  const Scale scale(z, size_of(z));
   const Tensor x = z.re * scale.factor, y = z.im * scale.factor, length = hypot(x, y), divisor = where(length == 0, 1.0, length);
   return {x / divisor, y / divisor};
 }
@@ -213,7 +218,7 @@ Parts pow_of(const Parts& a, const Parts& b) {
   const Tensor zero = (a.re == 0) & (a.im == 0), constant = (b.re == 0) & (b.im == 0);
   const Parts l = log_of({where(zero, 1.0, a.re), where(zero, 0.0, a.im)});
   const Parts power = exp_of(complex_product(b, l));
-  const Tensor of_zero = where(b.re > 0, 0.0, nan);
+  const Tensor of_zero = choice(b.re > 0, 0, nan, a);
   return {where(zero, where(constant, 1.0, of_zero), power.re), where(zero, where(constant, 0.0, of_zero), power.im)};
 }
 

@@ -140,13 +140,18 @@ class Sum {
  private:
   accumulate::Sum<double> re_, im_;
 };
+/// Begins with the first factor: 1 times an infinity with a finite part would make that NaN.
 class Prod {
  public:
-  void add(C z) { product_ = complex_functions::mul(product_, z); }
+  void add(C z) {
+    product_ = none_ ? z : complex_functions::mul(product_, z);
+    none_ = false;
+  }
   C value() const { return product_; }
 
  private:
   C product_ = 1;
+  bool none_ = true;
 };
 
 template <class State>

@@ -110,15 +110,22 @@ Parts expm1_of(const Parts& z) {
   return {where(z.im == 0, grown, where(near, grown * cos(z.im) - 2.0 * square(s), e.re - 1.0)), e.im};
 }
 
-Parts sqrt_of(const Parts& z) {
+/// `below_overflow`: of numbers far from the largest ones.
+Parts sqrt_of(const Parts& z, bool below_overflow = false) {
   const Tensor largest = maximum(abs(z.re), abs(z.im));
-  const Tensor high = largest > (is_double(z) ? 0x1p1000 : 0x1p120), low = largest < (is_double(z) ? 0x1p-900 : 0x1p-90);
-  const Tensor factor = where(high, 0.0625, choice(low, 0x1p60, 1, z)), root = where(high, 4.0, choice(low, 0x1p-30, 1, z));
+  const Tensor low = largest < (is_double(z) ? 0x1p-900 : 0x1p-90);
+  Tensor factor = choice(low, 0x1p60, 1, z), root = choice(low, 0x1p-30, 1, z);
+  if (!below_overflow) {
+    const Tensor high = largest > (is_double(z) ? 0x1p1000 : 0x1p120);
+    factor = where(high, 0.0625, factor);
+    root = where(high, 4.0, root);
+  }
   const Tensor x = abs(z.re) * factor, y = z.im * factor;
   const Tensor longer = sqrt(half(x) + half(hypot(x, y)));
   const Tensor shorter = where(longer == 0, y, y / (2.0 * longer));
   const Tensor t = longer * root, s = shorter * root, right = z.re >= 0, endless = isinf(z.im);
   const Tensor re = where(right | isnan(z.re), t, abs(s)), im = where(right | isnan(z.re), s, copysign(t, z.im));
+  if (below_overflow) return {re, im};
   return {where(endless, infinity, re), where(endless, z.im, im)};
 }
 
@@ -166,8 +173,8 @@ struct ArcOperand {
     endless = far_re | far_im;
     logarithm = choice(far, -std::log(factor), 0, given);
   }
-  Parts below() const { return sqrt_of(one_minus(z)); }
-  Parts above() const { return sqrt_of(one_plus(z)); }
+  Parts below() const { return sqrt_of(one_minus(z), true); }
+  Parts above() const { return sqrt_of(one_plus(z), true); }
   /// With the sign of `sign`.
   Tensor area(const Tensor& value, const Tensor& sign) const { return copysign(where(endless, infinity, abs(asinh(value)) + logarithm), sign); }
 };

@@ -275,4 +275,47 @@ TEST(ComplexSpecial, ProductsOfOneAreThatOne) {
   }
 }
 
+/// Equal, both NaN, or zeros of the same sign, in both parts.
+bool alike(C a, C b) {
+  const auto same = [](double x, double y) { return (std::isnan(x) && std::isnan(y)) || (x == y && std::signbit(x) == std::signbit(y)); };
+  return same(a.real(), b.real()) && same(a.imag(), b.imag());
+}
+
+// Whatever begins with a neutral element, or combines few: of each pair the same interpreted as compiled.
+TEST(ComplexSpecial, ReductionsAndProductsOfFew) {
+  using Tensors = std::vector<Tensor>;
+  const std::pair<const char*, Tensor (*)(const Tensors&)> rows[] = {
+      {"prod", [](const Tensors& x) { return prod(x[0]); }},
+      {"prod of rows", [](const Tensors& x) { return prod(stack({x[0], x[0]}), 1); }},
+      {"prod of columns", [](const Tensors& x) { return prod(stack({x[0], x[0]}, 1), 0); }},
+      {"cumprod", [](const Tensors& x) { return cumprod(x[0], 0); }},
+      {"segment_prod", [](const Tensors& x) { return segment_prod(x[0], tensor({0, 0}), 2); }},
+      {"sum", [](const Tensors& x) { return sum(x[0]); }},
+      {"cumsum", [](const Tensors& x) { return cumsum(x[0], 0); }},
+      {"dot", [](const Tensors& x) { return dot(x[1], x[2]); }},
+      {"matmul", [](const Tensors& x) { return matmul(x[1].reshape({1, 1}), x[2].reshape({1, 1})); }},
+      {"outer", [](const Tensors& x) { return outer(x[0], x[0]); }},
+      {"cube", [](const Tensors& x) { return integer_pow(x[0], 3); }},
+      {"inverse", [](const Tensors& x) { return integer_pow(x[0], -1); }},
+      {"product", [](const Tensors& x) { return x[1] * x[2]; }},
+      {"quotient", [](const Tensors& x) { return x[1] / x[2]; }},
+  };
+  const C points[] = {{inf, -1.125}, {2, 3}, {-0.0, -0.0}, {1, -inf}, {1, 0}, {0.5, -0.0}};
+  for (const auto& [name, f] : rows) {
+    const auto compiled = jit([f = f](Tensors x) { return f(x); });
+    for (DType d : {c64, c128})
+      for (const C& a : points)
+        for (const C& b : points) {
+          const Tensors x{tensor({a, b}).astype(d).eval(), tensor({a}).astype(d).eval(), tensor({b}).astype(d).eval()};
+          const std::vector<C> got = compiled(x).to_vector<C>(), expected = f(x).to_vector<C>();
+          for (std::size_t i = 0; i < got.size(); ++i)
+            EXPECT_TRUE(alike(got[i], expected[i])) << name << " of " << a << b << name_of(d) << ": " << got[i] << " compiled, " << expected[i];
+        }
+  }
+  for (DType d : {c64, c128}) {
+    const Tensor z = tensor({C(inf, -1.125), C(2, 3)}).astype(d);
+    for (const Tensor& p : {prod(z), jit([](Tensor x) { return prod(x); })(z)}) EXPECT_TRUE(alike(p.item<C>(), C(inf, inf))) << p.item<C>();
+  }
+}
+
 }  // namespace

@@ -11,6 +11,8 @@ C add(C a, C b) { return {a.real() + b.real(), a.imag() + b.imag()}; }
 C sub(C a, C b) { return {a.real() - b.real(), a.imag() - b.imag()}; }
 C mul(C a, C b) { return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()}; }
 
+C product(C a, C b) { return a == C(1) ? b : mul(a, b); }
+
 namespace complex_scales {
 
 /// A power of two that brings numbers as large as the larger part to where squares, sums and ratios of them are normal numbers.

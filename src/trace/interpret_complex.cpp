@@ -140,18 +140,13 @@ class Sum {
  private:
   accumulate::Sum<double> re_, im_;
 };
-/// Begins with the first factor: 1 times an infinity with a finite part would make that NaN.
 class Prod {
  public:
-  void add(C z) {
-    product_ = none_ ? z : complex_functions::mul(product_, z);
-    none_ = false;
-  }
+  void add(C z) { product_ = complex_functions::product(product_, z); }
   C value() const { return product_; }
 
  private:
   C product_ = 1;
-  bool none_ = true;
 };
 
 template <class State>
@@ -270,7 +265,7 @@ inline constexpr auto rules = rule_table<InterpretRule>({
     {Op::gather, interp_index::gather},
     {Op::scatter, interp_index::scatter},
     {Op::scatter_add, scatter<fn::add>},
-    {Op::scatter_mul, scatter<fn::mul>},
+    {Op::scatter_mul, scatter<fn::product>},
     {Op::windows, interp_shape::windows},
     {Op::overlap_add, interp_shape::overlap_add},
     {Op::dot_general, interp_dot::dot_general},

@@ -190,8 +190,9 @@ Tensor clip(Operand x, std::optional<Operand> low, std::optional<Operand> high);
 // i32 (u8 … u32 give u32); max and min of nothing are an error.
 // Sums of floats add in pieces and these in pieces again: the error of n numbers is at most about (log₂ n + 200) · u · Σ|x|, mostly a
 // few u · Σ|x|, where u is 2⁻²⁴ (f32; f16 and bf16, which are summed in f32 and rounded once) or 2⁻⁵³, of complex numbers for each
-// part. It holds over any axes, on every backend, and for what sums (mean, var, norm, logsumexp …); the bits do not depend on the number
-// of threads. Interpreted sums are exact but for the last rounding. Elements of matrix products are at most about k · u · Σ|a b| off.
+// part. It holds over any axes and for what sums (mean, var, norm, logsumexp …), and the bits do not depend on the number of threads.
+// Interpreted sums are exact but for the last rounding; on a CUDA device a thread may add some hundreds of numbers one after the
+// other. Elements of matrix products are at most about k · u · Σ|a b| off.
 
 Tensor sum(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
 Tensor prod(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);

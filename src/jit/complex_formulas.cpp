@@ -1,7 +1,8 @@
-// Complex functions in real arithmetic, with the branch cuts and special values of C99's Annex G. Errors are small next to the
-// length of the result, not next to each part.
-// Inverse functions after W. Kahan, "Branch cuts for complex elementary functions, or much ado about nothing's sign bit" (1987).
-// Where Annex G leaves a sign open it is that of the C library, which the interpreter calls.
+// Complex functions in real arithmetic, with the branch cuts and special values of C99's Annex G.
+// Errors are small next to the length of the result, not next to each part. Inverse functions after
+// W. Kahan, "Branch cuts for complex elementary functions, or much ado about nothing's sign bit"
+// (1987). Where Annex G leaves a sign open it is that of the C library, which the interpreter
+// calls.
 #include "complex_formulas.hpp"
 
 #include <cmath>
@@ -13,7 +14,8 @@ namespace vt::detail {
 namespace complex_formulas {
 
 using Parts = ComplexParts;
-constexpr double infinity = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+constexpr double infinity = std::numeric_limits<double>::infinity(),
+                 nan = std::numeric_limits<double>::quiet_NaN();
 
 bool is_double(const Parts& z) { return z.re.dtype() == f64; }
 Parts times_i(const Parts& z) { return {-z.im, z.re}; }
@@ -25,7 +27,8 @@ Tensor choice(const Tensor& condition, double a, double b, const Parts& like) {
   return where(condition, Tensor(full({}, a, like.re.dtype())), b);
 }
 
-/// A power of two, and its inverse, that brings numbers of a size to where their squares, sums and ratios are normal numbers.
+/// A power of two, and its inverse, that brings numbers of a size to where their squares, sums and
+/// ratios are normal numbers.
 struct Scale {
   Tensor factor, inverse;
   Scale(const Parts& z, const Tensor& size) {
@@ -41,18 +44,21 @@ Tensor size_of(const Parts& z) { return maximum(abs(z.re), abs(z.im)); }
 Parts quotient(const Parts& a, const Parts& b) {
   const Tensor length = size_of(b), zero = length == 0;
   const Scale above(a, size_of(a)), below(b, length);
-  const Parts n{a.re * above.factor, a.im * above.factor}, d{b.re * below.factor, b.im * below.factor};
+  const Parts n{a.re * above.factor, a.im * above.factor},
+      d{b.re * below.factor, b.im * below.factor};
   const Tensor real_is_larger = abs(d.re) >= abs(d.im);
   const Tensor large = where(real_is_larger, d.re, d.im), small = where(real_is_larger, d.im, d.re);
-  const Tensor ratio = small / large, scale = where(zero, length, large + small * ratio), back = below.factor * above.inverse;
+  const Tensor ratio = small / large, scale = where(zero, length, large + small * ratio),
+               back = below.factor * above.inverse;
   const Tensor re = where(real_is_larger, n.re + n.im * ratio, n.re * ratio + n.im);
   const Tensor im = where(real_is_larger, n.im - n.re * ratio, n.im * ratio - n.re);
   return {where(zero, n.re, re) / scale * back, where(zero, n.im, im) / scale * back};
 }
 Parts reciprocal_of(const Parts& z) { return quotient({ones_like(z.re), zeros_like(z.re)}, z); }
 
-/// The power of a base to |x|, which may overflow where its product with a sine does not: that to |rest|, times `first`, times `second`.
-/// Each of these is `step_power`, the base's power to `step`, where |x| is larger than `most`, than `most` + `step`.
+/// The power of a base to |x|, which may overflow where its product with a sine does not: that to
+/// |rest|, times `first`, times `second`. Each of these is `step_power`, the base's power to
+/// `step`, where |x| is larger than `most`, than `most` + `step`.
 struct Power {
   Tensor rest, first, second;
   Power(const Tensor& x, const Tensor& size, double most, double step, double step_power) {
@@ -63,7 +69,9 @@ struct Power {
     second = choice(far_beyond, step_power, 1, like);
   }
   /// `rest_power` is of the rest. The sine first, as it may be the smallest of numbers.
-  Tensor product(const Tensor& sine, const Tensor& rest_power) const { return sine * first * second * rest_power; }
+  Tensor product(const Tensor& sine, const Tensor& rest_power) const {
+    return sine * first * second * rest_power;
+  }
 };
 /// Of e: cosh and sinh of what is left of a large x do not differ.
 Power natural_power(const Tensor& x, const Tensor& size) {
@@ -73,9 +81,11 @@ Power natural_power(const Tensor& x, const Tensor& size) {
 }
 
 /// e^x or 2^x, turned by `angle`, which is zero where `im` is.
-Parts turned_power(const Power& power, const Tensor& rest_power, const Tensor& x, const Tensor& im, const Tensor& angle) {
+Parts turned_power(const Power& power, const Tensor& rest_power, const Tensor& x, const Tensor& im,
+                   const Tensor& angle) {
   const Tensor turn = where(isinf(x) & !isfinite(im), copysign(zeros_like(im), im), angle);
-  return {power.product(cos(turn), rest_power), where(im == 0, im, power.product(sin(turn), rest_power))};
+  return {power.product(cos(turn), rest_power),
+          where(im == 0, im, power.product(sin(turn), rest_power))};
 }
 Parts exp_of(const Parts& z) {
   const Power power = natural_power(z.re, z.re);
@@ -101,13 +111,15 @@ Parts log_of(const Parts& z) { return {log_abs(z), atan2(z.im, z.re)}; }
 // From |1 + z|² − 1, unless that is far from zero.
 Parts log1p_of(const Parts& z) {
   const Tensor excess = z.re * (2.0 + z.re) + square(z.im), shifted = 1.0 + z.re;
-  return {where(abs(excess) < 0.5, half(log1p(excess)), log_abs({shifted, z.im})), atan2(z.im, shifted)};
+  return {where(abs(excess) < 0.5, half(log1p(excess)), log_abs({shifted, z.im})),
+          atan2(z.im, shifted)};
 }
 
 Parts expm1_of(const Parts& z) {
   const Parts e = exp_of(z);
   const Tensor s = sin(half(z.im)), grown = expm1(z.re), near = (abs(z.re) < 40.0) & isfinite(z.im);
-  return {where(z.im == 0, grown, where(near, grown * cos(z.im) - 2.0 * square(s), e.re - 1.0)), e.im};
+  return {where(z.im == 0, grown, where(near, grown * cos(z.im) - 2.0 * square(s), e.re - 1.0)),
+          e.im};
 }
 
 /// `below_overflow`: of numbers far from the largest ones.
@@ -144,13 +156,16 @@ Parts cosh_of(const Parts& z) {
 }
 
 Parts tanh_of(const Parts& z) {
-  const double far = is_double(z) ? 22 : 11;  // there tanh is 1 but for what is small next to an ulp
-  const Tensor is_far = abs(z.re) > far, x = where(is_far, 0.0, z.re), lost = !isfinite(z.im), endless = isinf(z.re);
+  const double far =
+      is_double(z) ? 22 : 11;  // there tanh is 1 but for what is small next to an ulp
+  const Tensor is_far = abs(z.re) > far, x = where(is_far, 0.0, z.re), lost = !isfinite(z.im),
+               endless = isinf(z.re);
   const Tensor t = tan(z.im), beta = 1.0 + square(t), s = sinh(x), rho = sqrt(1.0 + square(s)), scale = 1.0 + beta * square(s);
   const Tensor small = 4.0 * sin(z.im) * cos(z.im) * exp(-2.0 * abs(z.re));
   const Tensor far_re = where(lost & !endless, nan, copysign(ones_like(z.re), z.re));
   const Tensor far_im = where(lost & endless, copysign(zeros_like(z.im), z.im), small);
-  return {where(z.re == 0, z.re, where(is_far, far_re, beta * rho * s / scale)), where(z.im == 0, z.im, where(is_far, far_im, t / scale))};
+  return {where(z.re == 0, z.re, where(is_far, far_re, beta * rho * s / scale)),
+          where(z.im == 0, z.im, where(is_far, far_im, t / scale))};
 }
 
 Parts one_plus(const Parts& z) { return {1.0 + z.re, z.im}; }
@@ -158,16 +173,19 @@ Parts one_minus(const Parts& z) { return {1.0 - z.re, -z.im}; }
 /// The imaginary part of conj(a) · b.
 Tensor across(const Parts& a, const Parts& b) { return a.re * b.im - a.im * b.re; }
 
-/// An operand of acos and asin. Beyond `edge` they have the angles of a smaller number and, but for a logarithm, its area
-/// function; infinities have those of the numbers in the same direction.
+/// An operand of acos and asin. Beyond `edge` they have the angles of a smaller number and, but for
+/// a logarithm, its area function; infinities have those of the numbers in the same direction.
 struct ArcOperand {
   Parts z;
-  Tensor endless, logarithm;  ///< of a part; what is missing from the absolute value of the area function
+  Tensor endless,
+      logarithm;  ///< of a part; what is missing from the absolute value of the area function
   explicit ArcOperand(const Parts& given) {
     const double edge = complex_formulas::is_double(given) ? 0x1p1000 : 0x1p100, factor = 0x1p-16;
-    const Tensor far_re = isinf(given.re), far_im = isinf(given.im), far = (abs(given.re) > edge) | (abs(given.im) > edge);
+    const Tensor far_re = isinf(given.re), far_im = isinf(given.im),
+                 far = (abs(given.re) > edge) | (abs(given.im) > edge);
     const auto brought = [&](const Tensor& x, const Tensor& own, const Tensor& other) {
-      return where(own, copysign(full_like(x, edge), x), x * where(other, 0.0, choice(far, factor, 1, given)));
+      return where(own, copysign(full_like(x, edge), x),
+                   x * where(other, 0.0, choice(far, factor, 1, given)));
     };
     z = {brought(given.re, far_re, far_im), brought(given.im, far_im, far_re)};
     endless = far_re | far_im;
@@ -176,37 +194,44 @@ struct ArcOperand {
   Parts below() const { return sqrt_of(one_minus(z), true); }
   Parts above() const { return sqrt_of(one_plus(z), true); }
   /// With the sign of `sign`.
-  Tensor area(const Tensor& value, const Tensor& sign) const { return copysign(where(endless, infinity, abs(asinh(value)) + logarithm), sign); }
+  Tensor area(const Tensor& value, const Tensor& sign) const {
+    return copysign(where(endless, infinity, abs(asinh(value)) + logarithm), sign);
+  }
 };
 
 Parts acos_of(const Parts& z) {
   const ArcOperand near(z);
   const Parts below = near.below(), above = near.above();
-  return {where(z.re == 0, std::numbers::pi / 2, 2.0 * atan2(below.re, above.re)), near.area(across(above, below), -z.im)};
+  return {where(z.re == 0, std::numbers::pi / 2, 2.0 * atan2(below.re, above.re)),
+          near.area(across(above, below), -z.im)};
 }
 Parts asin_of(const Parts& z) {
   const ArcOperand near(z);
   const Parts below = near.below(), above = near.above();
-  return {where(z.re == 0, z.re, atan2(near.z.re, below.re * above.re - below.im * above.im)), near.area(across(below, above), z.im)};
+  return {where(z.re == 0, z.re, atan2(near.z.re, below.re * above.re - below.im * above.im)),
+          near.area(across(below, above), z.im)};
 }
 Parts acosh_of(const Parts& z) {
   const Parts arc = acos_of(z);
   return {abs(arc.im), copysign(arc.re, z.im)};
 }
 
-// The real part is log(1 + 4x / ((1 − x)² + y²)) / 4 for positive x. The square of y vanishes only where it does not count or x is 1,
-// where the logarithm is that of 2 / y.
+// The real part is log(1 + 4x / ((1 − x)² + y²)) / 4 for positive x. The square of y vanishes only
+// where it does not count or x is 1, where the logarithm is that of 2 / y.
 Parts atanh_of(const Parts& z) {
   const int digits = is_double(z) ? 53 : 24;
   const double edge = is_double(z) ? 0x1p510 : 0x1p62;
-  const Tensor x = abs(z.re), y = z.im, size = abs(y), near = (x == 1.0) & (size < std::ldexp(1.0, -2 * digits - 1));
+  const Tensor x = abs(z.re), y = z.im, size = abs(y),
+               near = (x == 1.0) & (size < std::ldexp(1.0, -2 * digits - 1));
   const Tensor factor = choice((x > edge) | (size > edge), 0x1p-4 / edge, 1, z);
   const Tensor left = (1.0 - x) * factor, up = y * factor;
   const Tensor above = where(near, std::ldexp(1.0, -digits), x * factor * 4.0 * factor);
   const Tensor area = log1p(above / where(near, size, square(left) + square(up)));
-  const Tensor re = where(near, half(area + (digits + 1) * std::numbers::ln2), 0.25 * area), endless = isinf(x) | isinf(y);
+  const Tensor re = where(near, half(area + (digits + 1) * std::numbers::ln2), 0.25 * area),
+               endless = isinf(x) | isinf(y);
   const Tensor im = half(atan2(2.0 * up, left * (1.0 + x) - up * y));
-  return {copysign(where((x == 0) | endless, 0.0, re), z.re), where(isinf(y), copysign(full_like(y, std::numbers::pi / 2), y), im)};
+  return {copysign(where((x == 0) | endless, 0.0, re), z.re),
+          where(isinf(y), copysign(full_like(y, std::numbers::pi / 2), y), im)};
 }
 
 Parts sigmoid_of(const Parts& z) {
@@ -217,7 +242,8 @@ Parts sigmoid_of(const Parts& z) {
 
 Parts sign_of(const Parts& z) {
   const Scale scale(z, size_of(z));
-  const Tensor x = z.re * scale.factor, y = z.im * scale.factor, length = hypot(x, y), divisor = where(length == 0, 1.0, length);
+  const Tensor x = z.re * scale.factor, y = z.im * scale.factor, length = hypot(x, y),
+               divisor = where(length == 0, 1.0, length);
   return {x / divisor, y / divisor};
 }
 

@@ -248,7 +248,10 @@ void FusionPlanner::mark_stored() {
     if (e.op == Op::concatenate) {
       int sum = 0;
       for (Var o : e.inputs) sum += cost(o);
-      const bool in_parts = woven(e) ? joins_its_parts(e) : e.inputs.size() > 4 || (sum > 10 && graph_.aval(e.outputs[0]).elements() >= 256);
+      const bool in_parts =
+          woven(e)
+              ? joins_its_parts(e)
+              : e.inputs.size() > 4 || (sum > 10 && graph_.aval(e.outputs[0]).elements() >= 256);
       if (in_parts) {
         pieces_[i] = 1;
         source.stored[static_cast<std::size_t>(e.outputs[0])] = 1;
@@ -303,8 +306,8 @@ bool FusionPlanner::woven(const Equation& e) const {
          all_of(e.inputs, [&](Var v) { return graph_.aval(v).shape[static_cast<std::size_t>(last)] == 1; });
 }
 
-// Whether what is woven has parts that each read a value which is stored over computed again: part by part, without the last axis, they are stored
-// by the kernel that computes those.
+// Whether what is woven has parts that each read a value which is stored over computed again: part
+// by part, without the last axis, they are stored by the kernel that computes those.
 bool FusionPlanner::joins_its_parts(const Equation& e) const {
   return all_of(e.inputs, [&](Var woven) {
     const Var part = without_last_axis(woven);
@@ -315,9 +318,12 @@ bool FusionPlanner::joins_its_parts(const Equation& e) const {
       pending.pop_back();
       if (std::find(seen.begin(), seen.end(), v) != seen.end()) continue;
       seen.push_back(v);
-      if (again[static_cast<std::size_t>(v)] > 0 && graph_.aval(v).shape == graph_.aval(part).shape) return true;
+      if (again[static_cast<std::size_t>(v)] > 0 && graph_.aval(v).shape == graph_.aval(part).shape)
+        return true;
       const int d = source.definition[static_cast<std::size_t>(v)];
-      if (d < 0 || source.stored[static_cast<std::size_t>(v)] || !is_elementwise(graph_.equations[static_cast<std::size_t>(d)].op)) continue;
+      if (d < 0 || source.stored[static_cast<std::size_t>(v)] ||
+          !is_elementwise(graph_.equations[static_cast<std::size_t>(d)].op))
+        continue;
       for (Var o : graph_.equations[static_cast<std::size_t>(d)].inputs) pending.push_back(o);
     }
     return false;
@@ -526,7 +532,8 @@ void FusionPlanner::make_groups() {
       std::int64_t offset = 0;
       for (Var o : e.inputs) {
         const Var part = woven(e) ? without_last_axis(o) : o;
-        if (graph_.aval(o).elements() > 0) add_elementwise({part, out, axis, offset}, graph_.aval(part).shape);
+        if (graph_.aval(o).elements() > 0)
+          add_elementwise({part, out, axis, offset}, graph_.aval(part).shape);
         offset += graph_.aval(o).shape[static_cast<std::size_t>(axis)];
       }
       continue;

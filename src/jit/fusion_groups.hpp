@@ -15,7 +15,8 @@ inline constexpr int most_fused_weight = 500;
 struct FusionRoot {
   Var value = -1;
   Var target = -1;
-  int axis = -1;            ///< of the concatenation, which the value may lack as its last; −1: target is value itself
+  int axis = -1;  ///< of the concatenation, which the value may lack as its last; −1: target is
+                  ///< value itself
   std::int64_t offset = 0;  ///< along it
 };
 

@@ -15,7 +15,8 @@ C product(C a, C b) { return a == C(1) ? b : mul(a, b); }
 
 namespace complex_scales {
 
-/// A power of two that brings numbers as large as the larger part to where squares, sums and ratios of them are normal numbers.
+/// A power of two that brings numbers as large as the larger part to where squares, sums and ratios
+/// of them are normal numbers.
 double scale_of(C z) {
   constexpr double edge = 0x1p500;
   const double size = std::fmax(std::fabs(z.real()), std::fabs(z.imag()));
@@ -74,7 +75,8 @@ C exp2(C z) {
   if (!std::isfinite(z.real())) return std::exp(C(z.real(), angle));
   const double whole = std::nearbyint(std::fmin(std::fmax(z.real(), -4000), 4000));
   const C e = std::exp(C((z.real() - whole) * std::numbers::ln2, angle));
-  return {std::ldexp(e.real(), static_cast<int>(whole)), std::ldexp(e.imag(), static_cast<int>(whole))};
+  return {std::ldexp(e.real(), static_cast<int>(whole)),
+          std::ldexp(e.imag(), static_cast<int>(whole))};
 }
 C log2(C z) {
   const C l = std::log(z);

@@ -92,9 +92,14 @@ Tensor deg2rad(Operand x);
 Tensor rad2deg(Operand x);
 
 // --- complex numbers -------------------------------------------------------------------------------------------------
-// c64 and c128. exp … atanh, sqrt, log and pow have the branch cuts and special values of C99's Annex G, where the sign of a zero
-// tells the side of a cut; products are (ac − bd, ad + bc) and nothing more, quotients are scaled. What needs an order (<, maximum,
-// sort, floor …) is refused, and so is conversion to a real dtype. `abs` is real and does not overflow.
+// c64 and c128. exp, log, sqrt and sin … atanh have the branch cuts and special values of C99's
+// Annex G, on every backend, where the sign of a zero tells the side of a cut; finite results are
+// within a few ulps of their length (not of each part), up to the ends of the range. pow is
+// exp(b · log a), whose error grows with |b · log a|. Products are (ac − bd, ad + bc) and nothing
+// more: they may overflow on the way, and infinities become NaN. Quotients are scaled and do neither
+// for finite operands; each part over a zero is divided by itself. What needs an order (<, maximum,
+// sort, floor …) is refused, and so is conversion to a real dtype. `abs` is real and does not
+// overflow before its value does.
 
 /// The real part of complex numbers; real ones themselves.
 Tensor real(Operand x);
@@ -186,6 +191,13 @@ Tensor clip(Operand x, std::optional<Operand> low, std::optional<Operand> high);
 // --- reduce ----------------------------------------------------------------------------------------------------------
 // Over all axes unless some are given; `keepdims` leaves them with size 1. Integer sums and products: bool, i8 … i32 give
 // i32 (u8 … u32 give u32); max and min of nothing are an error.
+// Sums of floats add in pieces and these in pieces again: the error of n numbers is at most about
+// (log₂ n + 200) · u · Σ|x|, mostly a few u · Σ|x|, where u is 2⁻²⁴ (f32; f16 and bf16, which are
+// summed in f32 and rounded once) or 2⁻⁵³, of complex numbers for each part. It holds over any axes
+// and for what sums (mean, var, norm, logsumexp …), and the bits do not depend on the number of
+// threads. Interpreted sums are exact but for the last rounding; on a CUDA device a thread may add
+// some hundreds of numbers one after the other. Elements of matrix products are at most about
+// k · u · Σ|a b| off.
 
 Tensor sum(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
 Tensor prod(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
@@ -222,6 +234,8 @@ Tensor reduce(F f, Operand init, Operand x, const ReduceAxes& axes = {}) {
 
 // --- scans along an axis ---------------------------------------------------------------------------------------------
 
+/// Of f32 and narrower floats in f64, rounded for each element; of f64 one element after the other,
+/// at most about n · u · Σ|x| off.
 Tensor cumsum(Operand x, int axis = 0, bool reverse = false);
 Tensor cumprod(Operand x, int axis = 0, bool reverse = false);
 Tensor cummax(Operand x, int axis = 0, bool reverse = false);
@@ -368,8 +382,9 @@ Tensor index_max(Operand x, Operand indices, Operand values);
 Tensor gather_nd(Operand x, Operand indices);
 Tensor scatter_nd(Operand indices, Operand updates, const Shape& shape);
 Tensor one_hot(Operand indices, std::int64_t classes, DType dtype = f32, int axis = -1);
-/// Rows of x with one id, combined; what has an id outside 0 … segments − 1 (negative ones too) is left out. Segments without rows: 0, 1, −∞
-/// (the least integer), ∞ (the greatest).
+/// Rows of x with one id, combined one after the other (a sum of n floats is at most about
+/// n · u · Σ|x| off, see vt::sum); what has an id outside 0 … segments − 1 (negative ones too) is left
+/// out. Segments without rows: 0, 1, −∞ (the least integer), ∞ (the greatest).
 /// Shapes: x [n, …], segment_ids [n] → [segments, …].
 Tensor segment_sum(Operand x, Operand segment_ids, std::int64_t segments);
 Tensor segment_prod(Operand x, Operand segment_ids, std::int64_t segments);

@@ -25,7 +25,11 @@ struct VmapOptions {
   std::optional<std::int64_t> axis_size = std::nullopt;
   /// A name for collectives inside, as vt::psum.
   std::string axis_name = {};
-  /// Lanes at a time; 0: all. Same bits either way. Not with collectives, which need all lanes at once.
+  /// Lanes at a time; 0: all. Functions of elements, scans and draws have the same bits for any
+  /// chunk, in the first call and in later ones: outside of other transforms what holds such
+  /// functions is compiled at first sight. Sums and products are added in an order that may follow
+  /// the number of lanes, and differ by its roundings. Not with collectives, which need all lanes
+  /// at once.
   std::int64_t chunk = 0;
   /// Bytes; 0: none. `chunk` is chosen so that arguments, results and what is planned for a block stay below it.
   std::int64_t memory_limit = 0;
@@ -73,7 +77,7 @@ auto vmap(F f, VmapOptions options = {}, Where where = Where::here()) {
 }
 
 struct PforOptions {
-  std::int64_t chunk = 0;              ///< iterations at a time; 0: all
+  std::int64_t chunk = 0;              ///< iterations at a time; 0: all. See VmapOptions
   std::int64_t memory_limit = 0;       ///< bytes; chooses `chunk`, see VmapOptions
   std::string axis_name = {};          ///< for collectives between the iterations, as vt::psum
   Fallback fallback = Fallback::loop;  ///< for what cannot be vectorized

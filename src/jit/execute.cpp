@@ -142,6 +142,29 @@ std::uint64_t work_of(const GraphBody& graph) {
   return work;
 }
 
+// Whether the interpreter rounds a function of elements in another way than programs do. Both move,
+// compare and choose alike, compute with integers, and round as IEEE 754 says. (What sums is
+// rounded in an order that follows shapes, which nobody counts on.)
+bool rounds_in_its_own_way(const GraphBody& graph) {
+  return any_of(graph.equations, [&](const Equation& e) {
+    if (any_of(bodies_of(e.params),
+               [](const GraphRef& body) { return rounds_in_its_own_way(*body); }))
+      return true;
+    if (family_of(e.op) != Family::unary && family_of(e.op) != Family::binary) return false;
+    const DType in = graph.aval(e.inputs[0]).dtype;
+    if (!is_float(graph.aval(e.outputs[0]).dtype) && !is_complex(graph.aval(e.outputs[0]).dtype))
+      return false;
+    for (Op op : {Op::real, Op::imag, Op::conj, Op::complex, Op::neg, Op::convert, Op::bitcast,
+                  Op::stop_gradient, Op::max, Op::min})
+      if (e.op == op) return false;
+    if (in == DType::f32 || in == DType::f64)
+      for (Op op : {Op::add, Op::sub, Op::mul, Op::div, Op::abs, Op::sign, Op::floor, Op::ceil,
+                    Op::round, Op::trunc, Op::sqrt})
+        if (e.op == op) return false;
+    return true;
+  });
+}
+
 constexpr std::uint64_t large = 1 << 18;
 constexpr std::int64_t steps_worth_compiling = 1 << 17;  // some tens of milliseconds
 
@@ -235,7 +258,8 @@ std::shared_ptr<Executable> host_executable(const GraphBody& graph) {
   return execution::compile(simplify(graph, SimplifyFor::running), *b);
 }
 
-Vec<BufferRef> run_graph(const GraphBody& graph, std::span<const BufferRef> inputs) {
+Vec<BufferRef> run_graph(const GraphBody& graph, std::span<const BufferRef> inputs,
+                         bool at_first_sight) {
   using namespace execution;
   const Device device = device_of(graph, places_of(inputs));
   const bool on_host = device.kind == Device::Kind::cpu;
@@ -259,7 +283,8 @@ Vec<BufferRef> run_graph(const GraphBody& graph, std::span<const BufferRef> inpu
       cache.seen[hash].push_back(entry);
     }
   }
-  if (on_host && !known && choice() != Choice::cpu && work_of(graph) < large)
+  if (on_host && !known && choice() != Choice::cpu && work_of(graph) < large &&
+      !(at_first_sight && rounds_in_its_own_way(graph)))
     if (std::optional<Vec<BufferRef>> results = interpreted_soon(graph, inputs)) return std::move(*results);
   std::shared_ptr<Executable> executable;
   {

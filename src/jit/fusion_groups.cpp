@@ -248,7 +248,10 @@ void FusionPlanner::mark_stored() {
     if (e.op == Op::concatenate) {
       int sum = 0;
       for (Var o : e.inputs) sum += cost(o);
-      const bool in_parts = !woven(e) && (e.inputs.size() > 4 || (sum > 10 && graph_.aval(e.outputs[0]).elements() >= 256));
+      const bool in_parts =
+          woven(e)
+              ? joins_its_parts(e)
+              : e.inputs.size() > 4 || (sum > 10 && graph_.aval(e.outputs[0]).elements() >= 256);
       if (in_parts) {
         pieces_[i] = 1;
         source.stored[static_cast<std::size_t>(e.outputs[0])] = 1;
@@ -301,6 +304,40 @@ bool FusionPlanner::woven(const Equation& e) const {
   const int last = graph_.aval(e.outputs[0]).shape.rank() - 1;
   return options_.on_host && e.as<AxisParams>().axis == last && static_cast<std::int64_t>(e.inputs.size()) <= most_woven &&
          all_of(e.inputs, [&](Var v) { return graph_.aval(v).shape[static_cast<std::size_t>(last)] == 1; });
+}
+
+// Whether what is woven has parts that each read a value which is stored over computed again: part
+// by part, without the last axis, they are stored by the kernel that computes those.
+bool FusionPlanner::joins_its_parts(const Equation& e) const {
+  return all_of(e.inputs, [&](Var woven) {
+    const Var part = without_last_axis(woven);
+    Vec<Var> pending, seen;
+    if (part != woven) pending.push_back(part);
+    while (!pending.empty()) {
+      const Var v = pending.back();
+      pending.pop_back();
+      if (std::find(seen.begin(), seen.end(), v) != seen.end()) continue;
+      seen.push_back(v);
+      if (again[static_cast<std::size_t>(v)] > 0 && graph_.aval(v).shape == graph_.aval(part).shape)
+        return true;
+      const int d = source.definition[static_cast<std::size_t>(v)];
+      if (d < 0 || source.stored[static_cast<std::size_t>(v)] ||
+          !is_elementwise(graph_.equations[static_cast<std::size_t>(d)].op))
+        continue;
+      for (Var o : graph_.equations[static_cast<std::size_t>(d)].inputs) pending.push_back(o);
+    }
+    return false;
+  });
+}
+
+// What a last axis of one element was added to, or v.
+Var FusionPlanner::without_last_axis(Var v) const {
+  const int d = source.definition[static_cast<std::size_t>(v)];
+  if (d < 0 || graph_.equations[static_cast<std::size_t>(d)].op != Op::reshape) return v;
+  const Var o = graph_.equations[static_cast<std::size_t>(d)].inputs[0];
+  Shape shape = graph_.aval(o).shape;
+  shape.push_back(1);
+  return shape == graph_.aval(v).shape ? o : v;
 }
 
 bool FusionPlanner::reads_windows(Var v) {
@@ -494,7 +531,9 @@ void FusionPlanner::make_groups() {
       const int axis = e.as<AxisParams>().axis;
       std::int64_t offset = 0;
       for (Var o : e.inputs) {
-        if (graph_.aval(o).elements() > 0) add_elementwise({o, out, axis, offset}, graph_.aval(o).shape);
+        const Var part = woven(e) ? without_last_axis(o) : o;
+        if (graph_.aval(o).elements() > 0)
+          add_elementwise({part, out, axis, offset}, graph_.aval(part).shape);
         offset += graph_.aval(o).shape[static_cast<std::size_t>(axis)];
       }
       continue;

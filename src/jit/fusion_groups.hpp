@@ -15,7 +15,8 @@ inline constexpr int most_fused_weight = 500;
 struct FusionRoot {
   Var value = -1;
   Var target = -1;
-  int axis = -1;            ///< of the concatenation; −1: target is value itself
+  int axis = -1;  ///< of the concatenation, which the value may lack as its last; −1: target is
+                  ///< value itself
   std::int64_t offset = 0;  ///< along it
 };
 
@@ -76,6 +77,8 @@ class FusionPlanner {
   int cost(Var v);
   bool takes_parts(Var v) const;
   bool woven(const Equation& concatenate) const;
+  bool joins_its_parts(const Equation& concatenate) const;
+  Var without_last_axis(Var v) const;
   /// Are windows taken where v is computed on the spot?
   bool reads_windows(Var v);
   void make_groups();

@@ -108,7 +108,9 @@ class GroupBuilder {
     NestStore s;
     s.value = builder_.value_at(root.value, index);
     IndexVector at = index;
-    if (root.axis >= 0) {
+    if (root.axis == static_cast<int>(at.size())) {
+      at.push_back(builder_.indices().constant(root.offset));
+    } else if (root.axis >= 0) {
       auto& i = at[static_cast<std::size_t>(root.axis)];
       i = builder_.indices().add(i, root.offset);
     }

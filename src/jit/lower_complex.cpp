@@ -187,7 +187,10 @@ class Lowering {
     RecordingScope scope({.kind = ScopeKind::branch, .transform = "vt::jit"});
     std::vector<Tensor> in;
     for (int i = 0; i < 4; ++i) in.push_back(scope.input(scalar));
-    const ComplexParts product = complex_product({in[0], in[1]}, {in[2], in[3]});
+    // What it starts from, and any other 1, leaves the next factor as it is.
+    const Tensor one_so_far = (in[0] == 1) & (in[1] == 0);
+    ComplexParts product = complex_product({in[0], in[1]}, {in[2], in[3]});
+    product = {where(one_so_far, in[2], product.re), where(one_so_far, in[3], product.im)};
     ReduceParams p;
     p.axes = e.as<AxesParams>().axes;
     p.body = new_shared<const GraphBody>(scope.finish(std::vector<Tensor>{product.re, product.im}).graph);

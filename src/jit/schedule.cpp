@@ -232,7 +232,13 @@ class Scheduler {
   }
 
   void choose_unroll(StageSchedule& s) {
-    s.masked = facts_.weight > masked_body_weight;
+    // Under masks what is woven goes lane by lane, which outweighs more code.
+    const bool woven =
+        s.mode == Mode::elementwise && s.vector_loop >= 0 &&
+        any_of(facts_.body.stores, [&](const NestStore* store) {
+          return !woven_with(nest_, *store, s.vector_loop, schedule_.lanes, dependences_).empty();
+        });
+    s.masked = facts_.weight > (woven ? 2 * masked_body_weight : masked_body_weight);
     if (s.mode == Mode::horizontal && s.vector_loop >= 0 && !facts_.one_by_one()) {
       // Additions take about four cycles and two run at a time; rows must be long enough to fill the accumulators.
       const int wanted = facts_.finds_position ? 4 : facts_.weight <= 6 ? 8 : facts_.weight <= 20 ? 4 : facts_.weight <= masked_body_weight ? 2 : 1;

@@ -142,7 +142,7 @@ class Sum {
 };
 class Prod {
  public:
-  void add(C z) { product_ = complex_functions::mul(product_, z); }
+  void add(C z) { product_ = complex_functions::product(product_, z); }
   C value() const { return product_; }
 
  private:
@@ -265,7 +265,7 @@ inline constexpr auto rules = rule_table<InterpretRule>({
     {Op::gather, interp_index::gather},
     {Op::scatter, interp_index::scatter},
     {Op::scatter_add, scatter<fn::add>},
-    {Op::scatter_mul, scatter<fn::mul>},
+    {Op::scatter_mul, scatter<fn::product>},
     {Op::windows, interp_shape::windows},
     {Op::overlap_add, interp_shape::overlap_add},
     {Op::dot_general, interp_dot::dot_general},

@@ -44,6 +44,7 @@ struct Batch {
   GraphBody graph;
   Vec<BufferRef> inputs;
   std::vector<Tensor> results;  // one per node whose values are kept; all outputs of it
+  bool compiled = false;        // at first sight
 };
 
 class Collector {
@@ -94,6 +95,7 @@ class Collector {
     e.op = n->op;
     e.where = n->where;
     e.params = n->params;
+    batch_.compiled = batch_.compiled || n->compiled;
     for (const Tensor& in : n->inputs) e.inputs.push_back(var_of(in));
     position_.emplace(n, position_.size());
     n->first_var = static_cast<Var>(batch_.graph.avals.size());
@@ -216,7 +218,13 @@ void evaluate(std::span<const Tensor> wanted, Where where) {
   }
   if (batch.results.empty()) return;
   const WhereScope line(where);  // what messages name where an equation knows no line
-  lazy_run::publish(batch, run_graph(batch.graph, batch.inputs));
+  lazy_run::publish(batch, run_graph(batch.graph, batch.inputs, batch.compiled));
+}
+
+void compile_at_first_sight(std::span<const Tensor> results) {
+  const std::lock_guard lock(lazy_mutex());
+  for (const Tensor& t : results)
+    if (t.defined() && t.node()->level == 0) t.node()->compiled = true;
 }
 
 BufferRef buffer_of(const Tensor& t, Where where) {

@@ -14,6 +14,8 @@ namespace vt::detail {
 struct Node : NodeCount {
   Op op = Op::constant;
   bool effect = false;      ///< it has an effect, or one of its sub-graphs
+  bool compiled =
+      false;  ///< a Graph with it is compiled at first sight, see compile_at_first_sight
   std::uint16_t level = 0;  ///< depth of the scope it belongs to; 0: outside every transform
   std::uint32_t depth =
       0;  ///< longest chain of ops below that were not evaluated when it was made (level 0); not written later, other threads read it
@@ -95,7 +97,13 @@ void evaluate(std::span<const Tensor>, Where);
 bool is_known(const Tensor&);
 
 /// Runs a Graph on buffers with the chosen backend. Defined by src/jit (execute.cpp).
-Vec<BufferRef> run_graph(const GraphBody&, std::span<const BufferRef> inputs);
+/// `at_first_sight`: compiled even if it is small and new, if it has functions that the interpreter
+/// rounds in another way.
+Vec<BufferRef> run_graph(const GraphBody&, std::span<const BufferRef> inputs,
+                         bool at_first_sight = false);
+/// Pending results whose bits shall not depend on how often such a Graph ran, as those of lanes
+/// that run in blocks or all at once.
+void compile_at_first_sight(std::span<const Tensor>);
 /// The definition of every op: plain loops. (interpreter.cpp)
 Vec<BufferRef> interpret(const GraphBody&, std::span<const BufferRef> inputs);
 /// While one of these exists, the interpreter throws Exceeded on this thread once it has run so many equations (in loops each round counts, and

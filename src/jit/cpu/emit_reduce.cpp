@@ -172,11 +172,78 @@ Value KernelEmitter::found_place(Value at) {
   return b_.select(b_.compare(Compare::eq, at, b_.integer(at.dtype, -1, at.lanes)), b_.integer(at.dtype, 0, at.lanes), at);
 }
 
+// ---- pieces -------------------------------------------------------------------------------------
+
+// `unit` rounds of the innermost loop are one addition to each accumulator.
+KernelEmitter::Pieces KernelEmitter::pieces(std::int64_t unit) const {
+  const bool sums = any_of(reductions_, [&](int r) {
+    return reduction_of(r).op == ReduceOp::sum && is_float(reduction_of(r).dtype);
+  });
+  if (!sums || any_of(reductions_, [&](int r) {
+        return reduction_of(r).running || reduction_of(r).op == ReduceOp::fold;
+      }))
+    return {};
+  SmallVec<int, 6> loops = reduces_;
+  if (stage_->mode == Mode::horizontal && stage_->vector_loop >= 0)
+    loops.push_back(stage_->vector_loop);
+  std::int64_t inner = 1;  // additions in a round
+  for (std::size_t depth = loops.size(); depth-- > 0; unit = 1) {
+    const NestLoop& l = loop_of(loops[depth]);
+    const std::int64_t additions = (l.extent + unit - 1) / unit * inner;
+    if (l.runtime || additions > 2 * most_additions) {
+      Pieces pieces{static_cast<int>(depth),
+                    {std::max<std::int64_t>(most_additions / inner, 1) * unit}};
+      if (nest_.stages.size() > 1 &&
+          (l.runtime ||
+           additions > 2 * most_additions * most_additions))  // such loops are not cut in blocks
+        pieces.rounds.insert(pieces.rounds.begin(), pieces.rounds[0] * most_additions);
+      return pieces;
+    }
+    inner = std::max<std::int64_t>(additions, 1);
+  }
+  return {};
+}
+
+// `totals` and the sums of all pieces of lo … hi, copy by copy: so that no piece waits for the one
+// before.
+Values KernelEmitter::in_pieces(Value lo, Value hi, std::size_t level, const Values& totals,
+                                FunctionRef<Values(Value, Value)> piece) {
+  const std::int64_t rounds = pieces_.rounds[level];
+  return b_.loop(lo, hi, rounds, totals, [&](Value start, Values sums) {
+    const Value end = b_.min(b_.add(start, b_.index(rounds)), hi);
+    const bool last = level + 1 == pieces_.rounds.size();
+    const Values more =
+        last ? piece(start, end) : in_pieces(start, end, level + 1, initial_copies(), piece);
+    for (std::size_t at = 0; at < sums.size(); at += carried_per_copy())
+      combine_into(sums, at, more, at);
+    return sums;
+  });
+}
+
 // ---- horizontal --------------------------------------------------------------------------------------------------------
 
-Values KernelEmitter::reduce_loops(std::size_t depth, Values carried) {
+Values KernelEmitter::initial_copies() {
+  Values carried;
+  for (int c = 0; c < (stage_->vector_loop < 0 ? 1 : stage_->accumulators); ++c)
+    for (const Value& v : initial(values_.lanes())) carried.push_back(v);
+  return carried;
+}
+
+Values KernelEmitter::reduce_loops(std::size_t depth, const Values& carried) {
+  const int loop = depth < reduces_.size() ? reduces_[depth] : stage_->vector_loop;
+  if (loop < 0) return reduce_range(depth, {}, {}, true, carried);
+  if (static_cast<int>(depth) != pieces_.depth)
+    return reduce_range(depth, lower(loop), upper(loop), nonempty(loop), carried);
+  return in_pieces(lower(loop), upper(loop), 0, carried, [&](Value lo, Value hi) {
+    return reduce_range(depth, lo, hi, true, initial_copies());
+  });
+}
+
+Values KernelEmitter::reduce_range(std::size_t depth, Value lo, Value hi, bool known_nonempty,
+                                   const Values& carried) {
   if (depth < reduces_.size())
-    return open_loop(reduces_[depth], body_.needed, carried, [&](const Values& inner) { return reduce_loops(depth + 1, inner); });
+    return open_loop(reduces_[depth], lo, hi, known_nonempty, body_.needed, carried,
+                     [&](const Values& inner) { return reduce_loops(depth + 1, inner); });
   const std::size_t per_copy = carried_per_copy();
   const auto body = [&](Values inner, int copy) {
     const Value mask = values_.mask();
@@ -187,17 +254,15 @@ Values KernelEmitter::reduce_loops(std::size_t depth, Values carried) {
     return inner;
   };
   if (stage_->vector_loop < 0) return body(carried, 0);
-  return vector_loop(lower(stage_->vector_loop), upper(stage_->vector_loop), carried, stage_->accumulators, stage_->masked,
-                     nonempty(stage_->vector_loop), body);
+  return vector_loop(lo, hi, carried, stage_->accumulators, stage_->masked, known_nonempty, body);
 }
 
 void KernelEmitter::horizontal() {
   using namespace reduction_emission;
   const int lanes = values_.lanes(), copies = stage_->vector_loop < 0 ? 1 : stage_->accumulators;
-  Values carried;
-  for (int c = 0; c < copies; ++c)
-    for (const Value& v : initial(lanes)) carried.push_back(v);
-  carried = reduce_loops(0, carried);
+  pieces_ =
+      pieces(stage_->vector_loop < 0 ? 1 : std::int64_t{lanes} * (stage_->masked ? 1 : copies));
+  Values carried = reduce_loops(0, initial_copies());
   // Neighbours first: the same tree whatever the number of elements.
   const std::size_t per_copy = carried_per_copy();
   for (int step = 1; step < copies; step *= 2)
@@ -241,20 +306,45 @@ void KernelEmitter::vertical() {
   if (stage_->narrow) tile = lanes;
   // Where one code does for many extents, a longer array than some need.
   if (!l.runtime && (!schedule_.any_sizes || l.extent <= 2 * lanes)) tile = std::min(tile, (l.extent + lanes - 1) / lanes * lanes);
-  Values arrays;
+  pieces_ = pieces(stage_->accumulators);
+  Values arrays, totals;
   for (DType d : dtypes) arrays.push_back(b_.stack_array(d, tile));
+  if (pieces_.depth >= 0)
+    for (DType d : dtypes) totals.push_back(b_.stack_array(d, tile));
   const Value lo = lower(loop), hi = upper(loop);
   b_.for_range(
       lo, hi, tile,
       [&](Value start) {
         const Value end = b_.min(b_.add(start, b_.index(tile)), hi);
         const auto slot = [&](std::size_t k, Value i) { return b_.offset(arrays[k], dtypes[k], b_.sub(i, start)); };
+        const auto total = [&](std::size_t k, Value i) {
+          return b_.offset(totals[k], dtypes[k], b_.sub(i, start));
+        };
         // The arrays are whole vectors, so accumulators need no mask.
         const Values init = initial(lanes);
-        b_.for_range(start, end, lanes, [&](Value i) {
-          for (std::size_t k = 0; k < init.size(); ++k) b_.store(slot(k, i), init[k]);
-        });
-        rows(0, start, end, slot);
+        const auto begin = [&](const Slot& at) {
+          b_.for_range(start, end, lanes, [&](Value i) {
+            for (std::size_t k = 0; k < init.size(); ++k) b_.store(at(k, i), init[k]);
+          });
+        };
+        // Adds the sums of a piece to those before, and begins the next one.
+        const auto finish = [&] {
+          b_.for_range(start, end, lanes, [&](Value i) {
+            Values sums, piece;
+            for (std::size_t k = 0; k < init.size(); ++k) {
+              sums.push_back(b_.load(total(k, i), dtypes[k], lanes));
+              piece.push_back(b_.load(slot(k, i), dtypes[k], lanes));
+            }
+            combine_into(sums, 0, piece, 0);
+            for (std::size_t k = 0; k < init.size(); ++k) {
+              b_.store(total(k, i), sums[k]);
+              b_.store(slot(k, i), init[k]);
+            }
+          });
+        };
+        begin(slot);
+        if (pieces_.depth >= 0) begin(total);
+        rows(0, start, end, slot, finish);
         const Values before = values_.known();
         values_.hoist(after_.needed);
         vector_loop(start, end, {}, 1, false, true, [&](const Values&, int) {
@@ -263,7 +353,8 @@ void KernelEmitter::vertical() {
           for (int r : reductions_) {
             const bool position = reduction_of(r).position >= 0;
             if (position) ++k;
-            const Value result = b_.load(slot(k, i), dtypes[k], lanes);
+            const Value result =
+                b_.load(pieces_.depth < 0 ? slot(k, i) : total(k, i), dtypes[k], lanes);
             values_.bind_result(r, position ? found_place(result) : result);
             ++k;
           }
@@ -275,26 +366,41 @@ void KernelEmitter::vertical() {
       nonempty(loop));
 }
 
-void KernelEmitter::rows(std::size_t depth, Value start, Value end, const Slot& slot) {
+void KernelEmitter::rows(std::size_t depth, Value start, Value end, const Slot& slot,
+                         FunctionRef<void()> finish) {
   if (reduces_.empty()) return row_vectors(-1, b_.index(0), 1, start, end, slot);  // only axes of extent 1 are reduced
+  const int loop = reduces_[depth];
+  const Value hi = upper(loop);
+  if (static_cast<int>(depth) != pieces_.depth)
+    return rows_of(depth, lower(loop), hi, nonempty(loop), start, end, slot, finish);
+  const std::int64_t rounds = pieces_.rounds.back();
+  b_.for_range(lower(loop), hi, rounds, [&](Value from) {
+    rows_of(depth, from, b_.min(b_.add(from, b_.index(rounds)), hi), true, start, end, slot,
+            finish);
+    finish();
+  });
+}
+
+void KernelEmitter::rows_of(std::size_t depth, Value from, Value to, bool known_nonempty,
+                            Value start, Value end, const Slot& slot, FunctionRef<void()> finish) {
+  const int loop = reduces_[depth], together = stage_->accumulators;
   if (depth + 1 < reduces_.size()) {
-    open_loop(reduces_[depth], body_.needed, {}, [&](const Values&) {
-      rows(depth + 1, start, end, slot);
+    open_loop(loop, from, to, known_nonempty, body_.needed, {}, [&](const Values&) {
+      rows(depth + 1, start, end, slot, finish);
       return Values{};
     });
     return;
   }
-  const int loop = reduces_[depth], together = stage_->accumulators;
-  const Value hi = values_.extent(loop);
-  Value from = b_.index(0);
   const NestLoop& l = loop_of(loop);
   if (together > 1 && (l.runtime || l.block_of >= 0 || l.extent >= together)) {
-    const Value whole = b_.bit_and(hi, b_.index(-together));
+    const Value whole = b_.add(from, b_.bit_and(b_.sub(to, from), b_.index(-together)));
     b_.for_range(from, whole, together, [&](Value i) { row_vectors(loop, i, together, start, end, slot); });
     if (whole_groups(loop, together)) return;
     from = whole;
   }
-  b_.for_range(from, hi, 1, [&](Value i) { row_vectors(loop, i, 1, start, end, slot); }, together == 1 && nonempty(loop));
+  b_.for_range(
+      from, to, 1, [&](Value i) { row_vectors(loop, i, 1, start, end, slot); },
+      together == 1 && known_nonempty);
 }
 
 // `count` rows from `row` on: their inputs are combined with each other first, then with the accumulators, where order is free.

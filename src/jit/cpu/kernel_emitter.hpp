@@ -98,11 +98,27 @@ class KernelEmitter {
   Value best_position(ReduceOp op, Value x, Value at);
   Value found_place(Value at);
   Value running(Reduce op, Value x, Value& carried);
-  Values reduce_loops(std::size_t depth, Values carried);
+  // Sums of floats add so many numbers one after the other at most, where more would drift by as
+  // many roundings: longer loops go in pieces, each with a sum of its own.
+  static constexpr std::int64_t most_additions = 32;
+  struct Pieces {
+    int depth = -1;                    ///< of the loop in pieces, from the outermost one
+    SmallVec<std::int64_t, 2> rounds;  ///< of a piece; before it, of a piece of such pieces
+  };
+  Pieces pieces(std::int64_t unit) const;
+  Values in_pieces(Value lo, Value hi, std::size_t level, const Values& totals,
+                   FunctionRef<Values(Value, Value)> piece);
+  Values initial_copies();
+  Values reduce_loops(std::size_t depth, const Values& carried);
+  Values reduce_range(std::size_t depth, Value lo, Value hi, bool known_nonempty,
+                      const Values& carried);
   void horizontal();
   void vertical();
   using Slot = FunctionRef<Value(std::size_t, Value)>;
-  void rows(std::size_t depth, Value start, Value end, const Slot& slot);
+  void rows(std::size_t depth, Value start, Value end, const Slot& slot,
+            FunctionRef<void()> finish);
+  void rows_of(std::size_t depth, Value from, Value to, bool known_nonempty, Value start, Value end,
+               const Slot& slot, FunctionRef<void()> finish);
   void row_vectors(int loop, Value row, int count, Value start, Value end, const Slot& slot);
 
   IrBuilder& b_;
@@ -112,6 +128,7 @@ class KernelEmitter {
   const StageSchedule* stage_ = nullptr;
   int current_ = 0;
   Vec<int> reductions_;
+  Pieces pieces_;
   SmallVec<int, 6> spaces_, reduces_;
   Part body_, after_;
 };

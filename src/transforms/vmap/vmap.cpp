@@ -208,7 +208,10 @@ std::vector<Tensor> run_in_blocks(const VmapCall& call, std::int64_t chunk, cons
     }
     // What blocks are for: the memory of one at a time. Under a trace that is the compiler's to plan.
     const bool now = thread_state().floor == 0 && none_of(made, [](const Tensor& t) { return is_tracer(t); });
-    if (now) evaluate(made, call.where);
+    if (now) {
+      compile_at_first_sight(made);
+      evaluate(made, call.where);
+    }
     made.clear();
     std::size_t next = 0;
     for (std::size_t k = 0; k < axes.size(); ++k)
@@ -271,6 +274,10 @@ std::vector<Tensor> vmap_flat(const FlatFunction& f, const VmapCall& call) {
     const MappedAxis& wanted = axes[outputs.size()];
     if (result.axis && !wanted) refuse_unmapped(call, lane.graph, outputs.size());
     outputs.push_back(wanted ? lanes::at_axis(result, *wanted, lanes, call.where) : result.value);
+  }
+  if (now) {  // as blocks are: same bits either way
+    compile_at_first_sight(outputs);
+    compile_at_first_sight(changes);
   }
   if (lanes > 0) apply_updates(updates, changes);
   return outputs;

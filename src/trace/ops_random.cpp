@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <optional>
 
 #include "ordering.hpp"
 #include "random_draw.hpp"
@@ -39,9 +40,33 @@ Tensor unit(const Draw& d, const Shape& shape, DType dtype) {
   return bitcast(bitwise_or(shift_right_logical(bits(d, shape, f.word), f.unused_bits), f.one), dtype) - 1.0;
 }
 
+/// What fills the Tensor, if that is known while recording.
+std::optional<double> known_number(const Tensor& t) {
+  if (t.node()->op != Op::full) return std::nullopt;
+  return t.node()->params->as<FullParams>().value.to_double();
+}
+
+/// May rounding carry unit · (high − low) + low to `high`? Not if there is a number between it and the greatest draw.
+bool reaches(double low, double high, DType dtype) {
+  const auto rounded = [dtype](double x) { return Scalar(x).converted(dtype).to_double(); };
+  const double step = dtype == f64 ? 0x1p-52 : dtype == f32 ? 0x1p-23 : dtype == f16 ? 0x1p-10 : 0x1p-7;
+  const double most = rounded(rounded((1 - step) * rounded(high - low)) + low), between = rounded(most / 2 + high / 2);
+  return !(most < between && between < high);
+}
+
+/// A number of the real interval [low, high), rounded to the nearest number of the dtype that is in it; `low` where it is empty.
 Tensor between(const Draw& d, const Shape& shape, const Tensor& low, const Tensor& high, DType dtype) {
-  // Rounding may carry the sum to `high` only where the interval is a few steps wide; never below `low`.
-  return maximum(unit(d, shape, dtype) * (high - low) + low, low);
+  const Tensor u = unit(d, shape, dtype), width = high - low, last = nextafter(high, -std::numeric_limits<double>::infinity());
+  const std::optional<double> a = known_number(low), b = known_number(high);
+  if (a && b && std::isfinite(Scalar(*b - *a).converted(dtype).to_double())) {
+    const Tensor x = u * width + low;
+    return *a >= *b ? maximum(x, low) : reaches(*a, *b, dtype) ? minimum(x, last) : x;
+  }
+  // A width beyond the dtype is that of half the interval, twice.
+  const Tensor wide = isinf(width), part = vt::where(wide, 0.5, 1.0), whole = vt::where(wide, 2.0, 1.0);
+  const Tensor x = (u * (high * part - low * part) + low * part) * whole;
+  // What is taken from `high` is no function of the ends: the derivative stays that of x.
+  return vt::where(low >= high, low, x - stop_gradient(maximum(x - last, 0.0)));
 }
 Tensor between(const Draw& d, const Shape& shape, double low, double high, DType dtype) {
   return between(d, shape, full_tensor(Scalar(low).converted(dtype), Aval(dtype, Shape{})),
@@ -261,9 +286,13 @@ Tensor truncated_normal(Operand key, const Shape& shape, Operand lower, Operand 
   const DType w = parts::working(dtype);
   const Tensor a = d.parameter(lower, shape, w), b = d.parameter(upper, shape, w);
   const auto mass = [&](const Tensor& at) { return detail::cast(erf(parts::wide(at) / std::numbers::sqrt2), w, d.where); };
-  const Tensor u = parts::between(d, shape, mass(a), mass(b), w);
+  // The mass far out rounds to ±1, where the quantile is infinite.
+  const double last = w == f64 ? std::nextafter(1.0, 0.0) : static_cast<double>(std::nextafter(1.0f, 0.0f));
+  const Tensor u = clip(parts::between(d, shape, mass(a), mass(b), w), -last, last);
   const double infinity = std::numeric_limits<double>::infinity();
-  return detail::cast(clip(parts::normal_at(u, d.where), nextafter(a, infinity), nextafter(b, -infinity)), dtype, d.where);
+  // Between the bounds also when rounded to the dtype of the result.
+  const Tensor least = nextafter(detail::cast(a, dtype, d.where), infinity), most = nextafter(detail::cast(b, dtype, d.where), -infinity);
+  return clip(detail::cast(parts::normal_at(u, d.where), dtype, d.where), least, most);
 }
 
 Tensor lognormal(Operand key, const Shape& shape, Operand sigma, DType dtype) {

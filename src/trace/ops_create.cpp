@@ -101,13 +101,27 @@ Tensor detail::real_range(double start, double stop, double step, std::optional<
   return cast(create::scaled(i, Scalar(start), Scalar(step)), dtype.value_or(f32), where);
 }
 
+Tensor detail::spaced(const Tensor& i, double start, double stop, std::int64_t steps, bool endpoint) {
+  if (steps == 0) return create::scaled(i, Scalar(start), Scalar(0.0));
+  const auto n = static_cast<double>(steps);
+  const double width = stop - start, step = width / n;
+  Tensor x;
+  if (std::isfinite(start) && std::isfinite(stop) && !std::isfinite(width)) {
+    const Tensor part = i / n;
+    x = start * (1.0 - part) + stop * part;
+  } else if (std::abs(step) < std::numeric_limits<double>::min() && width != 0) {
+    x = create::scaled(i / n, Scalar(start), Scalar(width));  // the step has lost its digits
+  } else {
+    x = create::scaled(i, Scalar(start), Scalar(step));
+  }
+  return endpoint ? vt::where(i == n, stop, x) : x;  // not a rounding away from it
+}
+
 Tensor linspace(double start, double stop, std::int64_t count, bool endpoint, DType dtype, Where where) {
   const detail::UserLine line(where);
   detail::create::check_count("linspace", count, where);
   const std::int64_t steps = endpoint ? count - 1 : count;
-  const Tensor i = detail::counted(f64, Shape{count}, 0, where);
-  Tensor x = detail::create::scaled(i, detail::Scalar(start), detail::Scalar(steps > 0 ? (stop - start) / static_cast<double>(steps) : 0.0));
-  if (endpoint && count > 1) x = vt::where(i == static_cast<double>(count - 1), stop, x);  // not a rounding away from it
+  Tensor x = detail::spaced(detail::counted(f64, Shape{count}, 0, where), start, stop, steps, endpoint);
   if (!is_inexact(dtype)) x = floor(x);
   return detail::cast(x, dtype, where);
 }

@@ -38,7 +38,7 @@ std::vector<Tensor> sorted(const std::vector<Tensor>& operands, SortParams p, Wh
 }
 
 Tensor places(const Shape& shape, int axis, Where where) {
-  return counted(extent(shape, axis) > std::numeric_limits<std::int32_t>::max() ? i64 : i32, shape, axis, where);
+  return counted(count_dtype(extent(shape, axis)), shape, axis, where);
 }
 
 std::int64_t known_count(std::string_view name, const Tensor& count, Where where) {

@@ -49,8 +49,7 @@ std::optional<double> known_number(const Tensor& t) {
 /// May rounding carry unit · (high − low) + low to `high`? Not if there is a number between it and the greatest draw.
 bool reaches(double low, double high, DType dtype) {
   const auto rounded = [dtype](double x) { return Scalar(x).converted(dtype).to_double(); };
-  const double step = dtype == f64 ? 0x1p-52 : dtype == f32 ? 0x1p-23 : dtype == f16 ? 0x1p-10 : 0x1p-7;
-  const double most = rounded(rounded((1 - step) * rounded(high - low)) + low), between = rounded(most / 2 + high / 2);
+  const double most = rounded(rounded((1 - step_at(dtype, 1)) * rounded(high - low)) + low), between = rounded(most / 2 + high / 2);
   return !(most < between && between < high);
 }
 
@@ -108,7 +107,6 @@ Tensor below_wide(const Draw& d, const Shape& shape, const Tensor& span) {
 }
 
 double least_normal(DType d) { return d == f64 ? std::numeric_limits<double>::min() : static_cast<double>(std::numeric_limits<float>::min()); }
-double step_at_one(DType d) { return d == f64 ? std::numeric_limits<double>::epsilon() : static_cast<double>(std::numeric_limits<float>::epsilon()); }
 
 /// (0, 1): for functions with a pole at 0.
 Tensor open_unit(const Draw& d, const Shape& shape, DType dtype) { return between(d, shape, least_normal(dtype), 1.0, dtype); }
@@ -127,8 +125,6 @@ Tensor normal(const Draw& d, const Shape& shape, DType dtype) {
   const double low = dtype == f64 ? std::nextafter(-1.0, 0.0) : static_cast<double>(std::nextafter(-1.0f, 0.0f));
   return normal_at(between(d, shape, low, 1.0, dtype), d.where);
 }
-
-DType count_dtype(std::int64_t n) { return n > std::numeric_limits<std::int32_t>::max() ? i64 : i32; }
 
 /// x sorted along an axis by random bits, several times: each time, 32 bits may be equal for two elements, whose order then is that
 /// of the time before. With 3 log(size) / log(2^32) rounds all of them are equal for some pair with probability below 1 / size.
@@ -322,7 +318,7 @@ Tensor laplace(Operand key, const Shape& shape, DType dtype) {
   const detail::UserLine line(d.where);
   d.want_float(dtype);
   const DType w = parts::working(dtype);
-  const Tensor u = parts::wide(parts::between(d, shape, -1.0 + parts::step_at_one(w), 1.0, w));
+  const Tensor u = parts::wide(parts::between(d, shape, -1.0 + detail::step_at(w, 1), 1.0, w));
   return detail::cast(-sign(u) * parts::log1p_of(-abs(u), w), dtype, d.where);
 }
 
@@ -385,7 +381,7 @@ Tensor permutation(Operand key, std::int64_t n) {
   const Draw d("permutation", key);
   const detail::UserLine line(d.where);
   if (n < 0) detail::refuse(ErrorKind::value, d.name, detail::worded("cannot order {} numbers", n), d.key, d.where);
-  return parts::shuffled(d, detail::counted(parts::count_dtype(n), Shape{n}, 0, d.where), 0);
+  return parts::shuffled(d, detail::counted(detail::count_dtype(n), Shape{n}, 0, d.where), 0);
 }
 Tensor permutation(Operand key, Operand x, int axis, bool independent) {
   const Draw d("permutation", key);
@@ -395,7 +391,7 @@ Tensor permutation(Operand key, Operand x, int axis, bool independent) {
   if (independent || x.tensor.rank() == 1) return parts::shuffled(d, x.tensor, along);
   const std::int64_t n = x.tensor.dim(along);
   if (n == 0) return x.tensor;
-  return take(x.tensor, parts::shuffled(d, detail::counted(parts::count_dtype(n), Shape{n}, 0, d.where), 0), along);
+  return take(x.tensor, parts::shuffled(d, detail::counted(detail::count_dtype(n), Shape{n}, 0, d.where), 0), along);
 }
 Tensor shuffle(Operand key, Operand x, int axis) { return permutation(key, x, axis, true); }
 

@@ -2,6 +2,7 @@
 #include "promote.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 #include <vt/detail/message.hpp>
@@ -137,6 +138,11 @@ DType sum_dtype(DType d) {
     case DType::u16: return u32;
     default: return d;
   }
+}
+
+double step_at(DType d, double x) {
+  const int digits = d == f64 ? 52 : d == f32 ? 23 : d == f16 ? 10 : 7, least = d == f64 ? -1022 : d == f16 ? -14 : -126;
+  return std::ldexp(1.0, std::max(x == 0 ? least : std::ilogb(x), least) - digits);
 }
 
 // --- shapes ----------------------------------------------------------------------------------------------------------

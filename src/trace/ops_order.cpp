@@ -143,6 +143,7 @@ UniqueResult unique_all(Operand x, const UniqueOptions& options) {
   const od::Along a("unique", x, options.axis, w);
   if (options.size && *options.size < 0)
     detail::refuse(ErrorKind::value, "unique", detail::worded("cannot give {} values", *options.size), x.tensor, w);
+  if (options.size) detail::need_size("unique", i64, Shape{*options.size}, {&x.tensor, 1}, w);
   const DType dtype = a.x.dtype();
   const Tensor given = options.fill_value ? detail::cast(options.fill_value->tensor, dtype, w) : Tensor();
   if (given.defined() && given.rank() != 0)

@@ -143,6 +143,8 @@ Tensor shuffled(const Draw& d, Tensor x, int axis) {
 
 /// Indices of `shape` below n.
 Tensor chosen(const Draw& d, std::int64_t n, const Shape& shape, const random::ChoiceOptions& options) {
+  d.want_shape(shape);
+  if (!options.replace) d.want_shape(Shape{std::max<std::int64_t>(n, 0)});
   const std::int64_t draws = shape.elements();
   if (draws > 0 && n <= 0) refuse(ErrorKind::value, d.name, "there is nothing to draw from", d.key, d.where);
   if (!options.replace && draws > n) refuse(ErrorKind::value, d.name, worded("cannot draw {} of {} without replacement", draws, n), d.key, d.where);
@@ -381,6 +383,7 @@ Tensor permutation(Operand key, std::int64_t n) {
   const Draw d("permutation", key);
   const detail::UserLine line(d.where);
   if (n < 0) detail::refuse(ErrorKind::value, d.name, detail::worded("cannot order {} numbers", n), d.key, d.where);
+  d.want_shape(Shape{n});
   return parts::shuffled(d, detail::counted(detail::count_dtype(n), Shape{n}, 0, d.where), 0);
 }
 Tensor permutation(Operand key, Operand x, int axis, bool independent) {

@@ -99,6 +99,7 @@ Tensor one_hot(Operand indices, std::int64_t classes, DType dtype, int axis) {
   const int rank = index.rank() + 1, at = detail::normal_axis("one_hot", axis, rank, indices.tensor, w);
   Shape shape = index.shape();
   shape.insert(shape.begin() + at, classes);
+  detail::need_size("one_hot", size_of(dtype) > size_of(index.dtype()) ? dtype : index.dtype(), shape, {&indices.tensor, 1}, w);
   const Tensor stretched = detail::spread(index, shape, detail::other_axes(Axes(at), rank), w);
   return detail::cast(stretched == detail::counted(index.dtype(), shape, at, w), dtype, w);
 }
@@ -153,6 +154,7 @@ Tensor histogram(Operand x, std::int64_t bins, double low, double high) {
   if (bins < 1 || !(low < high) || !std::isfinite(low) || !std::isfinite(high))
     detail::refuse(ErrorKind::value, "histogram", detail::worded("needs at least one bin and low < high, not {} from {} to {}", bins, low, high),
                    x.tensor, w);
+  detail::need_size("histogram", i64, Shape{bins}, {&x.tensor, 1}, w);
   const DType d = is_float(x.tensor.dtype()) ? x.tensor.dtype() : f64;
   const Tensor t = detail::cast(x.tensor, d, w);
   const auto rounded = [d](double end) { return detail::Scalar(end).converted(d).to_double(); };
@@ -198,6 +200,7 @@ std::vector<Tensor> nonzero(Operand x, std::optional<std::int64_t> wanted, std::
   detail::need("nonzero", x.tensor, w);
   const std::int64_t size = wanted ? *wanted : detail::ordering::known_count("nonzero", count_nonzero(x), w);
   if (size < 0) detail::refuse(ErrorKind::value, "nonzero", detail::worded("cannot give {} indices", size), x.tensor, w);
+  detail::need_size("nonzero", i64, Shape{size}, {&x.tensor, 1}, w);
   const Shape& shape = x.tensor.shape();
   const std::int64_t n = shape.elements();
   const DType d = detail::count_dtype(std::max(n, size));

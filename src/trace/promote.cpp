@@ -77,6 +77,7 @@ Tensor cast(Tensor t, DType dtype, bool weak, Where where) {
   if (is_complex(aval.dtype) && !is_complex(dtype) && !is_bool(dtype))
     refuse(ErrorKind::dtype, "astype", worded("to {} would drop the imaginary part; take vt::real, vt::imag or vt::abs", name_of(dtype)), t, where);
   if (n->op != Op::full) return emit(Op::convert, make_params(ConvertParams{dtype, weak}), {t}, where);
+  if (size_of(dtype) > size_of(aval.dtype)) need_size("astype", dtype, aval.shape, {&t, 1}, where);
   const FullParams& full = n->params->as<FullParams>();
   const Scalar value = full.value.converted(dtype);
   if (n->references.load(std::memory_order_acquire) == 1 && n->params->references.load(std::memory_order_acquire) == 1 &&
@@ -149,7 +150,11 @@ double step_at(DType d, double x) {
 
 Shape broadcast_shape(std::string_view name, std::span<const Tensor> operands, Where where) {
   std::size_t rank = 0;
-  for (const Tensor& t : operands) rank = std::max(rank, aval_of(t).shape.size());
+  DType widest = bool_;
+  for (const Tensor& t : operands) {
+    rank = std::max(rank, aval_of(t).shape.size());
+    if (size_of(aval_of(t).dtype) > size_of(widest)) widest = aval_of(t).dtype;
+  }
   Shape result = Shape::filled(rank, 1);
   for (const Tensor& t : operands) {
     const Shape& s = aval_of(t).shape;
@@ -161,6 +166,7 @@ Shape broadcast_shape(std::string_view name, std::span<const Tensor> operands, W
       r = s[i];
     }
   }
+  need_size(name, widest, result, operands, where);
   return result;
 }
 
@@ -175,7 +181,10 @@ bool stretches(const Shape& from, const Shape& to) {
 Tensor spread(const Tensor& t, const Shape& shape, const Axes& axes, Where where) {
   const Aval& a = aval_of(t);
   if (a.shape == shape) return t;
-  if (t.node()->op == Op::full) return full_tensor(t.node()->params->as<FullParams>().value, Aval(a.dtype, shape, a.weak));
+  if (t.node()->op == Op::full) {
+    need_size("broadcast_in_dim", a.dtype, shape, {&t, 1}, where);
+    return full_tensor(t.node()->params->as<FullParams>().value, Aval(a.dtype, shape, a.weak));
+  }
   return emit(Op::broadcast_in_dim, make_params(BroadcastParams{shape, axes}), {t}, where);
 }
 
@@ -203,13 +212,12 @@ Tensor permuted(const Tensor& t, const Axes& permutation, Where where) {
   return emit(Op::transpose, make_params(PermutationParams{permutation}), {t}, where);
 }
 
+void need_size(std::string_view name, DType dtype, const Shape& shape, std::span<const Tensor> operands, Where where) {
+  if (!addressable(dtype, shape)) refuse(ErrorKind::shape, name, size_fault(dtype, shape), operands, where);
+}
+
 Tensor filled(std::string_view name, Scalar value, DType dtype, const Shape& shape, Where where) {
-  std::int64_t bytes = static_cast<std::int64_t>(size_of(dtype));
-  for (std::int64_t d : shape) {
-    if (d < 0) refuse(ErrorKind::shape, name, worded("negative extent in shape {}", shape.str()), std::span<const Tensor>(), where);
-    if (d > 0 && (__builtin_mul_overflow(bytes, d, &bytes) || bytes > (std::int64_t{1} << 62)))
-      refuse(ErrorKind::shape, name, worded("{}{} is too large to address", name_of(dtype), shape.str()), std::span<const Tensor>(), where);
-  }
+  need_size(name, dtype, shape, {}, where);
   return full_tensor(value.converted(dtype), Aval(dtype, shape));
 }
 
@@ -278,6 +286,7 @@ Tensor emit_fitting(Op op, ParamsRef params, std::span<const Tensor> operands, D
   for (const Tensor& t : operands.subspan(1))
     if (shape->empty()) shape = &aval_of(t).shape;
   where = user_line(where);
+  need_size(name_of(op), dtype, *shape, operands, where);
   Node* n = place_node(op, std::move(params), operands, level_for(op, {}, operands, where), where);
   n->avals.emplace_back(dtype, *shape, weak);
   return Tensor::adopt(n);

@@ -106,6 +106,8 @@ Tensor spread(const Tensor& t, const Shape& shape, const Axes& axes, Where where
 Tensor reshaped(const Tensor& t, const Shape& shape, Where where);
 /// transpose, unless it is the identity.
 Tensor permuted(const Tensor& t, const Axes& permutation, Where where);
+/// Throws, naming the function, unless a shape that it computes is addressable. The ops it is made of check theirs, but name themselves.
+void need_size(std::string_view name, DType, const Shape&, std::span<const Tensor> operands, Where);
 /// A checked leaf: every element `value`, which is converted.
 Tensor filled(std::string_view name, Scalar value, DType dtype, const Shape& shape, Where where);
 /// 0, 1, … along `axis`.

@@ -286,7 +286,7 @@ Tensor emit_fitting(Op op, ParamsRef params, std::span<const Tensor> operands, D
   for (const Tensor& t : operands.subspan(1))
     if (shape->empty()) shape = &aval_of(t).shape;
   where = user_line(where);
-  need_size(name_of(op), dtype, *shape, operands, where);
+  if (size_of(dtype) > size_of(aval_of(operands[0]).dtype)) need_size(name_of(op), dtype, *shape, operands, where);
   Node* n = place_node(op, std::move(params), operands, level_for(op, {}, operands, where), where);
   n->avals.emplace_back(dtype, *shape, weak);
   return Tensor::adopt(n);

@@ -33,13 +33,6 @@ struct Rows {
   }
 };
 
-/// What every element is, if that is known while recording.
-inline std::optional<double> known_number(const Tensor& t) {
-  const Node* node = t.node();
-  if (node->op != Op::full) return std::nullopt;
-  return node->params->as<FullParams>().value.to_double();
-}
-
 struct Request {
   const char* name;
   const Operand& x;

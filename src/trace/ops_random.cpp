@@ -40,12 +40,6 @@ Tensor unit(const Draw& d, const Shape& shape, DType dtype) {
   return bitcast(bitwise_or(shift_right_logical(bits(d, shape, f.word), f.unused_bits), f.one), dtype) - 1.0;
 }
 
-/// What fills the Tensor, if that is known while recording.
-std::optional<double> known_number(const Tensor& t) {
-  if (t.node()->op != Op::full) return std::nullopt;
-  return t.node()->params->as<FullParams>().value.to_double();
-}
-
 /// May rounding carry unit · (high − low) + low to `high`? Not if there is a number between it and the greatest draw.
 bool reaches(double low, double high, DType dtype) {
   const auto rounded = [dtype](double x) { return Scalar(x).converted(dtype).to_double(); };
@@ -158,7 +152,9 @@ Tensor chosen(const Draw& d, std::int64_t n, const Shape& shape, const random::C
   if (p.shape() != Shape{n}) refuse(ErrorKind::shape, d.name, worded("the probabilities must have shape [{}]", n), options.p->tensor, d.where);
   if (options.replace) {
     const Tensor total = cumsum(p);
-    const Tensor at = total[-1] * (1.0 - unit(d, shape, p.dtype()));  // in (0, total]: what has no share is never met
+    // In (0, total], also of totals near the least number: what has no share is never met.
+    const double least = step_at(p.dtype(), 0);
+    const Tensor at = maximum(total[-1] * (1.0 - unit(d, shape, p.dtype())), least);
     return cast(minimum(searchsorted(total, at), n - 1), dtype, d.where);
   }
   const Tensor noise = gumbel(d, Shape{n}, p.dtype());

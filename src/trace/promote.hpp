@@ -3,6 +3,7 @@
 #pragma once
 
 #include <limits>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -87,6 +88,11 @@ Tensor to_bool(Tensor t, Where where);
 Tensor widened(Tensor t, Where where);
 /// bool, i8, i16 → i32; u8, u16 → u32: the dtype of sums and products.
 DType sum_dtype(DType d);
+/// What every element is, if that is known while recording.
+inline std::optional<double> known_number(const Tensor& t) {
+  if (t.node()->op != Op::full) return std::nullopt;
+  return t.node()->params->as<FullParams>().value.to_double();
+}
 /// The distance of neighbouring numbers of a float dtype just above |x|, which is finite.
 double step_at(DType, double x);
 /// The dtype of counts up to n, and of the indices of n elements: i32, beyond 2^31 i64.

@@ -254,6 +254,26 @@ TEST(Random, UniformIsBelowHighInEveryDtype) {
   }
 }
 
+// Classes without a share, at the ends, in the middle and beside the least numbers, are never drawn, and none beyond the last.
+TEST(Random, ClassesWithoutAShareAreNotDrawn) {
+  for (vt::DType d : {vt::f16, vt::f32, vt::f64}) {
+    std::vector<double> p(3000);
+    for (std::size_t i = 0; i < p.size(); ++i) p[i] = i % 7 == 3 || i < 5 || i + 5 >= p.size() ? 0.0 : 1.0 + static_cast<double>(i % 5);
+    const auto seen = [&](const std::vector<double>& shares, const vt::Tensor& drawn) {
+      for (int i : drawn.astype(vt::i32).to_vector<int>()) {
+        ASSERT_LT(static_cast<std::size_t>(i), shares.size()) << vt::name_of(d);
+        ASSERT_GT(shares[static_cast<std::size_t>(i)], 0.0) << vt::name_of(d) << " at " << i;
+      }
+    };
+    const auto n = static_cast<std::int64_t>(p.size());
+    seen(p, rnd::choice(rnd::key(5), n, {200'000}, {.p = vt::tensor(p).astype(d)}));
+    seen(p, rnd::choice(rnd::key(5), n, {2'000}, {.replace = false, .p = vt::tensor(p).astype(d)}));
+    seen(p, rnd::categorical(rnd::key(5), vt::log(vt::tensor(p).astype(d)), {100}, {}));
+    const double least = d == vt::f64 ? 5e-324 : d == vt::f32 ? 1.4e-45 : 6e-8;
+    seen({0, least, 0}, rnd::choice(rnd::key(5), 3, {1'000}, {.p = vt::tensor({0.0, least, 0.0}).astype(d)}));
+  }
+}
+
 // What rounding takes from `high` is no function of the ends.
 TEST(Random, UniformBelowHighKeepsItsDerivatives) {
   const auto total = [](vt::Tensor low, vt::Tensor high) { return vt::sum(rnd::uniform(rnd::key(9), {20'000}, low, high)); };

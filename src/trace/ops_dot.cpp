@@ -164,8 +164,9 @@ Tensor matmul(Operand a, Operand b) {
   if (detail::extent(x.shape(), m - 1) != detail::extent(y.shape(), inner_b))
     detail::refuse(ErrorKind::shape, "matmul", "inner sizes differ", x, y, a.where);
   if (m <= 2 && n <= 2) {
-    const Tensor both[2] = {x, y};
-    detail::need_size("matmul", x.dtype(), {m == 2 ? x.dim(0) : 1, n == 2 ? y.dim(1) : 1}, both, a.where);
+    const Shape shape{m == 2 ? x.dim(0) : 1, n == 2 ? y.dim(1) : 1};
+    if (!detail::addressable(x.dtype(), shape))
+      detail::refuse(ErrorKind::shape, "matmul", detail::size_fault(x.dtype(), shape), x, y, a.where);
     detail::DotParams p;
     p.lhs_contract.push_back(m - 1);
     p.rhs_contract.push_back(0);

@@ -111,7 +111,7 @@ TEST(Linspace, OfWidthsBeyondF64AndStepsBelowIt) {
 
 constexpr std::int64_t many = std::int64_t{3} << 30;
 
-TEST(Counts, BeyondI32AreI64) {
+TEST(WideCounts, BeyondI32AreI64) {
   if (vt_test::forced_backend() == "interpreter") GTEST_SKIP() << "the interpreter stores what it stretches";
   const Tensor yes = tensor(std::vector<bool>{true}), either = tensor(std::vector<bool>{false, true});
   const auto count = [](Tensor x) { return count_nonzero(broadcast_to(x, {many})); };
@@ -122,7 +122,7 @@ TEST(Counts, BeyondI32AreI64) {
   }
 }
 
-TEST(Counts, TheirDtypesFollowTheExtents) {
+TEST(WideCounts, TheirDtypesFollowTheExtents) {
   constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
   for (const std::int64_t n : {std::int64_t{4}, most, most + 1, many}) {
     const DType d = n > most ? i64 : i32;

@@ -132,6 +132,14 @@ TEST(Families, OfTinyParametersAreNumbers) {
   }
 }
 
+TEST(Families, BallsHoldTheirDrawsInEveryDtype) {
+  for (vt::DType d : {vt::f16, vt::bf16, vt::f32, vt::f64})
+    for (std::int64_t n : {1, 3}) {
+      const Tensor x = rnd::ball(rnd::key(11), {many / 10}, n, 2.0, d).astype(vt::f64);
+      EXPECT_LE(vt::max(vt::sum(x * x, -1)).item<double>(), 1.0 + 1e-15) << vt::name_of(d) << " " << n;
+    }
+}
+
 TEST(Counts, Poisson) {
   for (double mean : {0.7, 4.0, 9.99, 10.0, 45.5}) {
     const auto mass = [&](std::int64_t k) {

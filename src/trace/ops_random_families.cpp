@@ -292,7 +292,10 @@ Tensor ball(Operand key, const Shape& shape, std::int64_t dimensions, Operand p,
   const Tensor x = families::signed_power(families::part(d, 0), whole, power, w), e = detail::randoms::exponential(families::part(d, 1), shape, w);
   const Tensor of = families::wide(power), X = families::wide(x);
   const Tensor size = pow(sum(pow(abs(X), of), -1) + families::wide(e), 1.0 / of);
-  return detail::cast(X / expand_dims(size, -1), dtype, d.where);
+  const Tensor inside = X / expand_dims(size, -1), rounded = detail::cast(inside, dtype, d.where);
+  // Rounded towards the middle, as what is rounded away from it may lie outside; the derivative stays that of the number.
+  const Tensor away = abs(families::wide(rounded)) > abs(inside);
+  return rounded + stop_gradient(vt::where(away, nextafter(rounded, 0.0) - rounded, 0.0));
 }
 
 Tensor maxwell(Operand key, const Shape& shape, DType dtype) {

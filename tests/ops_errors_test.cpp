@@ -46,7 +46,8 @@ TEST(Refusals, Elementwise) {
   });
 }
 
-// Sizes are computed without wrapping: what is too large is refused by the function that was called.
+// Sizes are computed without wrapping: what is too large is refused by the function that was
+// called.
 TEST(Refusals, Sizes) {
   constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max(), half = std::int64_t{1} << 62, side = std::int64_t{1} << 32;
   constexpr std::int64_t much = std::int64_t{1} << 40, bytes = std::int64_t{1} << 61;

@@ -225,8 +225,9 @@ TEST(Random, HalfPrecisionStaysInside) {
   }
 }
 
-// The header's half-open range, in every dtype: wide and narrow, below zero, one step, a width beyond the dtype, and empty. The ends
-// known while recording, as Tensors, under jit and mapped give the same bits.
+// The header's half-open range, in every dtype: wide and narrow, below zero, one step, a width
+// beyond the dtype, and empty. The ends known while recording, as Tensors, under jit and mapped
+// give the same bits.
 TEST(Random, UniformIsBelowHighInEveryDtype) {
   struct Range {
     double low, high;
@@ -254,7 +255,8 @@ TEST(Random, UniformIsBelowHighInEveryDtype) {
   }
 }
 
-// Classes without a share, at the ends, in the middle and beside the least numbers, are never drawn, and none beyond the last.
+// Classes without a share, at the ends, in the middle and beside the least numbers, are never
+// drawn, and none beyond the last.
 TEST(Random, ClassesWithoutAShareAreNotDrawn) {
   for (vt::DType d : {vt::f16, vt::f32, vt::f64}) {
     std::vector<double> p(3000);
@@ -284,7 +286,8 @@ TEST(Random, UniformBelowHighKeepsItsDerivatives) {
   EXPECT_NEAR(low.item<double>(), 20'000 - u, 1e-3 * u);
 }
 
-// Between the bounds, and not infinite where the mass below one of them rounds to that below infinity.
+// Between the bounds, and not infinite where the mass below one of them rounds to that below
+// infinity.
 TEST(Random, TruncatedNormalIsBetweenItsBoundsInEveryDtype) {
   for (vt::DType d : {vt::f16, vt::bf16, vt::f32, vt::f64})
     for (const auto& [a, b] : {std::pair{-0.1, 0.1}, {0.7, 0.75}, {2.0, 3.0}, {4.0, 1e300 * 1e300}, {-1e300 * 1e300, -4.0}}) {

@@ -184,8 +184,9 @@ Tensor clip(Operand x, std::optional<Operand> low, std::optional<Operand> high);
 
 // --- reduce ----------------------------------------------------------------------------------------------------------
 // Over all axes unless some are given; `keepdims` leaves them with size 1. Integer sums and products: bool, i8 … i32 give
-// i32 (u8 … u32 give u32); max and min of nothing are an error. What counts elements, sums of bools too, and what gives their indices
-// is i32, and i64 where there are more than 2^31 − 1 to be counted.
+// i32 (u8 … u32 give u32); max and min of nothing are an error. What counts elements, sums of bools
+// too, and what gives their indices is i32, and i64 where there are more than 2^31 − 1 to be
+// counted.
 
 Tensor sum(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
 Tensor prod(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
@@ -193,7 +194,8 @@ Tensor max(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
 Tensor min(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
 Tensor any(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
 Tensor all(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
-/// Index of the first extreme element; of the flattened Tensor without an axis. NaN counts as extreme.
+/// Index of the first extreme element; of the flattened Tensor without an axis. NaN counts as
+/// extreme.
 Tensor argmax(Operand x, std::optional<int> axis = std::nullopt, bool keepdims = false);
 Tensor argmin(Operand x, std::optional<int> axis = std::nullopt, bool keepdims = false);
 Tensor mean(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
@@ -334,7 +336,8 @@ Tensor roll(Operand x, const std::vector<std::int64_t>& shifts, const Axes& axes
 Tensor fftshift(Operand x, const ReduceAxes& axes = {});
 Tensor ifftshift(Operand x, const ReduceAxes& axes = {});
 /// NumPy's tile: the shorter of x's shape and the repetitions is extended by ones on the left.
-/// Throws: Error if a repetition is negative or the result is too large to address, as every function here that computes a size does.
+/// Throws: Error if a repetition is negative or the result is too large to address, as every
+/// function here that computes a size does.
 Tensor tile(Operand x, const Shape& repetitions);
 Tensor repeat(Operand x, std::int64_t count, std::optional<int> axis = std::nullopt);
 std::vector<Tensor> meshgrid(const std::vector<Tensor>& axes, bool matrix_indexing = false, Where where = Where::here());
@@ -377,7 +380,8 @@ Tensor segment_prod(Operand x, Operand segment_ids, std::int64_t segments);
 Tensor segment_max(Operand x, Operand segment_ids, std::int64_t segments);
 Tensor segment_min(Operand x, Operand segment_ids, std::int64_t segments);
 Tensor segment_mean(Operand x, Operand segment_ids, std::int64_t segments);
-/// How often each of 0 … length − 1 stands in x; other numbers are left out. i32 (i64 beyond 2^31 elements).
+/// How often each of 0 … length − 1 stands in x; other numbers are left out. i32 (i64 beyond 2^31
+/// elements).
 Tensor bincount(Operand x, std::int64_t length);
 Tensor diag(Operand x, int k = 0);
 Tensor diagonal(Operand x, int offset = 0, int axis1 = 0, int axis2 = 1);
@@ -389,17 +393,19 @@ Tensor matrix_diag(Operand x);
 Tensor matrix_set_diag(Operand x, Operand diagonal);
 Tensor interp(Operand x, Operand xp, Operand fp);
 Tensor bucketize(Operand x, Operand boundaries, bool right = false);
-/// Where `values` would stand in the sorted vector: before its equals, or after them with `right`; NaN behind all numbers.
-/// i32 (i64 beyond 2^31).
+/// Where `values` would stand in the sorted vector: before its equals, or after them with `right`;
+/// NaN behind all numbers. i32 (i64 beyond 2^31).
 Tensor searchsorted(Operand sorted, Operand values, bool right = false);
-/// How many elements each of `bins` bins of one width has. The edges are linspace(low, high, bins + 1) in the dtype of x (f64 for
-/// integers): bin i holds edges[i] <= x < edges[i + 1], and the last one its upper edge too. What lies beyond or is NaN is left out.
+/// How many elements each of `bins` bins of one width has. The edges are linspace(low, high, bins +
+/// 1) in the dtype of x (f64 for integers): bin i holds edges[i] <= x < edges[i + 1], and the last
+/// one its upper edge too. What lies beyond or is NaN is left out.
 /// Shapes: any → [bins]; i32 (i64 beyond 2^31 elements).
 /// Throws: Error unless there is a bin, and low < high are finite.
 /// Source: NumPy `histogram` with a range.
 Tensor histogram(Operand x, std::int64_t bins, double low, double high);
-/// The indices of the first `size` elements that are not zero, one [size] per axis; `fill` where there are fewer. Without
-/// `size`, of all of them; then the shape depends on values, which are known only outside jit and vmap.
+/// The indices of the first `size` elements that are not zero, one [size] per axis; `fill` where
+/// there are fewer. Without `size`, of all of them; then the shape depends on values, which are known only
+/// outside jit and vmap.
 std::vector<Tensor> nonzero(Operand x, std::optional<std::int64_t> size = std::nullopt, std::int64_t fill = 0);
 
 // --- contract --------------------------------------------------------------------------------------------------------

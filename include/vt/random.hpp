@@ -31,9 +31,10 @@ Tensor fold_in(Operand key, Operand data);
 /// dtype: u8, u16, u32 or u64.
 Tensor bits(Operand key, const Shape& shape = {}, DType dtype = u32);
 
-/// Numbers in [low, high), `low` where the range is empty. dtype: a float, to which the ends are rounded first. The shape is always
-/// the second argument; parameters broadcast to it. A number has as many random bits as the dtype's significand, and is then rounded
-/// to the nearest number of the dtype that is in the range; differentiable in the ends.
+/// Numbers in [low, high), `low` where the range is empty. dtype: a float, to which the ends are
+/// rounded first. The shape is always the second argument; parameters broadcast to it. A number has
+/// as many random bits as the dtype's significand, and is then rounded to the nearest number of the
+/// dtype that is in the range; differentiable in the ends.
 Tensor uniform(Operand key, const Shape& shape = {}, DType dtype = f32);
 Tensor uniform(Operand key, const Shape& shape, Operand low, Operand high, DType dtype = f32);
 /// Integers in [low, high); `low` where the range is empty. dtype: any integer. Probabilities differ by less than 2^-32 of themselves.

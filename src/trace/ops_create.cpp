@@ -99,12 +99,15 @@ Tensor detail::real_range(double start, double stop, double step, std::optional<
     refuse(ErrorKind::value, "arange", worded("needs finite ends and a step other than 0, not {} to {} by {}", start, stop, step), create::nothing(),
            where);
   const double count = std::max(0.0, std::ceil((stop - start) / step));
-  if (count >= 0x1p59) refuse(ErrorKind::shape, "arange", worded("{} elements are too many to address", count), create::nothing(), where);
+  if (count >= 0x1p59)
+    refuse(ErrorKind::shape, "arange", worded("{} elements are too many to address", count),
+           create::nothing(), where);
   const Tensor i = counted(f64, Shape{static_cast<std::int64_t>(count)}, 0, where);
   return cast(create::scaled(i, Scalar(start), Scalar(step)), dtype.value_or(f32), where);
 }
 
-Tensor detail::spaced(const Tensor& i, double start, double stop, std::int64_t steps, bool endpoint) {
+Tensor detail::spaced(const Tensor& i, double start, double stop, std::int64_t steps,
+                      bool endpoint) {
   if (steps == 0) return create::scaled(i, Scalar(start), Scalar(0.0));
   const auto n = static_cast<double>(steps);
   const double width = stop - start, step = width / n;
@@ -124,7 +127,8 @@ Tensor linspace(double start, double stop, std::int64_t count, bool endpoint, DT
   const detail::UserLine line(where);
   detail::create::check_count("linspace", count, where);
   const std::int64_t steps = endpoint ? count - 1 : count;
-  Tensor x = detail::spaced(detail::counted(f64, Shape{count}, 0, where), start, stop, steps, endpoint);
+  Tensor x =
+      detail::spaced(detail::counted(f64, Shape{count}, 0, where), start, stop, steps, endpoint);
   if (!is_inexact(dtype)) x = floor(x);
   return detail::cast(x, dtype, where);
 }

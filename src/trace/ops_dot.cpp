@@ -166,7 +166,8 @@ Tensor matmul(Operand a, Operand b) {
   if (m <= 2 && n <= 2) {
     const Shape shape{m == 2 ? x.dim(0) : 1, n == 2 ? y.dim(1) : 1};
     if (!detail::addressable(x.dtype(), shape))
-      detail::refuse(ErrorKind::shape, "matmul", detail::size_fault(x.dtype(), shape), x, y, a.where);
+      detail::refuse(ErrorKind::shape, "matmul", detail::size_fault(x.dtype(), shape), x, y,
+                     a.where);
     detail::DotParams p;
     p.lhs_contract.push_back(m - 1);
     p.rhs_contract.push_back(0);

@@ -75,7 +75,9 @@ inline Tensor resize_weights(std::int64_t n, std::int64_t m, Resize method, bool
 }
 inline Tensor nearest_places(std::int64_t n, std::int64_t m, Where where) {
   // One quotient, so that what falls on the border of two pixels is whole.
-  return cast(floor((counted(f64, Shape{m}, 0, where) + 0.5) * static_cast<double>(n) / static_cast<double>(m)), i64, where);
+  return cast(floor((counted(f64, Shape{m}, 0, where) + 0.5) * static_cast<double>(n) /
+                    static_cast<double>(m)),
+              i64, where);
 }
 
 }  // namespace detail::images
@@ -171,7 +173,8 @@ Tensor crop_and_resize(Operand images, Operand boxes, Operand box_images, std::i
     const double end = static_cast<double>(pixels - 1);
     if (count == 1) return 0.5 * (from + to) * end;
     const Tensor i = detail::cast(detail::counted(i64, Shape{1, count}, 1, w), wide, w) / static_cast<double>(std::max<std::int64_t>(count - 1, 1));
-    return (from * (1.0 - i) + to * i) * end;  // exactly the ends, one of which may be the last pixel
+    return (from * (1.0 - i) + to * i) *
+           end;  // exactly the ends, one of which may be the last pixel
   };
   const Tensor y = reshape(places(0, height, rows), {boxes_count, height, 1, 1}), z = reshape(places(1, width, columns), {boxes_count, 1, width, 1});
   const auto inside = [](const Tensor& t, std::int64_t n) { return (t >= 0.0) & (t <= static_cast<double>(n - 1)); };

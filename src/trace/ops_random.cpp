@@ -40,23 +40,28 @@ Tensor unit(const Draw& d, const Shape& shape, DType dtype) {
   return bitcast(bitwise_or(shift_right_logical(bits(d, shape, f.word), f.unused_bits), f.one), dtype) - 1.0;
 }
 
-/// May rounding carry unit · (high − low) + low to `high`? Not if there is a number between it and the greatest draw.
+/// May rounding carry unit · (high − low) + low to `high`? Not if there is a number between it and
+/// the greatest draw.
 bool reaches(double low, double high, DType dtype) {
   const auto rounded = [dtype](double x) { return Scalar(x).converted(dtype).to_double(); };
-  const double most = rounded(rounded((1 - step_at(dtype, 1)) * rounded(high - low)) + low), between = rounded(most / 2 + high / 2);
+  const double most = rounded(rounded((1 - step_at(dtype, 1)) * rounded(high - low)) + low),
+               between = rounded(most / 2 + high / 2);
   return !(most < between && between < high);
 }
 
-/// A number of the real interval [low, high), rounded to the nearest number of the dtype that is in it; `low` where it is empty.
+/// A number of the real interval [low, high), rounded to the nearest number of the dtype that is in
+/// it; `low` where it is empty.
 Tensor between(const Draw& d, const Shape& shape, const Tensor& low, const Tensor& high, DType dtype) {
-  const Tensor u = unit(d, shape, dtype), width = high - low, last = nextafter(high, -std::numeric_limits<double>::infinity());
+  const Tensor u = unit(d, shape, dtype), width = high - low,
+               last = nextafter(high, -std::numeric_limits<double>::infinity());
   const std::optional<double> a = known_number(low), b = known_number(high);
   if (a && b && std::isfinite(Scalar(*b - *a).converted(dtype).to_double())) {
     const Tensor x = u * width + low;
     return *a >= *b ? maximum(x, low) : reaches(*a, *b, dtype) ? minimum(x, last) : x;
   }
   // A width beyond the dtype is that of half the interval, twice.
-  const Tensor wide = isinf(width), part = vt::where(wide, 0.5, 1.0), whole = vt::where(wide, 2.0, 1.0);
+  const Tensor wide = isinf(width), part = vt::where(wide, 0.5, 1.0),
+               whole = vt::where(wide, 2.0, 1.0);
   const Tensor x = (u * (high * part - low * part) + low * part) * whole;
   // What is taken from `high` is no function of the ends: the derivative stays that of x.
   return vt::where(low >= high, low, x - stop_gradient(maximum(x - last, 0.0)));
@@ -281,11 +286,13 @@ Tensor truncated_normal(Operand key, const Shape& shape, Operand lower, Operand 
   const Tensor a = d.parameter(lower, shape, w), b = d.parameter(upper, shape, w);
   const auto mass = [&](const Tensor& at) { return detail::cast(erf(parts::wide(at) / std::numbers::sqrt2), w, d.where); };
   // The mass far out rounds to ±1, where the quantile is infinite.
-  const double last = w == f64 ? std::nextafter(1.0, 0.0) : static_cast<double>(std::nextafter(1.0f, 0.0f));
+  const double last =
+      w == f64 ? std::nextafter(1.0, 0.0) : static_cast<double>(std::nextafter(1.0f, 0.0f));
   const Tensor u = clip(parts::between(d, shape, mass(a), mass(b), w), -last, last);
   const double infinity = std::numeric_limits<double>::infinity();
   // Between the bounds also when rounded to the dtype of the result.
-  const Tensor least = nextafter(detail::cast(a, dtype, d.where), infinity), most = nextafter(detail::cast(b, dtype, d.where), -infinity);
+  const Tensor least = nextafter(detail::cast(a, dtype, d.where), infinity),
+               most = nextafter(detail::cast(b, dtype, d.where), -infinity);
   return clip(detail::cast(parts::normal_at(u, d.where), dtype, d.where), least, most);
 }
 
@@ -390,7 +397,9 @@ Tensor permutation(Operand key, Operand x, int axis, bool independent) {
   if (independent || x.tensor.rank() == 1) return parts::shuffled(d, x.tensor, along);
   const std::int64_t n = x.tensor.dim(along);
   if (n == 0) return x.tensor;
-  return take(x.tensor, parts::shuffled(d, detail::counted(detail::count_dtype(n), Shape{n}, 0, d.where), 0), along);
+  return take(x.tensor,
+              parts::shuffled(d, detail::counted(detail::count_dtype(n), Shape{n}, 0, d.where), 0),
+              along);
 }
 Tensor shuffle(Operand key, Operand x, int axis) { return permutation(key, x, axis, true); }
 

@@ -99,7 +99,8 @@ Tensor one_hot(Operand indices, std::int64_t classes, DType dtype, int axis) {
   const int rank = index.rank() + 1, at = detail::normal_axis("one_hot", axis, rank, indices.tensor, w);
   Shape shape = index.shape();
   shape.insert(shape.begin() + at, classes);
-  detail::need_size("one_hot", size_of(dtype) > size_of(index.dtype()) ? dtype : index.dtype(), shape, {&indices.tensor, 1}, w);
+  detail::need_size("one_hot", size_of(dtype) > size_of(index.dtype()) ? dtype : index.dtype(),
+                    shape, {&indices.tensor, 1}, w);
   const Tensor stretched = detail::spread(index, shape, detail::other_axes(Axes(at), rank), w);
   return detail::cast(stretched == detail::counted(index.dtype(), shape, at, w), dtype, w);
 }
@@ -143,7 +144,8 @@ Tensor bincount(Operand x, std::int64_t length) {
   detail::need("bincount", x.tensor, w);
   const Tensor ids = detail::reshaped(x.tensor, Shape{x.tensor.size()}, w);
   const DType d = detail::count_dtype(ids.size());
-  const Tensor one = detail::full_tensor(detail::Scalar(1).converted(d), detail::Aval(d, ids.shape()));
+  const Tensor one =
+      detail::full_tensor(detail::Scalar(1).converted(d), detail::Aval(d, ids.shape()));
   return sg::combined(detail::Op::scatter_add, "bincount", one, ids, length, detail::Scalar(0), w);
 }
 
@@ -160,20 +162,24 @@ Tensor histogram(Operand x, std::int64_t bins, double low, double high) {
   const auto rounded = [d](double end) { return detail::Scalar(end).converted(d).to_double(); };
   Tensor inside = (t >= low) & (t <= high);
   if (!std::isfinite(rounded(low)) || !std::isfinite(rounded(high))) inside = inside & isfinite(t);
-  // A product finds the bin, or the one before, and the edge between them decides: the number that linspace gives, so that what
-  // stands on it is in the upper one. A width beyond f64 is halved.
+  // A product finds the bin, or the one before, and the edge between them decides: the number that
+  // linspace gives, so that what stands on it is in the upper one. A width beyond f64 is halved.
   const auto n = static_cast<double>(bins);
-  const double part = std::isfinite(high - low) ? 1.0 : 0.5, width = high * part - low * part, per = n / width;
+  const double part = std::isfinite(high - low) ? 1.0 : 0.5, width = high * part - low * part,
+               per = n / width;
   const Tensor wide = detail::cast(t, f64, w);
   Tensor offset = (part == 1 ? wide : wide * part) - low * part;
   if (width / n < 8 * part * detail::step_at(d, std::max(std::abs(low), std::abs(high)))) {
     // Bins as narrow as steps of the dtype: the last edge that rounds to t is half a step above it.
-    offset = offset + (detail::cast(nextafter(t, std::numeric_limits<double>::infinity()), f64, w) - wide) * (0.5 * part);
+    offset = offset +
+             (detail::cast(nextafter(t, std::numeric_limits<double>::infinity()), f64, w) - wide) *
+                 (0.5 * part);
   }
   const Tensor place = std::isnormal(per) ? offset * per : offset / width * n;
   const Tensor before = clip(floor(place - 0.25), 0.0, n - 1);
   const Tensor edge = detail::cast(detail::spaced(before + 1.0, low, high, bins, false), d, w);
-  const Tensor bin = where((t >= edge) & (before < n - 1), before + 1.0, before);  // the last bin has its upper edge as well
+  const Tensor bin = where((t >= edge) & (before < n - 1), before + 1.0,
+                           before);  // the last bin has its upper edge as well
   return bincount(detail::cast(where(inside, bin, -1.0), detail::count_dtype(bins), w), bins);
 }
 

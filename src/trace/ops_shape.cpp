@@ -72,7 +72,9 @@ inline std::int64_t mirrored(std::int64_t place, std::int64_t n, PadMode mode) {
 /// The same of many places.
 inline Tensor mirrored(const Tensor& places, std::int64_t n, PadMode mode) {
   if (mode == PadMode::edge || n == 1) return clip(places, 0, n - 1);
-  const std::int64_t period = mode == PadMode::wrap ? n : mode == PadMode::symmetric ? 2 * n : 2 * n - 2;
+  const std::int64_t period = mode == PadMode::wrap        ? n
+                              : mode == PadMode::symmetric ? 2 * n
+                                                           : 2 * n - 2;
   const Tensor m = mod(places, period);
   return vt::where(m < n, m, (mode == PadMode::symmetric ? period - 1 : period) - m);
 }
@@ -372,7 +374,9 @@ Tensor tile(Operand x, const Shape& repetitions) {
     whole.push_back(detail::times(copies, n));
   }
   detail::need_size("tile", x.tensor.dtype(), whole, {&x.tensor, 1}, x.where);
-  if (x.tensor.size() == 0) return detail::filled("tile", detail::Scalar(0), x.tensor.dtype(), whole, x.where);  // however many copies
+  if (x.tensor.size() == 0)
+    return detail::filled("tile", detail::Scalar(0), x.tensor.dtype(), whole,
+                          x.where);  // however many copies
   return detail::reshaped(detail::spread(x.tensor, apart, axes, x.where), whole, x.where);
 }
 Tensor repeat(Operand x, std::int64_t count, std::optional<int> axis) {
@@ -389,7 +393,9 @@ Tensor repeat(Operand x, std::int64_t count, std::optional<int> axis) {
     if (i == along) apart.push_back(count);
   }
   detail::need_size("repeat", x.tensor.dtype(), whole, {&x.tensor, 1}, x.where);
-  if (x.tensor.size() == 0) return detail::filled("repeat", detail::Scalar(0), x.tensor.dtype(), whole, x.where);  // however many copies
+  if (x.tensor.size() == 0)
+    return detail::filled("repeat", detail::Scalar(0), x.tensor.dtype(), whole,
+                          x.where);  // however many copies
   return detail::reshaped(detail::spread(t, apart, axes, x.where), whole, x.where);
 }
 
@@ -417,7 +423,10 @@ Tensor space_to_depth(Operand x, int block) {
     detail::refuse(ErrorKind::shape, "space_to_depth", detail::worded("needs [N,H,W,C] with H and W multiples of the block {}", block), x.tensor,
                    x.where);
   const Tensor cut = detail::reshaped(x.tensor, Shape{s[0], s[1] / block, block, s[2] / block, block, s[3]}, x.where);
-  return detail::reshaped(detail::permuted(cut, {0, 1, 3, 2, 4, 5}, x.where), Shape{s[0], s[1] / block, s[2] / block, detail::times(detail::times(s[3], block), block)}, x.where);
+  return detail::reshaped(
+      detail::permuted(cut, {0, 1, 3, 2, 4, 5}, x.where),
+      Shape{s[0], s[1] / block, s[2] / block, detail::times(detail::times(s[3], block), block)},
+      x.where);
 }
 Tensor depth_to_space(Operand x, int block) {
   detail::need("depth_to_space", x.tensor, x.where);
@@ -427,7 +436,9 @@ Tensor depth_to_space(Operand x, int block) {
     detail::refuse(ErrorKind::shape, "depth_to_space", detail::worded("needs [N,H,W,C] with C a multiple of the block {} squared", block), x.tensor,
                    x.where);
   const std::int64_t c = s[3] / cells;
-  detail::need_size("depth_to_space", x.tensor.dtype(), {s[0], detail::times(s[1], block), detail::times(s[2], block), c}, {&x.tensor, 1}, x.where);
+  detail::need_size("depth_to_space", x.tensor.dtype(),
+                    {s[0], detail::times(s[1], block), detail::times(s[2], block), c},
+                    {&x.tensor, 1}, x.where);
   const Tensor cut = detail::reshaped(x.tensor, Shape{s[0], s[1], s[2], block, block, c}, x.where);
   return detail::reshaped(detail::permuted(cut, {0, 1, 3, 2, 4, 5}, x.where), Shape{s[0], s[1] * block, s[2] * block, c}, x.where);
 }
@@ -512,7 +523,8 @@ Tensor batch_to_space(Operand x, const Shape& block, const std::vector<std::pair
   const Tensor t = detail::reshaped(detail::permuted(detail::reshaped(x.tensor, b.batched, w), back, w), shape, w);
   std::vector<std::pair<std::int64_t, std::int64_t>> edges(static_cast<std::size_t>(t.rank()));
   for (std::size_t i = 0; i < crops.size(); ++i) {
-    if (crops[i].first < 0 || crops[i].second < 0 || detail::plus(crops[i].first, crops[i].second) > shape[i + 1])
+    if (crops[i].first < 0 || crops[i].second < 0 ||
+        detail::plus(crops[i].first, crops[i].second) > shape[i + 1])
       detail::refuse(ErrorKind::value, "batch_to_space", "there is less than what is cropped", t, w);
     edges[i + 1] = {-crops[i].first, -crops[i].second};
   }

@@ -30,7 +30,9 @@ Edges edges_of(std::string_view name, const Padding& padding, const Shape& exten
   // So that what is computed of them fits: no axis of more elements is in memory.
   const auto need_less = [&](const char* what, std::int64_t number) {
     constexpr std::int64_t most = std::int64_t{1} << 60;
-    if (number < -most || number > most) refuse(ErrorKind::shape, name, worded("{} of {} elements is too large", what, number), x, where);
+    if (number < -most || number > most)
+      refuse(ErrorKind::shape, name, worded("{} of {} elements is too large", what, number), x,
+             where);
   };
   for (std::size_t k = 0; k < n; ++k) {
     need_less("an axis", extents[k]);

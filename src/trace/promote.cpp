@@ -142,7 +142,13 @@ DType sum_dtype(DType d) {
 }
 
 double step_at(DType d, double x) {
-  const int digits = d == f64 ? 52 : d == f32 ? 23 : d == f16 ? 10 : 7, least = d == f64 ? -1022 : d == f16 ? -14 : -126;
+  const int digits = d == f64   ? 52
+                     : d == f32 ? 23
+                     : d == f16 ? 10
+                                : 7,
+            least = d == f64   ? -1022
+                    : d == f16 ? -14
+                               : -126;
   return std::ldexp(1.0, std::max(x == 0 ? least : std::ilogb(x), least) - digits);
 }
 
@@ -212,8 +218,10 @@ Tensor permuted(const Tensor& t, const Axes& permutation, Where where) {
   return emit(Op::transpose, make_params(PermutationParams{permutation}), {t}, where);
 }
 
-void need_size(std::string_view name, DType dtype, const Shape& shape, std::span<const Tensor> operands, Where where) {
-  if (!addressable(dtype, shape)) refuse(ErrorKind::shape, name, size_fault(dtype, shape), operands, where);
+void need_size(std::string_view name, DType dtype, const Shape& shape,
+               std::span<const Tensor> operands, Where where) {
+  if (!addressable(dtype, shape))
+    refuse(ErrorKind::shape, name, size_fault(dtype, shape), operands, where);
 }
 
 Tensor filled(std::string_view name, Scalar value, DType dtype, const Shape& shape, Where where) {
@@ -286,7 +294,8 @@ Tensor emit_fitting(Op op, ParamsRef params, std::span<const Tensor> operands, D
   for (const Tensor& t : operands.subspan(1))
     if (shape->empty()) shape = &aval_of(t).shape;
   where = user_line(where);
-  if (size_of(dtype) > size_of(aval_of(operands[0]).dtype)) need_size(name_of(op), dtype, *shape, operands, where);
+  if (size_of(dtype) > size_of(aval_of(operands[0]).dtype))
+    need_size(name_of(op), dtype, *shape, operands, where);
   Node* n = place_node(op, std::move(params), operands, level_for(op, {}, operands, where), where);
   n->avals.emplace_back(dtype, *shape, weak);
   return Tensor::adopt(n);

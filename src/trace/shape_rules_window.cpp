@@ -16,7 +16,9 @@ void check_numbers(const Call& c, const Shape& numbers, std::size_t count, std::
   if (numbers.size() != count) c.refuse_shape(worded("needs {} {} for as many window axes, not {}", count, what, numbers.size()));
   constexpr std::int64_t most = std::int64_t{1} << 40;
   for (std::int64_t n : numbers)
-    if (n < least || n > most) c.refuse(ErrorKind::value, worded("{} must be between {} and {}, not {}", what, least, most, n));
+    if (n < least || n > most)
+      c.refuse(ErrorKind::value,
+               worded("{} must be between {} and {}, not {}", what, least, most, n));
 }
 
 /// The axes are those of `whole`, the shape before windows were taken.
@@ -89,9 +91,12 @@ Avals conv_general(const Call& c) {
   Shape shape = picked(a.shape, p.dot.lhs_batch);
   for (int d : free_axes(a.shape.rank(), joined(p.dot.lhs_contract, p.lhs_window), p.dot.lhs_batch)) shape.push_back(a.shape[axis_index(d)]);
   for (std::size_t k = 0; k < n; ++k) {
-    const std::int64_t room = plus(stretched(a.shape[axis_index(p.lhs_window[k])], p.lhs_dilation[k]), p.low[k] + p.high[k]),
+    const std::int64_t room =
+                           plus(stretched(a.shape[axis_index(p.lhs_window[k])], p.lhs_dilation[k]),
+                                p.low[k] + p.high[k]),
                        window = stretched(b.shape[axis_index(p.rhs_window[k])], p.rhs_dilation[k]);
-    if (std::max(room, window) > std::int64_t{1} << 61) c.refuse_shape(worded("window axis {} is too large with its dilation", k));
+    if (std::max(room, window) > std::int64_t{1} << 61)
+      c.refuse_shape(worded("window axis {} is too large with its dilation", k));
     shape.push_back(room < window ? 0 : (room - window) / p.strides[k] + 1);
   }
   for (int d : free_axes(b.shape.rank(), joined(p.dot.rhs_contract, p.rhs_window), p.dot.rhs_batch)) shape.push_back(b.shape[axis_index(d)]);

@@ -119,7 +119,8 @@ BatchedList overlap_add(const BatchCall& c) {
 BatchedList slice(const BatchCall& c) {
   const Batched& x = c.operands[0];
   const auto& p = c.as<SliceParams>();
-  SliceParams all{lanes::inserted(p.start, *x.axis, 0), lanes::inserted(p.limit, *x.axis, c.lanes), lanes::inserted(p.stride, *x.axis, 1)};
+  SliceParams all{lanes::inserted(p.start, *x.axis, 0), lanes::inserted(p.limit, *x.axis, c.lanes),
+                  lanes::inserted(p.stride, *x.axis, 1)};
   return shape_batch::one(emit(Op::slice, make_params(std::move(all)), {x.value}, c.where()), *x.axis);
 }
 

@@ -14,6 +14,24 @@ double pixel(const Tensor& x, std::int64_t n, std::int64_t y, std::int64_t z, st
   return x.to_vector<double>()[static_cast<std::size_t>(((n * x.dim(1) + y) * x.dim(2) + z) * x.dim(3) + c)];
 }
 
+// The middle of new pixel j is in old pixel floor((2j + 1) n / 2m), on a border in the upper one.
+TEST(Images, NearestPixelsAreThoseOfWholeNumbers) {
+  for (const auto& [n, m] : {std::pair<std::int64_t, std::int64_t>{2, 49}, {2, 103}, {2, 187}, {3, 5}, {7, 3}, {10, 10}, {6, 98}, {100, 161}}) {
+    const auto places = vt::resize(vt::arange(n), {m}, vt::Resize::nearest).to_vector<int>();
+    for (std::int64_t j = 0; j < m; ++j) EXPECT_EQ(places[static_cast<std::size_t>(j)], (2 * j + 1) * n / (2 * m)) << n << " to " << m << " at " << j;
+  }
+}
+
+// A side that ends on the last pixel has it, wherever it starts.
+TEST(Images, CropsReachTheirEnds) {
+  const Tensor x = vt::reshape(vt::arange(5).astype(vt::f32), {1, 1, 5, 1});
+  for (const float from : {-7.6f, -3.8f, -3.3f, -1.4f, 0.3f}) {
+    const Tensor crop = vt::crop_and_resize(x, vt::reshape(vt::tensor({0.0f, from, 0.0f, 1.0f}), {1, 4}), vt::zeros({1}, vt::i32), 1, 7,
+                                            vt::Resize::linear, -1.0);
+    EXPECT_EQ(vt::ravel(crop)[-1].item<float>(), 4.0f) << from;
+  }
+}
+
 TEST(Images, CropsAreResizedAsByALoop) {
   const Tensor x = vt_test::random_tensor(vt::f64, {2, 4, 5, 3}, -1, 1, 1);
   const Tensor boxes = vt::tensor({{0.1, 0.2, 0.9, 0.7}, {0.8, 1.0, 0.1, 0.0}, {-0.5, 0.0, 0.5, 1.5}, {0.0, 0.0, 1.0, 1.0}});

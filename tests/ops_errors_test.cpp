@@ -1,4 +1,8 @@
 // What the public functions refuse: each message names the function, the operands and the user's line.
+#include <limits>
+
+#include <vt/vt.hpp>
+
 #include "support/property.hpp"
 
 namespace {
@@ -40,6 +44,84 @@ TEST(Refusals, Elementwise) {
       {value, {"vt::subtract", "empty"}, [&] { a - none; }},
       {value, {"vt::where", "empty"}, [&] { where(none, a, a); }},
   });
+}
+
+// Sizes are computed without wrapping: what is too large is refused by the function that was
+// called.
+TEST(Refusals, Sizes) {
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max(), half = std::int64_t{1} << 62, side = std::int64_t{1} << 32;
+  constexpr std::int64_t much = std::int64_t{1} << 40, bytes = std::int64_t{1} << 61;
+  using Edges = std::vector<std::pair<std::int64_t, std::int64_t>>;
+  const Tensor two = ones({2}), m = ones({4, 3}), real = tensor({1.0f, 2.0f}), i = tensor({0, 1}), k = random::key(1), none = zeros({0});
+  const Tensor long_one = broadcast_to(tensor(std::vector<float>{1}), {much}), wide = broadcast_to(tensor(std::vector<std::uint8_t>{1}), {bytes});
+  const Tensor row = reshape(long_one, {1, much}), column = reshape(long_one, {much, 1});
+  const char *large = "too large", *many = "too many";
+  check({
+      {shape, {"vt::repeat", large, "f32[2]"}, [&] { repeat(two, most); }},
+      {shape, {"vt::repeat", large, "f32[2]"}, [&] { repeat(real, bytes); }},
+      {shape, {"vt::repeat", large, "f32[4,3]"}, [&] { repeat(m, most, 0); }},
+      {shape, {"vt::tile", large, "f32[4,3]"}, [&] { tile(m, {half, 1}); }},
+      {shape, {"vt::tile", large, "f32[4,3]"}, [&] { tile(m, {side, side}); }},
+      {shape, {"vt::tile", large, "f32[2]"}, [&] { tile(real, {half}); }},
+      {shape, {"vt::tile", large, "f32[]", "lanes"}, [&] { vmap([](Tensor x) { return tile(x, {most}); })(two); }},
+      {shape, {"vt::pad", large, "f32[2]"}, [&] { pad(two, Edges{{most, most}}); }},
+      {shape, {"vt::pad", "negative size", "f32[2]"}, [&] { pad(two, Edges{{-most - 1, -most - 1}}); }},
+      {shape, {"vt::pad", large, "f32[4,3]"}, [&] { pad(m, 0.0, {0, 0}, {0, 0}, {most, 0}); }},
+      {shape, {"vt::pad", large, "f32[2]"}, [&] { pad(two, Edges{{most, most}}, PadMode::edge); }},
+      {shape, {"vt::pad", large, "f32[2]"}, [&] { pad(two, Edges{{half, half}}, PadMode::reflect); }},
+      {shape, {"vt::concatenate", large, "u8["}, [&] { concatenate({wide, wide, wide, wide, wide}); }},
+      {shape, {"vt::stack", large, "u8["}, [&] { stack({wide, wide, wide}); }},
+      {shape, {"vt::broadcast_to", large, "f32[]"}, [&] { broadcast_to(tensor(1.0f), {side, side}); }},
+      {shape, {"vt::reshape", "f32[0]"}, [&] { reshape(none, {side, side, -1}); }},
+      {shape, {"vt::zeros", large}, [&] { zeros({side, side}); }},
+      {shape, {"vt::full", large}, [&] { full({side, side}, real[0]); }},
+      {shape, {"vt::tensor", large}, [&] { tensor(std::vector<float>{}, Shape{side, side}); }},
+      {shape, {"vt::arange", many}, [&] { arange(std::int64_t{1} << 60); }},
+      {shape, {"vt::linspace", large}, [&] { linspace(0.0, 1.0, bytes); }},
+      {shape, {"vt::eye", large}, [&] { eye(much); }},
+      {shape, {"vt::one_hot", large, "i32[2]"}, [&] { one_hot(i, most); }},
+      {shape, {"vt::bincount", large}, [&] { bincount(i, most); }},
+      {shape, {"vt::histogram", large, "f32[2]"}, [&] { histogram(two, most, 0.0, 1.0); }},
+      {shape, {"vt::nonzero", large, "f32[2]"}, [&] { nonzero(two, most); }},
+      {shape, {"vt::unique", large, "f32[2]"}, [&] { unique(two, {.size = most}); }},
+      {shape, {"vt::add", large, "f32[1099511627776,1] · f32[1,1099511627776]"}, [&] { column + row; }},
+      {shape, {"vt::kron", large}, [&] { kron(long_one, long_one); }},
+      {shape, {"vt::outer", large}, [&] { outer(long_one, long_one); }},
+      {shape, {"vt::matmul", large}, [&] { matmul(column, row); }},
+      {shape, {"vt::einsum", large}, [&] { einsum("i,j->ij", long_one, long_one); }},
+      {shape, {"vt::meshgrid", large}, [&] { meshgrid({long_one, long_one}); }},
+      {shape, {"vt::diag", large}, [&] { diag(long_one); }},
+      {shape, {"vt::resize", large}, [&] { resize(m, {most, 3}); }},
+      {shape, {"vt::crop_and_resize", large}, [&] { crop_and_resize(ones({1, 4, 4, 1}), ones({1, 4}), zeros({1}, i32), side, side); }},
+      {shape, {"vt::batch_to_space", large}, [&] { batch_to_space(zeros({0, 4, 4}), {half, half}, Edges{{0, 0}, {0, 0}}); }},
+      {shape, {"vt::depth_to_space", "f32[1,1,1,4]"}, [&] { depth_to_space(ones({1, 1, 1, 4}), 1 << 16); }},
+      {shape, {"vt::conv1d", large}, [&] { conv1d(ones({1, 5, 1}), ones({3, 1, 1}), {.padding = Edges{{most, 0}}}); }},
+      {shape, {"vt::conv1d", large},
+       [&] { conv1d(reshape(long_one, {1, much, 1}), ones({3, 1, 1}), {.lhs_dilation = {much}, .rhs_dilation = {much}}); }},
+      {shape, {"vt::reduce_window", large}, [&] { reduce_window(two, WindowReduction::sum, {.window = {much}, .window_dilation = {much}}); }},
+      // more bytes than can be addressed, of as many elements
+      {shape, {"vt::astype", large, "u8["}, [&] { ones({bytes}, u8).astype(f64); }},
+      {shape, {"vt::convert", large, "u8["}, [&] { wide.astype(f64); }},
+      {shape, {"vt::complex", large}, [&] { complex(ones({bytes / 2}), ones({bytes / 2})); }},
+      // draws
+      {shape, {"vt::random::uniform", large}, [&] { random::uniform(k, {side, side}); }},
+      {shape, {"vt::random::normal", large}, [&] { random::normal(k, {side, side, 3}); }},
+      {shape, {"vt::random::bits", large}, [&] { random::bits(k, {side, side}); }},
+      {shape, {"vt::random::split", large}, [&] { random::split(k, half); }},
+      {shape, {"vt::random::permutation", large}, [&] { random::permutation(k, most); }},
+      {shape, {"vt::random::choice", large}, [&] { random::choice(k, 5, {side, side}); }},
+      {shape, {"vt::random::choice", large}, [&] { random::choice(k, most, {2}, {.replace = false}); }},
+      {shape, {"vt::random::categorical", large}, [&] { random::categorical(k, two, {side, side}, {.replace = false}); }},
+      {shape, {"vt::random::ball", large}, [&] { random::ball(k, {2}, most); }},
+      {shape, {"vt::random::dirichlet", large}, [&] { random::dirichlet(k, {half}, two); }},
+      // lanes and steps
+      {shape, {large, "f32[1099511627776,1099511627776]"}, [&] { vmap([](Tensor x) { return broadcast_to(x, {much}) * 2.0; })(long_one); }},
+      {shape, {"vt::scan", large},
+       [&] { scan([](Tensor c, Tensor x) { return std::pair(c, ones({much}) * x); }, tensor(1.0f), long_one); }},
+  });
+  EXPECT_EQ(repeat(none, most).shape(), (Shape{0}));
+  EXPECT_EQ(tile(none, {most}).shape(), (Shape{0}));
+  EXPECT_EQ(pad(real, Edges{{5, 4}}, PadMode::wrap).to_vector<float>(), (std::vector<float>{2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2}));
 }
 
 TEST(Refusals, Reductions) {

@@ -119,6 +119,27 @@ double chi_square(const Tensor& draws, const std::function<double(std::int64_t)>
   return (std::cbrt(sum / freedom) - (1 - 2 / (9 * freedom))) / std::sqrt(2 / (9 * freedom));
 }
 
+// The logarithm of a gamma variable is a number however small a is, and so is what is made of it.
+TEST(Families, OfTinyParametersAreNumbers) {
+  for (vt::DType d : {vt::f16, vt::bf16, vt::f32, vt::f64}) {
+    const double tiny = d == vt::f64 ? 1e-310 : 1e-40;
+    for (double a : {1e-4, tiny}) {
+      const Tensor x = rnd::loggamma(rnd::key(3), {1'000}, a, d), y = rnd::beta(rnd::key(3), {1'000}, a, a, d);
+      EXPECT_TRUE(vt::all(vt::isfinite(x)).item<bool>()) << vt::name_of(d) << " " << a;
+      EXPECT_TRUE(vt::all((y >= 0.0) & (y <= 1.0)).item<bool>()) << vt::name_of(d) << " " << a;
+    }
+    EXPECT_EQ(rnd::loggamma(rnd::key(3), {}, 0.0, d).astype(vt::f64).item<double>(), -std::numeric_limits<double>::infinity());
+  }
+}
+
+TEST(Families, BallsHoldTheirDrawsInEveryDtype) {
+  for (vt::DType d : {vt::f16, vt::bf16, vt::f32, vt::f64})
+    for (std::int64_t n : {1, 3}) {
+      const Tensor x = rnd::ball(rnd::key(11), {many / 10}, n, 2.0, d).astype(vt::f64);
+      EXPECT_LE(vt::max(vt::sum(x * x, -1)).item<double>(), 1.0 + 1e-15) << vt::name_of(d) << " " << n;
+    }
+}
+
 TEST(Counts, Poisson) {
   for (double mean : {0.7, 4.0, 9.99, 10.0, 45.5}) {
     const auto mass = [&](std::int64_t k) {

@@ -225,6 +225,80 @@ TEST(Random, HalfPrecisionStaysInside) {
   }
 }
 
+// The header's half-open range, in every dtype: wide and narrow, below zero, one step, a width
+// beyond the dtype, and empty. The ends known while recording, as Tensors, under jit and mapped
+// give the same bits.
+TEST(Random, UniformIsBelowHighInEveryDtype) {
+  struct Range {
+    double low, high;
+  };
+  for (vt::DType d : {vt::f16, vt::bf16, vt::f32, vt::f64}) {
+    const auto rounded = [d](double x) { return vt::tensor(x).astype(d).astype(vt::f64).item<double>(); };
+    const auto next = [d](double x) {
+      return vt::nextafter(vt::tensor(x).astype(d), vt::tensor(1e300 * 1e300).astype(d)).astype(vt::f64).item<double>();
+    };
+    const double greatest = d == vt::f16 ? 65504 : d == vt::f64 ? 1.7e308 : 3.3e38;
+    for (const Range r : {Range{100, 101}, {-101, -100}, {1000, 1002}, {0.1, 0.3}, {-1, 0}, {0, 3}, {1, next(1)}, {1, next(next(next(1)))},
+                          {-next(1), -1}, {0, next(0)}, {-next(0), next(0)}, {-greatest, greatest}, {0, greatest}, {2, 2}, {3, 2}}) {
+      const double low = rounded(r.low), high = rounded(r.high);
+      const vt::Tensor k = rnd::key(7), x = rnd::uniform(k, {100'000}, r.low, r.high, d);
+      const auto values = x.astype(vt::f64).to_vector<double>();
+      const auto [least, most] = std::minmax_element(values.begin(), values.end());
+      EXPECT_GE(*least, low) << vt::name_of(d) << " from " << low << " to " << high;
+      if (low < high) EXPECT_LT(*most, high) << vt::name_of(d) << " from " << low << " to " << high;
+      else EXPECT_EQ(*most, low) << vt::name_of(d);
+      const vt::Tensor a = vt::tensor(r.low).astype(d), b = vt::tensor(r.high).astype(d);
+      const auto draw = [&](vt::Tensor p, vt::Tensor q) { return rnd::uniform(k, {100'000}, p, q, d); };
+      for (const vt::Tensor& other : {draw(a, b), vt::jit(draw)(a, b), vt::vmap(draw)(vt::stack({b, a}), vt::stack({a, b}))[1]})
+        EXPECT_EQ(other.astype(vt::f64).to_vector<double>(), values) << vt::name_of(d) << " from " << low << " to " << high;
+    }
+  }
+}
+
+// Classes without a share, at the ends, in the middle and beside the least numbers, are never
+// drawn, and none beyond the last.
+TEST(Random, ClassesWithoutAShareAreNotDrawn) {
+  for (vt::DType d : {vt::f16, vt::f32, vt::f64}) {
+    std::vector<double> p(3000);
+    for (std::size_t i = 0; i < p.size(); ++i) p[i] = i % 7 == 3 || i < 5 || i + 5 >= p.size() ? 0.0 : 1.0 + static_cast<double>(i % 5);
+    const auto seen = [&](const std::vector<double>& shares, const vt::Tensor& drawn) {
+      for (int i : drawn.astype(vt::i32).to_vector<int>()) {
+        ASSERT_LT(static_cast<std::size_t>(i), shares.size()) << vt::name_of(d);
+        ASSERT_GT(shares[static_cast<std::size_t>(i)], 0.0) << vt::name_of(d) << " at " << i;
+      }
+    };
+    const auto n = static_cast<std::int64_t>(p.size());
+    seen(p, rnd::choice(rnd::key(5), n, {200'000}, {.p = vt::tensor(p).astype(d)}));
+    seen(p, rnd::choice(rnd::key(5), n, {2'000}, {.replace = false, .p = vt::tensor(p).astype(d)}));
+    seen(p, rnd::categorical(rnd::key(5), vt::log(vt::tensor(p).astype(d)), {100}, {}));
+    const double least = d == vt::f64 ? 5e-324 : d == vt::f32 ? 1.4e-45 : 6e-8;
+    seen({0, least, 0}, rnd::choice(rnd::key(5), 3, {1'000}, {.p = vt::tensor({0.0, least, 0.0}).astype(d)}));
+  }
+}
+
+// What rounding takes from `high` is no function of the ends.
+TEST(Random, UniformBelowHighKeepsItsDerivatives) {
+  const auto total = [](vt::Tensor low, vt::Tensor high) { return vt::sum(rnd::uniform(rnd::key(9), {20'000}, low, high)); };
+  const double u = vt::sum(rnd::uniform(rnd::key(9), {20'000})).item<double>();
+  // Four numbers of f32 between the ends: an eighth of the draws are rounded to `high`.
+  const auto [low, high] = vt::grad<0, 1>(total)(vt::tensor(1048576.0f), vt::tensor(1048576.5f));
+  EXPECT_NEAR(high.item<double>(), u, 1e-3 * u);
+  EXPECT_NEAR(low.item<double>(), 20'000 - u, 1e-3 * u);
+}
+
+// Between the bounds, and not infinite where the mass below one of them rounds to that below
+// infinity.
+TEST(Random, TruncatedNormalIsBetweenItsBoundsInEveryDtype) {
+  for (vt::DType d : {vt::f16, vt::bf16, vt::f32, vt::f64})
+    for (const auto& [a, b] : {std::pair{-0.1, 0.1}, {0.7, 0.75}, {2.0, 3.0}, {4.0, 1e300 * 1e300}, {-1e300 * 1e300, -4.0}}) {
+      const auto values = rnd::truncated_normal(rnd::key(3), {100'000}, a, b, d).astype(vt::f64).to_vector<double>();
+      const auto [least, most] = std::minmax_element(values.begin(), values.end());
+      EXPECT_GT(*least, a) << vt::name_of(d);
+      EXPECT_LT(*most, b) << vt::name_of(d);
+      EXPECT_LT(std::max(-*least, *most), 10) << vt::name_of(d);
+    }
+}
+
 TEST(Random, NeighbouringSeedsAndKeysAreUnrelated) {
   const vt::Tensor a = rnd::normal(rnd::key(1), {many}, vt::f64), b = rnd::normal(rnd::key(2), {many}, vt::f64);
   EXPECT_LT(std::abs(vt::mean(a * b).item<double>()), 3.3 / std::sqrt(static_cast<double>(many)));

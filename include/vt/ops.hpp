@@ -190,7 +190,9 @@ Tensor clip(Operand x, std::optional<Operand> low, std::optional<Operand> high);
 
 // --- reduce ----------------------------------------------------------------------------------------------------------
 // Over all axes unless some are given; `keepdims` leaves them with size 1. Integer sums and products: bool, i8 … i32 give
-// i32 (u8 … u32 give u32); max and min of nothing are an error.
+// i32 (u8 … u32 give u32); max and min of nothing are an error. What counts elements, sums of bools
+// too, and what gives their indices is i32, and i64 where there are more than 2^31 − 1 to be
+// counted.
 // Sums of floats add in pieces and these in pieces again: the error of n numbers is at most about
 // (log₂ n + 200) · u · Σ|x|, mostly a few u · Σ|x|, where u is 2⁻²⁴ (f32; f16 and bf16, which are
 // summed in f32 and rounded once) or 2⁻⁵³, of complex numbers for each part. It holds over any axes
@@ -205,7 +207,8 @@ Tensor max(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
 Tensor min(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
 Tensor any(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
 Tensor all(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
-/// Index (i32) of the first extreme element; of the flattened Tensor without an axis. NaN counts as extreme.
+/// Index of the first extreme element; of the flattened Tensor without an axis. NaN counts as
+/// extreme.
 Tensor argmax(Operand x, std::optional<int> axis = std::nullopt, bool keepdims = false);
 Tensor argmin(Operand x, std::optional<int> axis = std::nullopt, bool keepdims = false);
 Tensor mean(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
@@ -348,6 +351,9 @@ Tensor roll(Operand x, const std::vector<std::int64_t>& shifts, const Axes& axes
 /// The zero frequency to the middle, and back: half a roll along each axis.
 Tensor fftshift(Operand x, const ReduceAxes& axes = {});
 Tensor ifftshift(Operand x, const ReduceAxes& axes = {});
+/// NumPy's tile: the shorter of x's shape and the repetitions is extended by ones on the left.
+/// Throws: Error if a repetition is negative or the result is too large to address, as every
+/// function here that computes a size does.
 Tensor tile(Operand x, const Shape& repetitions);
 Tensor repeat(Operand x, std::int64_t count, std::optional<int> axis = std::nullopt);
 std::vector<Tensor> meshgrid(const std::vector<Tensor>& axes, bool matrix_indexing = false, Where where = Where::here());
@@ -361,7 +367,7 @@ Tensor batch_to_space(Operand x, const Shape& block, const std::vector<std::pair
 
 // --- index -----------------------------------------------------------------------------------------------------------
 
-/// start ≤ limit per axis, stride ≥ 1.
+/// start ≤ limit per axis, stride ≥ 1; strides of 1 where none are given.
 Tensor slice(Operand x, const Shape& start, const Shape& limit, const Shape& stride = {});
 Tensor slice_in_dim(Operand x, std::int64_t start, std::int64_t limit, std::int64_t stride = 1, int axis = 0);
 /// A window of `sizes` at the index Tensors `start` (one scalar per axis), moved inside the operand if it sticks out: also where a start
@@ -391,6 +397,8 @@ Tensor segment_prod(Operand x, Operand segment_ids, std::int64_t segments);
 Tensor segment_max(Operand x, Operand segment_ids, std::int64_t segments);
 Tensor segment_min(Operand x, Operand segment_ids, std::int64_t segments);
 Tensor segment_mean(Operand x, Operand segment_ids, std::int64_t segments);
+/// How often each of 0 … length − 1 stands in x; other numbers are left out. i32 (i64 beyond 2^31
+/// elements).
 Tensor bincount(Operand x, std::int64_t length);
 Tensor diag(Operand x, int k = 0);
 Tensor diagonal(Operand x, int offset = 0, int axis1 = 0, int axis2 = 1);
@@ -402,11 +410,19 @@ Tensor matrix_diag(Operand x);
 Tensor matrix_set_diag(Operand x, Operand diagonal);
 Tensor interp(Operand x, Operand xp, Operand fp);
 Tensor bucketize(Operand x, Operand boundaries, bool right = false);
-/// Where `values` would stand in the sorted vector: before its equals, or after them with `right`; NaN behind all numbers. i32.
+/// Where `values` would stand in the sorted vector: before its equals, or after them with `right`;
+/// NaN behind all numbers. i32 (i64 beyond 2^31).
 Tensor searchsorted(Operand sorted, Operand values, bool right = false);
+/// How many elements each of `bins` bins of one width has. The edges are linspace(low, high, bins +
+/// 1) in the dtype of x (f64 for integers): bin i holds edges[i] <= x < edges[i + 1], and the last
+/// one its upper edge too. What lies beyond or is NaN is left out.
+/// Shapes: any → [bins]; i32 (i64 beyond 2^31 elements).
+/// Throws: Error unless there is a bin, and low < high are finite.
+/// Source: NumPy `histogram` with a range.
 Tensor histogram(Operand x, std::int64_t bins, double low, double high);
-/// The indices of the first `size` elements that are not zero, one i32[size] per axis; `fill` where there are fewer. Without
-/// `size`, of all of them; then the shape depends on values, which are known only outside jit and vmap.
+/// The indices of the first `size` elements that are not zero, one [size] per axis; `fill` where
+/// there are fewer. Without `size`, of all of them; then the shape depends on values, which are known only
+/// outside jit and vmap.
 std::vector<Tensor> nonzero(Operand x, std::optional<std::int64_t> size = std::nullopt, std::int64_t fill = 0);
 
 // --- contract --------------------------------------------------------------------------------------------------------

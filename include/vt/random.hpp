@@ -31,8 +31,10 @@ Tensor fold_in(Operand key, Operand data);
 /// dtype: u8, u16, u32 or u64.
 Tensor bits(Operand key, const Shape& shape = {}, DType dtype = u32);
 
-/// Numbers in [low, high). dtype: a float. The shape is always the second argument; parameters broadcast to it.
-/// A number has as many random bits as the dtype's significand.
+/// Numbers in [low, high), `low` where the range is empty. dtype: a float, to which the ends are
+/// rounded first. The shape is always the second argument; parameters broadcast to it. A number has
+/// as many random bits as the dtype's significand, and is then rounded to the nearest number of the
+/// dtype that is in the range; differentiable in the ends.
 Tensor uniform(Operand key, const Shape& shape = {}, DType dtype = f32);
 Tensor uniform(Operand key, const Shape& shape, Operand low, Operand high, DType dtype = f32);
 /// Integers in [low, high); `low` where the range is empty. dtype: any integer. Probabilities differ by less than 2^-32 of themselves.
@@ -56,7 +58,7 @@ struct CategoricalOptions {
 Tensor categorical(Operand key, Operand logits, const Shape& shape, const CategoricalOptions& options);
 
 Tensor normal(Operand key, const Shape& shape = {}, DType dtype = f32);  ///< mean 0, deviation 1; of complex numbers each part has half the variance
-/// Normal, given lower < x < upper.
+/// Normal, given lower < x < upper, which are rounded to the dtype first.
 Tensor truncated_normal(Operand key, const Shape& shape, Operand lower, Operand upper, DType dtype = f32);
 Tensor lognormal(Operand key, const Shape& shape = {}, Operand sigma = 1.0, DType dtype = f32);  ///< exp(sigma · normal)
 Tensor exponential(Operand key, const Shape& shape = {}, DType dtype = f32);                     ///< rate 1

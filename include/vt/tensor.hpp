@@ -354,7 +354,9 @@ template <std::floating_point A>
 Tensor arange(A stop, std::optional<DType> dtype = std::nullopt, Where where = Where::here()) {
   return arange(0, stop, 1, dtype, where);
 }
-/// `count` points from `start` to `stop`, both included unless `endpoint` is false. dtype f32 unless given.
+/// `count` points from `start` to `stop`, both included unless `endpoint` is false. dtype f32
+/// unless given. Computed in f64, also where the width is beyond it or the steps are below its
+/// normal numbers, and rounded once.
 Tensor linspace(double start, double stop, std::int64_t count, bool endpoint = true, DType = f32, Where = Where::here());
 inline Tensor linspace(double start, double stop, std::int64_t count, DType dtype, Where where = Where::here()) {
   return linspace(start, stop, count, true, dtype, where);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -19,6 +20,38 @@
 #include "ref.hpp"
 
 namespace vt::detail {
+
+/// Products and sums of extents, which are held at the ends of i64 where they would leave it: what
+/// does not fit is still too large (or negative) when the shape made of them is checked.
+inline std::int64_t times(std::int64_t a, std::int64_t b) {
+  std::int64_t product = 0;
+  if (!__builtin_mul_overflow(a, b, &product)) return product;
+  return (a < 0) == (b < 0) ? std::numeric_limits<std::int64_t>::max()
+                            : std::numeric_limits<std::int64_t>::min();
+}
+inline std::int64_t plus(std::int64_t a, std::int64_t b) {
+  std::int64_t sum = 0;
+  if (!__builtin_add_overflow(a, b, &sum)) return sum;
+  return a > 0 ? std::numeric_limits<std::int64_t>::max()
+               : std::numeric_limits<std::int64_t>::min();
+}
+/// Extent of an axis whose elements are moved to a distance of `step`.
+inline std::int64_t stretched(std::int64_t extent, std::int64_t step) {
+  return extent == 0 ? 0 : plus(times(extent - 1, step), 1);
+}
+
+/// Is no extent negative, and do the bytes fit in 62 bits? Zeros do not hide the others: strides
+/// are products of extents too.
+inline bool addressable(DType dtype, const Shape& shape) {
+  auto bytes = static_cast<std::int64_t>(size_of(dtype));
+  for (std::int64_t extent : shape)
+    if (extent < 0 || (extent > 0 && (__builtin_mul_overflow(bytes, extent, &bytes) ||
+                                      bytes > std::int64_t{1} << 62)))
+      return false;
+  return true;
+}
+/// Says why a shape is not addressable.
+std::string size_fault(DType, const Shape&);
 
 /// What is known of a value before it is computed.
 struct Aval {
@@ -153,7 +186,7 @@ struct WindowParams {
   Shape sizes, strides, dilations, extents;
   /// How many windows there are along axes[k].
   std::int64_t count(std::size_t k) const {
-    const std::int64_t last = extents[k] - 1 - (sizes[k] - 1) * dilations[k];
+    const std::int64_t last = extents[k] - stretched(sizes[k], dilations[k]);
     return last < 0 ? 0 : last / strides[k] + 1;
   }
   bool operator==(const WindowParams&) const = default;

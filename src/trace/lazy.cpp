@@ -259,8 +259,9 @@ Tensor made_at(Where where, Tensor value) {
 }
 
 Tensor from_host(const void* data, DType dtype, const Shape& shape, bool copy, Where where) {
-  for (std::int64_t extent : shape)
-    if (extent < 0) fail(ErrorKind::shape, std::string(copy ? "vt::tensor" : "vt::borrow") + ": negative extent in shape " + shape.str(), where);
+  if (!addressable(dtype, shape))
+    fail(ErrorKind::shape,
+         std::string(copy ? "vt::tensor: " : "vt::borrow: ") + size_fault(dtype, shape), where);
   const auto count = static_cast<std::size_t>(shape.elements());
   if (!copy) return made_at(where, from_buffer(borrow_memory(data, count * size_of(dtype)), Aval(dtype, shape)));
   BufferRef buffer = allocate(count * size_of(dtype), "vt::tensor");

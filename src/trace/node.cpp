@@ -204,6 +204,8 @@ Tensor from_buffer(BufferRef buffer, Aval aval) {
 }
 
 Tensor full_tensor(Scalar value, const Aval& aval) {
+  if (!addressable(aval.dtype, aval.shape))
+    fail(ErrorKind::shape, "vt::full: " + size_fault(aval.dtype, aval.shape), thread_state().where);
   Node* n = new_node();
   n->op = Op::full;
   n->where = thread_state().where;

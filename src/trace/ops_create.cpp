@@ -19,9 +19,10 @@ inline Tensor like(std::string_view name, Operand& x, Scalar value) {
 
 inline std::span<const Tensor> nothing() { return {}; }
 
-/// Throws unless 0 ≤ count and iota can hold the indices in a list in memory.
+/// Throws unless a list of as many numbers in f64 can be counted.
 inline void check_count(std::string_view name, std::int64_t count, Where where) {
   if (count < 0) refuse(ErrorKind::value, name, worded("cannot make {} elements", count), nothing(), where);
+  need_size(name, f64, Shape{count}, nothing(), where);
 }
 
 /// `i` (an iota) scaled: i · step + start, without the steps that do nothing.
@@ -45,6 +46,7 @@ Tensor full(const Shape& shape, Operand value, std::optional<DType> dtype) {
     return detail::filled("full", v.node()->params->as<detail::FullParams>().value, v.dtype(), shape, value.where);
   if (!detail::stretches(v.shape(), shape))
     detail::refuse(ErrorKind::shape, "full", detail::worded("the value does not broadcast to {}", shape.str()), v, value.where);
+  detail::need_size("full", v.dtype(), shape, {&v, 1}, value.where);
   return detail::broadcast(v, shape, value.where);
 }
 
@@ -53,6 +55,7 @@ Tensor eye(std::int64_t rows, std::optional<std::int64_t> columns, int diagonal,
   const Shape shape{rows, columns.value_or(rows)};
   if (shape[0] < 0 || shape[1] < 0)
     detail::refuse(ErrorKind::value, "eye", detail::worded("negative extent in shape {}", shape.str()), detail::create::nothing(), where);
+  detail::need_size("eye", i64, shape, detail::create::nothing(), where);
   const Tensor on = equal(detail::counted(i64, shape, 0, where) + diagonal, detail::counted(i64, shape, 1, where));
   return detail::cast(on, dtype, where);
 }
@@ -74,7 +77,7 @@ Tensor detail::integer_range(std::int64_t start, std::int64_t stop, std::int64_t
     count = (static_cast<std::uint64_t>(stop) - static_cast<std::uint64_t>(start) - 1) / static_cast<std::uint64_t>(step) + 1;
   else if (step < 0 && stop < start)
     count = (static_cast<std::uint64_t>(start) - static_cast<std::uint64_t>(stop) - 1) / (0 - static_cast<std::uint64_t>(step)) + 1;
-  if (count > (std::uint64_t{1} << 60))
+  if (count >= (std::uint64_t{1} << 59))
     refuse(ErrorKind::shape, "arange", worded("{} elements are too many to address", count), create::nothing(), where);
   const std::int64_t last = count ? start + static_cast<std::int64_t>(count - 1) * step : start;
   constexpr std::int64_t low = std::numeric_limits<std::int32_t>::min(), high = std::numeric_limits<std::int32_t>::max();
@@ -96,18 +99,36 @@ Tensor detail::real_range(double start, double stop, double step, std::optional<
     refuse(ErrorKind::value, "arange", worded("needs finite ends and a step other than 0, not {} to {} by {}", start, stop, step), create::nothing(),
            where);
   const double count = std::max(0.0, std::ceil((stop - start) / step));
-  if (count > 0x1p60) refuse(ErrorKind::shape, "arange", worded("{} elements are too many to address", count), create::nothing(), where);
+  if (count >= 0x1p59)
+    refuse(ErrorKind::shape, "arange", worded("{} elements are too many to address", count),
+           create::nothing(), where);
   const Tensor i = counted(f64, Shape{static_cast<std::int64_t>(count)}, 0, where);
   return cast(create::scaled(i, Scalar(start), Scalar(step)), dtype.value_or(f32), where);
+}
+
+Tensor detail::spaced(const Tensor& i, double start, double stop, std::int64_t steps,
+                      bool endpoint) {
+  if (steps == 0) return create::scaled(i, Scalar(start), Scalar(0.0));
+  const auto n = static_cast<double>(steps);
+  const double width = stop - start, step = width / n;
+  Tensor x;
+  if (std::isfinite(start) && std::isfinite(stop) && !std::isfinite(width)) {
+    const Tensor part = i / n;
+    x = start * (1.0 - part) + stop * part;
+  } else if (std::abs(step) < std::numeric_limits<double>::min() && width != 0) {
+    x = create::scaled(i / n, Scalar(start), Scalar(width));  // the step has lost its digits
+  } else {
+    x = create::scaled(i, Scalar(start), Scalar(step));
+  }
+  return endpoint ? vt::where(i == n, stop, x) : x;  // not a rounding away from it
 }
 
 Tensor linspace(double start, double stop, std::int64_t count, bool endpoint, DType dtype, Where where) {
   const detail::UserLine line(where);
   detail::create::check_count("linspace", count, where);
   const std::int64_t steps = endpoint ? count - 1 : count;
-  const Tensor i = detail::counted(f64, Shape{count}, 0, where);
-  Tensor x = detail::create::scaled(i, detail::Scalar(start), detail::Scalar(steps > 0 ? (stop - start) / static_cast<double>(steps) : 0.0));
-  if (endpoint && count > 1) x = vt::where(i == static_cast<double>(count - 1), stop, x);  // not a rounding away from it
+  Tensor x =
+      detail::spaced(detail::counted(f64, Shape{count}, 0, where), start, stop, steps, endpoint);
   if (!is_inexact(dtype)) x = floor(x);
   return detail::cast(x, dtype, where);
 }

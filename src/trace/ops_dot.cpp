@@ -123,6 +123,10 @@ inline Tensor along(std::string_view name, Operand& a, Operand& b, const Axes& a
     if (!a_axes.contains(label)) out.push_back(label);
   for (int label : lb)
     if (label >= x.rank()) out.push_back(label);
+  Shape shape;
+  for (int label : out) shape.push_back(label < x.rank() ? x.dim(label) : y.dim(label - x.rank()));
+  const Tensor both[2] = {x, y};
+  need_size(name, x.dtype(), shape, both, a.where);
   return contract(x, la, y, lb, out, a.where);
 }
 
@@ -160,6 +164,10 @@ Tensor matmul(Operand a, Operand b) {
   if (detail::extent(x.shape(), m - 1) != detail::extent(y.shape(), inner_b))
     detail::refuse(ErrorKind::shape, "matmul", "inner sizes differ", x, y, a.where);
   if (m <= 2 && n <= 2) {
+    const Shape shape{m == 2 ? x.dim(0) : 1, n == 2 ? y.dim(1) : 1};
+    if (!detail::addressable(x.dtype(), shape))
+      detail::refuse(ErrorKind::shape, "matmul", detail::size_fault(x.dtype(), shape), x, y,
+                     a.where);
     detail::DotParams p;
     p.lhs_contract.push_back(m - 1);
     p.rhs_contract.push_back(0);

@@ -217,6 +217,10 @@ Tensor einsum(std::string_view expression, const std::vector<Tensor>& operands, 
   for (Tensor& t : p.operands) t = detail::cast(t, c.dtype, c.weak, where);
   steps::take_diagonals(p);
   steps::agree_on_sizes(p);
+  Shape shape;
+  for (int label : p.out)
+    if (p.sizes.contains(label)) shape.push_back(p.sizes[label]);
+  detail::need_size("einsum", c.dtype, shape, operands, where);
   while (p.operands.size() > 1) steps::contract_cheapest(p);
   detail::Labels labels = p.labels[0];
   const Tensor total = detail::summed_to(p.operands[0], labels, p.out, where);

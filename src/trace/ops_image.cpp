@@ -74,7 +74,10 @@ inline Tensor resize_weights(std::int64_t n, std::int64_t m, Resize method, bool
   return weight / sum(weight, 0, true);
 }
 inline Tensor nearest_places(std::int64_t n, std::int64_t m, Where where) {
-  return cast(floor((counted(f64, Shape{m}, 0, where) + 0.5) * (static_cast<double>(n) / static_cast<double>(m))), i64, where);
+  // One quotient, so that what falls on the border of two pixels is whole.
+  return cast(floor((counted(f64, Shape{m}, 0, where) + 0.5) * static_cast<double>(n) /
+                    static_cast<double>(m)),
+              i64, where);
 }
 
 }  // namespace detail::images
@@ -129,13 +132,13 @@ Tensor resize(Operand x, const Shape& shape, Resize method, bool antialias) {
   detail::need("resize", x.tensor, w);
   if (shape.size() != x.tensor.shape().size())
     detail::refuse(ErrorKind::shape, "resize", detail::worded("needs a size for each of {} axes, not {}", x.tensor.rank(), shape.str()), x.tensor, w);
+  detail::need_size("resize", f64, shape, {&x.tensor, 1}, w);
   const bool nearest = method == Resize::nearest;
   Tensor t = nearest ? x.tensor : detail::to_float(x.tensor, w);
   const DType own = t.dtype();
   if (!nearest) t = detail::widened(t, w);
   for (int axis = 0; axis < shape.rank(); ++axis) {
     const std::int64_t n = t.dim(axis), m = detail::extent(shape, axis);
-    if (m < 0) detail::refuse(ErrorKind::shape, "resize", detail::worded("negative extent in shape {}", shape.str()), x.tensor, w);
     if (n == 0 && m > 0) detail::refuse(ErrorKind::shape, "resize", detail::worded("axis {} has no elements to make {} of", axis, m), x.tensor, w);
     if (n == m) continue;
     if (nearest || m == 0) t = take(t, detail::images::nearest_places(std::max<std::int64_t>(n, 1), m, w), axis);
@@ -158,18 +161,20 @@ Tensor crop_and_resize(Operand images, Operand boxes, Operand box_images, std::i
   const DType wide = x.dtype() == f64 ? f64 : f32;
   const Tensor box = detail::cast(boxes.tensor, wide, w);
   if (x.rank() != 4 || box.rank() != 2 || box.dim(1) != 4 || box_images.tensor.shape() != Shape{box.dim(0)} || !is_int(box_images.tensor.dtype()) ||
-      height < 0 || width < 0 || (x.size() == 0 && box.dim(0) * height * width > 0))
+      height < 0 || width < 0 || (x.size() == 0 && box.dim(0) > 0 && height > 0 && width > 0))
     detail::refuse(ErrorKind::shape, name, detail::worded("needs images [N,H,W,C], boxes [M,4] and integers [M] for {} x {}", height, width), x, box,
                    w);
   if (method != Resize::nearest && method != Resize::linear) detail::refuse(ErrorKind::value, name, "takes nearest or linear", x, w);
   const std::int64_t boxes_count = box.dim(0), rows = x.dim(1), columns = x.dim(2), channels = x.dim(3);
+  detail::need_size(name, f64, {boxes_count, height, width, channels}, {&x, 1}, w);
   // Places along one side of each box, in pixels: [M, count].
   const auto places = [&](int side, std::int64_t count, std::int64_t pixels) {
     const Tensor from = detail::sliced(box, 1, side, side + 1, 1, w), to = detail::sliced(box, 1, side + 2, side + 3, 1, w);
     const double end = static_cast<double>(pixels - 1);
     if (count == 1) return 0.5 * (from + to) * end;
     const Tensor i = detail::cast(detail::counted(i64, Shape{1, count}, 1, w), wide, w) / static_cast<double>(std::max<std::int64_t>(count - 1, 1));
-    return (from + i * (to - from)) * end;
+    return (from * (1.0 - i) + to * i) *
+           end;  // exactly the ends, one of which may be the last pixel
   };
   const Tensor y = reshape(places(0, height, rows), {boxes_count, height, 1, 1}), z = reshape(places(1, width, columns), {boxes_count, 1, width, 1});
   const auto inside = [](const Tensor& t, std::int64_t n) { return (t >= 0.0) & (t <= static_cast<double>(n - 1)); };

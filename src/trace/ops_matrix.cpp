@@ -68,9 +68,13 @@ inline Tensor along_diagonal(const Tensor& d, std::int64_t rows, std::int64_t co
 }
 
 /// The k-th diagonal of a square matrix of n + |k| rows holds x.
-inline Tensor on_diagonal(const Tensor& x, int k, Where where) {
+inline Tensor on_diagonal(std::string_view name, const Tensor& x, int k, Where where) {
   const std::int64_t n = x.dim(-1) + std::abs(static_cast<std::int64_t>(k));
   const Shape matrix{n, n};
+  Shape whole = x.shape();
+  whole.back() = n;
+  whole.push_back(n);
+  need_size(name, x.dtype(), whole, {&x, 1}, where);
   const Tensor stretched = along_diagonal(cast(x, x.dtype(), where), n, n, k >= 0, where);
   return masked(stretched, row(matrix, where) + static_cast<std::int64_t>(k) == column(matrix, where), where);
 }
@@ -115,7 +119,7 @@ Tensor diagonal(Operand x, int offset, int axis1, int axis2) {
 Tensor diag(Operand x, int k) {
   const detail::UserLine line(x.where);
   detail::need("diag", x.tensor, x.where);
-  if (x.tensor.rank() == 1) return mx::on_diagonal(x.tensor, k, x.where);
+  if (x.tensor.rank() == 1) return mx::on_diagonal("diag", x.tensor, k, x.where);
   if (x.tensor.rank() != 2) detail::refuse(ErrorKind::shape, "diag", "needs a vector or a matrix", x.tensor, x.where);
   return detail::diagonal_of(x.tensor, k, 0, 1, x.where);
 }
@@ -150,7 +154,7 @@ Tensor matrix_diag(Operand x) {
   const detail::UserLine line(x.where);
   detail::need("matrix_diag", x.tensor, x.where);
   if (x.tensor.rank() == 0) detail::refuse(ErrorKind::shape, "matrix_diag", "needs at least one axis", x.tensor, x.where);
-  return mx::on_diagonal(x.tensor, 0, x.where);
+  return mx::on_diagonal("matrix_diag", x.tensor, 0, x.where);
 }
 Tensor matrix_set_diag(Operand x, Operand diagonal) {
   const Where w = x.where;
@@ -185,8 +189,10 @@ Tensor kron(Operand a, Operand b) {
     left.push_back(1);
     right.push_back(1);
     right.push_back(n);
-    whole.push_back(m * n);
+    whole.push_back(detail::times(m, n));
   }
+  const Tensor both[2] = {a.tensor, b.tensor};
+  detail::need_size("kron", detail::promote(a.tensor.dtype(), b.tensor.dtype()), whole, both, w);
   return detail::reshaped(detail::reshaped(a.tensor, left, w) * detail::reshaped(b.tensor, right, w), whole, w);
 }
 

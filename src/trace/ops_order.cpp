@@ -38,7 +38,7 @@ std::vector<Tensor> sorted(const std::vector<Tensor>& operands, SortParams p, Wh
 }
 
 Tensor places(const Shape& shape, int axis, Where where) {
-  return counted(extent(shape, axis) > std::numeric_limits<std::int32_t>::max() ? i64 : i32, shape, axis, where);
+  return counted(count_dtype(extent(shape, axis)), shape, axis, where);
 }
 
 std::int64_t known_count(std::string_view name, const Tensor& count, Where where) {
@@ -143,6 +143,7 @@ UniqueResult unique_all(Operand x, const UniqueOptions& options) {
   const od::Along a("unique", x, options.axis, w);
   if (options.size && *options.size < 0)
     detail::refuse(ErrorKind::value, "unique", detail::worded("cannot give {} values", *options.size), x.tensor, w);
+  if (options.size) detail::need_size("unique", i64, Shape{*options.size}, {&x.tensor, 1}, w);
   const DType dtype = a.x.dtype();
   const Tensor given = options.fill_value ? detail::cast(options.fill_value->tensor, dtype, w) : Tensor();
   if (given.defined() && given.rank() != 0)

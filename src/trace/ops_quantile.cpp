@@ -33,13 +33,6 @@ struct Rows {
   }
 };
 
-/// What every element is, if that is known while recording.
-inline std::optional<double> known_number(const Tensor& t) {
-  const Node* node = t.node();
-  if (node->op != Op::full) return std::nullopt;
-  return node->params->as<FullParams>().value.to_double();
-}
-
 struct Request {
   const char* name;
   const Operand& x;
@@ -87,7 +80,8 @@ inline Tensor quantiles_of(const Request& r, const Rows& rows, const Tensor& q, 
   if (r.skips_nan && is_float(rows.x.dtype())) length = cast(count_nonzero(logical_not(isnan(rows.x)), last, true), q.dtype(), where);
   const Tensor position = q * (length - 1.0);
   const auto at = [&](const Tensor& index) {
-    const Tensor i = cast(clip(index, 0.0, static_cast<double>(rows.n - 1)), rows.n > std::numeric_limits<std::int32_t>::max() ? i64 : i32, where);
+    const Tensor i =
+        cast(clip(index, 0.0, static_cast<double>(rows.n - 1)), count_dtype(rows.n), where);
     return widened(to_float(i.rank() == 1 ? take(sorted, i, last) : take_along_axis(sorted, i, last), where), where);
   };
   switch (r.method) {

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <optional>
 
 #include "ordering.hpp"
 #include "random_draw.hpp"
@@ -39,9 +40,31 @@ Tensor unit(const Draw& d, const Shape& shape, DType dtype) {
   return bitcast(bitwise_or(shift_right_logical(bits(d, shape, f.word), f.unused_bits), f.one), dtype) - 1.0;
 }
 
+/// May rounding carry unit · (high − low) + low to `high`? Not if there is a number between it and
+/// the greatest draw.
+bool reaches(double low, double high, DType dtype) {
+  const auto rounded = [dtype](double x) { return Scalar(x).converted(dtype).to_double(); };
+  const double most = rounded(rounded((1 - step_at(dtype, 1)) * rounded(high - low)) + low),
+               between = rounded(most / 2 + high / 2);
+  return !(most < between && between < high);
+}
+
+/// A number of the real interval [low, high), rounded to the nearest number of the dtype that is in
+/// it; `low` where it is empty.
 Tensor between(const Draw& d, const Shape& shape, const Tensor& low, const Tensor& high, DType dtype) {
-  // Rounding may carry the sum to `high` only where the interval is a few steps wide; never below `low`.
-  return maximum(unit(d, shape, dtype) * (high - low) + low, low);
+  const Tensor u = unit(d, shape, dtype), width = high - low,
+               last = nextafter(high, -std::numeric_limits<double>::infinity());
+  const std::optional<double> a = known_number(low), b = known_number(high);
+  if (a && b && std::isfinite(Scalar(*b - *a).converted(dtype).to_double())) {
+    const Tensor x = u * width + low;
+    return *a >= *b ? maximum(x, low) : reaches(*a, *b, dtype) ? minimum(x, last) : x;
+  }
+  // A width beyond the dtype is that of half the interval, twice.
+  const Tensor wide = isinf(width), part = vt::where(wide, 0.5, 1.0),
+               whole = vt::where(wide, 2.0, 1.0);
+  const Tensor x = (u * (high * part - low * part) + low * part) * whole;
+  // What is taken from `high` is no function of the ends: the derivative stays that of x.
+  return vt::where(low >= high, low, x - stop_gradient(maximum(x - last, 0.0)));
 }
 Tensor between(const Draw& d, const Shape& shape, double low, double high, DType dtype) {
   return between(d, shape, full_tensor(Scalar(low).converted(dtype), Aval(dtype, Shape{})),
@@ -83,7 +106,6 @@ Tensor below_wide(const Draw& d, const Shape& shape, const Tensor& span) {
 }
 
 double least_normal(DType d) { return d == f64 ? std::numeric_limits<double>::min() : static_cast<double>(std::numeric_limits<float>::min()); }
-double step_at_one(DType d) { return d == f64 ? std::numeric_limits<double>::epsilon() : static_cast<double>(std::numeric_limits<float>::epsilon()); }
 
 /// (0, 1): for functions with a pole at 0.
 Tensor open_unit(const Draw& d, const Shape& shape, DType dtype) { return between(d, shape, least_normal(dtype), 1.0, dtype); }
@@ -103,8 +125,6 @@ Tensor normal(const Draw& d, const Shape& shape, DType dtype) {
   return normal_at(between(d, shape, low, 1.0, dtype), d.where);
 }
 
-DType count_dtype(std::int64_t n) { return n > std::numeric_limits<std::int32_t>::max() ? i64 : i32; }
-
 /// x sorted along an axis by random bits, several times: each time, 32 bits may be equal for two elements, whose order then is that
 /// of the time before. With 3 log(size) / log(2^32) rounds all of them are equal for some pair with probability below 1 / size.
 Tensor shuffled(const Draw& d, Tensor x, int axis) {
@@ -122,6 +142,8 @@ Tensor shuffled(const Draw& d, Tensor x, int axis) {
 
 /// Indices of `shape` below n.
 Tensor chosen(const Draw& d, std::int64_t n, const Shape& shape, const random::ChoiceOptions& options) {
+  d.want_shape(shape);
+  if (!options.replace) d.want_shape(Shape{std::max<std::int64_t>(n, 0)});
   const std::int64_t draws = shape.elements();
   if (draws > 0 && n <= 0) refuse(ErrorKind::value, d.name, "there is nothing to draw from", d.key, d.where);
   if (!options.replace && draws > n) refuse(ErrorKind::value, d.name, worded("cannot draw {} of {} without replacement", draws, n), d.key, d.where);
@@ -135,7 +157,9 @@ Tensor chosen(const Draw& d, std::int64_t n, const Shape& shape, const random::C
   if (p.shape() != Shape{n}) refuse(ErrorKind::shape, d.name, worded("the probabilities must have shape [{}]", n), options.p->tensor, d.where);
   if (options.replace) {
     const Tensor total = cumsum(p);
-    const Tensor at = total[-1] * (1.0 - unit(d, shape, p.dtype()));  // in (0, total]: what has no share is never met
+    // In (0, total], also of totals near the least number: what has no share is never met.
+    const double least = step_at(p.dtype(), 0);
+    const Tensor at = maximum(total[-1] * (1.0 - unit(d, shape, p.dtype())), least);
     return cast(minimum(searchsorted(total, at), n - 1), dtype, d.where);
   }
   const Tensor noise = gumbel(d, Shape{n}, p.dtype());
@@ -261,9 +285,15 @@ Tensor truncated_normal(Operand key, const Shape& shape, Operand lower, Operand 
   const DType w = parts::working(dtype);
   const Tensor a = d.parameter(lower, shape, w), b = d.parameter(upper, shape, w);
   const auto mass = [&](const Tensor& at) { return detail::cast(erf(parts::wide(at) / std::numbers::sqrt2), w, d.where); };
-  const Tensor u = parts::between(d, shape, mass(a), mass(b), w);
+  // The mass far out rounds to ±1, where the quantile is infinite.
+  const double last =
+      w == f64 ? std::nextafter(1.0, 0.0) : static_cast<double>(std::nextafter(1.0f, 0.0f));
+  const Tensor u = clip(parts::between(d, shape, mass(a), mass(b), w), -last, last);
   const double infinity = std::numeric_limits<double>::infinity();
-  return detail::cast(clip(parts::normal_at(u, d.where), nextafter(a, infinity), nextafter(b, -infinity)), dtype, d.where);
+  // Between the bounds also when rounded to the dtype of the result.
+  const Tensor least = nextafter(detail::cast(a, dtype, d.where), infinity),
+               most = nextafter(detail::cast(b, dtype, d.where), -infinity);
+  return clip(detail::cast(parts::normal_at(u, d.where), dtype, d.where), least, most);
 }
 
 Tensor lognormal(Operand key, const Shape& shape, Operand sigma, DType dtype) {
@@ -293,7 +323,7 @@ Tensor laplace(Operand key, const Shape& shape, DType dtype) {
   const detail::UserLine line(d.where);
   d.want_float(dtype);
   const DType w = parts::working(dtype);
-  const Tensor u = parts::wide(parts::between(d, shape, -1.0 + parts::step_at_one(w), 1.0, w));
+  const Tensor u = parts::wide(parts::between(d, shape, -1.0 + detail::step_at(w, 1), 1.0, w));
   return detail::cast(-sign(u) * parts::log1p_of(-abs(u), w), dtype, d.where);
 }
 
@@ -356,7 +386,8 @@ Tensor permutation(Operand key, std::int64_t n) {
   const Draw d("permutation", key);
   const detail::UserLine line(d.where);
   if (n < 0) detail::refuse(ErrorKind::value, d.name, detail::worded("cannot order {} numbers", n), d.key, d.where);
-  return parts::shuffled(d, detail::counted(parts::count_dtype(n), Shape{n}, 0, d.where), 0);
+  d.want_shape(Shape{n});
+  return parts::shuffled(d, detail::counted(detail::count_dtype(n), Shape{n}, 0, d.where), 0);
 }
 Tensor permutation(Operand key, Operand x, int axis, bool independent) {
   const Draw d("permutation", key);
@@ -366,7 +397,9 @@ Tensor permutation(Operand key, Operand x, int axis, bool independent) {
   if (independent || x.tensor.rank() == 1) return parts::shuffled(d, x.tensor, along);
   const std::int64_t n = x.tensor.dim(along);
   if (n == 0) return x.tensor;
-  return take(x.tensor, parts::shuffled(d, detail::counted(parts::count_dtype(n), Shape{n}, 0, d.where), 0), along);
+  return take(x.tensor,
+              parts::shuffled(d, detail::counted(detail::count_dtype(n), Shape{n}, 0, d.where), 0),
+              along);
 }
 Tensor shuffle(Operand key, Operand x, int axis) { return permutation(key, x, axis, true); }
 

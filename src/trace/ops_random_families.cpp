@@ -65,6 +65,14 @@ std::pair<Tensor, Tensor> gamma_attempt(const Tensor& key, const Tensor& number,
   return {d * v, logical_and(positive, log(wide(w)) < 0.5 * (X * X) + wide(d) * (1.0 - V + log(V)))};
 }
 
+/// The least number of a float dtype, below which −∞ is.
+double least_number(DType d) {
+  if (d == f16) return -65504;
+  return d == f64    ? std::numeric_limits<double>::lowest()
+         : d == bf16 ? -0x1.fep127
+                     : static_cast<double>(std::numeric_limits<float>::lowest());
+}
+
 /// A gamma variable and its logarithm, without derivatives.
 std::pair<Tensor, Tensor> gamma_pair(const Draw& draw, const Shape& shape, const Tensor& given) {
   const Tensor a = stop_gradient(given), valid = logical_and(a > 0.0, a < infinity), A = vt::where(valid, a, 1.0), low = A < 1.0;
@@ -76,7 +84,10 @@ std::pair<Tensor, Tensor> gamma_pair(const Draw& draw, const Shape& shape, const
   const Tensor power = vt::where(low, log_of(u, a.dtype()) / wide(A), 0.0), size = wide(value);
   const Tensor edge = vt::where(equal(a, 0.0), 0.0, vt::where(equal(a, infinity), infinity, nan));
   return {vt::where(valid, cast(size * exp_of(power, a.dtype()), a.dtype(), draw.where), edge),
-          vt::where(valid, cast(log_of(size, a.dtype()) + power, a.dtype(), draw.where), log(edge))};
+          vt::where(valid,
+                    cast(maximum(log_of(size, a.dtype()) + power, least_number(a.dtype())),
+                         a.dtype(), draw.where),
+                    log(edge))};
 }
 
 Tensor gamma(const Draw& draw, const Shape& shape, const Tensor& a, bool logarithm) {
@@ -214,7 +225,10 @@ Tensor loggamma(Operand key, const Shape& shape, Operand a, DType dtype) {
   const Draw d("loggamma", key);
   const detail::UserLine line(d.where);
   d.want_float(dtype);
-  return detail::cast(families::log_gamma(d, shape, d.parameter(a, shape, families::working(dtype))), dtype, d.where);
+  const Tensor x = families::log_gamma(d, shape, d.parameter(a, shape, families::working(dtype)));
+  if (size_of(dtype) != 2) return x;
+  return detail::cast(vt::where(isinf(x), x, maximum(x, families::least_number(dtype))), dtype,
+                      d.where);
 }
 
 Tensor beta(Operand key, const Shape& shape, Operand a, Operand b, DType dtype) {
@@ -284,7 +298,11 @@ Tensor ball(Operand key, const Shape& shape, std::int64_t dimensions, Operand p,
   const Tensor x = families::signed_power(families::part(d, 0), whole, power, w), e = detail::randoms::exponential(families::part(d, 1), shape, w);
   const Tensor of = families::wide(power), X = families::wide(x);
   const Tensor size = pow(sum(pow(abs(X), of), -1) + families::wide(e), 1.0 / of);
-  return detail::cast(X / expand_dims(size, -1), dtype, d.where);
+  const Tensor inside = X / expand_dims(size, -1), rounded = detail::cast(inside, dtype, d.where);
+  // Rounded towards the middle, as what is rounded away from it may lie outside; the derivative
+  // stays that of the number.
+  const Tensor away = abs(families::wide(rounded)) > abs(inside);
+  return rounded + stop_gradient(vt::where(away, nextafter(rounded, 0.0) - rounded, 0.0));
 }
 
 Tensor maxwell(Operand key, const Shape& shape, DType dtype) {

@@ -25,10 +25,14 @@ inline Tensor simple(Op op, std::string_view name, Operand& x, const ReduceAxes&
   return kept(reduced(op, x.tensor, over, x.where), before, over, keepdims, x.where);
 }
 
-/// Sums and products: narrow integers widen.
+/// Sums and products: narrow integers widen, and a sum of bools holds their count.
 inline Tensor totals(Op op, std::string_view name, Operand& x, const ReduceAxes& axes, bool keepdims) {
   need(name, x.tensor, x.where);
-  const DType d = sum_dtype(aval_of(x.tensor).dtype);
+  const Aval& a = aval_of(x.tensor);
+  const bool counts = is_bool(a.dtype) && op == Op::reduce_sum;
+  const DType d =
+      counts ? count_dtype(extent_along(a.shape, reduction_axes(name, axes, x.tensor, x.where)))
+             : sum_dtype(a.dtype);
   if (d != aval_of(x.tensor).dtype) x.tensor = cast(std::move(x.tensor), d, x.where);
   return simple(op, name, x, axes, keepdims);
 }
@@ -62,8 +66,9 @@ inline Tensor arg(Op op, std::string_view name, Operand& x, std::optional<int> a
     t = reshaped(t, Shape{before.elements()}, x.where);
   }
   if (extent(t.shape(), along) == 0) refuse(ErrorKind::shape, name, "no elements to choose from", x.tensor, x.where);
-  const DType index = extent(t.shape(), along) > std::numeric_limits<std::int32_t>::max() ? i64 : i32;
-  return kept(emit(op, make_params(ArgParams{along, index}), {t}, x.where), before, over, keepdims, x.where);
+  return kept(
+      emit(op, make_params(ArgParams{along, count_dtype(extent(t.shape(), along))}), {t}, x.where),
+      before, over, keepdims, x.where);
 }
 
 /// The operand of a float reduction, the axes, and the dtype to give back.
@@ -106,7 +111,9 @@ inline Tensor scan(Op op, std::string_view name, Operand& x, int axis, bool reve
 }
 inline Tensor running_total(Op op, std::string_view name, Operand& x, int axis, bool reverse) {
   need(name, x.tensor, x.where);
-  const DType d = sum_dtype(x.tensor.dtype());
+  const bool counts = is_bool(x.tensor.dtype()) && op == Op::cumsum;
+  const DType d = counts ? count_dtype(x.tensor.dim(normal_axis(name, axis, x.tensor, x.where)))
+                         : sum_dtype(x.tensor.dtype());
   if (d != x.tensor.dtype()) x.tensor = cast(x.tensor, d, x.where);
   return scan(op, name, x, axis, reverse);
 }

@@ -73,7 +73,7 @@ inline Tensor rank_among(const Tensor& sorted, const Tensor& values, bool right,
     return sum(cast(below(e, t), i32, where), last);
   }
   // Each step halves the open interval [low, high); it takes as many steps for every element.
-  const DType d = n > std::numeric_limits<std::int32_t>::max() ? i64 : i32;
+  const DType d = count_dtype(n);
   Tensor low = full_tensor(Scalar(0).converted(d), Aval(d, x.shape())), high = full_tensor(Scalar(n).converted(d), Aval(d, x.shape()));
   for (std::int64_t width = n; width > 0; width /= 2) {
     const Tensor open = low < high, middle = (low + high) / 2;
@@ -81,7 +81,7 @@ inline Tensor rank_among(const Tensor& sorted, const Tensor& values, bool right,
     low = vt::where(open & up, middle + 1, low);
     high = vt::where(open & logical_not(up), middle, high);
   }
-  return cast(low, i32, where);
+  return low;
 }
 
 }  // namespace vt::detail::segments
@@ -99,6 +99,8 @@ Tensor one_hot(Operand indices, std::int64_t classes, DType dtype, int axis) {
   const int rank = index.rank() + 1, at = detail::normal_axis("one_hot", axis, rank, indices.tensor, w);
   Shape shape = index.shape();
   shape.insert(shape.begin() + at, classes);
+  detail::need_size("one_hot", size_of(dtype) > size_of(index.dtype()) ? dtype : index.dtype(),
+                    shape, {&indices.tensor, 1}, w);
   const Tensor stretched = detail::spread(index, shape, detail::other_axes(Axes(at), rank), w);
   return detail::cast(stretched == detail::counted(index.dtype(), shape, at, w), dtype, w);
 }
@@ -141,7 +143,9 @@ Tensor bincount(Operand x, std::int64_t length) {
   const detail::UserLine line(w);
   detail::need("bincount", x.tensor, w);
   const Tensor ids = detail::reshaped(x.tensor, Shape{x.tensor.size()}, w);
-  const Tensor one = detail::full_tensor(detail::Scalar(std::int32_t{1}), detail::Aval(i32, ids.shape()));
+  const DType d = detail::count_dtype(ids.size());
+  const Tensor one =
+      detail::full_tensor(detail::Scalar(1).converted(d), detail::Aval(d, ids.shape()));
   return sg::combined(detail::Op::scatter_add, "bincount", one, ids, length, detail::Scalar(0), w);
 }
 
@@ -152,12 +156,31 @@ Tensor histogram(Operand x, std::int64_t bins, double low, double high) {
   if (bins < 1 || !(low < high) || !std::isfinite(low) || !std::isfinite(high))
     detail::refuse(ErrorKind::value, "histogram", detail::worded("needs at least one bin and low < high, not {} from {} to {}", bins, low, high),
                    x.tensor, w);
-  const Tensor t = is_float(x.tensor.dtype()) ? detail::widened(x.tensor, w) : detail::cast(x.tensor, f64, w);
-  const Tensor inside = (t >= low) & (t <= high);
-  const double width = (high - low) / static_cast<double>(bins);
-  const Tensor offset = floor((where(inside, t, low) - low) / width);
-  const Tensor bin = minimum(offset.astype(i64), bins - 1);  // the last bin has its upper edge as well
-  return bincount(where(inside, bin, std::int64_t{-1}), bins);
+  detail::need_size("histogram", i64, Shape{bins}, {&x.tensor, 1}, w);
+  const DType d = is_float(x.tensor.dtype()) ? x.tensor.dtype() : f64;
+  const Tensor t = detail::cast(x.tensor, d, w);
+  const auto rounded = [d](double end) { return detail::Scalar(end).converted(d).to_double(); };
+  Tensor inside = (t >= low) & (t <= high);
+  if (!std::isfinite(rounded(low)) || !std::isfinite(rounded(high))) inside = inside & isfinite(t);
+  // A product finds the bin, or the one before, and the edge between them decides: the number that
+  // linspace gives, so that what stands on it is in the upper one. A width beyond f64 is halved.
+  const auto n = static_cast<double>(bins);
+  const double part = std::isfinite(high - low) ? 1.0 : 0.5, width = high * part - low * part,
+               per = n / width;
+  const Tensor wide = detail::cast(t, f64, w);
+  Tensor offset = (part == 1 ? wide : wide * part) - low * part;
+  if (width / n < 8 * part * detail::step_at(d, std::max(std::abs(low), std::abs(high)))) {
+    // Bins as narrow as steps of the dtype: the last edge that rounds to t is half a step above it.
+    offset = offset +
+             (detail::cast(nextafter(t, std::numeric_limits<double>::infinity()), f64, w) - wide) *
+                 (0.5 * part);
+  }
+  const Tensor place = std::isnormal(per) ? offset * per : offset / width * n;
+  const Tensor before = clip(floor(place - 0.25), 0.0, n - 1);
+  const Tensor edge = detail::cast(detail::spaced(before + 1.0, low, high, bins, false), d, w);
+  const Tensor bin = where((t >= edge) & (before < n - 1), before + 1.0,
+                           before);  // the last bin has its upper edge as well
+  return bincount(detail::cast(where(inside, bin, -1.0), detail::count_dtype(bins), w), bins);
 }
 
 Tensor bucketize(Operand x, Operand boundaries, bool right) {
@@ -183,9 +206,10 @@ std::vector<Tensor> nonzero(Operand x, std::optional<std::int64_t> wanted, std::
   detail::need("nonzero", x.tensor, w);
   const std::int64_t size = wanted ? *wanted : detail::ordering::known_count("nonzero", count_nonzero(x), w);
   if (size < 0) detail::refuse(ErrorKind::value, "nonzero", detail::worded("cannot give {} indices", size), x.tensor, w);
+  detail::need_size("nonzero", i64, Shape{size}, {&x.tensor, 1}, w);
   const Shape& shape = x.tensor.shape();
   const std::int64_t n = shape.elements();
-  const DType d = std::max(n, size) > std::numeric_limits<std::int32_t>::max() ? i64 : i32;
+  const DType d = detail::count_dtype(std::max(n, size));
   const Tensor found = detail::reshaped(detail::to_bool(x.tensor, w), Shape{n}, w);
   // The k-th element that is not zero is written to place k; the others to a place that does not exist.
   const Tensor place = where(found, cumsum(detail::cast(found, d, w)) - 1, size);
@@ -196,7 +220,7 @@ std::vector<Tensor> nonzero(Operand x, std::optional<std::int64_t> wanted, std::
   for (std::int64_t extent : shape) {
     stride = extent == 0 ? 0 : stride / extent;
     const Tensor index = stride == 0 ? none : flat / stride % extent;
-    indices.push_back(detail::cast(where(flat < 0, fill, index), i32, w));
+    indices.push_back(detail::cast(where(flat < 0, fill, index), detail::count_dtype(extent), w));
   }
   return indices;
 }

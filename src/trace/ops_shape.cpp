@@ -69,14 +69,21 @@ inline std::int64_t mirrored(std::int64_t place, std::int64_t n, PadMode mode) {
   const std::int64_t m = ((place % period) + period) % period;
   return m < n ? m : (mode == PadMode::symmetric ? period - 1 : period) - m;
 }
+/// The same of many places.
+inline Tensor mirrored(const Tensor& places, std::int64_t n, PadMode mode) {
+  if (mode == PadMode::edge || n == 1) return clip(places, 0, n - 1);
+  const std::int64_t period = mode == PadMode::wrap        ? n
+                              : mode == PadMode::symmetric ? 2 * n
+                                                           : 2 * n - 2;
+  const Tensor m = mod(places, period);
+  return vt::where(m < n, m, (mode == PadMode::symmetric ? period - 1 : period) - m);
+}
 
 /// An axis with `low` and `high` more elements, made of its own: slices of it, forwards and backwards, beside each other.
 inline Tensor filled_edges(const Tensor& x, int axis, std::int64_t low, std::int64_t high, PadMode mode, Where where) {
   const std::int64_t n = extent(aval_of(x).shape, axis);
   if (low + high > 4 * n) {  // many short runs
-    std::vector<std::int64_t> from;
-    for (std::int64_t place = -low; place < n + high; ++place) from.push_back(mirrored(place, n, mode));
-    return take(x, tensor(from), axis);
+    return take(x, mirrored(counted(i64, Shape{low + n + high}, 0, where) - low, n, mode), axis);
   }
   std::vector<Tensor> parts;
   for (std::int64_t place = -low; place < n + high;) {
@@ -165,6 +172,7 @@ Tensor broadcast_to(Operand x, const Shape& shape) {
   detail::need("broadcast_to", x.tensor, x.where);
   if (!detail::stretches(x.tensor.shape(), shape))
     detail::refuse(ErrorKind::shape, "broadcast_to", detail::worded("does not stretch to {}", shape.str()), x.tensor, x.where);
+  detail::need_size("broadcast_to", x.tensor.dtype(), shape, {&x.tensor, 1}, x.where);
   return detail::broadcast(x.tensor, shape, x.where);
 }
 Tensor broadcast_in_dim(Operand x, const Shape& shape, const Axes& axes) {
@@ -218,6 +226,9 @@ Tensor stack(const std::vector<Tensor>& parts, int axis, Where where) {
   const int at = detail::normal_axis("stack", axis, met[0].rank() + 1, met[0], where);
   for (const Tensor& t : met)
     if (t.shape() != met[0].shape()) detail::refuse(ErrorKind::shape, "stack", "shapes differ", std::span<const Tensor>(parts), where);
+  Shape whole = met[0].shape();
+  whole.insert(whole.begin() + at, static_cast<std::int64_t>(met.size()));
+  detail::need_size("stack", met[0].dtype(), whole, met, where);
   for (Tensor& t : met) t = expand_dims(t, at);
   return sh::joined("stack", met, at, where);
 }
@@ -296,8 +307,11 @@ Tensor pad(Operand x, const std::vector<std::pair<std::int64_t, std::int64_t>>& 
     const int axis = static_cast<int>(i);
     const std::int64_t n = t.dim(axis);
     if (low < 0 || high < 0) detail::refuse(ErrorKind::value, "pad", "what crops has no edge to be filled", x.tensor, w);
-    if (low + high == 0) continue;
+    if (low == 0 && high == 0) continue;
     if (n == 0) detail::refuse(ErrorKind::shape, "pad", detail::worded("axis {} has no elements to fill its edges with", axis), x.tensor, w);
+    Shape shape = t.shape();
+    shape[i] = detail::plus(n, detail::plus(low, high));
+    detail::need_size("pad", t.dtype(), shape, {&x.tensor, 1}, w);
     t = sh::filled_edges(t, axis, low, high, mode, w);
   }
   return t;
@@ -357,8 +371,12 @@ Tensor tile(Operand x, const Shape& repetitions) {
       axes.push_back(apart.rank());
       apart.push_back(n);
     }
-    whole.push_back(copies * n);
+    whole.push_back(detail::times(copies, n));
   }
+  detail::need_size("tile", x.tensor.dtype(), whole, {&x.tensor, 1}, x.where);
+  if (x.tensor.size() == 0)
+    return detail::filled("tile", detail::Scalar(0), x.tensor.dtype(), whole,
+                          x.where);  // however many copies
   return detail::reshaped(detail::spread(x.tensor, apart, axes, x.where), whole, x.where);
 }
 Tensor repeat(Operand x, std::int64_t count, std::optional<int> axis) {
@@ -371,9 +389,13 @@ Tensor repeat(Operand x, std::int64_t count, std::optional<int> axis) {
   for (int i = 0; i < t.rank(); ++i) {
     axes.push_back(apart.rank());
     apart.push_back(t.dim(i));
-    whole.push_back(t.dim(i) * (i == along ? count : 1));
+    whole.push_back(detail::times(t.dim(i), i == along ? count : 1));
     if (i == along) apart.push_back(count);
   }
+  detail::need_size("repeat", x.tensor.dtype(), whole, {&x.tensor, 1}, x.where);
+  if (x.tensor.size() == 0)
+    return detail::filled("repeat", detail::Scalar(0), x.tensor.dtype(), whole,
+                          x.where);  // however many copies
   return detail::reshaped(detail::spread(t, apart, axes, x.where), whole, x.where);
 }
 
@@ -388,6 +410,7 @@ std::vector<Tensor> meshgrid(const std::vector<Tensor>& axes, bool matrix_indexi
   // NumPy's default counts x along columns: the first two axes trade places.
   auto place = [&](int i) { return !matrix_indexing && n >= 2 && i < 2 ? 1 - i : i; };
   if (n >= 2 && !matrix_indexing) std::swap(shape[0], shape[1]);
+  if (n > 0) detail::need_size("meshgrid", axes[0].dtype(), shape, axes, where);
   std::vector<Tensor> grids;
   for (int i = 0; i < n; ++i) grids.push_back(detail::spread(sh::flattened(axes[static_cast<std::size_t>(i)], where), shape, Axes(place(i)), where));
   return grids;
@@ -400,15 +423,22 @@ Tensor space_to_depth(Operand x, int block) {
     detail::refuse(ErrorKind::shape, "space_to_depth", detail::worded("needs [N,H,W,C] with H and W multiples of the block {}", block), x.tensor,
                    x.where);
   const Tensor cut = detail::reshaped(x.tensor, Shape{s[0], s[1] / block, block, s[2] / block, block, s[3]}, x.where);
-  return detail::reshaped(detail::permuted(cut, {0, 1, 3, 2, 4, 5}, x.where), Shape{s[0], s[1] / block, s[2] / block, s[3] * block * block}, x.where);
+  return detail::reshaped(
+      detail::permuted(cut, {0, 1, 3, 2, 4, 5}, x.where),
+      Shape{s[0], s[1] / block, s[2] / block, detail::times(detail::times(s[3], block), block)},
+      x.where);
 }
 Tensor depth_to_space(Operand x, int block) {
   detail::need("depth_to_space", x.tensor, x.where);
   const Shape& s = x.tensor.shape();
-  if (s.rank() != 4 || block < 1 || s[3] % (block * block) != 0)
+  const std::int64_t cells = std::int64_t{block} * block;
+  if (s.rank() != 4 || block < 1 || s[3] % cells != 0)
     detail::refuse(ErrorKind::shape, "depth_to_space", detail::worded("needs [N,H,W,C] with C a multiple of the block {} squared", block), x.tensor,
                    x.where);
-  const std::int64_t c = s[3] / (block * block);
+  const std::int64_t c = s[3] / cells;
+  detail::need_size("depth_to_space", x.tensor.dtype(),
+                    {s[0], detail::times(s[1], block), detail::times(s[2], block), c},
+                    {&x.tensor, 1}, x.where);
   const Tensor cut = detail::reshaped(x.tensor, Shape{s[0], s[1], s[2], block, block, c}, x.where);
   return detail::reshaped(detail::permuted(cut, {0, 1, 3, 2, 4, 5}, x.where), Shape{s[0], s[1] * block, s[2] * block, c}, x.where);
 }
@@ -464,11 +494,11 @@ Tensor space_to_batch(Operand x, const Shape& block, const std::vector<std::pair
     if (t.shape()[i + 1] % block[i] != 0)
       detail::refuse(ErrorKind::shape, "space_to_batch", detail::worded("padded it is {}, of which {} are no blocks", t.shape().str(), block.str()),
                      x.tensor, w);
-    cells *= block[i];
+    cells = detail::times(cells, block[i]);
   }
   const detail::shapes::Blocks b = detail::shapes::blocks_of(t.shape(), block, t.dim(0));
   Shape shape = t.shape();
-  shape[0] *= cells;
+  shape[0] = detail::times(shape[0], cells);
   for (std::size_t i = 0; i < block.size(); ++i) shape[i + 1] /= block[i];
   return detail::reshaped(detail::permuted(detail::reshaped(t, b.apart, w), b.order, w), shape, w);
 }
@@ -480,19 +510,21 @@ Tensor batch_to_space(Operand x, const Shape& block, const std::vector<std::pair
   std::int64_t cells = 1;
   Shape shape = x.tensor.shape();
   for (std::size_t i = 0; i < block.size(); ++i) {
-    cells *= block[i];
-    shape[i + 1] *= block[i];
+    cells = detail::times(cells, block[i]);
+    shape[i + 1] = detail::times(shape[i + 1], block[i]);
   }
   if (shape[0] % cells != 0)
     detail::refuse(ErrorKind::shape, "batch_to_space", detail::worded("there are no {} images for each block", cells), x.tensor, w);
   shape[0] /= cells;
+  detail::need_size("batch_to_space", x.tensor.dtype(), shape, {&x.tensor, 1}, w);
   const detail::shapes::Blocks b = detail::shapes::blocks_of(shape, block, shape[0]);
   Axes back = b.order;
   for (std::size_t i = 0; i < b.order.size(); ++i) back[static_cast<std::size_t>(b.order[i])] = static_cast<int>(i);
   const Tensor t = detail::reshaped(detail::permuted(detail::reshaped(x.tensor, b.batched, w), back, w), shape, w);
   std::vector<std::pair<std::int64_t, std::int64_t>> edges(static_cast<std::size_t>(t.rank()));
   for (std::size_t i = 0; i < crops.size(); ++i) {
-    if (crops[i].first < 0 || crops[i].second < 0 || crops[i].first + crops[i].second > shape[i + 1])
+    if (crops[i].first < 0 || crops[i].second < 0 ||
+        detail::plus(crops[i].first, crops[i].second) > shape[i + 1])
       detail::refuse(ErrorKind::value, "batch_to_space", "there is less than what is cropped", t, w);
     edges[i + 1] = {-crops[i].first, -crops[i].second};
   }

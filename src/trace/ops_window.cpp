@@ -27,11 +27,27 @@ Edges edges_of(std::string_view name, const Padding& padding, const Shape& exten
                Where where) {
   const std::size_t n = extents.size();
   Edges edges{Shape::filled(n, 0), Shape::filled(n, 0)};
+  // So that what is computed of them fits: no axis of more elements is in memory.
+  const auto need_less = [&](const char* what, std::int64_t number) {
+    constexpr std::int64_t most = std::int64_t{1} << 60;
+    if (number < -most || number > most)
+      refuse(ErrorKind::shape, name, worded("{} of {} elements is too large", what, number), x,
+             where);
+  };
+  for (std::size_t k = 0; k < n; ++k) {
+    need_less("an axis", extents[k]);
+    need_less("a window", windows[k]);
+    need_less("a stride", strides[k]);
+  }
   const std::string& scheme = padding.scheme();
   if (scheme.empty()) {
     if (padding.edges().size() != n)
       refuse(ErrorKind::shape, name, worded("padding needs {} pairs, one for each axis, not {}", n, padding.edges().size()), x, where);
-    for (std::size_t k = 0; k < n; ++k) std::tie(edges.low[k], edges.high[k]) = padding.edges()[k];
+    for (std::size_t k = 0; k < n; ++k) {
+      std::tie(edges.low[k], edges.high[k]) = padding.edges()[k];
+      need_less("padding", edges.low[k]);
+      need_less("padding", edges.high[k]);
+    }
     return edges;
   }
   if (scheme == "VALID") return edges;

@@ -2,6 +2,7 @@
 #include "promote.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 #include <vt/detail/message.hpp>
@@ -76,6 +77,7 @@ Tensor cast(Tensor t, DType dtype, bool weak, Where where) {
   if (is_complex(aval.dtype) && !is_complex(dtype) && !is_bool(dtype))
     refuse(ErrorKind::dtype, "astype", worded("to {} would drop the imaginary part; take vt::real, vt::imag or vt::abs", name_of(dtype)), t, where);
   if (n->op != Op::full) return emit(Op::convert, make_params(ConvertParams{dtype, weak}), {t}, where);
+  if (size_of(dtype) > size_of(aval.dtype)) need_size("astype", dtype, aval.shape, {&t, 1}, where);
   const FullParams& full = n->params->as<FullParams>();
   const Scalar value = full.value.converted(dtype);
   if (n->references.load(std::memory_order_acquire) == 1 && n->params->references.load(std::memory_order_acquire) == 1 &&
@@ -139,11 +141,26 @@ DType sum_dtype(DType d) {
   }
 }
 
+double step_at(DType d, double x) {
+  const int digits = d == f64   ? 52
+                     : d == f32 ? 23
+                     : d == f16 ? 10
+                                : 7,
+            least = d == f64   ? -1022
+                    : d == f16 ? -14
+                               : -126;
+  return std::ldexp(1.0, std::max(x == 0 ? least : std::ilogb(x), least) - digits);
+}
+
 // --- shapes ----------------------------------------------------------------------------------------------------------
 
 Shape broadcast_shape(std::string_view name, std::span<const Tensor> operands, Where where) {
   std::size_t rank = 0;
-  for (const Tensor& t : operands) rank = std::max(rank, aval_of(t).shape.size());
+  DType widest = bool_;
+  for (const Tensor& t : operands) {
+    rank = std::max(rank, aval_of(t).shape.size());
+    if (size_of(aval_of(t).dtype) > size_of(widest)) widest = aval_of(t).dtype;
+  }
   Shape result = Shape::filled(rank, 1);
   for (const Tensor& t : operands) {
     const Shape& s = aval_of(t).shape;
@@ -155,6 +172,7 @@ Shape broadcast_shape(std::string_view name, std::span<const Tensor> operands, W
       r = s[i];
     }
   }
+  need_size(name, widest, result, operands, where);
   return result;
 }
 
@@ -169,7 +187,10 @@ bool stretches(const Shape& from, const Shape& to) {
 Tensor spread(const Tensor& t, const Shape& shape, const Axes& axes, Where where) {
   const Aval& a = aval_of(t);
   if (a.shape == shape) return t;
-  if (t.node()->op == Op::full) return full_tensor(t.node()->params->as<FullParams>().value, Aval(a.dtype, shape, a.weak));
+  if (t.node()->op == Op::full) {
+    need_size("broadcast_in_dim", a.dtype, shape, {&t, 1}, where);
+    return full_tensor(t.node()->params->as<FullParams>().value, Aval(a.dtype, shape, a.weak));
+  }
   return emit(Op::broadcast_in_dim, make_params(BroadcastParams{shape, axes}), {t}, where);
 }
 
@@ -197,13 +218,14 @@ Tensor permuted(const Tensor& t, const Axes& permutation, Where where) {
   return emit(Op::transpose, make_params(PermutationParams{permutation}), {t}, where);
 }
 
+void need_size(std::string_view name, DType dtype, const Shape& shape,
+               std::span<const Tensor> operands, Where where) {
+  if (!addressable(dtype, shape))
+    refuse(ErrorKind::shape, name, size_fault(dtype, shape), operands, where);
+}
+
 Tensor filled(std::string_view name, Scalar value, DType dtype, const Shape& shape, Where where) {
-  std::int64_t bytes = static_cast<std::int64_t>(size_of(dtype));
-  for (std::int64_t d : shape) {
-    if (d < 0) refuse(ErrorKind::shape, name, worded("negative extent in shape {}", shape.str()), std::span<const Tensor>(), where);
-    if (d > 0 && (__builtin_mul_overflow(bytes, d, &bytes) || bytes > (std::int64_t{1} << 62)))
-      refuse(ErrorKind::shape, name, worded("{}{} is too large to address", name_of(dtype), shape.str()), std::span<const Tensor>(), where);
-  }
+  need_size(name, dtype, shape, {}, where);
   return full_tensor(value.converted(dtype), Aval(dtype, shape));
 }
 
@@ -272,6 +294,8 @@ Tensor emit_fitting(Op op, ParamsRef params, std::span<const Tensor> operands, D
   for (const Tensor& t : operands.subspan(1))
     if (shape->empty()) shape = &aval_of(t).shape;
   where = user_line(where);
+  if (size_of(dtype) > size_of(aval_of(operands[0]).dtype))
+    need_size(name_of(op), dtype, *shape, operands, where);
   Node* n = place_node(op, std::move(params), operands, level_for(op, {}, operands, where), where);
   n->avals.emplace_back(dtype, *shape, weak);
   return Tensor::adopt(n);

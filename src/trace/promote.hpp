@@ -2,6 +2,8 @@
 // broadcasting, axes and their messages, and the line that ops inside a composed function are attributed to.
 #pragma once
 
+#include <limits>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -86,6 +88,17 @@ Tensor to_bool(Tensor t, Where where);
 Tensor widened(Tensor t, Where where);
 /// bool, i8, i16 → i32; u8, u16 → u32: the dtype of sums and products.
 DType sum_dtype(DType d);
+/// What every element is, if that is known while recording.
+inline std::optional<double> known_number(const Tensor& t) {
+  if (t.node()->op != Op::full) return std::nullopt;
+  return t.node()->params->as<FullParams>().value.to_double();
+}
+/// The distance of neighbouring numbers of a float dtype just above |x|, which is finite.
+double step_at(DType, double x);
+/// The dtype of counts up to n, and of the indices of n elements: i32, beyond 2^31 i64.
+constexpr DType count_dtype(std::int64_t n) {
+  return n > std::numeric_limits<std::int32_t>::max() ? i64 : i32;
+}
 
 // --- shapes ----------------------------------------------------------------------------------------------------------
 
@@ -101,10 +114,16 @@ Tensor spread(const Tensor& t, const Shape& shape, const Axes& axes, Where where
 Tensor reshaped(const Tensor& t, const Shape& shape, Where where);
 /// transpose, unless it is the identity.
 Tensor permuted(const Tensor& t, const Axes& permutation, Where where);
+/// Throws, naming the function, unless a shape that it computes is addressable. The ops it is made
+/// of check theirs, but name themselves.
+void need_size(std::string_view name, DType, const Shape&, std::span<const Tensor> operands, Where);
 /// A checked leaf: every element `value`, which is converted.
 Tensor filled(std::string_view name, Scalar value, DType dtype, const Shape& shape, Where where);
 /// 0, 1, … along `axis`.
 Tensor counted(DType dtype, const Shape& shape, int axis, Where where);
+/// start + i · (stop − start) / steps for numbers i in f64, and with `endpoint` exactly `stop`
+/// where i is `steps`: the numbers of linspace.
+Tensor spaced(const Tensor& i, double start, double stop, std::int64_t steps, bool endpoint);
 /// The elements start … limit − 1 of one axis.
 Tensor sliced(const Tensor& t, int axis, std::int64_t start, std::int64_t limit, std::int64_t stride, Where where);
 

@@ -28,8 +28,7 @@ struct Draw {
     if (!is_float(d)) refuse(ErrorKind::dtype, name, worded("{} is no float dtype", name_of(d)), key, where);
   }
   void want_shape(const Shape& shape) const {
-    for (std::int64_t extent : shape)
-      if (extent < 0) refuse(ErrorKind::shape, name, worded("shape {} has a negative extent", shape.str()), key, where);
+    need_size(name, u64, shape, {&key, 1}, where);  // of the bits
   }
   /// A parameter of the distribution in the shape and dtype of the draw.
   Tensor parameter(const Operand& p, const Shape& shape, DType d) const {

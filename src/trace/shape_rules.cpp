@@ -89,13 +89,7 @@ void Call::bad_dtype(std::size_t i) const {
 // --- checks ----------------------------------------------------------------------------------------------------------
 
 void check_size(const Call& c, DType dtype, const Shape& shape) {
-  std::int64_t bytes = static_cast<std::int64_t>(size_of(dtype));
-  for (std::int64_t extent : shape) {
-    if (extent < 0) c.refuse_shape(worded("negative extent in shape {}", shape.str()));
-    // Zeros do not hide the others: strides are products of extents too.
-    if (extent > 0 && (__builtin_mul_overflow(bytes, extent, &bytes) || bytes > (std::int64_t{1} << 62)))
-      c.refuse_shape(worded("result {}{} is too large to address", name_of(dtype), shape.str()));
-  }
+  if (!addressable(dtype, shape)) c.refuse_shape(size_fault(dtype, shape));
 }
 
 void check_axis(const Call& c, int axis, int rank, const char* what) {
@@ -129,7 +123,6 @@ inline Avals constant(const Call& c) {
 
 inline Avals full(const Call& c) {
   const auto& p = c.as<FullParams>();
-  check_size(c, p.aval.dtype, p.aval.shape);
   if (p.value.dtype != p.aval.dtype)
     c.refuse_dtype(worded("a value of dtype {} cannot fill {}; convert it first", name_of(p.value.dtype), p.aval.str()));
   return {p.aval};
@@ -137,7 +130,6 @@ inline Avals full(const Call& c) {
 
 inline Avals iota(const Call& c) {
   const auto& p = c.as<IotaParams>();
-  check_size(c, p.aval.dtype, p.aval.shape);
   if (!c.takes(p.aval.dtype)) c.refuse_dtype(worded("needs an integer or float dtype, not {}", name_of(p.aval.dtype)));
   check_axis(c, p.axis, p.aval.shape.rank(), "axis");
   return {p.aval};
@@ -499,6 +491,12 @@ Avals of_parts(Op op, const PartsParams& p, std::span<const Aval* const> operand
 
 namespace vt::detail {
 
+std::string size_fault(DType dtype, const Shape& shape) {
+  for (std::int64_t extent : shape)
+    if (extent < 0) return worded("negative extent in shape {}", shape.str());
+  return worded("result {}{} is too large to address", name_of(dtype), shape.str());
+}
+
 SmallVec<Aval, 1> infer(Op op, const ParamsRef& params, std::span<const Aval* const> operands, Where where) {
   if (params && params->is<PartsParams>()) return shape_rules::of_parts(op, params->as<PartsParams>(), operands, where);
   const auto& row = shape_rules::table[op];
@@ -506,7 +504,9 @@ SmallVec<Aval, 1> infer(Op op, const ParamsRef& params, std::span<const Aval* co
   const int arity = op_table[op].arity;
   if (arity >= 0 && static_cast<std::size_t>(arity) != operands.size())
     call.refuse_shape(worded("takes {} operand{}, not {}", arity, arity == 1 ? "" : "s", operands.size()));
-  return row.rule(call);
+  SmallVec<Aval, 1> avals = row.rule(call);
+  for (const Aval& a : avals) shape_rules::check_size(call, a.dtype, a.shape);
+  return avals;
 }
 
 }  // namespace vt::detail

@@ -50,7 +50,8 @@ inline Avals result(DType dtype, Shape shape, bool weak = false) {
   return avals;
 }
 
-/// Throws if an extent is negative or the bytes of the result do not fit in 62 bits.
+/// Throws unless the shape is addressable. `infer` does so for every result; rules where they count
+/// elements.
 void check_size(const Call&, DType, const Shape&);
 /// Throws unless 0 ≤ axis < rank. `what` names the list, as "axis" or "offset_dims".
 void check_axis(const Call&, int axis, int rank, const char* what);

@@ -40,7 +40,6 @@ Avals transpose(const Call& c) {
 Avals broadcast_in_dim(const Call& c) {
   const auto& p = c.as<BroadcastParams>();
   const Aval& x = c.operand(0);
-  check_size(c, x.dtype, p.shape);
   if (static_cast<int>(p.axes.size()) != x.shape.rank()) c.refuse_shape(worded("axes {} do not name one result axis per operand axis", p.axes.str()));
   check_axes(c, p.axes, p.shape.rank(), "axes", true);
   for (std::size_t i = 0; i < p.axes.size(); ++i) {
@@ -66,10 +65,9 @@ Avals concatenate(const Call& c) {
       if (d != axis && x.shape[index_rules::at(d)] != shape[index_rules::at(d)])
         c.refuse_shape(worded("along axis {}: operand {} differs from the first in axis {}", axis, i, d));
     std::int64_t& extent = shape[index_rules::at(axis)];
-    if (__builtin_add_overflow(extent, x.shape[index_rules::at(axis)], &extent)) c.refuse_shape("result is too large to address");
+    extent = plus(extent, x.shape[index_rules::at(axis)]);
     weak = weak && x.weak;
   }
-  check_size(c, first.dtype, shape);
   return result(first.dtype, std::move(shape), weak);
 }
 
@@ -85,14 +83,12 @@ Avals pad(const Call& c) {
   Shape shape;
   for (std::size_t i = 0; i < x.shape.size(); ++i) {
     if (p.interior[i] < 0) c.refuse_shape(worded("interior {} must not be negative", p.interior.str()));
-    std::int64_t extent = x.shape[i], gaps = 0;
-    if (__builtin_mul_overflow(extent > 0 ? extent - 1 : 0, p.interior[i], &gaps) || __builtin_add_overflow(extent, gaps, &extent) ||
-        __builtin_add_overflow(extent, p.low[i], &extent) || __builtin_add_overflow(extent, p.high[i], &extent))
-      c.refuse_shape("result is too large to address");
+    const std::int64_t inner = stretched(x.shape[i], plus(p.interior[i], 1));
+    // The edges, either of which may crop, first: their sum is exact or as good as the result.
+    const std::int64_t extent = plus(inner, plus(p.low[i], p.high[i]));
     if (extent < 0) c.refuse_shape(worded("low {}, high {} crop axis {} to a negative size ({})", p.low.str(), p.high.str(), i, extent));
     shape.push_back(extent);
   }
-  check_size(c, x.dtype, shape);
   return result(x.dtype, std::move(shape), x.weak && value.weak);
 }
 

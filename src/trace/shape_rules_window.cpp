@@ -1,4 +1,5 @@
 // Shape rules of windows, of their sum and of conv_general.
+#include <algorithm>
 #include <string>
 
 #include <vt/detail/message.hpp>
@@ -13,8 +14,11 @@ namespace window_rules {
 /// Throws unless there are `count` numbers of at least `least`.
 void check_numbers(const Call& c, const Shape& numbers, std::size_t count, std::int64_t least, const char* what) {
   if (numbers.size() != count) c.refuse_shape(worded("needs {} {} for as many window axes, not {}", count, what, numbers.size()));
+  constexpr std::int64_t most = std::int64_t{1} << 40;
   for (std::int64_t n : numbers)
-    if (n < least || n > (std::int64_t{1} << 40)) c.refuse(ErrorKind::value, worded("{} must be at least {}, not {}", what, least, n));
+    if (n < least || n > most)
+      c.refuse(ErrorKind::value,
+               worded("{} must be between {} and {}, not {}", what, least, most, n));
 }
 
 /// The axes are those of `whole`, the shape before windows were taken.
@@ -25,9 +29,6 @@ void check_windows(const Call& c, const WindowParams& p, int rank) {
   check_numbers(c, p.dilations, p.axes.size(), 1, "dilations");
   check_numbers(c, p.extents, p.axes.size(), 0, "extents");
 }
-
-/// Extent of an axis with `step` − 1 zeros between its elements.
-std::int64_t stretched(std::int64_t extent, std::int64_t step) { return extent == 0 ? 0 : (extent - 1) * step + 1; }
 
 }  // namespace window_rules
 
@@ -42,7 +43,6 @@ Avals windows(const Call& c) {
     extent = p.count(k);
   }
   shape.append(p.sizes.begin(), p.sizes.end());
-  check_size(c, x.dtype, shape);
   return result(x.dtype, std::move(shape), x.weak);
 }
 
@@ -61,7 +61,6 @@ Avals overlap_add(const Call& c) {
     extent = p.extents[k];
   }
   shape.resize(static_cast<std::size_t>(rank));
-  check_size(c, x.dtype, shape);
   return result(x.dtype, std::move(shape), x.weak);
 }
 
@@ -92,8 +91,12 @@ Avals conv_general(const Call& c) {
   Shape shape = picked(a.shape, p.dot.lhs_batch);
   for (int d : free_axes(a.shape.rank(), joined(p.dot.lhs_contract, p.lhs_window), p.dot.lhs_batch)) shape.push_back(a.shape[axis_index(d)]);
   for (std::size_t k = 0; k < n; ++k) {
-    const std::int64_t room = stretched(a.shape[axis_index(p.lhs_window[k])], p.lhs_dilation[k]) + p.low[k] + p.high[k],
+    const std::int64_t room =
+                           plus(stretched(a.shape[axis_index(p.lhs_window[k])], p.lhs_dilation[k]),
+                                p.low[k] + p.high[k]),
                        window = stretched(b.shape[axis_index(p.rhs_window[k])], p.rhs_dilation[k]);
+    if (std::max(room, window) > std::int64_t{1} << 61)
+      c.refuse_shape(worded("window axis {} is too large with its dilation", k));
     shape.push_back(room < window ? 0 : (room - window) / p.strides[k] + 1);
   }
   for (int d : free_axes(b.shape.rank(), joined(p.dot.rhs_contract, p.rhs_window), p.dot.rhs_batch)) shape.push_back(b.shape[axis_index(d)]);
@@ -102,7 +105,6 @@ Avals conv_general(const Call& c) {
     if (p.order.size() != shape.size()) c.refuse_shape(worded("order needs {} axes, not {}", shape.size(), p.order.size()));
     shape = picked(shape, p.order);
   }
-  check_size(c, p.dot.dtype, shape);
   return result(p.dot.dtype, std::move(shape), a.weak && b.weak);
 }
 

@@ -22,8 +22,6 @@ struct Edges {
 /// `extents`, `windows`: with their dilations.
 Edges edges_of(std::string_view name, const Padding& padding, const Shape& extents, const Shape& windows, const Shape& strides, const Tensor& x,
                Where where);
-/// Extent of an axis whose elements are moved to a distance of `step`.
-inline std::int64_t stretched(std::int64_t extent, std::int64_t step) { return extent == 0 ? 0 : (extent - 1) * step + 1; }
 
 /// Where a layout has its letters: the axis of `first` (N or I), −1 if that may be missing and is, of `second`, and the others in order.
 struct Layout {

@@ -24,7 +24,6 @@ inline Axes joined(Axes axes, const Axes& more) {
 inline int rank_among(const Axes& axes, int axis) {
   return static_cast<int>(count_if(axes, [&](int a) { return a < axis; }));
 }
-inline std::int64_t stretched(std::int64_t extent, std::int64_t step) { return extent == 0 ? 0 : (extent - 1) * step + 1; }
 
 /// One operand's axes by what they are.
 struct Roles {

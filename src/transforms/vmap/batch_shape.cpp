@@ -120,7 +120,7 @@ BatchedList slice(const BatchCall& c) {
   const Batched& x = c.operands[0];
   const auto& p = c.as<SliceParams>();
   SliceParams all{lanes::inserted(p.start, *x.axis, 0), lanes::inserted(p.limit, *x.axis, c.lanes),
-                  p.stride.empty() ? p.stride : lanes::inserted(p.stride, *x.axis, 1)};
+                  lanes::inserted(p.stride, *x.axis, 1)};
   return shape_batch::one(emit(Op::slice, make_params(std::move(all)), {x.value}, c.where()), *x.axis);
 }
 

@@ -33,16 +33,22 @@ C pow(C a, C b) {
 }
 
 C integer_pow(C a, int n) {
+  // The inverse is taken of the power of half the exponent: the whole one's may be beyond the range where it is not yet 0.
+  if (n < 0) {
+    if (n == -1) return div(1, a);
+    const C root = div(1, integer_pow(a, -(n / 2))), square = mul(root, root);
+    return n % 2 ? mul(square, div(1, a)) : square;
+  }
   C power = 1;
   bool first = true;
-  for (unsigned k = n < 0 ? 0u - static_cast<unsigned>(n) : static_cast<unsigned>(n); k != 0; k >>= 1) {
-    if (k & 1u) {
+  for (int k = n; k != 0; k >>= 1) {
+    if (k & 1) {
       power = first ? a : mul(power, a);
       first = false;
     }
     if (k > 1) a = mul(a, a);
   }
-  return n < 0 ? div(1, power) : power;
+  return power;
 }
 
 C sign(C z) {

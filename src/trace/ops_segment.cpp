@@ -217,9 +217,14 @@ Tensor interp(Operand x, Operand xp, Operand fp) {
   const Tensor i = clip(sg::rank_among(at, t, true, w), 1, n - 1);
   const Tensor x0 = at[i - 1], x1 = at[i], y0 = value[i - 1], y1 = value[i];
   // Two points at one place are a jump: no slope between them.
-  const Tensor jump = x1 == x0;
-  const Tensor slope = where(jump, 0.0, y1 - y0) / where(jump, 1.0, x1 - x0);
-  return where(t <= at[0], value[0], where(t >= at[-1], value[-1], y0 + slope * (t - x0)));
+  const Tensor run = x1 - x0, rise = y1 - y0, jump = run == 0;
+  const Tensor plain = isfinite(rise) & isfinite(run);
+  const Tensor slope = where(jump | !plain, 0.0, rise) / where(jump | !plain, 1.0, run);
+  const Tensor between = where(plain, y0, 0.0) + slope * where(plain, t - x0, 0.0);
+  // Beside an infinity or NaN a point keeps its value; between two points both count, but such that lie infinitely far do not.
+  const Tensor left = where(isinf(x0), where(isinf(x1), y0 + y1, y1), where(isinf(x1), y0, y0 + y1));
+  const Tensor inside = where(plain, between, where(t == x0, y0, where(isnan(t), t, left)));
+  return where(t < at[0], value[0], where(t >= at[-1], value[-1], inside));
 }
 
 }  // namespace vt

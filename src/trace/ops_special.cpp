@@ -55,8 +55,6 @@ Tensor trigonometric_integral(const Tensor& x, bool sine, Where user) {
 }
 
 Tensor is_whole(const Tensor& x) { return equal(x, floor(x)); }
-/// Γ(x + y) / Γ(x) of signed numbers, away from poles: by logarithms.
-Tensor quotient_of_gammas(const Tensor& x, const Tensor& y) { return gammasgn(x) * gammasgn(y) * exp(lgamma(x) - lgamma(y)); }
 
 }  // namespace vt::detail::special_ops
 
@@ -123,42 +121,6 @@ Tensor gammasgn(Operand x) {
   const Tensor& t = x.tensor;
   const Tensor below = where(equal(mod(floor(t), 2.0), 0.0), 1.0, -1.0);
   return f(where(t > 0.0, 1.0, where(equal(t, 0.0), copysign(1.0, t), where(parts::is_whole(t) | isnan(t), parts::nan, below))));
-}
-
-Tensor poch(Operand a, Operand m) {
-  const Composed f("poch", a, m);
-  const Tensor &x = a.tensor, &n = m.tensor, end = x + n, both = logical_and(x > 0.0, end > 0.0);
-  // By the beta function, which keeps its digits where Γ's cancel.
-  const Tensor up = logical_and(both, n > 0.0), down = logical_and(both, n < 0.0);
-  const Tensor rising = gamma(where(up, n, 1.0)) / beta(where(up, x, 1.0), where(up, n, 1.0));
-  const Tensor falling = beta(where(down, end, 1.0), where(down, -n, 1.0)) / gamma(where(down, -n, 1.0));
-  // Of two poles the quotient is that of the reflected factors.
-  const Tensor pole = logical_and(x <= 0.0, parts::is_whole(x)), end_pole = logical_and(end <= 0.0, parts::is_whole(end));
-  const Tensor poles = logical_and(pole, end_pole), rest = logical_not(both | pole | end_pole);
-  const Tensor reflected =
-      where(equal(mod(n, 2.0), 0.0), 1.0, -1.0) * parts::quotient_of_gammas(where(poles, 1.0 - x, 1.0), where(poles, 1.0 - end, 1.0));
-  const Tensor other = parts::quotient_of_gammas(where(rest, end, 1.0), where(rest, x, 1.0));
-  const Tensor single = where(pole, 0.0, where(end_pole, parts::infinity, other));
-  const Tensor value = where(up, rising, where(down, falling, where(poles, reflected, single)));
-  return f(where(isnan(x) | isnan(n), parts::nan, where(equal(n, 0.0), 1.0, value)));
-}
-
-Tensor binom(Operand n, Operand k) {
-  const Composed f("binom", n, k);
-  const Tensor &x = n.tensor, &y = k.tensor, rest = x - y;
-  const Tensor whole = logical_and(parts::is_whole(x), parts::is_whole(y)), inside = logical_and(y > -1.0, rest > -1.0);
-  const Tensor p = where(inside, x, 1.0), q = where(inside, y, 0.0), r = p - q, a = q + 1.0, b = r + 1.0, c = p + 1.0;
-  // What the sums were rounded by counts as often as the beta function changes with its operands.
-  const Tensor a_off = (q - a) + 1.0, b_off = ((p - r) - q) + ((r - b) + 1.0), c_off = (p - c) + 1.0, all = digamma(a + b);
-  const Tensor off = (all - digamma(a)) * a_off + (all - digamma(b)) * b_off - c_off / c;
-  const Tensor by_beta = (1.0 + stop_gradient(off)) / (c * beta(a, b));
-  const auto pole = [](const Tensor& t) { return logical_and(t <= -1.0, parts::is_whole(t)); };
-  const Tensor none = pole(y) | pole(rest), plain = logical_not(inside | none | pole(x));
-  const auto factor = [&](const Tensor& t) { return where(plain, t, 0.5) + 1.0; };
-  const Tensor far = gammasgn(factor(y)) * parts::quotient_of_gammas(factor(x), factor(rest)) * exp(-lgamma(factor(y)));
-  const Tensor value = where(pole(x), parts::nan, where(inside, by_beta, where(none, 0.0, far)));
-  const Tensor exact = logical_and(whole, abs(value) < 0x1p50);
-  return f(where(isnan(x) | isnan(y), parts::nan, where(exact, value + stop_gradient(round(value) - value), value)));
 }
 
 Tensor ndtri(Operand p) {

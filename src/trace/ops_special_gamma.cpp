@@ -114,20 +114,10 @@ Tensor lost_in_product(const Tensor& a, const Tensor& b, const Tensor& product) 
   return stop_gradient((((x * y - product) + x * y_low) + x_low * y) + x_low * y_low);
 }
 
-/// (top / bottom)^exponent: the quotient's rounding, which the power would magnify, is made good.
-Tensor power_of_quotient(const Tensor& top, const Tensor& bottom, const Tensor& exponent) {
-  const Tensor quotient = top / bottom, product = quotient * bottom, rest = (top - product) - lost_in_product(quotient, bottom, product);
+/// ((top + lost) / bottom)^exponent: the quotient's rounding, which the power would magnify, is made good.
+Tensor power_of_quotient(const Tensor& top, const Tensor& bottom, const Tensor& exponent, const Tensor& lost = number(0)) {
+  const Tensor quotient = top / bottom, product = quotient * bottom, rest = (top - product) - lost_in_product(quotient, bottom, product) + lost;
   return pow(quotient, exponent) * (1.0 + stop_gradient(exponent * rest / top));
-}
-
-/// t − log(1 + t) for t > −1, given `sum` = 1 + t, of which t near −1 has lost the digits. Up to ½ by the series of the logarithm in
-/// r = t/(2 + t): nothing cancels.
-Tensor log1p_excess(const Tensor& t, const Tensor& sum) {
-  const Tensor near = abs(t) < 0.5, inside = where(near, t, 0.0), r = inside / (2.0 + inside), square = r * r;
-  constexpr int terms = 17;
-  Tensor series = 1.0 / (2 * terms + 1);
-  for (int k = terms - 1; k >= 1; --k) series = series * square + 1.0 / (2 * k + 1);
-  return where(near, r * (inside - 2.0 * square * series), t - log(where(near, 1.0, sum)));
 }
 
 /// A product whose factors are numbers where it itself need not be one.
@@ -160,13 +150,22 @@ Tensor betaln_positive(const Tensor& a, const Tensor& b) {
   return where(few, near, where(large, both, one));
 }
 
-/// exp(−a φ) with φ = μ − log(1 + μ), μ = (x − a)/a, for a/2 ≤ x ≤ 2 a. The exponent is d t − 2 a (t³/3 + t⁵/5 + …) with d = x − a,
-/// t = d/(x + a). It reaches 745, which magnifies its rounding errors: the first three terms are taken in pieces whose products are exact.
-Tensor exponential_of_excess(const Tensor& a, const Tensor& x) {
-  const Tensor d = x - a, s = x + a, s_lost = lost_in_sum(x, a, s);
+/// A number with what it is short of the true one.
+struct Pair {
+  Tensor value, lost;
+};
+Pair sum_of(const Tensor& a, const Tensor& b) {
+  const Tensor sum = a + b;
+  return {sum, lost_in_sum(a, b, sum)};
+}
+
+/// a φ with φ = μ − log(1 + μ), μ = d/a between −½ and 1. That is d t − 2 a (t³/3 + t⁵/5 + …) with t = d/(2 a + d). It is an exponent, up to
+/// 745, which magnifies its rounding errors: the first three terms are taken in pieces whose products are exact.
+Pair exponent_of_excess(const Tensor& a, const Tensor& d) {
+  const Pair s = sum_of(2.0 * a, d);
   const auto [d_high, d_low] = halves(d);
-  const Tensor s_high = halves(s).first, s_low = (s - s_high) + s_lost;
-  const Tensor t = d / s, t_high = reduce_precision(t, 11, 9), t_low = ((d - t_high * s_high) - t_high * s_low) / s;
+  const Tensor s_high = halves(s.value).first, s_low = (s.value - s_high) + s.lost;
+  const Tensor t = d / s.value, t_high = reduce_precision(t, 11, 9), t_low = ((d - t_high * s_high) - t_high * s_low) / s.value;
   const Tensor square = t_high * t_high, cube = square * t_high, a_high = reduce_precision(a, 11, 21), a_low = a - a_high;
   const Tensor first = d_high * t_high, first_rest = d_low * t_high + d * t_low;
   const Tensor twice = 2.0 * (a_high * cube), second = halves(twice / 3.0).first;
@@ -177,11 +176,10 @@ Tensor exponential_of_excess(const Tensor& a, const Tensor& x) {
   Tensor series = number(1.0 / (2 * terms + 5));
   for (int k = terms + 2; k-- > 3;) series = series * z + 1.0 / (2 * k + 1);
   const Tensor third_rest = 2.0 * a * (t_low * (z * (z + mixed + square) + square * (mixed + square)) / 5.0 + t * (z * z * z) * series);
-  const Tensor high = first - second;
-  const Tensor low = (first_rest - (third + (second_rest + third_rest))) + lost_in_sum(first, -second, high);
-  const Tensor exponent = high + low;
-  return exp(-exponent) * (1.0 - lost_in_sum(high, low, exponent));
+  const Pair high = sum_of(first, -second);
+  return sum_of(high.value, (first_rest - (third + (second_rest + third_rest))) + high.lost);
 }
+Tensor exponential_of_less(const Pair& exponent) { return exp(-exponent.value) * (1.0 - exponent.lost); }
 
 /// xᵃ e⁻ˣ / Γ(a + 1) for a, x > 0.
 Tensor gamma_prefix(const Tensor& a, const Tensor& x) {
@@ -196,29 +194,52 @@ Tensor gamma_prefix(const Tensor& a, const Tensor& x) {
   const Tensor fits = logical_and(logical_and(power > 0.0, power < infinity), logical_and(rest > 0.0, rest < infinity));
   const Tensor quarter = where(fits, power, 0.0) * where(fits, rest, 0.0), square = quarter * quarter;
   const Tensor parts = square * (square * (1.0 + lost_in_sum(A, -far, difference)));
-  const Tensor high = where(near, exponential_of_excess(A, where(near, X, A)), parts);
+  const Tensor high = where(near, exponential_of_less(exponent_of_excess(A, where(near, X - A, 0.0))), parts);
   return where(direct, low, high / (sqrt(2 * std::numbers::pi * A) * gamma_star(A)));
 }
 
 /// 1 − x = mirror + this.
 Tensor lost_in_mirror(const Tensor& x, const Tensor& mirror) { return stop_gradient((1.0 - mirror) - x); }
 /// b x − a (1 − x), which is 0 at the mean: there the products cancel.
-Tensor beyond_mean(const Tensor& a, const Tensor& b, const Tensor& x, const Tensor& mirror) {
+Pair beyond_mean(const Tensor& a, const Tensor& b, const Tensor& x, const Tensor& mirror) {
   const Tensor left = x * b, right = mirror * a;
-  return (left - right) + (lost_in_product(x, b, left) - lost_in_product(mirror, a, right) - stop_gradient(lost_in_mirror(x, mirror) * a));
+  const Pair difference = sum_of(left, -right);
+  const Tensor lost = lost_in_product(x, b, left) - lost_in_product(mirror, a, right) - stop_gradient(lost_in_mirror(x, mirror) * a);
+  return sum_of(difference.value, difference.lost + lost);
 }
 
 /// xᵃ (1 − x)ᵇ / B(a, b) for a, b > 0, 0 < x < 1.
-Tensor beta_prefix(const Tensor& a, const Tensor& b, const Tensor& x, const Tensor& mirror) {
-  const Tensor lost = lost_in_mirror(x, mirror);
+Tensor beta_prefix_value(const Tensor& a, const Tensor& b, const Tensor& x) {
+  const Tensor mirror = 1.0 - x, lost = lost_in_mirror(x, mirror);
   const Tensor direct = logical_or(a + b <= 100.0, minimum(a, b) <= 8.5);
   const Tensor u = where(direct, a, 1.0), v = where(direct, b, 1.0);
-  const Tensor near = pow(x, u) * (pow(mirror, v) * (1.0 + v * lost / mirror)) / whole(beta_positive(u, v));
+  const Tensor low = pow(x, u) * (pow(mirror, v) * (1.0 + v * lost / mirror)) / whole(beta_positive(u, v));
   // (x s/a)ᵃ ((1 − x) s/b)ᵇ with s = a + b: what the bases differ from 1 by is d/a and −d/b.
-  const Tensor A = where(direct, 50.0, a), B = where(direct, 51.0, b), S = A + B, d = beyond_mean(A, B, x, mirror);
-  const Tensor exponent = A * log1p_excess(d / A, x * S / A) + B * log1p_excess(-d / B, mirror * S / B);
-  const Tensor stars = gamma_star(S) / (gamma_star(A) * gamma_star(B));
-  return where(direct, near, exp(-exponent) * stars * sqrt(A * B / (2 * std::numbers::pi * S)));
+  const Tensor A = where(direct, 50.0, a), B = where(direct, 51.0, b);
+  const Pair S = sum_of(A, B), d = beyond_mean(A, B, x, mirror);
+  const Tensor size = d.value, near = logical_and(logical_and(2.0 * size >= -A, size <= A), logical_and(2.0 * size <= B, size >= -B));
+  const Tensor D = where(near, size, 0.0);
+  const Pair first = exponent_of_excess(A, D), second = exponent_of_excess(B, -D), both = sum_of(first.value, second.value);
+  const Tensor rest = first.lost + second.lost + both.lost + where(near, d.lost, 0.0) * (D / (A + D) + D / (B - D));
+  // Far from there in eighths, which fit where the whole does not; where they do not either, the result is 0.
+  const Tensor top = x * S.value, top_lost = lost_in_product(x, S.value, top) + x * S.lost;
+  const Tensor other = mirror * S.value, other_lost = lost_in_product(mirror, S.value, other) + mirror * S.lost + lost * S.value;
+  const Tensor eighth = power_of_quotient(top, A, 0.125 * A, top_lost), ninth = power_of_quotient(other, B, 0.125 * B, other_lost);
+  const Tensor fits = logical_and(logical_and(eighth > 0.0, eighth < infinity), logical_and(ninth > 0.0, ninth < infinity));
+  const Tensor part = where(fits, eighth, 0.0) * where(fits, ninth, 0.0), square = part * part, fourth = square * square;
+  const Tensor high = where(near, exponential_of_less({both.value, rest}), fourth * fourth);
+  const Tensor stars = gamma_star(S.value) / (gamma_star(A) * gamma_star(B));
+  return where(direct, low, high * stars * sqrt(A * (B / (2 * std::numbers::pi * S.value))));
+}
+Tensor beta_prefix(const Tensor& a, const Tensor& b, const Tensor& x, Where user) {
+  const FlatFunction f = [](Leaves in) -> Tensors { return {beta_prefix_value(in[0], in[1], in[2])}; };
+  const auto slope = [](std::size_t i, Leaves in, const Tensor& value) {
+    const Tensor &a = in[0], &b = in[1], &x = in[2];
+    if (i == 2) return value * (a / x - b / (1.0 - x));
+    return value * (digamma(a + b) - digamma(in[i]) + (i == 0 ? log(x) : log1p(-x)));
+  };
+  const Tensor operands[] = {a, b, x};
+  return with_slopes(f, slope, operands, user);
 }
 
 // --- the incomplete gamma function -----------------------------------------------------------------------------------
@@ -272,9 +293,9 @@ Tensor sample_slope(const Tensor& a, const Tensor& x, Where user) {
   const Tensors series = gamma_series(r.a, r.x, logical_and(r.inside, r.by_series), user);
   const Tensors fraction =
       gamma_fraction(where(r.by_series, 1.0, r.a), where(r.by_series, 2.0, r.x), logical_and(r.inside, logical_not(r.by_series)), user);
-  const Tensor factor = log(r.x) - digamma(r.a);
-  const Tensor below = -(r.x / r.a) * ((factor - 1.0 / r.a) * series[0] + series[1]);
-  const Tensor above = r.x * (factor * fraction[0] + fraction[1]);
+  const Tensor logarithm = log(r.x);
+  const Tensor below = -(r.x / r.a) * ((logarithm - digamma(r.a + 1.0)) * series[0] + series[1]);
+  const Tensor above = r.x * ((logarithm - digamma(r.a)) * fraction[0] + fraction[1]);
   const Tensor edge = where(logical_and(equal(x, 0.0), a > 0.0), 0.0, nan);
   return where(r.inside, where(r.by_series, below, above), edge);
 }
@@ -357,9 +378,9 @@ Tensor incomplete_beta(const Tensor& a, const Tensor& b, const Tensor& x, Where 
   // From beyond the mean, where 1 − I is not nearly all there is.
   const Tensor beyond =
       logical_and(X > maximum((A + 1.0) / (A + B + 2.0), A / (A + B)), logical_not(logical_and(logical_and(B < 0.25, B < A), mirror > 1e-3)));
-  const Tensor d = beyond_mean(A, B, X, mirror), lead = 1.0 - where(beyond, -d, d);
+  const Tensor d = beyond_mean(A, B, X, mirror).value, lead = 1.0 - where(beyond, -d, d);
   const Tensor fraction = beta_fraction(where(beyond, B, A), where(beyond, A, B), where(beyond, mirror, X), lead, inside, user);
-  const Tensor part = beta_prefix(A, B, X, mirror) * fraction;
+  const Tensor part = beta_prefix(A, B, X, user) * fraction;
   const Tensor edge_a = equal(a, 0.0), edge_b = equal(b, 0.0);
   const Tensor at_zero = where(equal(x, 0.0), 0.0, 1.0);
   const Tensor edge = where(logical_and(edge_a, edge_b), nan, where(edge_a, 1.0, where(edge_b, 0.0, at_zero)));
@@ -369,14 +390,14 @@ Tensor incomplete_beta(const Tensor& a, const Tensor& b, const Tensor& x, Where 
 }
 
 /// The density of the beta distribution.
-Tensor beta_density(const Tensor& a, const Tensor& b, const Tensor& x) {
-  const Tensor inside = logical_and(x > 0.0, x < 1.0), X = where(inside, x, 0.5), mirror = 1.0 - X;
-  return where(inside, beta_prefix(a, b, X, mirror) / (X * mirror), where(logical_or(equal(x, 0.0), equal(x, 1.0)), 0.0, nan));
+Tensor beta_density(const Tensor& a, const Tensor& b, const Tensor& x, Where user) {
+  const Tensor inside = logical_and(x > 0.0, x < 1.0), X = where(inside, x, 0.5);
+  return where(inside, beta_prefix(a, b, X, user) / (X * (1.0 - X)), where(logical_or(equal(x, 0.0), equal(x, 1.0)), 0.0, nan));
 }
 
 Tensor incomplete_beta_function(Leaves operands, Where where) {
   const FlatFunction f = [where](Leaves in) -> Tensors { return {incomplete_beta(in[0], in[1], in[2], where)}; };
-  const FlatFunction density = [](Leaves in) -> Tensors { return {beta_density(in[0], in[1], in[2])}; };
+  const FlatFunction density = [where](Leaves in) -> Tensors { return {beta_density(in[0], in[1], in[2], where)}; };
   const auto slope = [f, density, where](std::size_t i, Leaves x, const Tensor&) {
     return by_forward_mode(i == 2 ? density : partial(f, i, where), x, where);
   };

@@ -138,18 +138,10 @@ Parts pow_of(const Parts& a, const Parts& b) {
 ComplexParts complex_product(const ComplexParts& a, const ComplexParts& b) { return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}; }
 
 ComplexParts complex_power(const ComplexParts& base, int exponent) {
-  // The inverse is taken of the power of half the exponent: the whole one's may be beyond the range where it is not yet 0.
-  if (exponent < 0) {
-    const ComplexParts inverse = complex_formulas::reciprocal_of(base);
-    if (exponent == -1) return inverse;
-    const int half = exponent / 2;
-    const ComplexParts root = half == -1 ? inverse : complex_formulas::reciprocal_of(complex_power(base, -half));
-    const ComplexParts square = complex_product(root, root);
-    return exponent % 2 ? complex_product(square, inverse) : square;
-  }
-  ComplexParts power, factor = base;
-  for (int k = exponent; k != 0; k >>= 1) {
-    if (k & 1) power = power.re.defined() ? complex_product(power, factor) : factor;
+  // The inverse comes first: where it fits, its power is 0 no sooner than the result is.
+  ComplexParts power, factor = exponent < 0 ? complex_formulas::reciprocal_of(base) : base;
+  for (unsigned k = exponent < 0 ? 0u - static_cast<unsigned>(exponent) : static_cast<unsigned>(exponent); k != 0; k >>= 1) {
+    if (k & 1u) power = power.re.defined() ? complex_product(power, factor) : factor;
     if (k > 1) factor = complex_product(factor, factor);
   }
   if (!power.re.defined()) return {ones_like(base.re), zeros_like(base.re)};

@@ -33,16 +33,12 @@ C pow(C a, C b) {
 }
 
 C integer_pow(C a, int n) {
-  // The inverse is taken of the power of half the exponent: the whole one's may be beyond the range where it is not yet 0.
-  if (n < 0) {
-    if (n == -1) return div(1, a);
-    const C root = div(1, integer_pow(a, -(n / 2))), square = mul(root, root);
-    return n % 2 ? mul(square, div(1, a)) : square;
-  }
+  // The inverse comes first: where it fits, its power is 0 no sooner than the result is.
+  if (n < 0) a = div(1, a);
   C power = 1;
   bool first = true;
-  for (int k = n; k != 0; k >>= 1) {
-    if (k & 1) {
+  for (unsigned k = n < 0 ? 0u - static_cast<unsigned>(n) : static_cast<unsigned>(n); k != 0; k >>= 1) {
+    if (k & 1u) {
       power = first ? a : mul(power, a);
       first = false;
     }

@@ -188,6 +188,7 @@ std::string element(Op op, DType dtype, const ParamsRef& params, std::span<const
     // bool and integers of some bits are added and multiplied as the interpreter does, in their own type.
     if (!n->of_cuda || real) return rounded(dtype, call(n->name, d, v, n->of_cuda));
   }
+  if (op == Op::ndtr && d != DType::f64) return rounded(dtype, call("normcdf", d, v, true));  // gelu's, which is not to wait for f64
   if ((op >= Op::digamma && op <= Op::bessel_y1) || op == Op::zeta) return through_f64(("vt_special::" + std::string(name_of(op))).c_str(), dtype, v);
   switch (op) {
     case Op::lgamma: return through_f64("lgamma", dtype, v);

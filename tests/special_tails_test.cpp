@@ -57,6 +57,9 @@ const std::map<std::string, Function>& functions() {
       {"ndtr_slope", [](const Tensors& x) { return slope([](const Tensors& t) { return vt::ndtr(t[0]); }, x, 0); }},
       {"erfc_slope", [](const Tensors& x) { return slope([](const Tensors& t) { return vt::erfc(t[0]); }, x, 0); }},
       {"ndtri_slope", [](const Tensors& x) { return slope([](const Tensors& t) { return vt::ndtri(t[0]); }, x, 0); }},
+      {"beta_slope", [](const Tensors& x) { return slope([](const Tensors& t) { return vt::beta(t[0], t[1]); }, x, 0); }},
+      {"poch_slope", [](const Tensors& x) { return slope([](const Tensors& t) { return vt::poch(t[0], t[1]); }, x, 0); }},
+      {"binom_slope", [](const Tensors& x) { return slope([](const Tensors& t) { return vt::binom(t[0], t[1]); }, x, 0); }},
       {"igamma_slope", [](const Tensors& x) { return slope([](const Tensors& t) { return vt::igamma(t[0], t[1]); }, x, 1); }},
   };
   return all;
@@ -115,7 +118,7 @@ TEST_P(Tails, AgainstReferences) {
 }
 INSTANTIATE_TEST_SUITE_P(Each, Tails,
                          testing::Values("gamma", "binom", "poch", "beta", "igamma", "igammac", "betainc", "kl_div", "logit", "zeta", "polygamma",
-                                         "gelu", "gelu_slope", "ndtr_slope", "erfc_slope", "ndtri_slope", "igamma_slope"),
+                                         "gelu", "gelu_slope", "ndtr_slope", "erfc_slope", "ndtri_slope", "beta_slope", "poch_slope", "binom_slope", "igamma_slope"),
                          [](const auto& info) { return std::string(info.param); });
 
 TEST(TailsValues, AtTheEnds) {

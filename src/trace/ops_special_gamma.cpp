@@ -472,7 +472,7 @@ Reflected reflected_beta(const Tensor& x, const Tensor& y) {
   const auto negative_pole = [](const Tensor& t) { return logical_and(t < 0.0, is_pole(t)); };
   const Tensor zero = logical_or(equal(x, 0.0), equal(y, 0.0)), poles = logical_or(negative_pole(a), negative_pole(b));
   return {where(poles, nan, where(zero, 1.0 / x + 1.0 / y, front)), where(zero, 1.0, positive(p)), where(zero, 1.0, positive(q)),
-          logical_and(inverse, logical_not(zero)), where(zero, 0.0, change_of_beta(positive(p), positive(q), number(0), q_off))};
+          logical_and(inverse, logical_not(zero)), where(zero, 0.0, (digamma(positive(q)) - digamma(positive(p) + positive(q))) * q_off)};
 }
 
 /// Γ(n + 1) / (Γ(k + 1) Γ(n − k + 1)) by B(k + 1, n − k + 1), or by the beta function that is left when the negative ones of these are reflected.
@@ -543,15 +543,19 @@ Tensor of_two(const char* name, Operand& x, Operand& y, Function function, Slope
   return composed(with_slopes(f, slope, operands, user));
 }
 
-/// `positive` where both operands are, else `reflected`, whose slopes are ψ(a) − ψ(a + b), times the result for B itself.
+/// B(a, b) or log |B(a, b)|; the slopes are ψ(a) − ψ(a + b), times the result for B itself.
 Tensor beta_or_log(const char* name, Operand& a, Operand& b, bool logarithm) {
   const auto f = [logarithm](const Tensor& x, const Tensor& y) {
     const Tensor both = logical_and(x > 0.0, y > 0.0), finite = logical_and(both, logical_and(x < infinity, y < infinity));
-    const Tensor p = where(finite, x, 1.0), q = where(finite, y, 1.0);
     const Reflected r = reflected_beta(where(both, -0.5, x), where(both, -0.25, y));
-    const Tensor otherwise = r.value(), size = abs(otherwise), plain = logical_and(size > 1e-290, size < 1e290);
-    if (!logarithm) return where(finite, whole(beta_positive(p, q)), where(both, nan, otherwise));
-    return where(finite, betaln_positive(p, q), where(both, nan, where(plain, log(where(plain, size, 1.0)), r.logarithm())));
+    if (!logarithm) {
+      const Reflected any{where(finite, 1.0, r.front), where(finite, x, r.p), where(finite, y, r.q), logical_and(r.inverse, logical_not(finite)),
+                          where(finite, 0.0, r.change)};
+      return where(logical_and(both, logical_not(finite)), nan, any.value());
+    }
+    const Tensor size = abs(r.value()), plain = logical_and(size > 1e-290, size < 1e290);
+    const Tensor otherwise = where(plain, log(where(plain, size, 1.0)), r.logarithm());
+    return where(finite, betaln_positive(where(finite, x, 1.0), where(finite, y, 1.0)), where(both, nan, otherwise));
   };
   const auto slope = [logarithm](std::size_t i, Leaves x, const Tensor& value) {
     const Tensor relative = -difference_of_digamma(x[i], x[1 - i], x[0] + x[1]);

@@ -17,6 +17,7 @@ using element_functions::Leaves;  // not the one around
 using namespace formulas;
 inline constexpr double infinity = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
 
+constexpr double least_normal = std::numeric_limits<double>::min();
 /// Terms below this part of the sum are its last digit; the derivatives' terms are larger by a logarithm.
 inline constexpr double least_part = 0x1p-62;
 
@@ -114,10 +115,15 @@ Tensor lost_in_product(const Tensor& a, const Tensor& b, const Tensor& product) 
   return stop_gradient((((x * y - product) + x * y_low) + x_low * y) + x_low * y_low);
 }
 
-/// ((top + lost) / bottom)^exponent: the quotient's rounding, which the power would magnify, is made good.
-Tensor power_of_quotient(const Tensor& top, const Tensor& bottom, const Tensor& exponent, const Tensor& lost = number(0)) {
+/// ((top + lost) / bottom)^exponent as a power and what the quotient's rounding, which that magnifies, adds to its logarithm.
+std::pair<Tensor, Tensor> parts_of_power(const Tensor& top, const Tensor& bottom, const Tensor& exponent, const Tensor& lost) {
   const Tensor quotient = top / bottom, product = quotient * bottom, rest = (top - product) - lost_in_product(quotient, bottom, product) + lost;
-  return pow(quotient, exponent) * (1.0 + stop_gradient(exponent * rest / top));
+  return {pow(quotient, exponent), stop_gradient(exponent * rest / top)};
+}
+/// The same as one number, where the exponent is far below 2^52.
+Tensor power_of_quotient(const Tensor& top, const Tensor& bottom, const Tensor& exponent, const Tensor& lost = number(0)) {
+  const auto [power, added] = parts_of_power(top, bottom, exponent, lost);
+  return power * (1.0 + added);
 }
 
 /// A product whose factors are numbers where it itself need not be one.
@@ -134,8 +140,9 @@ Product beta_positive(const Tensor& a, const Tensor& b) {
   const Tensor both = std::sqrt(2 * std::numbers::pi) * stars * gamma_star(P) * sqrt(S / (P * Q)) * power_of_quotient(P, S, P);
   const Tensor little = where(large, 1.0, p);
   const Tensor one = gamma(little) * stars * pow(S, -little) * exp(little);
-  // The exponents of both powers make nearly s.
-  return {where(few, near, where(large, both, one) * (1.0 - lost)), where(few, 1.0, power_of_quotient(Q, S, where(large, Q, Q - 0.5)))};
+  // The exponents of both powers make nearly s; q may be so large that what is lost is a number of some size.
+  const auto [power, added] = parts_of_power(Q, S, where(large, Q, Q - 0.5), number(0));
+  return {where(few, near, where(large, both, one)), where(few, 1.0, power * exp(where(few, 0.0, added - lost)))};
 }
 Tensor whole(const Product& p) { return p.first * p.second; }
 /// Its logarithm, also where B is no number any more.
@@ -463,7 +470,7 @@ struct Reflected {
 Reflected reflected_beta(const Tensor& x, const Tensor& y) {
   const Tensor a = minimum(x, y), b = maximum(x, y), s = a + b, lost = lost_in_sum(a, b, s);
   const Tensor both = b <= 0.0, above = s > 0.0, inverse = logical_or(both, above);
-  const auto positive = [](const Tensor& t) { return maximum(t, 1e-300); };
+  const auto positive = [](const Tensor& t) { return maximum(t, least_normal); };
   const Tensor p = where(inverse, -a, b), q = where(both, -b, where(above, s, -s));
   const Tensor q_off = where(both, 0.0, where(above, lost, -lost));
   const Tensor sine_a = sine_of_turns(a, number(0)), sine_b = sine_of_turns(where(both, b, 0.5), number(0)), sine_s = sine_of_turns(s, lost);
@@ -486,7 +493,7 @@ Tensor binomial(const Tensor& n, const Tensor& k) {
   const Tensor p = where(inside, a, where(inverse, y, -z)), q = where(inside, b, where(both, -y, abs(n)));
   const Tensor p_off = where(inside, (k - a) + 1.0, where(inverse, y_off, -z_off));
   const Tensor q_off = where(inside, ((rest - b) + 1.0) + lost, where(both, -y_off, 0.0));
-  const auto positive = [](const Tensor& t) { return maximum(t, 1e-300); };  // limits at 0 are those close by
+  const auto positive = [](const Tensor& t) { return maximum(t, least_normal); };  // limits at 0 are those close by
   const Tensor P = positive(p), Q = positive(q);
   const Tensor sine_z = sine_of_turns(z, z_off), sine_y = sine_of_turns(y, y_off);
   const Tensor sine_n = sine_of_turns(where(one, 0.5, n), number(0)), pi = number(std::numbers::pi);
@@ -507,8 +514,8 @@ Tensor rising_factorial(const Tensor& x, const Tensor& n) {
 
   // Γ(low + gap) / Γ(low) of positive numbers, or its inverse; where x and x + n are negative both are reflected.
   const Tensor bottom = where(both, where(poles, 1.0, 0.0) - end, x), top = where(both, where(poles, 1.0, 0.0) - x, end);
-  const Tensor low = where(crossing, 1.0, maximum(where(up, bottom, top), 1e-300));
-  const Tensor gap = where(crossing, 1.0, maximum(abs(n), 1e-300)), many = gap > 170.0, few_gap = where(many, 1.0, gap);
+  const Tensor low = where(crossing, 1.0, maximum(where(up, bottom, top), least_normal));
+  const Tensor gap = where(crossing, 1.0, maximum(abs(n), least_normal)), many = gap > 170.0, few_gap = where(many, 1.0, gap);
   const Product beta = beta_positive(low, few_gap);
   const Tensor gaps = gamma(few_gap), few = where(up, gaps / beta.first / beta.second, beta.first * beta.second / gaps);
   // Where Γ(gap) is no number: by Stirling's powers in quarters. Only for small `low` the result may be one.
@@ -520,8 +527,10 @@ Tensor rising_factorial(const Tensor& x, const Tensor& n) {
 
   // One of both negative: that one is reflected.
   const Tensor a = where(crossing, where(left, end, -end), 1.0), b = where(crossing, where(left, -x, x), 1.0);
-  const Tensor gamma_a = gamma(a), gamma_b = gamma(b), sine = sine_of_turns(where(left, x, end), where(left, 0.0, lost));
-  const Tensor across = where(left, -(x * sine) / std::numbers::pi * gamma_a * gamma_b, -(std::numbers::pi / (end * sine)) / gamma_a / gamma_b);
+  const Tensor a_large = a > 100.0, a_factor = where(a_large, a - 1.0, 1.0);  // Γ(a) = (a − 1) Γ(a − 1), which may be no number
+  const Tensor gamma_a = gamma(where(a_large, a - 1.0, a)), gamma_b = gamma(b), sine = sine_of_turns(where(left, x, end), where(left, 0.0, lost));
+  const Tensor across = where(left, -(x * sine) / std::numbers::pi * gamma_b * gamma_a * a_factor,
+                              -(std::numbers::pi / (end * sine)) / gamma_a / gamma_b / a_factor);
 
   // What the sum was rounded by.
   const Tensor high = digamma(where(crossing, where(left, a, 1.0 + a), low + gap));

@@ -23,14 +23,18 @@ Value power_by_squaring(IrBuilder& b, Value x, unsigned n) {
 }
 
 // Floats. The inverse of a power is made of that of half the exponent: the whole power may be beyond the range where
-// its inverse is still a subnormal number. Beyond a few squarings, whose errors add up, each goes on in f64 with what
-// it was rounded by.
+// its inverse is still a subnormal number. Beyond a few squarings, whose errors add up, they go on in f64, which has digits
+// to spare for shorter floats; f64 itself takes along what each is rounded by.
 Value float_power(IrBuilder& b, Value x, int exponent) {
   const DType d = x.dtype;
   constexpr unsigned most_plain = 16;
   const unsigned n = exponent < 0 ? 0U - static_cast<unsigned>(exponent) : static_cast<unsigned>(exponent);
   if (n == 0) return b.real(d, 1, x.lanes);
-  if (n > most_plain) return b.convert(math::long_power(b, b.convert(x, DType::f64), n, exponent < 0), d);
+  if (n > most_plain) {
+    const Value base = b.convert(x, DType::f64);
+    if (d == DType::f64 || n >= 1U << 20) return b.convert(math::long_power(b, base, n, exponent < 0), d);
+    return b.convert(power_by_squaring(b, exponent < 0 ? b.div(b.real(DType::f64, 1, x.lanes), base) : base, n), d);
+  }
   const Value wide = size_of(d) == 2 ? b.convert(x, DType::f32) : x;
   if (exponent > 0) return b.convert(power_by_squaring(b, wide, n), d);
   const Value one = b.real(wide.dtype, 1, x.lanes), inverse = n == 1 || n % 2 ? b.div(one, wide) : Value{};

@@ -221,8 +221,8 @@ Tensor interp(Operand x, Operand xp, Operand fp) {
   const Tensor plain = isfinite(rise) & isfinite(run);
   const Tensor slope = where(jump | !plain, 0.0, rise) / where(jump | !plain, 1.0, run);
   const Tensor between = where(plain, y0, 0.0) + slope * where(plain, t - x0, 0.0);
-  // Beside an infinity or NaN a point keeps its value. Between two points NumPy goes from the one, then from the other one; of
-  // such a line only the end that is a number has a derivative.
+  // Beside an infinity or NaN a point keeps its value. Between two points NumPy goes from the one,
+  // then from the other one; of such a line only the end that is a number has a derivative.
   const Tensor steep = where(jump, 0.0, rise) / where(jump, 1.0, run), from_left = y0 + steep * (t - x0), from_right = y1 + steep * (t - x1);
   const Tensor level = where(y0 == y1, y0, from_right);
   const Tensor drawn = stop_gradient(where(isnan(from_left), where(isnan(from_right), level, from_right), from_left));

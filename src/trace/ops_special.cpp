@@ -90,7 +90,8 @@ Tensor polygamma(Operand n, Operand x) {
   const Composed f("polygamma", n, x);
   const Tensor &order = n.tensor, &t = x.tensor, zero = equal(order, 0.0);
   const Tensor s = where(zero, 1.0, order) + 1.0, sign = where(equal(mod(order, 2.0), 0.0), -1.0, 1.0);
-  // Far out ζ's power may vanish before Γ makes it large: there by the series of Euler and Maclaurin without its first sum, in two halves.
+  // Far out ζ's power may vanish before Γ makes it large: there by the series of Euler and
+  // Maclaurin without its first sum, in two halves.
   const Tensor far = t > order + 16.0, at = where(far, t, 64.0), degree = where(far, order, 1.0), half = pow(at, -0.5 * degree);
   Tensor series = 1.0, term = degree / (at * 2.0);
   series = series + term;
@@ -193,7 +194,8 @@ Tensor kl_div(Operand x, Operand y) {
   const Composed f("kl_div", x, y);
   const Tensor &p = x.tensor, &q = y.tensor, positive = logical_and(p > 0.0, q > 0.0);
   const Tensor otherwise = where(isnan(p) | isnan(q), parts::nan, where(logical_and(equal(p, 0.0), q >= 0.0), q, parts::infinity));
-  // Near one another p log(p/q) − p + q is p (t − log(1 + t)) with t = (q − p)/p, of which nothing cancels.
+  // Near one another p log(p/q) − p + q is p (t − log(1 + t)) with t = (q − p)/p, of which nothing
+  // cancels.
   const Tensor a = where(positive, p, 1.0), b = where(positive, q, 1.0), t = (b - a) / a, near = abs(t) < 0.5;
   const Tensor excess = detail::formulas::log1p_excess(where(near, t, 0.0), where(near, 1.0 + t, 1.0));
   return f(where(positive, where(near, a * excess, parts::relative(p, q, positive) - p + q), otherwise));

@@ -115,7 +115,8 @@ Tensor lost_in_product(const Tensor& a, const Tensor& b, const Tensor& product) 
   return stop_gradient((((x * y - product) + x * y_low) + x_low * y) + x_low * y_low);
 }
 
-/// ((top + lost) / bottom)^exponent as a power and what the quotient's rounding, which that magnifies, adds to its logarithm.
+/// ((top + lost) / bottom)^exponent as a power and what the quotient's rounding, which that
+/// magnifies, adds to its logarithm.
 std::pair<Tensor, Tensor> parts_of_power(const Tensor& top, const Tensor& bottom, const Tensor& exponent, const Tensor& lost) {
   const Tensor quotient = top / bottom, product = quotient * bottom, rest = (top - product) - lost_in_product(quotient, bottom, product) + lost;
   return {pow(quotient, exponent), stop_gradient(exponent * rest / top)};
@@ -140,7 +141,8 @@ Product beta_positive(const Tensor& a, const Tensor& b) {
   const Tensor both = std::sqrt(2 * std::numbers::pi) * stars * gamma_star(P) * sqrt(S / (P * Q)) * power_of_quotient(P, S, P);
   const Tensor little = where(large, 1.0, p);
   const Tensor one = gamma(little) * stars * pow(S, -little) * exp(little);
-  // The exponents of both powers make nearly s; q may be so large that what is lost is a number of some size.
+  // The exponents of both powers make nearly s; q may be so large that what is lost is a number of
+  // some size.
   const auto [power, added] = parts_of_power(Q, S, where(large, Q, Q - 0.5), number(0));
   return {where(few, near, where(large, both, one)), where(few, 1.0, power * exp(where(few, 0.0, added - lost)))};
 }
@@ -166,8 +168,9 @@ Pair sum_of(const Tensor& a, const Tensor& b) {
   return {sum, lost_in_sum(a, b, sum)};
 }
 
-/// a φ with φ = μ − log(1 + μ), μ = d/a between −½ and 1. That is d t − 2 a (t³/3 + t⁵/5 + …) with t = d/(2 a + d). It is an exponent, up to
-/// 745, which magnifies its rounding errors: the first three terms are taken in pieces whose products are exact.
+/// a φ with φ = μ − log(1 + μ), μ = d/a between −½ and 1. That is d t − 2 a (t³/3 + t⁵/5 + …) with
+/// t = d/(2 a + d). It is an exponent, up to 745, which magnifies its rounding errors: the first
+/// three terms are taken in pieces whose products are exact.
 Pair exponent_of_excess(const Tensor& a, const Tensor& d) {
   const Pair s = sum_of(2.0 * a, d);
   const auto [d_high, d_low] = halves(d);
@@ -190,7 +193,8 @@ Tensor exponential_of_less(const Pair& exponent) { return exp(-exponent.value) *
 
 /// xᵃ e⁻ˣ / Γ(a + 1) for a, x > 0.
 Tensor gamma_prefix(const Tensor& a, const Tensor& x) {
-  // Powers and exponentials are taken in parts, which fit where the whole does not; where they do not either, the result is 0.
+  // Powers and exponentials are taken in parts, which fit where the whole does not; where they do
+  // not either, the result is 0.
   const Tensor direct = a <= 100.0;
   const Tensor u = where(direct, maximum(a, 1e-300), 1.0), v = where(direct, minimum(x, number(4000)), 1.0);
   const Tensor half = pow(v, 0.5 * u) * exp(-0.5 * v);
@@ -228,7 +232,8 @@ Tensor beta_prefix_value(const Tensor& a, const Tensor& b, const Tensor& x) {
   const Tensor D = where(near, size, 0.0);
   const Pair first = exponent_of_excess(A, D), second = exponent_of_excess(B, -D), both = sum_of(first.value, second.value);
   const Tensor rest = first.lost + second.lost + both.lost + where(near, d.lost, 0.0) * (D / (A + D) + D / (B - D));
-  // Far from there in eighths, which fit where the whole does not; where they do not either, the result is 0.
+  // Far from there in eighths, which fit where the whole does not; where they do not either, the
+  // result is 0.
   const Tensor top = x * S.value, top_lost = lost_in_product(x, S.value, top) + x * S.lost;
   const Tensor other = mirror * S.value, other_lost = lost_in_product(mirror, S.value, other) + mirror * S.lost + lost * S.value;
   const Tensor eighth = power_of_quotient(top, A, 0.125 * A, top_lost), ninth = power_of_quotient(other, B, 0.125 * B, other_lost);
@@ -420,8 +425,8 @@ Tensor sine_of_turns(const Tensor& x, const Tensor& lost) {
   return where(equal(mod(nearest, 2.0), 0.0), sine, -sine);
 }
 Tensor is_pole(const Tensor& x) { return logical_and(x <= 0.0, equal(x - floor(x), 0.0)); }
-/// ψ(a + b) − ψ(a) for a > 0, b ≥ 0, which may agree in nearly all digits: eight steps up, and the difference of what the asymptotic
-/// series are from there on, term by term.
+/// ψ(a + b) − ψ(a) for a > 0, b ≥ 0, which may agree in nearly all digits: eight steps up, and the
+/// difference of what the asymptotic series are from there on, term by term.
 Tensor rise_of_digamma(const Tensor& a, const Tensor& b) {
   Tensor steps = b / (a + b) / a;
   for (int k = 1; k < 8; ++k) {
@@ -466,7 +471,8 @@ struct Reflected {
   }
 };
 
-/// B(a, b) where a or b is negative: Γ reflected where its operand is. NaN at the poles of Γ but ±0.
+/// B(a, b) where a or b is negative: Γ reflected where its operand is. NaN at the poles of Γ but
+/// ±0.
 Reflected reflected_beta(const Tensor& x, const Tensor& y) {
   const Tensor a = minimum(x, y), b = maximum(x, y), s = a + b, lost = lost_in_sum(a, b, s);
   const Tensor both = b <= 0.0, above = s > 0.0, inverse = logical_or(both, above);
@@ -482,7 +488,8 @@ Reflected reflected_beta(const Tensor& x, const Tensor& y) {
           logical_and(inverse, logical_not(zero)), where(zero, 0.0, (digamma(positive(q)) - digamma(positive(p) + positive(q))) * q_off)};
 }
 
-/// Γ(n + 1) / (Γ(k + 1) Γ(n − k + 1)) by B(k + 1, n − k + 1), or by the beta function that is left when the negative ones of these are reflected.
+/// Γ(n + 1) / (Γ(k + 1) Γ(n − k + 1)) by B(k + 1, n − k + 1), or by the beta function that is left
+/// when the negative ones of these are reflected.
 Tensor binomial(const Tensor& n, const Tensor& k) {
   const Tensor rest = n - k, lost = lost_in_sum(n, -k, rest), inside = logical_and(k > -1.0, rest > -1.0);
   // y is the larger one of both, which either may be rest.
@@ -512,25 +519,28 @@ Tensor rising_factorial(const Tensor& x, const Tensor& n) {
   const Tensor pole = is_pole(x), end_pole = logical_and(is_pole(end), equal(lost, 0.0)), poles = logical_and(pole, end_pole);
   const Tensor left = x <= 0.0, end_left = end <= 0.0, both = logical_and(left, end_left), crossing = logical_xor(left, end_left);
 
-  // Γ(low + gap) / Γ(low) of positive numbers, or its inverse; where x and x + n are negative both are reflected.
+  // Γ(low + gap) / Γ(low) of positive numbers, or its inverse; where x and x + n are negative both
+  // are reflected.
   const Tensor bottom = where(both, where(poles, 1.0, 0.0) - end, x), top = where(both, where(poles, 1.0, 0.0) - x, end);
   const Tensor low = where(crossing, 1.0, maximum(where(up, bottom, top), least_normal));
   const Tensor gap = where(crossing, 1.0, maximum(abs(n), least_normal)), many = gap > 170.0, few_gap = where(many, 1.0, gap);
   const Product beta = beta_positive(low, few_gap);
   const Tensor gaps = gamma(few_gap), few = where(up, gaps / beta.first / beta.second, beta.first * beta.second / gaps);
-  // Where Γ(gap) is no number: by Stirling's powers in quarters. Only for small `low` the result may be one.
+  // Where Γ(gap) is no number: by Stirling's powers in quarters. Only for small `low` the result
+  // may be one.
   const Tensor from = minimum(low, number(3)), much = where(many, minimum(gap, number(500)), 170.0), at = from + much;
   const Tensor quarter = pow(at, 0.25 * at - 0.125), base = gamma(from), log_slope = log(at) - 0.5 / at;
   const Tensor start = quarter * exp(-at) * (std::sqrt(2 * std::numbers::pi) * gamma_star(at) * (1.0 + log_slope * lost_in_sum(from, much, at)));
   const Tensor great = where(up, start / base * quarter * quarter * quarter, base / start / quarter / quarter / quarter);
-  const Tensor front = where(both, where(poles, where(equal(mod(n, 2.0), 0.0), 1.0, -1.0), x / end * (sine_of_turns(x, number(0)) / sine_of_turns(end, lost))), 1.0);
+  const Tensor front =
+      where(both, where(poles, where(equal(mod(n, 2.0), 0.0), 1.0, -1.0), x / end * (sine_of_turns(x, number(0)) / sine_of_turns(end, lost))), 1.0);
 
   // One of both negative: that one is reflected.
   const Tensor a = where(crossing, where(left, end, -end), 1.0), b = where(crossing, where(left, -x, x), 1.0);
   const Tensor a_large = a > 100.0, a_factor = where(a_large, a - 1.0, 1.0);  // Γ(a) = (a − 1) Γ(a − 1), which may be no number
   const Tensor gamma_a = gamma(where(a_large, a - 1.0, a)), gamma_b = gamma(b), sine = sine_of_turns(where(left, x, end), where(left, 0.0, lost));
-  const Tensor across = where(left, -(x * sine) / std::numbers::pi * gamma_b * gamma_a * a_factor,
-                              -(std::numbers::pi / (end * sine)) / gamma_a / gamma_b / a_factor);
+  const Tensor across =
+      where(left, -(x * sine) / std::numbers::pi * gamma_b * gamma_a * a_factor, -(std::numbers::pi / (end * sine)) / gamma_a / gamma_b / a_factor);
 
   // What the sum was rounded by.
   const Tensor high = digamma(where(crossing, where(left, a, 1.0 + a), low + gap));

@@ -119,7 +119,8 @@ N erfc_inv(N q) {
   return select((q > 0.0) & (q < 2.0), inside, ends);
 }
 
-/// The normal distribution's tail beyond |x| as size · exp(−(square + low)), exact exponents keeping all its digits.
+/// The normal distribution's tail beyond |x| as size · exp(−(square + low)), exact exponents
+/// keeping all its digits.
 template <class N>
 struct NormalTail {
   N size, square, low;

@@ -22,9 +22,10 @@ Value power_by_squaring(IrBuilder& b, Value x, unsigned n) {
   return result;
 }
 
-// Floats. The inverse of a power is made of that of half the exponent: the whole power may be beyond the range where
-// its inverse is still a subnormal number. Beyond a few squarings, whose errors add up, they go on in f64, which has digits
-// to spare for shorter floats; f64 itself takes along what each is rounded by.
+// Floats. The inverse of a power is made of that of half the exponent: the whole power may be
+// beyond the range where its inverse is still a subnormal number. Beyond a few squarings, whose
+// errors add up, they go on in f64, which has digits to spare for shorter floats; f64 itself takes
+// along what each is rounded by.
 Value float_power(IrBuilder& b, Value x, int exponent) {
   const DType d = x.dtype;
   constexpr unsigned most_plain = 16;

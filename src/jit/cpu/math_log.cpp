@@ -180,7 +180,8 @@ V pow(V x, V y) {
   return pow_parts::specials(x, y, x.is_f64() ? pow_parts::limits(x, y, pow_parts::magnitude_f64(a, y)) : pow_parts::magnitude_f32(a, y));
 }
 
-// By squaring. Every number goes with what it was rounded by; that turns NaN where a number overflows, and counts no more.
+// By squaring. Every number goes with what it was rounded by; that turns NaN where a number
+// overflows, and counts no more.
 V long_power(V x, unsigned n, bool inverted) {
   struct Pair {
     V high, low;

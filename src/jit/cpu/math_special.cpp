@@ -109,8 +109,8 @@ Parts quotient(const Parts& x, const Parts& y) {
   return {q, (left_of(x.high, q, y.high) + (x.low - q * y.low)) / y.high};
 }
 
-/// fitted(t)/(1 + slope·x) · exp(−half·x²) with t = (x − 2)/(x + 2); all rounding errors but the exponential's come back with the last one.
-/// One division serves both quotients.
+/// fitted(t)/(1 + slope·x) · exp(−half·x²) with t = (x − 2)/(x + 2); all rounding errors but the
+/// exponential's come back with the last one. One division serves both quotients.
 template <std::size_t size>
 V gaussian(const double (&table)[size], V x, double slope, double half) {
   const auto [square, square_low] = two_product(x, x);
@@ -132,13 +132,14 @@ V erfc_f32(V x) {
 
 namespace erf_parts {
 
-/// Φ(−a) as exp(−a²/2) times polynomials around the middles of sixteen intervals, whose coefficients are taken from registers.
+/// Φ(−a) as exp(−a²/2) times polynomials around the middles of sixteen intervals, whose
+/// coefficients are taken from registers.
 V ndtr_in_pieces(V a) {
   const V bits = (a + 1.0).bits();
   const V middle = ((bits & bits.like_int(~0x1fffff)) | bits.like_int(0x100000)).as_float() - 1.0, d = a - middle;
   const V piece = shift_right_signed(bits, 21);
-  constexpr const char* names[] = {"ndtr_pieces_0", "ndtr_pieces_1", "ndtr_pieces_2", "ndtr_pieces_3", "ndtr_pieces_4", "ndtr_pieces_5",
-                                   "ndtr_pieces_6"};
+  constexpr const char* names[] = {"ndtr_pieces_0", "ndtr_pieces_1", "ndtr_pieces_2", "ndtr_pieces_3",
+                                   "ndtr_pieces_4", "ndtr_pieces_5", "ndtr_pieces_6"};
   V p = chosen(piece, names[6], math_tables::ndtr_pieces_f32[6]);
   for (int j = 5; j > 0; --j) p = mad(p, d, chosen(piece, names[j], math_tables::ndtr_pieces_f32[j]));
   const auto [size, size_low] = fast_two_sum(chosen(piece, names[0], math_tables::ndtr_pieces_f32[0]), p * d);

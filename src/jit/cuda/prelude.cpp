@@ -149,7 +149,8 @@ template <class T> VT_FN T vt_power(T x, unsigned n) {
   }
   return result;
 }
-// x^-n, n > 0: the power of half the exponent is inverted, as the whole one may be beyond the range where its inverse is subnormal.
+// x^-n, n > 0: the power of half the exponent is inverted, as the whole one may be beyond the range
+// where its inverse is subnormal.
 template <class T> VT_FN T vt_inverse_power(T x, unsigned n) {
   if (n == 1) return (T)1 / x;
   const T root = (T)1 / vt_power(x, n / 2);

@@ -173,8 +173,8 @@ inline Tensor acosh(const JvpCall& c) {
 }
 inline Tensor atanh(const JvpCall& c) { return tangent(c) / ((1.0 - primal(c)) * (1.0 + primal(c))); }
 inline Tensor sigmoid(const JvpCall& c) { return tangent(c) * (result(c) * (1.0 - result(c))); }
-/// exp(−factor x²). The exponential magnifies what x² was rounded by. In f64, where that may be hundreds of units in the
-/// last place, it is made good; 16-bit floats are squared in f32.
+/// exp(−factor x²). The exponential magnifies what x² was rounded by. In f64, where that may be
+/// hundreds of units in the last place, it is made good; 16-bit floats are squared in f32.
 inline Val gaussian(const Tensor& operand, double factor) {
   const DType own = operand.dtype();
   const Val x = convert_to(operand, size_of(own) < 4 ? DType::f32 : own), square = x * x, plain = exp_of(-factor * square);

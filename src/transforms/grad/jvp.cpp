@@ -1,6 +1,7 @@
 // The jvp walk over a Graph, and the table of jvp rules with the element-wise ones.
 #include "jvp.hpp"
 
+#include <limits>
 #include <numbers>
 #include <string>
 
@@ -114,7 +115,9 @@ inline Tensor integer_pow(const JvpCall& c) {
   if (n == 0) return {};
   if (n == 1) return c.t[0];
   if (n == 2) return tangent(c) * (2.0 * primal(c));
-  return tangent(c) * (static_cast<double>(n) * Val(power(c.x[0], n - 1)));
+  // The least exponent has none below it.
+  const Val lower = n == std::numeric_limits<int>::min() ? result(c) / primal(c) : Val(power(c.x[0], n - 1));
+  return tangent(c) * (static_cast<double>(n) * lower);
 }
 
 /// Of a complex number the part of the tangent along it.

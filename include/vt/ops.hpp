@@ -73,6 +73,8 @@ Tensor digamma(Operand x);
 Tensor isfinite(Operand x);
 Tensor isnan(Operand x);
 Tensor isinf(Operand x);
+/// Up to ±16 by squaring, within as many units in the last place, beyond within one; over the whole
+/// range, subnormal results too. 1 for exponent 0, of NaN as well; integers wrap.
 Tensor integer_pow(Operand x, int exponent);
 Tensor logical_not(Operand x);
 Tensor bitwise_not(Operand x);
@@ -408,6 +410,9 @@ Tensor triu(Operand x, int k = 0);
 Tensor band_part(Operand x, std::int64_t lower, std::int64_t upper);
 Tensor matrix_diag(Operand x);
 Tensor matrix_set_diag(Operand x, Operand diagonal);
+/// The line through the points (xp, fp), xp ascending, at x; beyond the ends the end's value. As
+/// numpy.interp: of two points at one place the last counts, and a point beside an infinite or NaN
+/// value keeps its own.
 Tensor interp(Operand x, Operand xp, Operand fp);
 Tensor bucketize(Operand x, Operand boundaries, bool right = false);
 /// Where `values` would stand in the sorted vector: before its equals, or after them with `right`;
@@ -461,6 +466,8 @@ Tensor relu(Operand x);  ///< derivative 0 at 0
 Tensor relu6(Operand x);
 Tensor elu(Operand x, double alpha = 1.0);
 Tensor selu(Operand x);
+/// x Φ(x), to all digits of the left tail. `approximate`: with
+/// ½ (1 + tanh(√(2/π) (x + 0.044715 x³))) for Φ, whose tail's relative error grows with the exponent.
 Tensor gelu(Operand x, bool approximate = false);
 Tensor silu(Operand x);
 Tensor leaky_relu(Operand x, double slope = 0.01);

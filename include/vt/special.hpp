@@ -18,20 +18,23 @@ Tensor trigamma(Operand x);              ///< polygamma(1, x)
 Tensor multigammaln(Operand a, int d);   ///< log of the multivariate gamma function of dimension d ≥ 1
 Tensor factorial(Operand n);             ///< Γ(n + 1); 0 for n < 0
 Tensor gammasgn(Operand x);              ///< the sign of Γ; NaN at the negative integers
-/// Pochhammer's symbol Γ(a + m) / Γ(a), with its limits where a or a + m is a pole of Γ. Within 16 units in the last place where a and
-/// a + m are positive; else as far as Γ's quotient goes.
+/// Pochhammer's symbol Γ(a + m) / Γ(a), with its limits where a or a + m is a pole of Γ. Within 24
+/// units in the last place, whatever the operands' signs are.
 Tensor poch(Operand a, Operand m);
 /// Γ(n + 1) / (Γ(k + 1) Γ(n − k + 1)), exact where n, k and the result are integers below 2^50; NaN for negative integers n.
-/// Within 16 units in the last place for 0 ≤ k ≤ n.
+/// Within 24 units in the last place for real n and k, of any sign and k > n too.
 Tensor binom(Operand n, Operand k);
 /// Hurwitz' ζ(s, q) = Σ (q + k)^−s over k ≥ 0; q = 1: Riemann's. NaN for s < 1, ∞ at its poles; where q < 0 is not an integer, s must be one.
 /// Source: Euler and Maclaurin's summation.
 Tensor zeta(Operand s, Operand q = 1.0);
 
-Tensor beta(Operand a, Operand b);    ///< Γ(a) Γ(b) / Γ(a + b)
+/// Γ(a) Γ(b) / Γ(a + b); NaN at negative integers. Within 24 units in the last place; betaln within
+/// as many of the larger of the result and the logarithm of 1 + |a| + |b|.
+Tensor beta(Operand a, Operand b);
 Tensor betaln(Operand a, Operand b);  ///< log |beta(a, b)|
 /// The regularised incomplete gamma functions P(a, x) = γ(a, x)/Γ(a) and Q = 1 − P. NaN for a < 0 or x < 0.
-/// Within 16 units in the last place for a up to 1000, but in the far tails, where exponents of some hundreds have to be rounded; so is betainc.
+/// Within 24 units in the last place for a up to 10000, in the tails too; so is betainc for a and b
+/// up to 2000.
 /// Source: the series, the continued fraction and the small-argument forms of DLMF 8.7, 8.9, 8.19.
 Tensor igamma(Operand a, Operand x);
 Tensor igammac(Operand a, Operand x);

@@ -260,13 +260,14 @@ Parts pow_of(const Parts& a, const Parts& b) {
 ComplexParts complex_product(const ComplexParts& a, const ComplexParts& b) { return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}; }
 
 ComplexParts complex_power(const ComplexParts& base, int exponent) {
-  ComplexParts power, factor = base;
+  // The inverse comes first: where it fits, its power is 0 no sooner than the result is.
+  ComplexParts power, factor = exponent < 0 ? complex_formulas::reciprocal_of(base) : base;
   for (unsigned k = exponent < 0 ? 0u - static_cast<unsigned>(exponent) : static_cast<unsigned>(exponent); k != 0; k >>= 1) {
     if (k & 1u) power = power.re.defined() ? complex_product(power, factor) : factor;
     if (k > 1) factor = complex_product(factor, factor);
   }
   if (!power.re.defined()) return {ones_like(base.re), zeros_like(base.re)};
-  return exponent < 0 ? complex_formulas::reciprocal_of(power) : power;
+  return power;
 }
 
 bool complex_formula(Op op, const ComplexParts& a, const ComplexParts& b, ComplexParts& result) {

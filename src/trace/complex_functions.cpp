@@ -52,6 +52,8 @@ C pow(C a, C b) {
 }
 
 C integer_pow(C a, int n) {
+  // The inverse comes first: where it fits, its power is 0 no sooner than the result is.
+  if (n < 0) a = div(1, a);
   C power = 1;
   bool first = true;
   for (unsigned k = n < 0 ? 0u - static_cast<unsigned>(n) : static_cast<unsigned>(n); k != 0; k >>= 1) {
@@ -61,7 +63,7 @@ C integer_pow(C a, int n) {
     }
     if (k > 1) a = mul(a, a);
   }
-  return n < 0 ? div(1, power) : power;
+  return power;
 }
 
 C sign(C z) {

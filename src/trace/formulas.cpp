@@ -43,4 +43,12 @@ Tensor stop_gradient(const Tensor& x) { return vt::stop_gradient(Operand(x)); }
 Tensor ones_like(const Tensor& x) { return vt::ones_like(Operand(x)); }
 Tensor zeros_like(const Tensor& x) { return vt::zeros_like(Operand(x)); }
 
+Tensor log1p_excess(const Tensor& t, const Tensor& sum) {
+  const Tensor near = abs(t) < 0.5, inside = where(near, t, 0.0), r = inside / (2.0 + inside), square = r * r;
+  constexpr int terms = 17;
+  Tensor series = 1.0 / (2 * terms + 1);
+  for (int k = terms - 1; k >= 1; --k) series = series * square + 1.0 / (2 * k + 1);
+  return where(near, r * (inside - 2.0 * square * series), t - log(where(near, 1.0, sum)));
+}
+
 }  // namespace vt::detail::formulas

@@ -45,4 +45,8 @@ Tensor stop_gradient(const Tensor&);
 Tensor ones_like(const Tensor&);
 Tensor zeros_like(const Tensor&);
 
+/// t − log(1 + t) for t > −1, given `sum` = 1 + t, of which t near −1 has lost the digits. Up to ½
+/// by the series of the logarithm in r = t/(2 + t): nothing cancels.
+Tensor log1p_excess(const Tensor& t, const Tensor& sum);
+
 }  // namespace vt::detail::formulas

@@ -149,7 +149,10 @@ Tensor logit(Operand x) {
   const detail::UserLine line(x.where);
   detail::need("logit", x.tensor, x.where);
   const Tensor t = detail::to_float(std::move(x.tensor), x.where);
-  return log(t) - log1p(-t);
+  if (is_complex(t.dtype())) return log(t) - log1p(-t);
+  // Around ½ from 2 t − 1, which is exact there.
+  const Tensor near = (t >= 0.25) & (t <= 0.75), part = log1p(where(near, (2.0 * t - 1.0) / (1.0 - where(near, t, 0.5)), -t));
+  return where(near, part, log(where(near, 1.0, t)) - part);
 }
 Tensor signbit(Operand x) {
   const detail::UserLine line(x.where);

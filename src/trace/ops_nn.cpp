@@ -2,6 +2,7 @@
 #include <string>
 
 #include <vt/detail/message.hpp>
+#include <vt/special.hpp>
 
 #include "promote.hpp"
 
@@ -119,10 +120,10 @@ Tensor selu(Operand x) {
 Tensor gelu(Operand x, bool approximate) {
   const detail::UserLine line(x.where);
   const nw::Wide t = nw::wide("gelu", x);
-  Tensor gate;
-  if (approximate) gate = tanh(0.79788456080286535588 * (t.x + 0.044715 * integer_pow(t.x, 3)));
-  else gate = erf(t.x * 0.70710678118654752440);
-  return nw::narrowed(0.5 * t.x * (1.0 + gate), t.result, x.where);
+  // x Φ(x). ½ (1 + tanh u) is sigmoid(2 u), and keeps the left tail's digits.
+  const double slope = 2 * 0.79788456080286535588;
+  const Tensor gate = approximate ? sigmoid(t.x * (slope + slope * 0.044715 * square(t.x))) : ndtr(t.x);
+  return nw::narrowed(t.x * gate, t.result, x.where);
 }
 Tensor silu(Operand x) {
   const detail::UserLine line(x.where);

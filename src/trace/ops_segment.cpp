@@ -241,9 +241,18 @@ Tensor interp(Operand x, Operand xp, Operand fp) {
   const Tensor i = clip(sg::rank_among(at, t, true, w), 1, n - 1);
   const Tensor x0 = at[i - 1], x1 = at[i], y0 = value[i - 1], y1 = value[i];
   // Two points at one place are a jump: no slope between them.
-  const Tensor jump = x1 == x0;
-  const Tensor slope = where(jump, 0.0, y1 - y0) / where(jump, 1.0, x1 - x0);
-  return where(t <= at[0], value[0], where(t >= at[-1], value[-1], y0 + slope * (t - x0)));
+  const Tensor run = x1 - x0, rise = y1 - y0, jump = run == 0;
+  const Tensor plain = isfinite(rise) & isfinite(run);
+  const Tensor slope = where(jump | !plain, 0.0, rise) / where(jump | !plain, 1.0, run);
+  const Tensor between = where(plain, y0, 0.0) + slope * where(plain, t - x0, 0.0);
+  // Beside an infinity or NaN a point keeps its value. Between two points NumPy goes from the one,
+  // then from the other one; of such a line only the end that is a number has a derivative.
+  const Tensor steep = where(jump, 0.0, rise) / where(jump, 1.0, run), from_left = y0 + steep * (t - x0), from_right = y1 + steep * (t - x1);
+  const Tensor level = where(y0 == y1, y0, from_right);
+  const Tensor drawn = stop_gradient(where(isnan(from_left), where(isnan(from_right), level, from_right), from_left));
+  const Tensor rest = where(isfinite(drawn), where(isinf(x0) & isfinite(x1), y1, y0), drawn);
+  const Tensor inside = where(plain, between, where(t == x0, y0, where(isnan(t), t, rest)));
+  return where(t < at[0], value[0], where(t >= at[-1], value[-1], inside));
 }
 
 }  // namespace vt

@@ -7,6 +7,8 @@
 
 #include "composed.hpp"
 #include "element_functions.hpp"
+#include "formulas.hpp"
+#include "special_math.hpp"
 #include "special_tables.hpp"
 
 namespace vt::detail::special_ops {
@@ -55,8 +57,6 @@ Tensor trigonometric_integral(const Tensor& x, bool sine, Where user) {
 }
 
 Tensor is_whole(const Tensor& x) { return equal(x, floor(x)); }
-/// Γ(x + y) / Γ(x) of signed numbers, away from poles: by logarithms.
-Tensor quotient_of_gammas(const Tensor& x, const Tensor& y) { return gammasgn(x) * gammasgn(y) * exp(lgamma(x) - lgamma(y)); }
 
 }  // namespace vt::detail::special_ops
 
@@ -90,7 +90,17 @@ Tensor polygamma(Operand n, Operand x) {
   const Composed f("polygamma", n, x);
   const Tensor &order = n.tensor, &t = x.tensor, zero = equal(order, 0.0);
   const Tensor s = where(zero, 1.0, order) + 1.0, sign = where(equal(mod(order, 2.0), 0.0), -1.0, 1.0);
-  const Tensor higher = sign * (gamma(s) * zeta(s, t));
+  // Far out ζ's power may vanish before Γ makes it large: there by the series of Euler and
+  // Maclaurin without its first sum, in two halves.
+  const Tensor far = t > order + 16.0, at = where(far, t, 64.0), degree = where(far, order, 1.0), half = pow(at, -0.5 * degree);
+  Tensor series = 1.0, term = degree / (at * 2.0);
+  series = series + term;
+  term = degree * (degree + 1.0) / (at * at);
+  for (int k = 0; k < 10; ++k) {
+    series = series + term * detail::special_math::bernoulli_over_factorial[k];
+    term = term * ((degree + (2.0 * k + 2.0)) / at) * ((degree + (2.0 * k + 3.0)) / at);
+  }
+  const Tensor higher = sign * where(far, gamma(degree) * half * half * series, gamma(s) * zeta(s, where(far, 1.0, t)));
   const Tensor result = where(zero, digamma(where(zero, t, 1.0)), higher);
   return f(where(logical_and(greater_equal(order, 0.0), equal(order, floor(order))), result, parts::nan));
 }
@@ -123,42 +133,6 @@ Tensor gammasgn(Operand x) {
   const Tensor& t = x.tensor;
   const Tensor below = where(equal(mod(floor(t), 2.0), 0.0), 1.0, -1.0);
   return f(where(t > 0.0, 1.0, where(equal(t, 0.0), copysign(1.0, t), where(parts::is_whole(t) | isnan(t), parts::nan, below))));
-}
-
-Tensor poch(Operand a, Operand m) {
-  const Composed f("poch", a, m);
-  const Tensor &x = a.tensor, &n = m.tensor, end = x + n, both = logical_and(x > 0.0, end > 0.0);
-  // By the beta function, which keeps its digits where Γ's cancel.
-  const Tensor up = logical_and(both, n > 0.0), down = logical_and(both, n < 0.0);
-  const Tensor rising = gamma(where(up, n, 1.0)) / beta(where(up, x, 1.0), where(up, n, 1.0));
-  const Tensor falling = beta(where(down, end, 1.0), where(down, -n, 1.0)) / gamma(where(down, -n, 1.0));
-  // Of two poles the quotient is that of the reflected factors.
-  const Tensor pole = logical_and(x <= 0.0, parts::is_whole(x)), end_pole = logical_and(end <= 0.0, parts::is_whole(end));
-  const Tensor poles = logical_and(pole, end_pole), rest = logical_not(both | pole | end_pole);
-  const Tensor reflected =
-      where(equal(mod(n, 2.0), 0.0), 1.0, -1.0) * parts::quotient_of_gammas(where(poles, 1.0 - x, 1.0), where(poles, 1.0 - end, 1.0));
-  const Tensor other = parts::quotient_of_gammas(where(rest, end, 1.0), where(rest, x, 1.0));
-  const Tensor single = where(pole, 0.0, where(end_pole, parts::infinity, other));
-  const Tensor value = where(up, rising, where(down, falling, where(poles, reflected, single)));
-  return f(where(isnan(x) | isnan(n), parts::nan, where(equal(n, 0.0), 1.0, value)));
-}
-
-Tensor binom(Operand n, Operand k) {
-  const Composed f("binom", n, k);
-  const Tensor &x = n.tensor, &y = k.tensor, rest = x - y;
-  const Tensor whole = logical_and(parts::is_whole(x), parts::is_whole(y)), inside = logical_and(y > -1.0, rest > -1.0);
-  const Tensor p = where(inside, x, 1.0), q = where(inside, y, 0.0), r = p - q, a = q + 1.0, b = r + 1.0, c = p + 1.0;
-  // What the sums were rounded by counts as often as the beta function changes with its operands.
-  const Tensor a_off = (q - a) + 1.0, b_off = ((p - r) - q) + ((r - b) + 1.0), c_off = (p - c) + 1.0, all = digamma(a + b);
-  const Tensor off = (all - digamma(a)) * a_off + (all - digamma(b)) * b_off - c_off / c;
-  const Tensor by_beta = (1.0 + stop_gradient(off)) / (c * beta(a, b));
-  const auto pole = [](const Tensor& t) { return logical_and(t <= -1.0, parts::is_whole(t)); };
-  const Tensor none = pole(y) | pole(rest), plain = logical_not(inside | none | pole(x));
-  const auto factor = [&](const Tensor& t) { return where(plain, t, 0.5) + 1.0; };
-  const Tensor far = gammasgn(factor(y)) * parts::quotient_of_gammas(factor(x), factor(rest)) * exp(-lgamma(factor(y)));
-  const Tensor value = where(pole(x), parts::nan, where(inside, by_beta, where(none, 0.0, far)));
-  const Tensor exact = logical_and(whole, abs(value) < 0x1p50);
-  return f(where(isnan(x) | isnan(y), parts::nan, where(exact, value + stop_gradient(round(value) - value), value)));
 }
 
 Tensor ndtri(Operand p) {
@@ -220,7 +194,11 @@ Tensor kl_div(Operand x, Operand y) {
   const Composed f("kl_div", x, y);
   const Tensor &p = x.tensor, &q = y.tensor, positive = logical_and(p > 0.0, q > 0.0);
   const Tensor otherwise = where(isnan(p) | isnan(q), parts::nan, where(logical_and(equal(p, 0.0), q >= 0.0), q, parts::infinity));
-  return f(where(positive, parts::relative(p, q, positive) - p + q, otherwise));
+  // Near one another p log(p/q) − p + q is p (t − log(1 + t)) with t = (q − p)/p, of which nothing
+  // cancels.
+  const Tensor a = where(positive, p, 1.0), b = where(positive, q, 1.0), t = (b - a) / a, near = abs(t) < 0.5;
+  const Tensor excess = detail::formulas::log1p_excess(where(near, t, 0.0), where(near, 1.0 + t, 1.0));
+  return f(where(positive, where(near, a * excess, parts::relative(p, q, positive) - p + q), otherwise));
 }
 
 Tensor sinc(Operand x) {

@@ -62,7 +62,7 @@ N fitted(N x, const double (&table)[size]) {
 /// Γ. ±∞ at ±0, NaN at the negative integers and at −∞.
 template <class N>
 N gamma(N x) {
-  const N y = at_most(abs(x), 200.0);  // beyond, Γ overflows and its inverse underflows
+  const N y = abs(x);
   // Below 8.5 from [1½, 2½), by products or quotients with what lies between.
   N factor = like(y, 1.0), rest = y;
   for (int step = 0; step < 6; ++step) {
@@ -76,7 +76,7 @@ N gamma(N x) {
   rest = select(low, y + 2.0, select(middle, y + 1.0, rest));
   const N near = fitted(rest - 2.0, special_tables::gamma_2) * factor / divisor;
   // Above by Stirling's formula, whose power overflows long before Γ does: it is taken in two halves.
-  const N z = at_least(y, 8.5);
+  const N z = at_most(at_least(y, 8.5), 200.0);  // beyond, Γ overflows and its inverse underflows
   const N half = pow_of(z, z * 0.5 - 0.25);
   const N rest_of_stirling = half * exp_of(-z) * (fitted(1.0 / z, special_tables::gamma_star) * 2.5066282746310005024);
   const auto far = y >= 8.5;
@@ -119,14 +119,15 @@ N erfc_inv(N q) {
   return select((q > 0.0) & (q < 2.0), inside, ends);
 }
 
-/// Of |x| ≥ 1: the normal distribution's tail as size · exp(−(square + low)), exact exponents keeping all its digits.
+/// The normal distribution's tail beyond |x| as size · exp(−(square + low)), exact exponents
+/// keeping all its digits.
 template <class N>
 struct NormalTail {
   N size, square, low;
 };
 template <class N>
 NormalTail<N> normal_tail(N x) {
-  const N a = at_least(abs(x), 1.0), capped = at_most(a, 1e154);
+  const N a = abs(x), capped = at_most(a, 1e154);
   const auto [square, low] = two_product(capped, capped);
   return {erfcx(a * (1 / std::numbers::sqrt2)) * 0.5, square * 0.5, low * 0.5};
 }
@@ -136,8 +137,7 @@ template <class N>
 N ndtr(N x) {
   const auto [size, square, low] = normal_tail(at_least(x, -1e3));
   const N tail = size * (exp_of(-square) * (1.0 - low));
-  const N middle = erf_of(x * (1 / std::numbers::sqrt2)) * 0.5 + 0.5;
-  return select(x < -1.0, tail, select(x > 1.0, 1.0 - tail, middle));
+  return select(x < 0.0, tail, 1.0 - tail);
 }
 
 template <class N>
@@ -360,13 +360,14 @@ N zeta(N s, N q) {
   // The first place after them.
   const N missing = at_least(zeta_terms - from, static_cast<double>(zeta_terms));
   const N count = select(missing > trunc(missing), trunc(missing) + 1.0, missing);
-  const N a = from + count, b = pow_of(a, power), inverse = 1.0 / a, square = inverse * inverse;
-  N term = -power * inverse, tail = a / (-power - 1.0) + 0.5;
+  const N a = from + count, inverse = 1.0 / a, square = inverse * inverse;
+  const N b = pow_of(a, power + 1.0);  // exact; a^-s itself vanishes long before the tail does
+  N term = -power * inverse, rest = like(q, 0.5);
   for (int k = 0; k < 10; ++k) {
-    tail = tail + term * bernoulli_over_factorial[k];
+    rest = rest + term * bernoulli_over_factorial[k];
     term = term * ((2.0 * k + 1.0) - power) * ((2.0 * k + 2.0) - power) * square;
   }
-  N result = sum + select(equal(b, 0.0), b, b * tail);
+  N result = sum + select(equal(b, 0.0), b, b * (1.0 / (-power - 1.0) + inverse * rest));
   result = select((q > 0.0) | equal(s, trunc(s)), result, like(s, nan));
   result = select((q > 0.0) | (q < trunc(q)) | (q > trunc(q)), result, like(s, infinity));
   result = select(q > zeta_lowest, result, like(s, nan));

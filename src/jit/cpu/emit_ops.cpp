@@ -12,10 +12,43 @@ namespace nest_ops {
 
 using Operands = std::span<const Value>;
 
-// x^n by squaring, in the order the interpreter documents: for negative n the reciprocal of x^|n|.
+// x^n by squaring, n > 0.
+Value power_by_squaring(IrBuilder& b, Value x, unsigned n) {
+  Value result{};
+  for (; n; n >>= 1) {
+    if (n & 1) result = result ? b.mul(result, x) : x;
+    if (n > 1) x = b.mul(x, x);
+  }
+  return result;
+}
+
+// Floats. The inverse of a power is made of that of half the exponent: the whole power may be
+// beyond the range where its inverse is still a subnormal number. Beyond a few squarings, whose
+// errors add up, they go on in f64, which has digits to spare for shorter floats; f64 itself takes
+// along what each is rounded by.
+Value float_power(IrBuilder& b, Value x, int exponent) {
+  const DType d = x.dtype;
+  constexpr unsigned most_plain = 16;
+  const unsigned n = exponent < 0 ? 0U - static_cast<unsigned>(exponent) : static_cast<unsigned>(exponent);
+  if (n == 0) return b.real(d, 1, x.lanes);
+  if (n > most_plain) {
+    const Value base = b.convert(x, DType::f64);
+    if (d == DType::f64 || n >= 1U << 20) return b.convert(math::long_power(b, base, n, exponent < 0), d);
+    return b.convert(power_by_squaring(b, exponent < 0 ? b.div(b.real(DType::f64, 1, x.lanes), base) : base, n), d);
+  }
+  const Value wide = size_of(d) == 2 ? b.convert(x, DType::f32) : x;
+  if (exponent > 0) return b.convert(power_by_squaring(b, wide, n), d);
+  const Value one = b.real(wide.dtype, 1, x.lanes), inverse = n == 1 || n % 2 ? b.div(one, wide) : Value{};
+  if (n == 1) return b.convert(inverse, d);
+  const Value root = n / 2 == 1 && inverse ? inverse : b.div(one, power_by_squaring(b, wide, n / 2));
+  const Value square = b.mul(root, root);
+  return b.convert(inverse ? b.mul(square, inverse) : square, d);
+}
+
 Value integer_power(IrBuilder& b, Value x, int exponent) {
   const DType d = x.dtype;
-  if (exponent < 0 && !is_float(d)) {
+  if (is_float(d)) return float_power(b, x, exponent);
+  if (exponent < 0) {
     // 1 and −1 have integer inverses; everything else gives 0, as integer division does.
     const Value one = b.integer(d, 1, x.lanes), zero = b.integer(d, 0, x.lanes);
     Value result = b.select(b.compare(Compare::eq, x, one), one, zero);
@@ -25,14 +58,7 @@ Value integer_power(IrBuilder& b, Value x, int exponent) {
     }
     return result;
   }
-  auto n = static_cast<unsigned>(exponent < 0 ? -static_cast<long>(exponent) : exponent);
-  Value result{}, power = x;
-  for (; n; n >>= 1) {
-    if (n & 1) result = result ? b.mul(result, power) : power;
-    if (n > 1) power = b.mul(power, power);
-  }
-  if (!result) result = b.integer(d, 1, x.lanes);
-  return exponent < 0 ? b.div(b.integer(d, 1, x.lanes), result) : result;
+  return exponent == 0 ? b.integer(d, 1, x.lanes) : power_by_squaring(b, x, static_cast<unsigned>(exponent));
 }
 
 // Rounds to fewer exponent and mantissa bits, to nearest even, as XLA's ReducePrecision.

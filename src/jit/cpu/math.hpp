@@ -28,6 +28,8 @@ Value asinh(IrBuilder& b, Value x);
 Value acosh(IrBuilder& b, Value x);
 Value atanh(IrBuilder& b, Value x);
 Value pow(IrBuilder& b, Value x, Value y);
+/// xⁿ, or its inverse, to nearly all bits whatever n ≥ 1 is; of f64 only.
+Value long_power(IrBuilder& b, Value x, unsigned n, bool inverted);
 
 // math_trig.cpp
 Value sin(IrBuilder& b, Value x);

@@ -180,10 +180,35 @@ V pow(V x, V y) {
   return pow_parts::specials(x, y, x.is_f64() ? pow_parts::limits(x, y, pow_parts::magnitude_f64(a, y)) : pow_parts::magnitude_f32(a, y));
 }
 
+// By squaring. Every number goes with what it was rounded by; that turns NaN where a number
+// overflows, and counts no more.
+V long_power(V x, unsigned n, bool inverted) {
+  struct Pair {
+    V high, low;
+  };
+  const auto product = [](const Pair& a, const Pair& b) {
+    const auto [high, lost] = two_product(a.high, b.high);
+    return Pair{high, lost + (a.high * b.low + (a.low * b.high + a.low * b.low))};
+  };
+  Pair base{x, x.like(0)};
+  if (inverted) {
+    const V inverse = 1.0 / x;
+    base = {inverse, left_of(x.like(1), inverse, x) * inverse};
+  }
+  Pair power{};
+  for (; n; n >>= 1) {
+    if (n & 1) power = power.high.b ? product(power, base) : base;
+    if (n > 1) base = product(base, base);
+  }
+  const V sum = power.high + power.low;
+  return select(is_nan(sum) | equal(power.high, 0.0), power.high, sum);  // −0 too
+}
+
 }  // namespace vt::detail::cpu::math_core
 
 namespace vt::detail::cpu::math {
 
+Value long_power(IrBuilder& b, Value x, unsigned n, bool inverted) { return math_core::long_power(math_value::V{&b, x}, n, inverted).v; }
 Value log(IrBuilder& b, Value x) { return math_value::apply(b, x, math_core::log); }
 Value log2(IrBuilder& b, Value x) { return math_value::apply(b, x, math_core::log2); }
 Value log1p(IrBuilder& b, Value x) { return math_value::apply(b, x, math_core::log1p); }

@@ -109,11 +109,15 @@ Parts quotient(const Parts& x, const Parts& y) {
   return {q, (left_of(x.high, q, y.high) + (x.low - q * y.low)) / y.high};
 }
 
-/// numerator/(1 + slope·x) · exp(−half·x²); all rounding errors but the exponential's come back with the last one.
-V gaussian(const Parts& numerator, V x, double slope, double half) {
+/// fitted(t)/(1 + slope·x) · exp(−half·x²) with t = (x − 2)/(x + 2); all rounding errors but the
+/// exponential's come back with the last one. One division serves both quotients.
+template <std::size_t size>
+V gaussian(const double (&table)[size], V x, double slope, double half) {
   const auto [square, square_low] = two_product(x, x);
   const auto [den, den_low] = two_sum(x * slope, x.like(1.0));
-  const auto [q, q_low] = quotient(numerator, {den, den_low});
+  const V shifted = x + 2.0, inverse = 1.0 / (shifted * den), over = inverse * shifted;
+  const Parts numerator = fitted((x - 2.0) * (inverse * den), table);
+  const V q = numerator.high * over, q_low = (left_of(numerator.high, q, den) + (numerator.low - q * den_low)) * over;
   const Exponential e = exponential(square * -half, nullptr, true);
   return scale(mad(e.p, q, e.p * (q_low - q * (square_low * half))), e.k);
 }
@@ -122,13 +126,37 @@ V gaussian(const Parts& numerator, V x, double slope, double half) {
 
 V erfc_f32(V x) {
   const V a = abs(x), c = at_most(a, 11.0);  // erfc(11) = 0
-  const V tail = erf_parts::gaussian(erf_parts::fitted((c - 2.0) / (c + 2.0), special_tables::erfcx_f32), c, 2.0, 1.0);
+  const V tail = erf_parts::gaussian(special_tables::erfcx_f32, c, 2.0, 1.0);
   return select(a < 0.5, 1.0 - erf_parts::middle(x), select(x < 0.0, 2.0 - tail, tail));
 }
 
+namespace erf_parts {
+
+/// Φ(−a) as exp(−a²/2) times polynomials around the middles of sixteen intervals, whose
+/// coefficients are taken from registers.
+V ndtr_in_pieces(V a) {
+  const V bits = (a + 1.0).bits();
+  const V middle = ((bits & bits.like_int(~0x1fffff)) | bits.like_int(0x100000)).as_float() - 1.0, d = a - middle;
+  const V piece = shift_right_signed(bits, 21);
+  constexpr const char* names[] = {"ndtr_pieces_0", "ndtr_pieces_1", "ndtr_pieces_2", "ndtr_pieces_3",
+                                   "ndtr_pieces_4", "ndtr_pieces_5", "ndtr_pieces_6"};
+  V p = chosen(piece, names[6], math_tables::ndtr_pieces_f32[6]);
+  for (int j = 5; j > 0; --j) p = mad(p, d, chosen(piece, names[j], math_tables::ndtr_pieces_f32[j]));
+  const auto [size, size_low] = fast_two_sum(chosen(piece, names[0], math_tables::ndtr_pieces_f32[0]), p * d);
+  const auto [square, square_low] = two_product(a, a);
+  const Exponential e = exponential(square * -0.5, nullptr, true);
+  return scale(mad(e.p, size, e.p * mad(size, square_low * -0.5, size_low)), e.k);
+}
+
+}  // namespace erf_parts
+
 V ndtr_f32(V x) {
-  const V a = abs(x), c = at_most(a, 15.0);
-  const V tail = erf_parts::gaussian(erf_parts::fitted((c - 2.0) / (c + 2.0), special_tables::ndtr_tail_f32), c, 1.0, 0.5);
+  const V a = abs(x), c = at_most(a, 14.9);  // Φ(−14.9) = 0
+  if (x.b->target().vector_bytes == 64) {
+    const V tail = erf_parts::ndtr_in_pieces(c);
+    return select(x < 0.0, tail, 1.0 - tail);
+  }
+  const V tail = erf_parts::gaussian(special_tables::ndtr_tail_f32, c, 1.0, 0.5);
   const V inner = mad(erf_parts::middle(x * M_SQRT1_2), 0.5, 0.5);
   return select(a < 0.5, inner, select(x < 0.0, tail, 1.0 - tail));
 }

@@ -149,6 +149,13 @@ template <class T> VT_FN T vt_power(T x, unsigned n) {
   }
   return result;
 }
+// x^-n, n > 0: the power of half the exponent is inverted, as the whole one may be beyond the range
+// where its inverse is subnormal.
+template <class T> VT_FN T vt_inverse_power(T x, unsigned n) {
+  if (n == 1) return (T)1 / x;
+  const T root = (T)1 / vt_power(x, n / 2);
+  return n & 1u ? root * root / x : root * root;
+}
 // Integer powers; a negative exponent gives 0, but ±1 for ±1.
 template <class T> VT_FN T vt_pow(T base, T exponent) {
   if (vt_is<T>::has_sign && exponent < (T)0) return base == (T)1 ? (T)1 : vt_is<T>::has_sign && base == (T)-1 ? ((u64)exponent & 1u ? (T)-1 : (T)1) : (T)0;

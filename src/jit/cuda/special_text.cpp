@@ -289,7 +289,7 @@ const SpecialText special_texts[] = {
     {"gamma", "table_gamma_2 table_gamma_star",
      R"cuda(template <class N>
  static __device__ __noinline__ N gamma(N x) {
- const N y = at_most(abs(x), 200.0);
+ const N y = abs(x);
  N factor = like(y, 1.0), rest = y;
  for (int step = 0; step < 6; ++step) {
  const auto above = (rest >= 2.5) & (y < 8.5);
@@ -301,7 +301,7 @@ const SpecialText special_texts[] = {
  const N divisor = select(low, y * (y + 1.0), select(middle, y, like(y, 1.0)));
  rest = select(low, y + 2.0, select(middle, y + 1.0, rest));
  const N near = fitted(rest - 2.0, table_gamma_2) * factor / divisor;
- const N z = at_least(y, 8.5);
+ const N z = at_most(at_least(y, 8.5), 200.0);
  const N half = pow_of(z, z * 0.5 - 0.25);
  const N rest_of_stirling = half * exp_of(-z) * (fitted(1.0 / z, table_gamma_star) * 2.5066282746310005024);
  const auto far = y >= 8.5;
@@ -350,7 +350,7 @@ const SpecialText special_texts[] = {
     {"normal_tail", "erfcx NormalTail",
      R"cuda(template <class N>
  static __device__ NormalTail<N> normal_tail(N x) {
- const N a = at_least(abs(x), 1.0), capped = at_most(a, 1e154);
+ const N a = abs(x), capped = at_most(a, 1e154);
  const auto [square, low] = two_product(capped, capped);
  return {erfcx(a * (1 / sqrt2)) * 0.5, square * 0.5, low * 0.5};
 }
@@ -360,8 +360,7 @@ const SpecialText special_texts[] = {
  static __device__ __noinline__ N ndtr(N x) {
  const auto [size, square, low] = normal_tail(at_least(x, -1e3));
  const N tail = size * (exp_of(-square) * (1.0 - low));
- const N middle = erf_of(x * (1 / sqrt2)) * 0.5 + 0.5;
- return select(x < -1.0, tail, select(x > 1.0, 1.0 - tail, middle));
+ return select(x < 0.0, tail, 1.0 - tail);
 }
 )cuda"},
     {"log_ndtr", "normal_tail",
@@ -592,13 +591,14 @@ const SpecialText special_texts[] = {
 });
  const N missing = at_least(zeta_terms - from, static_cast<double>(zeta_terms));
  const N count = select(missing > trunc(missing), trunc(missing) + 1.0, missing);
- const N a = from + count, b = pow_of(a, power), inverse = 1.0 / a, square = inverse * inverse;
- N term = -power * inverse, tail = a / (-power - 1.0) + 0.5;
+ const N a = from + count, inverse = 1.0 / a, square = inverse * inverse;
+ const N b = pow_of(a, power + 1.0);
+ N term = -power * inverse, rest = like(q, 0.5);
  for (int k = 0; k < 10; ++k) {
- tail = tail + term * bernoulli_over_factorial[k];
+ rest = rest + term * bernoulli_over_factorial[k];
  term = term * ((2.0 * k + 1.0) - power) * ((2.0 * k + 2.0) - power) * square;
 }
- N result = sum + select(equal(b, 0.0), b, b * tail);
+ N result = sum + select(equal(b, 0.0), b, b * (1.0 / (-power - 1.0) + inverse * rest));
  result = select((q > 0.0) | equal(s, trunc(s)), result, like(s, (f64)VT_NAN));
  result = select((q > 0.0) | (q < trunc(q)) | (q > trunc(q)), result, like(s, (f64)VT_INF));
  result = select(q > zeta_lowest, result, like(s, (f64)VT_NAN));

@@ -1,6 +1,7 @@
 // The jvp walk over a Graph, and the table of jvp rules with the element-wise ones.
 #include "jvp.hpp"
 
+#include <limits>
 #include <numbers>
 #include <string>
 
@@ -114,7 +115,9 @@ inline Tensor integer_pow(const JvpCall& c) {
   if (n == 0) return {};
   if (n == 1) return c.t[0];
   if (n == 2) return tangent(c) * (2.0 * primal(c));
-  return tangent(c) * (static_cast<double>(n) * Val(power(c.x[0], n - 1)));
+  // The least exponent has none below it.
+  const Val lower = n == std::numeric_limits<int>::min() ? result(c) / primal(c) : Val(power(c.x[0], n - 1));
+  return tangent(c) * (static_cast<double>(n) * lower);
 }
 
 /// Of a complex number the part of the tangent along it.
@@ -173,8 +176,19 @@ inline Tensor acosh(const JvpCall& c) {
 }
 inline Tensor atanh(const JvpCall& c) { return tangent(c) / ((1.0 - primal(c)) * (1.0 + primal(c))); }
 inline Tensor sigmoid(const JvpCall& c) { return tangent(c) * (result(c) * (1.0 - result(c))); }
-inline Tensor erf(const JvpCall& c) { return tangent(c) * (2 * inv_sqrtpi * exp_of(-(primal(c) * primal(c)))); }
-inline Tensor erfc(const JvpCall& c) { return tangent(c) * (-2 * inv_sqrtpi * exp_of(-(primal(c) * primal(c)))); }
+/// exp(−factor x²). The exponential magnifies what x² was rounded by. In f64, where that may be
+/// hundreds of units in the last place, it is made good; 16-bit floats are squared in f32.
+inline Val gaussian(const Tensor& operand, double factor) {
+  const DType own = operand.dtype();
+  const Val x = convert_to(operand, size_of(own) < 4 ? DType::f32 : own), square = x * x, plain = exp_of(-factor * square);
+  if (own != DType::f64) return convert_to(plain, own);
+  const Val high = emit(Op::reduce_precision, make_params(PrecisionParams{11, 25}), {x.t}, {}), low = x - high;
+  const Val rest = (high * high - square) + low * (2.0 * high + low);
+  const Val lost = unary(Op::stop_gradient, choose(binary(Op::lt, square, scalar(own, 1e6)), rest, scalar(own, 0)));
+  return plain * (1.0 - factor * lost);
+}
+inline Tensor erf(const JvpCall& c) { return tangent(c) * (2 * inv_sqrtpi * gaussian(c.x[0], 1)); }
+inline Tensor erfc(const JvpCall& c) { return tangent(c) * (-2 * inv_sqrtpi * gaussian(c.x[0], 1)); }
 inline Tensor erf_inv(const JvpCall& c) { return tangent(c) * (0.5 / inv_sqrtpi * exp_of(result(c) * result(c))); }
 inline Tensor lgamma(const JvpCall& c) { return tangent(c) * Val(unary(Op::digamma, c.x[0])); }
 inline Tensor digamma(const JvpCall& c) { return tangent(c) * Val(trigamma(c.x[0])); }
@@ -184,7 +198,7 @@ inline Tensor gamma(const JvpCall& c) { return tangent(c) * (result(c) * Val(una
 /// instead. `sign` −1: Σ (2k + 1)!! u^(k + 1) with u = 1 / (2x²), 1: with alternating signs. The terms left out are below 1e-16 of the sum.
 inline Val asymptotic_slope(const JvpCall& c, const Tensor& is_far, double sign) {
   const Tensor one = scalar(c.y.dtype(), 1);
-  const Val far = choose(is_far, c.x[0], scalar(c.y.dtype(), 8)), u = 0.5 / (far * far);
+  const Val far = choose(is_far, c.x[0], scalar(c.y.dtype(), 8)), u = 0.5 / far / far;
   Val sum = one;
   for (int k = 18; k > 0; --k) sum = 1.0 - (sign * (2 * k + 1)) * (u * sum);
   return u * sum;
@@ -199,15 +213,20 @@ inline Tensor slope_near_and_far(const JvpCall& c, const Val& distance, double f
 inline Tensor erfcx(const JvpCall& c) { return slope_near_and_far(c, primal(c), 2 * inv_sqrtpi, 1); }
 inline Tensor dawsn(const JvpCall& c) { return slope_near_and_far(c, unary(Op::abs, c.x[0]), 1, -1); }
 
-inline Tensor erfc_inv(const JvpCall& c) { return tangent(c) * (-0.5 / inv_sqrtpi * exp_of(result(c) * result(c))); }
-inline Tensor ndtr(const JvpCall& c) { return tangent(c) * (inv_sqrtpi / std::numbers::sqrt2 * exp_of(-0.5 * (primal(c) * primal(c)))); }
+/// −½√π exp(y²), of which y's last digit would be magnified: exp(−y²) is q / erfcx(y).
+inline Tensor erfc_inv(const JvpCall& c) {
+  const Tensor one = scalar(c.y.dtype(), 1), zero = scalar(c.y.dtype(), 0);
+  const Val tail = choose(binary(Op::lt, c.x[0], one), c.x[0], 2.0 - primal(c)), scaled = unary(Op::erfcx, unary(Op::abs, c.y));
+  return tangent(c) * (-0.5 / inv_sqrtpi * Val(choose(binary(Op::eq, tail, zero), one, scaled)) / tail);
+}
+inline Tensor ndtr(const JvpCall& c) { return tangent(c) * (inv_sqrtpi / std::numbers::sqrt2 * gaussian(c.x[0], 0.5)); }
 /// The normal density over the distribution. On the left both vanish, and their quotient is one of erfcx, which overflows on the right. Each form
 /// sees 0 in place of the other's operands, so that derivatives of the one that is not chosen are finite too.
 inline Tensor log_ndtr(const JvpCall& c) {
   const Tensor zero = scalar(c.y.dtype(), 0), is_left = binary(Op::lt, c.x[0], zero);
   const Val left = choose(is_left, c.x[0], zero), right = choose(is_left, zero, c.x[0]);
   const Val from_erfcx = std::numbers::sqrt2 * inv_sqrtpi / Val(unary(Op::erfcx, (-1 / std::numbers::sqrt2) * left));
-  const Val from_ndtr = inv_sqrtpi / std::numbers::sqrt2 * exp_of(-0.5 * (right * right)) / Val(unary(Op::ndtr, right));
+  const Val from_ndtr = inv_sqrtpi / std::numbers::sqrt2 * gaussian(right, 0.5) / Val(unary(Op::ndtr, right));
   return tangent(c) * Val(choose(is_left, from_erfcx, from_ndtr));
 }
 inline Tensor expi(const JvpCall& c) { return tangent(c) * (exp_of(primal(c)) / primal(c)); }

@@ -111,7 +111,7 @@ struct Case {
       if (x > rest * s[0]) least = x;
     return least == 0 ? not_finite : s[0] / least;
   }
-  bool regular() const { return a.rows() > 0 && condition() * size() * eps < 0.01; }
+  bool regular() const { return a.rows() > 0 && singular_values().minCoeff() > 100 * size() * eps * singular_values()[0]; }
 };
 
 /// |x| / (unit · (1 + more)); what is not a number is too much.

@@ -94,7 +94,8 @@ void run(const LinalgSpec& s, const void* const* operands, void* const* results,
           lu(a, n, n, pivots.data(), permutation.data());
           factors = a;
         }
-        solve(factors, permutation.data(), b, x, n, s.columns, s.transposed);
+        if (extreme_factors(factors, n)) solve_scaled(w.copy(0, at, size), pivots.data(), permutation.data(), b, x, n, s.columns, s.transposed);
+        else solve(factors, permutation.data(), b, x, n, s.columns, s.transposed);
         w.put(0, at, x, b_size);
         break;
       }

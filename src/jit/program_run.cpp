@@ -90,13 +90,25 @@ void Program::place_in(void** pointers, const BufferRef& arena) const {
   }
 }
 
-// What is left of a batch over whole blocks of lanes is copied into a block of its own, and filled up with copies of its last matrix.
+// A kernel leaves out matrices that are near overflow or underflow or not finite. What is left of a batch over whole blocks of lanes is copied into a
+// block of its own, and filled up with copies of its last matrix.
 void Program::run_matrices(const Step& step, void* const* pointers) {
   SmallVec<void*, 8> buffers;
   for (Var v : step.operands) buffers.push_back(pointers[static_cast<std::size_t>(v)]);
   const std::size_t operands = step.linalg.operands();
+  const auto run_kernel = [&](void* const* own, std::int64_t begin, std::int64_t end) {
+    SmallVec<bool, 256> left_out(static_cast<std::size_t>(end - begin), false);
+    SmallVec<void*, 8> with(own, own + buffers.size());
+    with.push_back(left_out.data());
+    step.kernel(with.data(), nullptr, begin, end);
+    const bool* const last = left_out.data() + (end - begin);
+    for (const bool* at = left_out.data(); (at = static_cast<const bool*>(std::memchr(at, 1, static_cast<std::size_t>(last - at)))); ++at) {
+      const std::int64_t i = begin + (at - left_out.data());
+      run_linalg(step.linalg, own, own + operands, i, i + 1);
+    }
+  };
   const auto run = [&](std::int64_t begin, std::int64_t end) {
-    if (step.kernel) step.kernel(buffers.data(), nullptr, begin, end);
+    if (step.kernel) run_kernel(buffers.data(), begin, end);
     else run_linalg(step.linalg, buffers.data(), buffers.data() + operands, begin, end);
   };
   if (step.parallel && thread_count() > 1 && (step.wakes || others_ready())) parallel_ranges(step.rounds, step.grain, run, step.ranges);
@@ -116,7 +128,7 @@ void Program::run_matrices(const Step& step, void* const* pointers) {
                   static_cast<char*>(buffers[i]) + static_cast<std::size_t>(step.rounds + std::min(l, left - 1)) * each, each);
     at += each * static_cast<std::size_t>(step.lanes);
   }
-  step.kernel(own.data(), nullptr, 0, step.lanes);
+  run_kernel(own.data(), 0, step.lanes);
   for (std::size_t i = operands; i < buffers.size(); ++i) {
     const auto each = static_cast<std::size_t>(step.arguments[i]);
     std::memcpy(static_cast<char*>(buffers[i]) + static_cast<std::size_t>(step.rounds) * each, own[i], static_cast<std::size_t>(left) * each);

@@ -122,11 +122,14 @@ inline bool schur(Complex* h, Index n, Complex* q) {
     else if (rounds % 20 == 0) shift = d + Complex(0.75 * size(c));
     Complex x = h[low * n + low] - shift, y = h[(low + 1) * n + low];
     for (Index k = low; k < high; ++k) {
+      // Numbers that have lost digits have no direction: a rotation of them would be none.
+      if (about(x) + about(y) < 0x1p-500) x = x * Complex(0x1p500), y = y * Complex(0x1p500);
       const double length_x = size(x), r = std::hypot(length_x, size(y));
       double cosine = 1;
       Complex sine;
-      if (r > 0 && length_x == 0) cosine = 0, sine = conj(y) / Complex(size(y));
-      else if (r > 0) cosine = length_x / r, sine = x / Complex(length_x) * conj(y) / Complex(r);
+      if (r < 0x1p-500) cosine = 1;
+      else if (length_x < 0x1p-900) cosine = 0, sine = conj(y) / Complex(size(y));
+      else cosine = length_x / r, sine = x / Complex(length_x) * conj(y) / Complex(r);
       const Index first = k > low ? k - 1 : k, last = q ? n : high + 1;
       turn(h + k * n + first, h + (k + 1) * n + first, cosine, sine, last - first, 1);
       if (k > low) h[(k + 1) * n + k - 1] = 0;

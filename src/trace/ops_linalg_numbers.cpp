@@ -25,6 +25,52 @@ inline Tensor parity(const Factors& f, DType d, Where where) {
   return cast(1 - 2 * odd, d, where);
 }
 
+/// Exponents of |x| as they stand in the numbers' bits, of complex numbers of the larger part; those of the smallest numbers count as 1.
+inline Tensor exponents(const Tensor& x, Where where) {
+  const Tensor size = is_complex(x.dtype()) ? maximum(abs(real(x)), abs(imag(x))) : abs(x);
+  const bool wide = size.dtype() == f64;
+  return maximum(cast(bitcast(stop_gradient(size), wide ? i64 : i32), wide ? i64 : i32, where) >> (wide ? 52 : 23), 1);
+}
+/// The power of two that has such an exponent; infinite for what is not finite.
+inline Tensor power_of(const Tensor& exponent) { return exponent.dtype() == i64 ? bitcast(exponent << 52, f64) : bitcast(exponent << 23, f32); }
+/// The power of two at or below the largest element of each matrix, two axes of 1 behind the batch's.
+inline Tensor power_of_matrices(const Tensor& a, Where where) {
+  return a.size() == 0 ? vt::ones({}, real_dtype(a.dtype()), where) : power_of(max(exponents(a, where), Axes{-2, -1}, true));
+}
+
+/// The product of the last axis: of numbers near 1, times what was taken out of them, so that nothing overflows on the way.
+inline Tensor product_of(const Tensor& x, Where where) {
+  const Tensor exponent = exponents(x, where);
+  const DType d = real_dtype(x.dtype());
+  // Every second one is halved: then they are about 1 together.
+  const Tensor odd = counted(exponent.dtype(), x.shape(), x.rank() - 1, where) % 2;
+  const Tensor near = x / power_of(exponent) * (1.0 - 0.5 * cast(odd, d, where));
+  const double most = d == f64 ? 1000 : 125;
+  const Tensor total = clip(cast(sum(exponent - (d == f64 ? 1023 : 127) + odd, -1), d, where), -4 * most, 4 * most), part = floor(total / 4.0);
+  const Tensor by = exp2(part);
+  return prod(near, -1) * by * by * by * exp2(total - 3.0 * part);
+}
+
+/// The determinants of matrices of at most 3 rows, by way of matrices times `by`.
+inline Tensor small_determinant(const Tensor& x, double by, Where where) {
+  const std::int64_t n = x.dim(-1);
+  const auto at = [&](std::int64_t i, std::int64_t j) {
+    const Tensor element = reshaped(sliced(sliced(x, x.rank() - 2, i, i + 1, 1, where), x.rank() - 1, j, j + 1, 1, where), batch_of(x), where);
+    return by == 1 ? element : element * by;
+  };
+  Tensor result = at(0, 0);
+  if (n == 2) result = at(0, 0) * at(1, 1) - at(0, 1) * at(1, 0);
+  if (n == 3)
+    result = at(0, 0) * (at(1, 1) * at(2, 2) - at(1, 2) * at(2, 1)) - at(0, 1) * (at(1, 0) * at(2, 2) - at(1, 2) * at(2, 0)) +
+             at(0, 2) * (at(1, 0) * at(2, 1) - at(1, 1) * at(2, 0));
+  if (by == 1) return result;
+  for (std::int64_t i = 0; i < n; ++i) {
+    for (std::int64_t j = 0; j < n; ++j) result = result + at(i, j) * 0.0;
+    result = result / by;
+  }
+  return result;
+}
+
 inline std::vector<Tensor> signs_and_logarithms(const Tensor& a, const Factors& f, Where where) {
   const Tensor d = diagonals(f.lu, where);
   return {prod(sign(d), -1) * parity(f, a.dtype(), where), sum(log(abs(d)), -1)};
@@ -141,18 +187,14 @@ Tensor det(Operand a) {
   const Tensor x = la::square("det", a, w);
   const std::int64_t n = x.dim(-1);
   if (n == 0) return detail::full_tensor(detail::Scalar(1.0).converted(x.dtype()), detail::Aval(x.dtype(), la::batch_of(x)));
-  const auto at = [&](std::int64_t i, std::int64_t j) {
-    const int rank = x.rank();
-    return detail::reshaped(detail::sliced(detail::sliced(x, rank - 2, i, i + 1, 1, w), rank - 1, j, j + 1, 1, w), la::batch_of(x), w);
-  };
-  if (n == 1) return at(0, 0);
-  if (n == 2) return at(0, 0) * at(1, 1) - at(0, 1) * at(1, 0);
-  if (n == 3)
-    return at(0, 0) * (at(1, 1) * at(2, 2) - at(1, 2) * at(2, 1)) - at(0, 1) * (at(1, 0) * at(2, 2) - at(1, 2) * at(2, 0)) +
-           at(0, 2) * (at(1, 0) * at(2, 1) - at(1, 1) * at(2, 0));
+  if (n <= 3) {
+    // Products that overflow are made again of smaller numbers, as their difference may not: and what is not finite becomes NaN.
+    const Tensor direct = la::small_determinant(x, 1, w), again = la::small_determinant(stop_gradient(x), x.dtype() == f64 || x.dtype() == c128 ? 0x1p-600 : 0x1p-80, w);
+    return vt::where(isfinite(direct), direct, again);
+  }
   const auto value = [w](const Tensor& m) {
     const la::Factors f = la::factors(m, w);
-    return prod(la::diagonals(f.lu, w), -1) * la::parity(f, m.dtype(), w);
+    return la::product_of(la::diagonals(f.lu, w), w) * la::parity(f, m.dtype(), w);
   };
   return detail::custom_jvp_flat(
       [=](std::span<const Tensor> m) { return std::vector<Tensor>{value(m[0])}; },
@@ -234,7 +276,8 @@ Tensor pinv(Operand a, std::optional<double> rtol) {
   const detail::UserLine line(w);
   const Tensor x = la::matrices("pinv", a, w);
   const double tolerance = rtol.value_or(10 * la::epsilon(x.dtype()) * static_cast<double>(std::max(x.dim(-1), x.dim(-2))));
-  return la::pseudo_inverse(x, tolerance, w)[0];
+  const Tensor power = la::power_of_matrices(x, w);
+  return la::pseudo_inverse(x / power, tolerance, w)[0] / power;
 }
 
 LstsqResult lstsq(Operand a, Operand b, std::optional<double> rcond) {
@@ -244,11 +287,15 @@ LstsqResult lstsq(Operand a, Operand b, std::optional<double> rcond) {
   la::meet(x, right, w);
   const double tolerance = rcond.value_or(la::epsilon(x.dtype()) * static_cast<double>(std::max(x.dim(-1), x.dim(-2))));
   LstsqResult result;
-  result.s = la::decomposed(Op::svd, x, {}, w)[1];
-  result.rank = matrix_rank(Operand(x), tolerance);
-  const Tensor inverse = la::pseudo_inverse(x, tolerance, w)[0];
-  result.x = la::for_right_sides("lstsq", x, right, w,
-                                 [&](const Tensor& m, const Tensor& y) { return matmul(la::with_batch(inverse, la::batch_of(m), w), y); });
+  // Of matrices near 1: then neither singular values nor what they divide lose digits.
+  const Tensor power = la::power_of_matrices(x, w), near = x / power, s = la::decomposed(Op::svd, near, {}, w)[1];
+  const bool none = s.dim(-1) == 0;
+  result.s = none || power.rank() == 0 ? s : s * squeeze(power, {-1});
+  result.rank = none ? zeros(la::batch_of(x), i32, w) : sum(detail::cast(s > tolerance * max(s, -1, true), i32, w), -1);
+  const Tensor inverse = la::pseudo_inverse(near, tolerance, w)[0];
+  result.x = la::for_right_sides("lstsq", x, right, w, [&](const Tensor& m, const Tensor& y) {
+    return matmul(la::with_batch(inverse, la::batch_of(m), w), y) / power;
+  });
   const bool vector = right.rank() == 1;
   const Tensor image = vector ? squeeze(matmul(x, expand_dims(result.x, -1)), {-1}) : matmul(x, result.x);
   result.residuals = sum(detail::squared_magnitude(right - image, w), vector ? -1 : -2);

@@ -36,35 +36,52 @@ class Emitter : Frame {
   void emit(const std::string& name) {
     b_.begin_function(name, {Param::ptr(), Param::ptr(), Param::of(DType::i64), Param::of(DType::i64)});
     const int operands = static_cast<int>(s_.operands()), results = s_.op == Op::lu ? 3 : s_.op == Op::eigh && s_.vectors ? 2 : 1;
-    b_.declare_buffers(operands + results);
+    b_.declare_buffers(operands + results + 1);
     for (int i = 0; i < operands + results; ++i) (i < operands ? in_ : out_).push_back(b_.load_pointer(b_.arg(0), i, i));
+    const Value left_out = b_.load_pointer(b_.arg(0), operands + results, operands + results);
     b_.for_range(b_.arg(2), b_.arg(3), lanes_, [&](Value first) {
       first_ = first;
+      far_ = {};
       switch (s_.op) {
-        case Op::cholesky: return cholesky();
-        case Op::triangular_solve: return triangular_solve();
-        case Op::lu: return lu();
-        case Op::solve: return s_.factored ? solve_factored() : solve();
+        case Op::cholesky: cholesky(); break;
+        case Op::triangular_solve: triangular_solve(); break;
+        case Op::lu: lu(); break;
+        case Op::solve: s_.factored ? solve_factored() : solve(); break;
         default: return emit_eigh(*this);
       }
+      if (far_) b_.if_then(b_.any(far_), [&] { b_.store(b_.offset(left_out, DType::bool_, b_.sub(first, b_.arg(2))), far_); });
     });
     if (past_caches(s_)) b_.order_streaming_stores();
     b_.end_function();
   }
 
  private:
+  /// Notes lanes to be left out.
+  void leave_out(Value lanes) { far_ = far_ ? b_.bit_or(far_, lanes) : lanes; }
+  /// Where a pivot's reciprocal, or what is divided by it, may be beyond the numbers, or is none.
+  void leave_out_by(Value pivot) {
+    const double far = d_ == DType::f64 ? 0x1p1000 : 0x1p120;
+    const Value size = b_.abs(pivot), near = b_.bit_and(b_.compare(Compare::ge, size, real(1 / far)), b_.compare(Compare::le, size, real(far)));
+    leave_out(b_.bit_not(b_.bit_or(near, b_.compare(Compare::eq, size, real(0)))));
+  }
+
   // By columns: each is the matrix's less what the columns before hold, over the pivot's root. Several columns at a time go through those before
   // together: as many sums are in flight, and each element read is used for all of them.
   void cholesky() {
     const bool registers = n_ <= 8;
     LaneMatrix a = matrix(n_, n_, registers);
     a.load(in_[0], first_);
-    Value positive;
+    Value positive, largest;
     const std::int64_t width = registers ? 1 : 4;
     for (std::int64_t k = 0; k < n_; k += width) {
       fetch_next(in_[0], n_ * n_, k, std::min(k + width, n_));
-      cholesky_columns(a, k, std::min(width, n_ - k), positive);
+      cholesky_columns(a, k, std::min(width, n_ - k), positive, largest);
     }
+    // As linalg_factors.hpp takes a power out of such matrices.
+    const bool wide = d_ == DType::f64;
+    const Value far = b_.bit_or(b_.compare(Compare::lt, largest, real(wide ? 0x1p-900 : 0x1p-78)),
+                                b_.compare(Compare::gt, largest, real(wide ? 0x1p900 : 0x1p78)));
+    leave_out(b_.bit_and(positive, far));
     const Value nan = real(std::numeric_limits<double>::quiet_NaN());
     const auto refuse = [&] {
       for (std::int64_t i = 0; i < n_; ++i)
@@ -77,8 +94,8 @@ class Emitter : Frame {
     put(a, 0);
   }
 
-  // Columns from … from + count − 1 of the factor; whether the pivots are positive goes into `positive`.
-  void cholesky_columns(LaneMatrix& a, std::int64_t from, std::int64_t count, Value& positive) {
+  // Columns from … from + count − 1 of the factor; whether the pivots are positive goes into `positive`, and the largest one into `largest`.
+  void cholesky_columns(LaneMatrix& a, std::int64_t from, std::int64_t count, Value& positive, Value& largest) {
     const Value half = real(0.5);
     // Elements (i, from) … (i, from + wanted − 1) of each of the rows i, without what the columns before `from` hold.
     const auto rest = [&](std::initializer_list<At> rows, std::int64_t wanted) {
@@ -116,6 +133,7 @@ class Emitter : Frame {
       for (std::int64_t c = 0; c < r; ++c) pivot = less(pivot, x[static_cast<std::size_t>(c)], x[static_cast<std::size_t>(c)]);
       const Value good = b_.compare(Compare::gt, pivot, real(0));
       positive = positive ? b_.bit_and(positive, good) : good;
+      largest = largest ? b_.select(b_.compare(Compare::gt, pivot, largest), pivot, largest) : pivot;
       const Value root = b_.sqrt(pivot);
       inverses.push_back(b_.div(real(1), root));
       a.set(k, k, root);
@@ -144,6 +162,11 @@ class Emitter : Frame {
     const std::int64_t lines = lanes_ * elements * static_cast<std::int64_t>(size_of(d_)) / line;
     const Value next = b_.offset(array, d_, b_.mul(b_.add(first_, b_.index(lanes_)), b_.index(elements)));
     for (std::int64_t i = lines * done / n_; i < lines * until / n_; ++i) b_.fetch_ahead(b_.offset_bytes(next, b_.index(i * line)), false, false);
+  }
+
+  // What is not finite in a matrix stays so in a pivot or right of it; times zero it is NaN, which stays in `zeros`.
+  void poison(Value& zeros, const Vec<Value>& row) {
+    for (const Value& x : row) zeros = b_.mul_add(x, real(0), zeros);
   }
 
   // Row k exchanged with the row that has the largest element of column k, in each lane its own; columns from `left` on, and those of `also`.
@@ -206,13 +229,16 @@ class Emitter : Frame {
         }
     }
     b.load(in_[1], first_);
+    Value zeros = real(0);
     for (std::int64_t k = 0; k < n_; ++k) {
       if (!registers && few_registers_) fetch_next(in_[0], n_ * n_, k, k + 1);
       exchange(a, k, k, &b);
+      leave_out_by(a.get(k, k));
       const Value inverse = b_.div(real(1), a.get(k, k));
       inverses.set(k, 0, inverse);
       Vec<Value> top;
       for (std::int64_t j = k + 1; j < n_; ++j) top.push_back(a.get(k, j));
+      poison(zeros, top);
       for (std::int64_t c = 0; c < s_.columns; ++c) top.push_back(b.get(k, c));
       a.for_rows(k + 1, n_, [&](At i) {
         const Value factor = b_.mul(a.get(i, k), inverse);
@@ -221,6 +247,7 @@ class Emitter : Frame {
         for (std::int64_t c = 0; c < s_.columns; ++c) b.set(i, c, less(b.get(i, c), factor, top[at++]));
       });
     }
+    leave_out(b_.compare(Compare::ne, zeros, real(0)));
     for (std::int64_t k = n_ - 1; k >= 0; --k) {
       Vec<Value> x;
       for (std::int64_t c = 0; c < s_.columns; ++c) {
@@ -241,6 +268,7 @@ class Emitter : Frame {
     LaneMatrix pivots(b_, DType::i32, lanes_, n_, 1, true), order(b_, DType::i32, lanes_, n_, 1, true);
     a.load(in_[0], first_);
     for (std::int64_t i = 0; i < n_; ++i) order.set(i, 0, place(i));
+    Value zeros = real(0);
     for (std::int64_t k = 0; k < n_; ++k) {
       if (!registers && few_registers_) fetch_next(in_[0], n_ * n_, k, k + 1);
       const Value pivot = exchange(a, k, 0, nullptr), old = order.get(k, 0);
@@ -256,12 +284,15 @@ class Emitter : Frame {
       const Value head = a.get(k, k), inverse = b_.div(real(1), b_.select(b_.compare(Compare::eq, head, real(0)), real(1), head));
       Vec<Value> row;
       for (std::int64_t j = k + 1; j < n_; ++j) row.push_back(a.get(k, j));
+      leave_out_by(head);
+      poison(zeros, row);
       a.for_rows(k + 1, n_, [&](At i) {
         const Value factor = b_.mul(a.get(i, k), inverse);
         a.set(i, k, factor);
         for (std::int64_t j = k + 1; j < n_; ++j) a.set(i, j, less(a.get(i, j), factor, row[static_cast<std::size_t>(j - k - 1)]));
       });
     }
+    leave_out(b_.compare(Compare::ne, zeros, real(0)));
     a.store(out_[0], first_);
     pivots.store(out_[1], first_);
     order.store(out_[2], first_);
@@ -274,6 +305,7 @@ class Emitter : Frame {
       const std::int64_t k = forward ? step : n_ - 1 - step;
       Vec<Value> row;
       const Value inverse = unit ? Value{} : b_.div(real(1), a.get(k, k));
+      if (!unit) leave_out_by(a.get(k, k));
       for (std::int64_t c = 0; c < s_.columns; ++c) {
         row.push_back(unit ? x.get(k, c) : b_.mul(x.get(k, c), inverse));
         if (!unit) x.set(k, c, row.back());
@@ -331,6 +363,7 @@ class Emitter : Frame {
     each([&](std::int64_t i, std::int64_t c, Value at) { b_.scatter(out_[0], x.get(i, c), at); });
   }
 
+  Value far_;  ///< lanes whose results are not to be kept
   /// 16 vector registers: what is done then was measured on such a machine, what is done else on one with 32.
   const bool few_registers_ = b_.target().vector_registers < 32;
 };

@@ -176,7 +176,7 @@ double inverse_error(const Case& c, const M& x) {
   for (int i = 0; i < x.rows(); ++i)
     for (int j = 0; j < x.cols(); ++j)
       for (const auto& [have, want] : {std::pair(x(i, j).real(), expected(i, j).real()), std::pair(x(i, j).imag(), expected(i, j).imag())}) {
-        if (std::isinf(have) && std::fabs(want) + 30 * unit >= most && std::signbit(have) == std::signbit(want)) continue;
+        if (std::isinf(have) && std::fabs(want) + 30 * unit >= most && (std::fabs(want) < 30 * unit || std::signbit(have) == std::signbit(want))) continue;
         worst = std::max(worst, std::isnan(have) ? not_finite : std::fabs(have - want) / unit);
       }
   return worst;
@@ -185,7 +185,8 @@ double inverse_error(const Case& c, const M& x) {
 double det_error(const Case& c, const M& x) {
   const Eigen::VectorXd& s = c.singular_values();
   double unit = c.size() * c.eps * (s.size() ? s[0] : 1) * 8;
-  for (int i = 0; i + 1 < s.size(); ++i) unit *= s[i];
+  for (int i = 0; i + 1 < s.size(); ++i) unit *= std::max(s[i], c.size() * c.eps * s[0]);
+  if (c.a.rows() < 4) unit = c.size() * c.eps * std::pow(norm(c.a), c.a.rows());  // by its formula
   const C expected = c.a.size() == 0 ? C(1) : Eigen::FullPivLU<Eigen::MatrixXcd>(c.a).determinant();
   const double scale = std::ldexp(1.0, c.exponent);
   if (c.exponent != 0) return std::isnan(x(0, 0).real()) || (c.exponent > 0 && std::abs(expected) > 1 && std::abs(x(0, 0)) < scale) ? not_finite : 0;
@@ -440,6 +441,90 @@ TEST(LinalgGallery, Large) {
     for (const Function& f : functions())
       if (std::string(f.name) != "eigvals") check(f, d, all, false);
   }
+}
+
+// A gallery that cannot fail would be none: one wrong element of any result is seen.
+TEST(LinalgGallery, OneWrongElementIsSeen) {
+  const auto family = std::find_if(vt_test::families().begin(), vt_test::families().end(), [](const Family& f) { return f.name == std::string("random definite"); });
+  for (const DType d : {vt::f64, vt::c128})
+    for (const bool tall : {false, true}) {
+      const M a = exact_of(*family, 12, d);
+      const Case c{family->name, tall ? Family::general : family->kind, tall ? M(a.leftCols(7)) : M(a / norm(a)), d};
+      const M b = right_side(12);
+      for (const Function& f : functions()) {
+        if (!f.fits(c)) continue;
+        const Tensors results = f.call(tensor_of({c.given()}, d, true), tensor_of({b}, d, true));
+        std::vector<M> own;
+        for (std::size_t k = 0; k < results.size(); ++k) own.push_back(matrices_of(results[k], f.axes[k], 1)[0]);
+        EXPECT_LE(f.error(c, b, own), most_allowed) << f.name;
+        for (std::size_t k = 0; k < own.size(); ++k) {
+          if (results[k].dtype() == vt::i32) continue;
+          for (const std::int64_t i : {std::int64_t{0}, own[k].rows() / 2, own[k].rows() - 1}) {
+            std::vector<M> wrong = own;
+            wrong[k](i, own[k].cols() / 2) += 1e-10 * own[k].cwiseAbs().maxCoeff();
+            EXPECT_GT(f.error(c, b, wrong), most_allowed) << f.name << ", result " << k << ", row " << i;
+          }
+        }
+      }
+    }
+}
+
+/// Nothing of a result is a number: but for zeros of a triangle, and numbers of rows.
+void expect_nan(const Function& f, const std::vector<M>& x, const std::string& what) {
+  for (std::size_t k = 0; k < x.size(); ++k) {
+    if (f.degrees_in_halves[k] == 0 && f.name == std::string("lu")) continue;
+    for (int i = 0; i < x[k].rows(); ++i)
+      for (int j = 0; j < x[k].cols(); ++j)
+        if (!(f.name == std::string("cholesky") && j > i) && !std::isnan(x[k](i, j).real())) {
+          ADD_FAILURE() << f.name << " of " << what << " gives a number in result " << k << ": " << x[k](i, j);
+          return;
+        }
+  }
+}
+
+TEST(LinalgGallery, WhatIsNotFiniteGivesNaNAndLeavesItsNeighboursAlone) {
+  const double endless = not_finite;
+  const auto start = std::chrono::steady_clock::now();
+  for (const DType d : every_dtype)
+    for (const int n : {1, 2, 3, 5, 8, 16, 40})
+      for (const Function& f : functions()) {
+        const M unit = M::Identity(n, n), full = unit + M::Constant(n, n, 0.25);
+        if (!f.fits(Case("", Family::positive, full, d))) continue;
+        std::vector<M> good, bad;
+        for (const double x : {std::nan(""), endless, -endless})
+          for (const auto& [i, j] : {std::pair(0, 0), {n - 1, 0}, {0, n - 1}, {n / 2, n / 2}})
+            for (const M& a : {unit, full}) {
+              good.insert(good.end(), {full, a}), bad.insert(bad.end(), {full, a});
+              bad.back()(i, j) = x;
+              if (n > 16 && i != 0) bad.pop_back(), bad.pop_back(), good.pop_back(), good.pop_back();
+            }
+        const std::size_t count = bad.size();
+        const std::vector<M> right(count, right_side(n));
+        const auto compiled = vt::jit([&](Tensor x, Tensor y) { return f.call(x, y); });
+        const Tensor y = tensor_of(right, d, false);
+        for (const Tensor& t : compiled(tensor_of(good, d, false), y)) t.eval();
+        const Tensors mixed = compiled(tensor_of(bad, d, false), y), whole = compiled(tensor_of(good, d, false), y);
+        std::vector<std::vector<M>> parts, others;
+        for (std::size_t k = 0; k < mixed.size(); ++k) {
+          parts.push_back(matrices_of(mixed[k], f.axes[k], count));
+          others.push_back(matrices_of(whole[k], f.axes[k], count));
+        }
+        for (std::size_t i = 0; i < count; ++i) {
+          const std::string what = std::string(vt::name_of(d)) + " " + std::to_string(n) + ", matrix " + std::to_string(i);
+          std::vector<M> own;
+          for (std::size_t k = 0; k < parts.size(); ++k) {
+            own.push_back(parts[k][i]);
+            if (i % 2 == 0 && parts[k][i] != others[k][i]) ADD_FAILURE() << f.name << " changes beside " << what;
+          }
+          if (i % 2) expect_nan(f, own, what);
+        }
+        // One alone.
+        std::vector<M> own;
+        const Tensors alone = f.call(tensor_of({bad[1]}, d, true), tensor_of({right[1]}, d, true));
+        for (std::size_t k = 0; k < alone.size(); ++k) own.push_back(matrices_of(alone[k], f.axes[k], 1)[0]);
+        expect_nan(f, own, std::string(vt::name_of(d)) + " " + std::to_string(n) + " alone");
+      }
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(60));
 }
 
 }  // namespace

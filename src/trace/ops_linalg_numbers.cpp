@@ -38,6 +38,9 @@ inline Tensor power_of_matrices(const Tensor& a, Where where) {
   return a.size() == 0 ? vt::ones({}, real_dtype(a.dtype()), where) : power_of(max(exponents(a, where), Axes{-2, -1}, true));
 }
 
+/// x times a real number, part by part: what overflows becomes infinite, not NaN.
+inline Tensor scaled(const Tensor& x, const Tensor& by) { return is_complex(x.dtype()) ? complex(real(x) * by, imag(x) * by) : x * by; }
+
 /// The product of the last axis: of numbers near 1, times what was taken out of them, so that nothing overflows on the way.
 inline Tensor product_of(const Tensor& x, Where where) {
   const Tensor exponent = exponents(x, where);
@@ -48,7 +51,7 @@ inline Tensor product_of(const Tensor& x, Where where) {
   const double most = d == f64 ? 1000 : 125;
   const Tensor total = clip(cast(sum(exponent - (d == f64 ? 1023 : 127) + odd, -1), d, where), -4 * most, 4 * most), part = floor(total / 4.0);
   const Tensor by = exp2(part);
-  return prod(near, -1) * by * by * by * exp2(total - 3.0 * part);
+  return scaled(scaled(scaled(scaled(prod(near, -1), by), by), by), exp2(total - 3.0 * part));
 }
 
 /// The determinants of matrices of at most 3 rows, by way of matrices times `by`.
@@ -66,7 +69,7 @@ inline Tensor small_determinant(const Tensor& x, double by, Where where) {
   if (by == 1) return result;
   for (std::int64_t i = 0; i < n; ++i) {
     for (std::int64_t j = 0; j < n; ++j) result = result + at(i, j) * 0.0;
-    result = result / by;
+    result = scaled(result, 1 / by);
   }
   return result;
 }
@@ -189,12 +192,13 @@ Tensor det(Operand a) {
   if (n == 0) return detail::full_tensor(detail::Scalar(1.0).converted(x.dtype()), detail::Aval(x.dtype(), la::batch_of(x)));
   if (n <= 3) {
     // Products that overflow are made again of smaller numbers, as their difference may not: and what is not finite becomes NaN.
-    const Tensor direct = la::small_determinant(x, 1, w), again = la::small_determinant(stop_gradient(x), x.dtype() == f64 || x.dtype() == c128 ? 0x1p-600 : 0x1p-80, w);
+    const Tensor direct = la::small_determinant(x, 1, w);
+    const Tensor again = la::small_determinant(stop_gradient(x), real_dtype(x.dtype()) == f64 ? 0x1p-700 : 0x1p-90, w);
     return vt::where(isfinite(direct), direct, again);
   }
   const auto value = [w](const Tensor& m) {
     const la::Factors f = la::factors(m, w);
-    return la::product_of(la::diagonals(f.lu, w), w) * la::parity(f, m.dtype(), w);
+    return la::scaled(la::product_of(la::diagonals(f.lu, w), w), la::parity(f, real_dtype(m.dtype()), w));
   };
   return detail::custom_jvp_flat(
       [=](std::span<const Tensor> m) { return std::vector<Tensor>{value(m[0])}; },
@@ -294,7 +298,7 @@ LstsqResult lstsq(Operand a, Operand b, std::optional<double> rcond) {
   result.rank = none ? zeros(la::batch_of(x), i32, w) : sum(detail::cast(s > tolerance * max(s, -1, true), i32, w), -1);
   const Tensor inverse = la::pseudo_inverse(near, tolerance, w)[0];
   result.x = la::for_right_sides("lstsq", x, right, w, [&](const Tensor& m, const Tensor& y) {
-    return matmul(la::with_batch(inverse, la::batch_of(m), w), y) / power;
+    return matmul(la::with_batch(inverse, la::batch_of(m), w), y / maximum(power, 1.0)) / minimum(power, 1.0);
   });
   const bool vector = right.rank() == 1;
   const Tensor image = vector ? squeeze(matmul(x, expand_dims(result.x, -1)), {-1}) : matmul(x, result.x);

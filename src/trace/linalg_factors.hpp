@@ -51,9 +51,9 @@ double scale_of(const T* a, Index n) {
   return std::ldexp(1.0, std::clamp(-exponent, -most_exponent, most_exponent));
 }
 /// Is a number of this size, as largest of a matrix, so near overflow or underflow that what is computed from it may not be?
-template <class T>
+template <class R>
 bool extreme(double size) {
-  using Limits = std::numeric_limits<Real<T>>;
+  using Limits = std::numeric_limits<R>;
   return !(size >= Limits::min() / square(Limits::epsilon()) && size <= Limits::max() * square(Limits::epsilon()));
 }
 
@@ -168,7 +168,7 @@ void cholesky(T* a, Index n, T* l) {
   double most = 0;
   for (Index i = 0; i < n; ++i) most = std::max<double>(most, std::fabs(real(a[i * n + i])));
   double root = 1;
-  if (n > 0 && extreme<T>(most) && most > 0) {
+  if (n > 0 && extreme<Real<T>>(most) && most > 0) {
     int exponent = 0;
     std::frexp(most, &exponent);
     root = std::ldexp(1.0, std::clamp(-exponent / 2, 2 - std::numeric_limits<Real<T>>::max_exponent / 2, std::numeric_limits<Real<T>>::max_exponent / 2 - 2));
@@ -262,12 +262,12 @@ void solve(const T* factors, const std::int32_t* permutation, const T* b, T* x, 
   for (Index i = 0; i < n; ++i) std::copy_n(y.data() + i * k, k, x + row_of(i) * k);
 }
 
-/// Does U, near overflow or underflow as it is, leave a solution that may not be one?
-template <class T>
+/// Is U, of numbers that were R in memory, so near overflow or underflow that a solution by it may be none?
+template <class R, class T>
 bool extreme_factors(const T* factors, Index n) {
   double most = 0;
   for (Index i = 0; i < n; ++i) most = std::max<double>(most, std::isnan(size(factors[i * n + i])) ? infinity : size(factors[i * n + i]));
-  return n > 0 && extreme<T>(most);
+  return n > 0 && extreme<R>(most);
 }
 /// The same from a itself, destroyed, which is scaled before: a power of two is taken out of a, and put in the right sides where that brings these
 /// nearer to 1, else in x.

@@ -94,7 +94,8 @@ void run(const LinalgSpec& s, const void* const* operands, void* const* results,
           lu(a, n, n, pivots.data(), permutation.data());
           factors = a;
         }
-        if (extreme_factors(factors, n)) solve_scaled(w.copy(0, at, size), pivots.data(), permutation.data(), b, x, n, s.columns, s.transposed);
+        const bool far = real_dtype(s.dtype) == DType::f32 ? extreme_factors<float>(factors, n) : extreme_factors<double>(factors, n);
+        if (far) solve_scaled(w.copy(0, at, size), pivots.data(), permutation.data(), b, x, n, s.columns, s.transposed);
         else solve(factors, permutation.data(), b, x, n, s.columns, s.transposed);
         w.put(0, at, x, b_size);
         break;

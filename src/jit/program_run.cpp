@@ -97,14 +97,17 @@ void Program::run_matrices(const Step& step, void* const* pointers) {
   for (Var v : step.operands) buffers.push_back(pointers[static_cast<std::size_t>(v)]);
   const std::size_t operands = step.linalg.operands();
   const auto run_kernel = [&](void* const* own, std::int64_t begin, std::int64_t end) {
-    SmallVec<bool, 256> left_out(static_cast<std::size_t>(end - begin), false);
+    constexpr std::int64_t together = 4096;
+    bool left_out[together];
     SmallVec<void*, 8> with(own, own + buffers.size());
-    with.push_back(left_out.data());
-    step.kernel(with.data(), nullptr, begin, end);
-    const bool* const last = left_out.data() + (end - begin);
-    for (const bool* at = left_out.data(); (at = static_cast<const bool*>(std::memchr(at, 1, static_cast<std::size_t>(last - at)))); ++at) {
-      const std::int64_t i = begin + (at - left_out.data());
-      run_linalg(step.linalg, own, own + operands, i, i + 1);
+    with.push_back(left_out);
+    for (std::int64_t first = begin; first < end; first += together) {
+      const std::int64_t count = std::min(together, end - first);
+      std::memset(left_out, 0, static_cast<std::size_t>(count));
+      step.kernel(with.data(), nullptr, first, first + count);
+      const auto next = [&](const bool* at) { return static_cast<const bool*>(std::memchr(at, 1, static_cast<std::size_t>(left_out + count - at))); };
+      for (const bool* at = next(left_out); at; at = next(at + 1))
+        run_linalg(step.linalg, own, own + operands, first + (at - left_out), first + (at - left_out) + 1);
     }
   };
   const auto run = [&](std::int64_t begin, std::int64_t end) {

@@ -25,15 +25,17 @@ inline Tensor parity(const Factors& f, DType d, Where where) {
   return cast(1 - 2 * odd, d, where);
 }
 
-/// Exponents of |x| as they stand in the numbers' bits, of complex numbers of the larger part; those of the smallest numbers count as 1.
+/// Exponents of |x|, of complex numbers of the larger part, as numbers hold them, but one less, so that the power and its reciprocal are both normal
+/// numbers; only of what is not finite the reciprocal is 0.
 inline Tensor exponents(const Tensor& x, Where where) {
   const Tensor size = is_complex(x.dtype()) ? maximum(abs(real(x)), abs(imag(x))) : abs(x);
   const bool wide = size.dtype() == f64;
-  return maximum(cast(bitcast(stop_gradient(size), wide ? i64 : i32), wide ? i64 : i32, where) >> (wide ? 52 : 23), 1);
+  return maximum(cast(bitcast(stop_gradient(size), wide ? i64 : i32), wide ? i64 : i32, where) >> (wide ? 52 : 23), 2) - 1;
 }
-/// The power of two that has such an exponent; infinite for what is not finite.
+/// The power of two that has such an exponent, and its reciprocal.
 inline Tensor power_of(const Tensor& exponent) { return exponent.dtype() == i64 ? bitcast(exponent << 52, f64) : bitcast(exponent << 23, f32); }
-/// The power of two at or below the largest element of each matrix, two axes of 1 behind the batch's.
+inline Tensor reciprocal_power_of(const Tensor& exponent) { return power_of((exponent.dtype() == i64 ? 2046 : 254) - exponent); }
+/// A power of two near the largest element of each matrix, two axes of 1 behind the batch's.
 inline Tensor power_of_matrices(const Tensor& a, Where where) {
   return a.size() == 0 ? vt::ones({}, real_dtype(a.dtype()), where) : power_of(max(exponents(a, where), Axes{-2, -1}, true));
 }
@@ -47,30 +49,35 @@ inline Tensor product_of(const Tensor& x, Where where) {
   const DType d = real_dtype(x.dtype());
   // Every second one is halved: then they are about 1 together.
   const Tensor odd = counted(exponent.dtype(), x.shape(), x.rank() - 1, where) % 2;
-  const Tensor near = x / power_of(exponent) * (1.0 - 0.5 * cast(odd, d, where));
+  const Tensor near = scaled(x, reciprocal_power_of(exponent) * (0.5 - 0.25 * cast(odd, d, where)));
   const double most = d == f64 ? 1000 : 125;
-  const Tensor total = clip(cast(sum(exponent - (d == f64 ? 1023 : 127) + odd, -1), d, where), -4 * most, 4 * most), part = floor(total / 4.0);
+  const Tensor total = clip(cast(sum(exponent - (d == f64 ? 1022 : 126) + odd, -1), d, where), -4 * most, 4 * most), part = floor(total / 4.0);
   const Tensor by = exp2(part);
   return scaled(scaled(scaled(scaled(prod(near, -1), by), by), by), exp2(total - 3.0 * part));
 }
 
-/// The determinants of matrices of at most 3 rows, by way of matrices times `by`.
-inline Tensor small_determinant(const Tensor& x, double by, Where where) {
+/// The determinants of matrices of 1 to 3 rows by their formula, of elements over a power of two near the largest, so that products do not overflow
+/// where their difference need not; NaN for what is not finite.
+inline Tensor small_determinant(const Tensor& x, Where where) {
   const std::int64_t n = x.dim(-1);
-  const auto at = [&](std::int64_t i, std::int64_t j) {
-    const Tensor element = reshaped(sliced(sliced(x, x.rank() - 2, i, i + 1, 1, where), x.rank() - 1, j, j + 1, 1, where), batch_of(x), where);
-    return by == 1 ? element : element * by;
-  };
+  Vec<Tensor> elements;
+  for (std::int64_t i = 0; i < n * n; ++i)
+    elements.push_back(reshaped(sliced(sliced(x, x.rank() - 2, i / n, i / n + 1, 1, where), x.rank() - 1, i % n, i % n + 1, 1, where), batch_of(x), where));
+  Tensor most;
+  for (const Tensor& e : elements) {
+    const Tensor own = stop_gradient(e);
+    for (const Tensor& part : is_complex(x.dtype()) ? Vec<Tensor>{abs(real(own)), abs(imag(own))} : Vec<Tensor>{abs(own)})
+      most = most.defined() ? vt::where(part > most, part, most) : part;
+  }
+  const Tensor exponent = exponents(most, where), power = power_of(exponent), inverse = reciprocal_power_of(exponent);
+  for (Tensor& e : elements) e = scaled(e, inverse);
+  const auto at = [&](std::int64_t i, std::int64_t j) { return elements[static_cast<std::size_t>(i * n + j)]; };
   Tensor result = at(0, 0);
   if (n == 2) result = at(0, 0) * at(1, 1) - at(0, 1) * at(1, 0);
   if (n == 3)
     result = at(0, 0) * (at(1, 1) * at(2, 2) - at(1, 2) * at(2, 1)) - at(0, 1) * (at(1, 0) * at(2, 2) - at(1, 2) * at(2, 0)) +
              at(0, 2) * (at(1, 0) * at(2, 1) - at(1, 1) * at(2, 0));
-  if (by == 1) return result;
-  for (std::int64_t i = 0; i < n; ++i) {
-    for (std::int64_t j = 0; j < n; ++j) result = result + at(i, j) * 0.0;
-    result = scaled(result, 1 / by);
-  }
+  for (std::int64_t i = 0; i < n; ++i) result = scaled(result, power);
   return result;
 }
 
@@ -190,12 +197,7 @@ Tensor det(Operand a) {
   const Tensor x = la::square("det", a, w);
   const std::int64_t n = x.dim(-1);
   if (n == 0) return detail::full_tensor(detail::Scalar(1.0).converted(x.dtype()), detail::Aval(x.dtype(), la::batch_of(x)));
-  if (n <= 3) {
-    // Products that overflow are made again of smaller numbers, as their difference may not: and what is not finite becomes NaN.
-    const Tensor direct = la::small_determinant(x, 1, w);
-    const Tensor again = la::small_determinant(stop_gradient(x), real_dtype(x.dtype()) == f64 ? 0x1p-700 : 0x1p-90, w);
-    return vt::where(isfinite(direct), direct, again);
-  }
+  if (n <= 3) return la::small_determinant(x, w);
   const auto value = [w](const Tensor& m) {
     const la::Factors f = la::factors(m, w);
     return la::scaled(la::product_of(la::diagonals(f.lu, w), w), la::parity(f, real_dtype(m.dtype()), w));

@@ -41,7 +41,7 @@ class Emitter : Frame {
     const Value left_out = b_.load_pointer(b_.arg(0), operands + results, operands + results);
     b_.for_range(b_.arg(2), b_.arg(3), lanes_, [&](Value first) {
       first_ = first;
-      far_ = {};
+      zeros_ = far_ = {};
       switch (s_.op) {
         case Op::cholesky: cholesky(); break;
         case Op::triangular_solve: triangular_solve(); break;
@@ -49,6 +49,7 @@ class Emitter : Frame {
         case Op::solve: s_.factored ? solve_factored() : solve(); break;
         default: return emit_eigh(*this);
       }
+      if (zeros_) far_ = b_.compare(Compare::ne, zeros_, real(0));
       if (far_) b_.if_then(b_.any(far_), [&] { b_.store(b_.offset(left_out, DType::bool_, b_.sub(first, b_.arg(2))), far_); });
     });
     if (past_caches(s_)) b_.order_streaming_stores();
@@ -56,14 +57,8 @@ class Emitter : Frame {
   }
 
  private:
-  /// Notes lanes to be left out.
-  void leave_out(Value lanes) { far_ = far_ ? b_.bit_or(far_, lanes) : lanes; }
-  /// Where a pivot's reciprocal, or what is divided by it, may be beyond the numbers, or is none.
-  void leave_out_by(Value pivot) {
-    const double far = d_ == DType::f64 ? 0x1p1000 : 0x1p120;
-    const Value size = b_.abs(pivot), near = b_.bit_and(b_.compare(Compare::ge, size, real(1 / far)), b_.compare(Compare::le, size, real(far)));
-    leave_out(b_.bit_not(b_.bit_or(near, b_.compare(Compare::eq, size, real(0)))));
-  }
+  // What is not finite, times zero, is NaN, which stays in a sum.
+  void watch(Value x) { zeros_ = zeros_ ? b_.mul_add(x, real(0), zeros_) : b_.mul(x, real(0)); }
 
   // By columns: each is the matrix's less what the columns before hold, over the pivot's root. Several columns at a time go through those before
   // together: as many sums are in flight, and each element read is used for all of them.
@@ -81,7 +76,7 @@ class Emitter : Frame {
     const bool wide = d_ == DType::f64;
     const Value far = b_.bit_or(b_.compare(Compare::lt, largest, real(wide ? 0x1p-900 : 0x1p-78)),
                                 b_.compare(Compare::gt, largest, real(wide ? 0x1p900 : 0x1p78)));
-    leave_out(b_.bit_and(positive, far));
+    far_ = b_.bit_and(positive, far);
     const Value nan = real(std::numeric_limits<double>::quiet_NaN());
     const auto refuse = [&] {
       for (std::int64_t i = 0; i < n_; ++i)
@@ -164,11 +159,6 @@ class Emitter : Frame {
     for (std::int64_t i = lines * done / n_; i < lines * until / n_; ++i) b_.fetch_ahead(b_.offset_bytes(next, b_.index(i * line)), false, false);
   }
 
-  // What is not finite in a matrix stays so in a pivot or right of it; times zero it is NaN, which stays in `zeros`.
-  void poison(Value& zeros, const Vec<Value>& row) {
-    for (const Value& x : row) zeros = b_.mul_add(x, real(0), zeros);
-  }
-
   // Row k exchanged with the row that has the largest element of column k, in each lane its own; columns from `left` on, and those of `also`.
   // Gives that row's number.
   Value exchange(LaneMatrix& a, std::int64_t k, std::int64_t left, LaneMatrix* also) {
@@ -229,16 +219,15 @@ class Emitter : Frame {
         }
     }
     b.load(in_[1], first_);
-    Value zeros = real(0);
     for (std::int64_t k = 0; k < n_; ++k) {
       if (!registers && few_registers_) fetch_next(in_[0], n_ * n_, k, k + 1);
       exchange(a, k, k, &b);
-      leave_out_by(a.get(k, k));
       const Value inverse = b_.div(real(1), a.get(k, k));
       inverses.set(k, 0, inverse);
+      watch(a.get(k, k));
+      watch(b_.mul(inverse, real(0x1p24)));  // what is multiplied by it may overflow
       Vec<Value> top;
-      for (std::int64_t j = k + 1; j < n_; ++j) top.push_back(a.get(k, j));
-      poison(zeros, top);
+      for (std::int64_t j = k + 1; j < n_; ++j) top.push_back(a.get(k, j)), watch(top.back());
       for (std::int64_t c = 0; c < s_.columns; ++c) top.push_back(b.get(k, c));
       a.for_rows(k + 1, n_, [&](At i) {
         const Value factor = b_.mul(a.get(i, k), inverse);
@@ -247,7 +236,6 @@ class Emitter : Frame {
         for (std::int64_t c = 0; c < s_.columns; ++c) b.set(i, c, less(b.get(i, c), factor, top[at++]));
       });
     }
-    leave_out(b_.compare(Compare::ne, zeros, real(0)));
     for (std::int64_t k = n_ - 1; k >= 0; --k) {
       Vec<Value> x;
       for (std::int64_t c = 0; c < s_.columns; ++c) {
@@ -268,7 +256,6 @@ class Emitter : Frame {
     LaneMatrix pivots(b_, DType::i32, lanes_, n_, 1, true), order(b_, DType::i32, lanes_, n_, 1, true);
     a.load(in_[0], first_);
     for (std::int64_t i = 0; i < n_; ++i) order.set(i, 0, place(i));
-    Value zeros = real(0);
     for (std::int64_t k = 0; k < n_; ++k) {
       if (!registers && few_registers_) fetch_next(in_[0], n_ * n_, k, k + 1);
       const Value pivot = exchange(a, k, 0, nullptr), old = order.get(k, 0);
@@ -283,16 +270,15 @@ class Emitter : Frame {
       // A column of zeros stays one.
       const Value head = a.get(k, k), inverse = b_.div(real(1), b_.select(b_.compare(Compare::eq, head, real(0)), real(1), head));
       Vec<Value> row;
-      for (std::int64_t j = k + 1; j < n_; ++j) row.push_back(a.get(k, j));
-      leave_out_by(head);
-      poison(zeros, row);
+      watch(head);
+      watch(inverse);
+      for (std::int64_t j = k + 1; j < n_; ++j) row.push_back(a.get(k, j)), watch(row.back());
       a.for_rows(k + 1, n_, [&](At i) {
         const Value factor = b_.mul(a.get(i, k), inverse);
         a.set(i, k, factor);
         for (std::int64_t j = k + 1; j < n_; ++j) a.set(i, j, less(a.get(i, j), factor, row[static_cast<std::size_t>(j - k - 1)]));
       });
     }
-    leave_out(b_.compare(Compare::ne, zeros, real(0)));
     a.store(out_[0], first_);
     pivots.store(out_[1], first_);
     order.store(out_[2], first_);
@@ -305,7 +291,7 @@ class Emitter : Frame {
       const std::int64_t k = forward ? step : n_ - 1 - step;
       Vec<Value> row;
       const Value inverse = unit ? Value{} : b_.div(real(1), a.get(k, k));
-      if (!unit) leave_out_by(a.get(k, k));
+      if (!unit) watch(inverse);
       for (std::int64_t c = 0; c < s_.columns; ++c) {
         row.push_back(unit ? x.get(k, c) : b_.mul(x.get(k, c), inverse));
         if (!unit) x.set(k, c, row.back());
@@ -363,7 +349,9 @@ class Emitter : Frame {
     each([&](std::int64_t i, std::int64_t c, Value at) { b_.scatter(out_[0], x.get(i, c), at); });
   }
 
-  Value far_;  ///< lanes whose results are not to be kept
+  /// Lanes whose results are not to be kept; 0, or NaN in these. (What is not finite in a matrix is so in a pivot or right of it, in the end; and
+  /// pivots whose reciprocals are not would make zeros NaN.)
+  Value far_, zeros_;
   /// 16 vector registers: what is done then was measured on such a machine, what is done else on one with 32.
   const bool few_registers_ = b_.target().vector_registers < 32;
 };

@@ -303,7 +303,7 @@ Reflection<T> reflect(T* x, Index n) {
   // Squares that have lost digits are of numbers that are small beside x[0], or else all of x is brought near 1.
   constexpr double least = std::numeric_limits<Real<T>>::min() / std::numeric_limits<Real<T>>::epsilon();
   double below = squares_behind(x, n), by = 1;
-  if (n > 1 && below < least) {
+  if (n > (std::is_same_v<T, Complex> ? 0 : 1) && below < least) {
     by = scale_of(x, n);
     if (by == 0) by = 1;
     scale(x, by, n);

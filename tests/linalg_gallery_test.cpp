@@ -98,14 +98,18 @@ struct Case {
   const Eigen::VectorXd& singular_values() const {
     if (!values) {
       if (a.size() == 0) values = Eigen::VectorXd(0);
-      else if (!real) values = Eigen::JacobiSVD<Eigen::MatrixXcd>(a).singularValues();
-      else if (a.rows() < 50) values = Eigen::JacobiSVD<Eigen::MatrixXd>(a.real()).singularValues();
+      else if (real && a.rows() < 50) values = Eigen::JacobiSVD<Eigen::MatrixXd>(a.real()).singularValues();
       else {
-        // Twice the eigenvalues of [[0, a], [aᵀ, 0]]: BDCSVD is wrong by 1e-3 for some of these.
-        const std::int64_t m = a.rows(), n = a.cols();
-        Eigen::MatrixXd both = Eigen::MatrixXd::Zero(m + n, m + n);
-        both.topRightCorner(m, n) = a.real(), both.bottomLeftCorner(n, m) = a.real().transpose();
-        values = Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd>(both, Eigen::EigenvaluesOnly).eigenvalues().reverse().head(std::min(m, n));
+        // Those of [[0, a], [aᴴ, 0]] and their negatives are its eigenvalues. (BDCSVD, and JacobiSVD of complex matrices, are wrong for some.)
+        const auto of_both = [&](const auto& x) {
+          const std::int64_t m = x.rows(), n = x.cols();
+          using Both = Eigen::Matrix<typename std::decay_t<decltype(x)>::Scalar, Eigen::Dynamic, Eigen::Dynamic>;
+          Both both = Both::Zero(m + n, m + n);
+          both.topRightCorner(m, n) = x, both.bottomLeftCorner(n, m) = x.adjoint();
+          return Eigen::VectorXd(Eigen::SelfAdjointEigenSolver<Both>(both, Eigen::EigenvaluesOnly).eigenvalues().reverse().head(std::min(m, n)));
+        };
+        values = real ? of_both(Eigen::MatrixXd(a.real())) : of_both(Eigen::MatrixXcd(a));
+        values = values->cwiseMax(0);
       }
     }
     return *values;
@@ -407,14 +411,15 @@ TEST(LinalgGallery, OneAtATime) {
   for (const DType d : every_dtype)
     for (const int n : {0, 1, 2, 3, 4, 7, 12, 20, 33}) {
       if (n == 33 && d != vt::f64) continue;
+      if ((n == 12 || n == 20) && d == vt::c64) continue;
       for (const Function& f : functions()) check(f, d, cases_of(n, d), false);
     }
 }
 
 TEST(LinalgGallery, SideBySide) {
   for (const DType d : every_dtype)
-    for (const int n : {1, 2, 3, 4, 5, 8, 13, 16}) {
-      if (vt::is_complex(d) && n != 3 && n != 8) continue;
+    for (const int n : {1, 2, 3, 4, 8, 13, 16}) {
+      if (vt::is_complex(d) && n != 8) continue;
       for (const Function& f : functions()) check(f, d, cases_of(n, d), true);
     }
 }
@@ -428,7 +433,10 @@ TEST(LinalgGallery, NotSquare) {
           const int less = n / 2;
           all.push_back({c.name, Family::general, tall ? M(c.a.leftCols(less)) : M(c.a.topRows(less)), d, c.exponent});
         }
-        for (const Function& f : functions()) check(f, d, all, false), check(f, d, all, true);
+        for (const Function& f : functions()) {
+          check(f, d, all, false);
+          if (n == 8 && !vt::is_complex(d)) check(f, d, all, true);
+        }
       }
 }
 
@@ -486,8 +494,9 @@ TEST(LinalgGallery, WhatIsNotFiniteGivesNaNAndLeavesItsNeighboursAlone) {
   const double endless = not_finite;
   const auto start = std::chrono::steady_clock::now();
   for (const DType d : every_dtype)
-    for (const int n : {1, 2, 3, 5, 8, 16, 40})
+    for (const int n : {1, 2, 3, 8, 16, 40})
       for (const Function& f : functions()) {
+        if (vt::is_complex(d) && (n == 3 || n == 16)) continue;
         const M unit = M::Identity(n, n), full = unit + M::Constant(n, n, 0.25);
         if (!f.fits(Case("", Family::positive, full, d))) continue;
         std::vector<M> good, bad;

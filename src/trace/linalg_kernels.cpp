@@ -189,7 +189,7 @@ std::size_t LinalgSpec::scratch_bytes() const {
     case Op::svd:
       add(1, size), add(1, below), add(vectors ? 6 : 2, least * least), add(vectors ? 1 : 0, left), add(m == n ? 0 : 3, least * most);
       break;
-    case Op::eig: add(vectors ? 8 : 4, size); break;
+    case Op::eig: add(vectors ? 9 : 4, size); break;
     default: add(6, most), add(1, right);
   }
   return bytes;

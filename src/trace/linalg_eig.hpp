@@ -34,11 +34,12 @@ inline bool balance(Complex* a, Index n, double* scales) {
   return scaled;
 }
 
-/// Is `below`, in a Hessenberg matrix with `above`, `before` and `here` around it, a rounding error? (Ahues and Tisseur 1997; sizes.)
-inline bool negligible(double below, double above, double here, double apart, double beside, double eps) {
+/// Is `below` perhaps a rounding error beside two elements of the diagonal of a Hessenberg matrix? …
+inline bool small_beside(double below, double beside, double eps) { return below <= eps * beside || below <= std::numeric_limits<double>::min() / epsilon<double>; }
+/// … And with what is above it, and with the diagonal's element and its distance to the one before (Ahues and Tisseur 1997; sizes)?
+inline bool negligible(double below, double above, double here, double apart, double eps) {
   constexpr double least = std::numeric_limits<double>::min() / epsilon<double>;
   if (below <= least) return true;
-  if (below > eps * beside) return false;
   const double ab = std::max(below, above), ba = std::min(below, above), aa = std::max(here, apart), bb = std::min(here, apart), s = aa + ab;
   return ba * (ab / s) <= std::max(least, eps * (bb * (aa / s)));
 }
@@ -93,9 +94,8 @@ inline bool schur(Complex* h, Index n, Complex* q) {
       const double below = about(at(low, low - 1)), here = about(at(low, low));
       double beside = about(at(low - 1, low - 1)) + here;
       if (beside == 0) beside = (low > 1 ? about(at(low - 1, low - 2)) : 0) + (low < high ? about(at(low + 1, low)) : 0);
-      if (!negligible(below, about(at(low - 1, low)), here, about(at(low - 1, low - 1) - at(low, low)), beside, epsilon<Complex>) &&
-          !(rounds > patience && below <= epsilon<Complex> * most))
-        continue;
+      const auto rounding = [&] { return negligible(below, about(at(low - 1, low)), here, about(at(low - 1, low - 1) - at(low, low)), epsilon<Complex>); };
+      if (!(small_beside(below, beside, epsilon<Complex>) && rounding()) && !(rounds > patience && below <= epsilon<Complex> * most)) continue;
       at(low, low - 1) = 0;
       break;
     }
@@ -182,8 +182,11 @@ bool real_schur(E* h, Index n, E* qt) {
       const double below = sized(low, low - 1), here = sized(low, low);
       double beside = sized(low - 1, low - 1) + here;
       if (beside == 0) beside = (low > 1 ? sized(low - 1, low - 2) : 0) + (low < high ? sized(low + 1, low) : 0);
-      const double apart = std::fabs(static_cast<double>(at(low - 1, low - 1)) - static_cast<double>(at(low, low)));
-      if (!negligible(below, sized(low - 1, low), here, apart, beside, epsilon<E>) && !(rounds > patience && below <= epsilon<E> * most)) continue;
+      const auto rounding = [&] {
+        const double apart = std::fabs(static_cast<double>(at(low - 1, low - 1)) - static_cast<double>(at(low, low)));
+        return negligible(below, sized(low - 1, low), here, apart, epsilon<E>);
+      };
+      if (!(small_beside(below, beside, epsilon<E>) && rounding()) && !(rounds > patience && below <= epsilon<E> * most)) continue;
       at(low, low - 1) = 0;
       break;
     }
@@ -204,7 +207,8 @@ bool real_schur(E* h, Index n, E* qt) {
     }
     double one = 0, two = 0, imaginary = 0;  // their real parts, and the imaginary part of the first
     if (const double unit = std::fabs(a) + std::fabs(b) + std::fabs(c) + std::fabs(d); unit > 0) {
-      a /= unit, b /= unit, c /= unit, d /= unit;
+      const double by = 1 / unit;
+      a *= by, b *= by, c *= by, d *= by;
       const double middle = 0.5 * (a + d), determinant = (a - middle) * (d - middle) - b * c, root = std::sqrt(std::fabs(determinant));
       if (determinant >= 0) one = two = middle * unit, imaginary = root * unit;
       else one = two = (std::fabs(middle + root - d) <= std::fabs(middle - root - d) ? middle + root : middle - root) * unit;
@@ -216,12 +220,10 @@ bool real_schur(E* h, Index n, E* qt) {
     for (;; --start) {
       const double here = at(start, start), next = at(start + 1, start + 1), unit = std::fabs(here - two) + std::fabs(imaginary) + sized(start + 1, start);
       if (unit > 0) {
-        const double below = static_cast<double>(at(start + 1, start)) / unit;
-        x = below * static_cast<double>(at(start, start + 1)) + (here - one) * ((here - two) / unit) + imaginary * (imaginary / unit);
+        const double by = 1 / unit, below = static_cast<double>(at(start + 1, start)) * by;
+        x = below * static_cast<double>(at(start, start + 1)) + (here - one) * ((here - two) * by) + imaginary * (imaginary * by);
         y = below * (here + next - one - two);
         z = below * static_cast<double>(at(start + 2, start + 1));
-        const double sum = std::fabs(x) + std::fabs(y) + std::fabs(z);
-        if (sum > 0) x /= sum, y /= sum, z /= sum;
       }
       if (start == low) break;
       const double around = sized(start - 1, start - 1) + std::fabs(here) + std::fabs(next);
@@ -423,7 +425,7 @@ void eig(Complex* a, Index n, Complex* values, Complex* v, bool balancing = true
       top = std::max({top, std::fabs(y.re), std::fabs(y.im)});
     }
     if (copied) continue;
-    suspect = suspect || before * reach > 4 * top;
+    suspect = suspect || before * reach > 10 * top;
     for (Index i = 0; i < n; ++i) {
       const double part = square(v[i * n + j] / Complex(top));
       squares += part;

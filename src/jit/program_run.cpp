@@ -151,7 +151,8 @@ bool Program::run_step(const Step& step, void* const* pointers, const PackedOper
     case Step::Kind::kernel:
       if (step.copied_to >= 0 && pointers[static_cast<std::size_t>(step.copied_from)] == pointers[static_cast<std::size_t>(step.copied_to)]) break;
       if (step.parallel && thread_count() > 1 && (step.wakes || others_ready())) {
-        parallel_ranges(step.rounds, step.grain, [&](std::int64_t begin, std::int64_t end) { run_kernel(step, pointers, begin, end); }, step.ranges);
+        parallel_ranges(
+            step.rounds, step.grain, [&](std::int64_t begin, std::int64_t end) { run_kernel(step, pointers, begin, end); }, step.ranges);
         return true;
       }
       run_kernel(step, pointers, 0, step.rounds);

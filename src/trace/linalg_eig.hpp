@@ -35,7 +35,9 @@ inline bool balance(Complex* a, Index n, double* scales) {
 }
 
 /// Is `below` perhaps a rounding error beside two elements of the diagonal of a Hessenberg matrix? …
-inline bool small_beside(double below, double beside, double eps) { return below <= eps * beside || below <= std::numeric_limits<double>::min() / epsilon<double>; }
+inline bool small_beside(double below, double beside, double eps) {
+  return below <= eps * beside || below <= std::numeric_limits<double>::min() / epsilon<double>;
+}
 /// … And with what is above it, and with the diagonal's element and its distance to the one before (Ahues and Tisseur 1997; sizes)?
 inline bool negligible(double below, double above, double here, double apart, double eps) {
   constexpr double least = std::numeric_limits<double>::min() / epsilon<double>;
@@ -94,7 +96,9 @@ inline bool schur(Complex* h, Index n, Complex* q) {
       const double below = about(at(low, low - 1)), here = about(at(low, low));
       double beside = about(at(low - 1, low - 1)) + here;
       if (beside == 0) beside = (low > 1 ? about(at(low - 1, low - 2)) : 0) + (low < high ? about(at(low + 1, low)) : 0);
-      const auto rounding = [&] { return negligible(below, about(at(low - 1, low)), here, about(at(low - 1, low - 1) - at(low, low)), epsilon<Complex>); };
+      const auto rounding = [&] {
+        return negligible(below, about(at(low - 1, low)), here, about(at(low - 1, low - 1) - at(low, low)), epsilon<Complex>);
+      };
       if (!(small_beside(below, beside, epsilon<Complex>) && rounding()) && !(rounds > patience && below <= epsilon<Complex> * most)) continue;
       at(low, low - 1) = 0;
       break;
@@ -218,7 +222,8 @@ bool real_schur(E* h, Index n, E* qt) {
     double x = 1, y = 0, z = 0;
     Index start = high - 2;
     for (;; --start) {
-      const double here = at(start, start), next = at(start + 1, start + 1), unit = std::fabs(here - two) + std::fabs(imaginary) + sized(start + 1, start);
+      const double here = at(start, start), next = at(start + 1, start + 1),
+                   unit = std::fabs(here - two) + std::fabs(imaginary) + sized(start + 1, start);
       if (unit > 0) {
         const double by = 1 / unit, below = static_cast<double>(at(start + 1, start)) * by;
         x = below * static_cast<double>(at(start, start + 1)) + (here - one) * ((here - two) * by) + imaginary * (imaginary * by);

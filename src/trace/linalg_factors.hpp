@@ -171,7 +171,8 @@ void cholesky(T* a, Index n, T* l) {
   if (n > 0 && extreme<Real<T>>(most) && most > 0) {
     int exponent = 0;
     std::frexp(most, &exponent);
-    root = std::ldexp(1.0, std::clamp(-exponent / 2, 2 - std::numeric_limits<Real<T>>::max_exponent / 2, std::numeric_limits<Real<T>>::max_exponent / 2 - 2));
+    root = std::ldexp(
+        1.0, std::clamp(-exponent / 2, 2 - std::numeric_limits<Real<T>>::max_exponent / 2, std::numeric_limits<Real<T>>::max_exponent / 2 - 2));
     scale(a, root, n * n), scale(a, root, n * n);
   }
   matrix_lanes::symmetrize(a, n);

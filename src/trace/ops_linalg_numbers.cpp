@@ -62,7 +62,8 @@ inline Tensor small_determinant(const Tensor& x, Where where) {
   const std::int64_t n = x.dim(-1);
   Vec<Tensor> elements;
   for (std::int64_t i = 0; i < n * n; ++i)
-    elements.push_back(reshaped(sliced(sliced(x, x.rank() - 2, i / n, i / n + 1, 1, where), x.rank() - 1, i % n, i % n + 1, 1, where), batch_of(x), where));
+    elements.push_back(
+        reshaped(sliced(sliced(x, x.rank() - 2, i / n, i / n + 1, 1, where), x.rank() - 1, i % n, i % n + 1, 1, where), batch_of(x), where));
   Tensor most;
   for (const Tensor& e : elements) {
     const Tensor own = stop_gradient(e);
@@ -202,10 +203,11 @@ Tensor det(Operand a) {
     const la::Factors f = la::factors(m, w);
     return la::scaled(la::product_of(la::diagonals(f.lu, w), w), la::parity(f, real_dtype(m.dtype()), w));
   };
-  return detail::custom_jvp_flat(
-      [=](std::span<const Tensor> m) { return std::vector<Tensor>{value(m[0])}; },
-      [w](std::span<const Tensor> m) { return std::vector<Tensor>{det(Operand(m[0], w.file, w.line)), la::adjugate_trace(m[0], m[1], w)}; },
-      std::span<const Tensor>(&x, 1), w)[0];
+  return detail::custom_jvp_flat([=](std::span<const Tensor> m) { return std::vector<Tensor>{value(m[0])}; },
+                                 [w](std::span<const Tensor> m) {
+                                   return std::vector<Tensor>{det(Operand(m[0], w.file, w.line)), la::adjugate_trace(m[0], m[1], w)};
+                                 },
+                                 std::span<const Tensor>(&x, 1), w)[0];
 }
 
 SlogdetResult slogdet(Operand a) {
@@ -347,7 +349,8 @@ Tensor expm(Operand x) {
   const Tensor each = expand_dims(halvings, {-1, -2});
   const Tensor half = a * exp2(-detail::cast(each, real_dtype(a.dtype()), w));
   const Tensor start = la::pade(half, p.degree, w);
-  return fori_loop(Tensor(0), max(halvings), [&](Tensor i, Tensor r) { return vt::where(i < each, matmul(r, r), r); }, start);
+  return fori_loop(
+      Tensor(0), max(halvings), [&](Tensor i, Tensor r) { return vt::where(i < each, matmul(r, r), r); }, start);
 }
 
 Tensor multi_dot(const std::vector<Tensor>& factors, Where where) {

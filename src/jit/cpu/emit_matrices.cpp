@@ -74,8 +74,8 @@ class Emitter : Frame {
     }
     // As linalg_factors.hpp takes a power out of such matrices.
     const bool wide = d_ == DType::f64;
-    const Value far = b_.bit_or(b_.compare(Compare::lt, largest, real(wide ? 0x1p-900 : 0x1p-78)),
-                                b_.compare(Compare::gt, largest, real(wide ? 0x1p900 : 0x1p78)));
+    const Value far =
+        b_.bit_or(b_.compare(Compare::lt, largest, real(wide ? 0x1p-900 : 0x1p-78)), b_.compare(Compare::gt, largest, real(wide ? 0x1p900 : 0x1p78)));
     far_ = b_.bit_and(positive, far);
     const Value nan = real(std::numeric_limits<double>::quiet_NaN());
     const auto refuse = [&] {
@@ -170,7 +170,9 @@ class Emitter : Frame {
     Vec<Value> best = start;
     if (a.in_registers())
       for (std::int64_t i = k + 1; i < n_; ++i) best = larger(i, best);
-    else if (k + 1 < n_) best = b_.loop(b_.index(k + 1), b_.index(n_), 1, start, [&](Value i, const Vec<Value>& x) { return larger(i, x); }, true);
+    else if (k + 1 < n_)
+      best = b_.loop(
+          b_.index(k + 1), b_.index(n_), 1, start, [&](Value i, const Vec<Value>& x) { return larger(i, x); }, true);
     const Value pivot = best[1];
     // To go through all rows and choose takes four operations an element, and more where the row that moves does not stay in registers.
     if (!a.in_registers() && few_registers_ && n_ - 1 - k > lanes_) {
@@ -199,7 +201,9 @@ class Emitter : Frame {
     Vec<Value> top = old;
     if (a.in_registers())
       for (std::int64_t i = k + 1; i < n_; ++i) top = swapped(i, top);
-    else if (k + 1 < n_) top = b_.loop(b_.index(k + 1), b_.index(n_), 1, old, [&](Value i, const Vec<Value>& x) { return swapped(i, x); }, true);
+    else if (k + 1 < n_)
+      top = b_.loop(
+          b_.index(k + 1), b_.index(n_), 1, old, [&](Value i, const Vec<Value>& x) { return swapped(i, x); }, true);
     std::size_t at = 0;
     columns([&](LaneMatrix& m, std::int64_t j) { m.set(k, j, top[at++]); });
     return pivot;

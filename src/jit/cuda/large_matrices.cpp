@@ -145,8 +145,8 @@ class Steps {
   }
 
   void lu() {
-    const Pointer finite = look(), w = turned(in_[0], s_.m, s_.n, 0, "take", finite), exchanges = scratch_.take(s_.batch * least() * 8), places = scratch_.take(s_.batch * s_.m * 4),
-                  info = infos();
+    const Pointer finite = look(), w = turned(in_[0], s_.m, s_.n, 0, "take", finite), exchanges = scratch_.take(s_.batch * least() * 8),
+                  places = scratch_.take(s_.batch * s_.m * 4), info = infos();
     call({.routine = Routine::getrf, .m = s_.m, .n = s_.n}, {w, exchanges, info});
     turn_back(w, s_.m, s_.n, s_.m * s_.n, out_[0], finite);
     block_kernel("exchanges", "const i64* exchanges, i32* places, i32* pivots, i32* permutation", s_.batch, 256, places_body,
@@ -229,8 +229,8 @@ class Steps {
     block_kernel("finite", "const num* a, i32* finite", s_.batch, 512, finite_body, {in_[0], finite});
     return finite;
   }
-  // The matrices of rows as ones of columns, as many elements from each other as they have, or more. Ones in place of those that are not finite, where
-  // that is known, and NaN in place of what comes of these.
+  // The matrices of rows as ones of columns, as many elements from each other as they have, or more. Ones in place of those that are not finite,
+  // where that is known, and NaN in place of what comes of these.
   Pointer turned(Pointer a, std::int64_t height, std::int64_t width, std::int64_t apart = 0, const char* what = "take", Pointer finite = {nobody}) {
     apart = std::max(apart, height * width);
     const Pointer w = numbers(s_.batch * apart);

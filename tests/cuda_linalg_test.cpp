@@ -135,9 +135,17 @@ TEST(CudaLinalg, SingularMatrices) {
   const auto all = [](const Tensors& a) {
     const la::QrResult qr = la::qr(a[0]);
     const la::SvdResult svd = la::svd(a[0]);
-    return Tensors{la::cholesky(a[0]), la::eigvalsh(a[0]), qr.q, qr.r, svd.s};
+    const la::LuResult lu = la::lu(a[0]);
+    return Tensors{la::cholesky(a[0]), la::eigvalsh(a[0]), qr.q, qr.r, svd.s, lu.lu, lu.permutation};
   };
   expect_same(all, {bad}, "a thread", 1e-12, "faults");
+  // Columns whose squares vanish: what is left of ones after a few steps, and ones of many sizes.
+  for (const Tensor& a : {vt::ones({20, 20}, vt::f64), general({20, 20}, 8) * vt::exp(-30.0 * vt::arange(20).astype(vt::f64))}) {
+    const la::QrResult f = la::qr(a.to(device));
+    const Tensor q = f.q.to(vt::cpu());
+    vt_test::expect_close(vt::matmul(turned(q), q), vt::eye(20, vt::f64), {.absolute = 1e-14});
+    vt_test::expect_close(vt::matmul(q, f.r.to(vt::cpu())), a, {.absolute = 1e-13});
+  }
   const auto twin = vt::eye(7, vt::f64) * 3.0;
   expect_same(
       [](const Tensors& a) {

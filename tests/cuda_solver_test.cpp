@@ -145,6 +145,13 @@ TEST_F(CudaSolver, WhatHasNoDecompositionIsNan) {
   const Tensor good = positive({1, 100, 100}, 1), mark = vt::expand_dims(vt::expand_dims(vt::arange(100), 0) == 40, -1);
   const Tensor all = vt::concatenate({good, -good, vt::where(mark, vt::full({1, 100, 100}, nan), good)}, 0).eval();
   expect_same([](const Tensors& a) { return Tensors{la::cholesky(a[0]), la::eigvalsh(a[0]), la::svdvals(a[0])}; }, {all}, 1e-9, "faults");
+  expect_same(
+      [](const Tensors& a) {
+        const la::LuResult lu = la::lu(a[0]);
+        const la::QrResult qr = la::qr(a[0]);
+        return Tensors{lu.lu, lu.pivots, qr.q, qr.r, la::solve(a[0], vt::ones({3, 100, 2}, vt::f64))};
+      },
+      {all}, 1e-9, "factors of faults");
   // Singular: what is divided by nothing is not finite on either side.
   const Tensor singular = vt::zeros({100, 100}, vt::f64), b = vt::ones({100, 2}, vt::f64);
   const Tensor there = la::solve(singular.to(device), b.to(device)).to(vt::cpu());

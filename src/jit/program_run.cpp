@@ -90,13 +90,28 @@ void Program::place_in(void** pointers, const BufferRef& arena) const {
   }
 }
 
-// What is left of a batch over whole blocks of lanes is copied into a block of its own, and filled up with copies of its last matrix.
+// A kernel leaves out matrices that are near overflow or underflow or not finite. What is left of a batch over whole blocks of lanes is copied into a
+// block of its own, and filled up with copies of its last matrix.
 void Program::run_matrices(const Step& step, void* const* pointers) {
   SmallVec<void*, 8> buffers;
   for (Var v : step.operands) buffers.push_back(pointers[static_cast<std::size_t>(v)]);
   const std::size_t operands = step.linalg.operands();
+  const auto run_kernel = [&](void* const* own, std::int64_t begin, std::int64_t end) {
+    constexpr std::int64_t together = 4096;
+    bool left_out[together];
+    SmallVec<void*, 8> with(own, own + buffers.size());
+    with.push_back(left_out);
+    for (std::int64_t first = begin; first < end; first += together) {
+      const std::int64_t count = std::min(together, end - first);
+      std::memset(left_out, 0, static_cast<std::size_t>(count));
+      step.kernel(with.data(), nullptr, first, first + count);
+      const auto next = [&](const bool* at) { return static_cast<const bool*>(std::memchr(at, 1, static_cast<std::size_t>(left_out + count - at))); };
+      for (const bool* at = next(left_out); at; at = next(at + 1))
+        run_linalg(step.linalg, own, own + operands, first + (at - left_out), first + (at - left_out) + 1);
+    }
+  };
   const auto run = [&](std::int64_t begin, std::int64_t end) {
-    if (step.kernel) step.kernel(buffers.data(), nullptr, begin, end);
+    if (step.kernel) run_kernel(buffers.data(), begin, end);
     else run_linalg(step.linalg, buffers.data(), buffers.data() + operands, begin, end);
   };
   if (step.parallel && thread_count() > 1 && (step.wakes || others_ready())) parallel_ranges(step.rounds, step.grain, run, step.ranges);
@@ -116,7 +131,7 @@ void Program::run_matrices(const Step& step, void* const* pointers) {
                   static_cast<char*>(buffers[i]) + static_cast<std::size_t>(step.rounds + std::min(l, left - 1)) * each, each);
     at += each * static_cast<std::size_t>(step.lanes);
   }
-  step.kernel(own.data(), nullptr, 0, step.lanes);
+  run_kernel(own.data(), 0, step.lanes);
   for (std::size_t i = operands; i < buffers.size(); ++i) {
     const auto each = static_cast<std::size_t>(step.arguments[i]);
     std::memcpy(static_cast<char*>(buffers[i]) + static_cast<std::size_t>(step.rounds) * each, own[i], static_cast<std::size_t>(left) * each);
@@ -136,7 +151,8 @@ bool Program::run_step(const Step& step, void* const* pointers, const PackedOper
     case Step::Kind::kernel:
       if (step.copied_to >= 0 && pointers[static_cast<std::size_t>(step.copied_from)] == pointers[static_cast<std::size_t>(step.copied_to)]) break;
       if (step.parallel && thread_count() > 1 && (step.wakes || others_ready())) {
-        parallel_ranges(step.rounds, step.grain, [&](std::int64_t begin, std::int64_t end) { run_kernel(step, pointers, begin, end); }, step.ranges);
+        parallel_ranges(
+            step.rounds, step.grain, [&](std::int64_t begin, std::int64_t end) { run_kernel(step, pointers, begin, end); }, step.ranges);
         return true;
       }
       run_kernel(step, pointers, 0, step.rounds);

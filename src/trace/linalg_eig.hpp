@@ -5,28 +5,48 @@
 
 namespace vt::detail::linalg_kernels {
 
-/// Powers of two by which rows and columns of a are scaled, so that they are about as long as each other (Parlett and Reinsch 1969).
-inline void balance(Complex* a, Index n, double* scales) {
+/// Powers of two by which rows and columns of a are scaled, so that they are about as long as each other (Parlett and Reinsch 1969; with the
+/// diagonal, so that rows and columns that hardly meet others stay: James, Langou and Lowery 2014). False if all are 1.
+inline bool balance(Complex* a, Index n, double* scales) {
+  constexpr double far = 0x1p400;
   std::fill_n(scales, n, 1.0);
+  bool scaled = false;
   for (bool changed = true; changed;) {
     changed = false;
     for (Index i = 0; i < n; ++i) {
       double column = 0, row = 0;
-      for (Index j = 0; j < n; ++j)
-        if (j != i) column += std::fabs(a[j * n + i].re) + std::fabs(a[j * n + i].im), row += std::fabs(a[i * n + j].re) + std::fabs(a[i * n + j].im);
+      for (Index j = 0; j < n; ++j) {
+        column += std::fabs(a[j * n + i].re) + std::fabs(a[j * n + i].im);
+        row += std::fabs(a[i * n + j].re) + std::fabs(a[i * n + j].im);
+      }
       if (column == 0 || row == 0) continue;
       const double sum = column + row;
       double f = 1;
-      while (column < row / 2) f *= 2, column *= 4;
-      while (column > row * 2) f /= 2, column /= 4;
-      if (f == 1 || (column + row) / f >= 0.95 * sum) continue;
-      changed = true;
+      while (column < row / 2 && scales[i] * f < far) f *= 2, column *= 2, row /= 2;
+      while (column > row * 2 && scales[i] * f > 1 / far) f /= 2, column /= 2, row *= 2;
+      if (f == 1 || column + row >= 0.95 * sum) continue;
+      changed = scaled = true;
       scales[i] *= f;
       for (Index j = 0; j < n; ++j) a[i * n + j] = a[i * n + j] * Complex(1 / f);
       for (Index j = 0; j < n; ++j) a[j * n + i] = a[j * n + i] * Complex(f);
     }
   }
+  return scaled;
 }
+
+/// Is `below` perhaps a rounding error beside two elements of the diagonal of a Hessenberg matrix? …
+inline bool small_beside(double below, double beside, double eps) {
+  return below <= eps * beside || below <= std::numeric_limits<double>::min() / epsilon<double>;
+}
+/// … And with what is above it, and with the diagonal's element and its distance to the one before (Ahues and Tisseur 1997; sizes)?
+inline bool negligible(double below, double above, double here, double apart, double eps) {
+  constexpr double least = std::numeric_limits<double>::min() / epsilon<double>;
+  if (below <= least) return true;
+  const double ab = std::max(below, above), ba = std::min(below, above), aa = std::max(here, apart), bb = std::min(here, apart), s = aa + ab;
+  return ba * (ab / s) <= std::max(least, eps * (bb * (aa / s)));
+}
+/// What is off the diagonal when an eigenvalue has taken this many steps may be as small as roundings of the whole matrix, to be done with it.
+constexpr int patience = 20;
 
 /// a (n × n) ← H with zeros below the first lower diagonal, a = Q H Qᴴ; the rows of q are the columns of Q.
 inline void hessenberg(Complex* a, Index n, Complex* q) {
@@ -63,42 +83,57 @@ inline void turn(Complex* x, Complex* y, double c, Complex s, Index n, Index ste
   }
 }
 
+inline double about(Complex x) { return std::fabs(x.re) + std::fabs(x.im); }
 /// Schur's form of a Hessenberg matrix by single shifts (Francis 1961); the rows of q, if any, are turned along. False without convergence.
 inline bool schur(Complex* h, Index n, Complex* q) {
-  Index high = n - 1;
+  double most = 0;
+  for (Index i = 0; i < n * n; ++i) most = std::max(most, about(h[i]));
+  const auto at = [&](Index i, Index j) -> Complex& { return h[i * n + j]; };
+  Index high = n - 1, all_rounds = 0;
   for (int rounds = 0; high > 0;) {
     Index low = high;
     for (; low > 0; --low) {
-      const double below = size(h[low * n + low - 1]);
-      const double beside = size(h[low * n + low]) + size(h[(low - 1) * n + low - 1]);
-      if (below <= epsilon<Complex> * (beside == 0 ? 1 : beside)) {
-        h[low * n + low - 1] = 0;
-        break;
-      }
+      const double below = about(at(low, low - 1)), here = about(at(low, low));
+      double beside = about(at(low - 1, low - 1)) + here;
+      if (beside == 0) beside = (low > 1 ? about(at(low - 1, low - 2)) : 0) + (low < high ? about(at(low + 1, low)) : 0);
+      const auto rounding = [&] {
+        return negligible(below, about(at(low - 1, low)), here, about(at(low - 1, low - 1) - at(low, low)), epsilon<Complex>);
+      };
+      if (!(small_beside(below, beside, epsilon<Complex>) && rounding()) && !(rounds > patience && below <= epsilon<Complex> * most)) continue;
+      at(low, low - 1) = 0;
+      break;
     }
     if (low == high) {
       --high;
       rounds = 0;
       continue;
     }
-    if (++rounds > 300) return false;
-    const Complex a = h[(high - 1) * n + high - 1], b = h[(high - 1) * n + high], c = h[high * n + high - 1], d = h[high * n + high];
-    // Of the last two rows' eigenvalues the one nearer to the corner; now and then another shift, against cycles.
-    const Complex half = Complex(0.5) * (a - d), product = b * c, inside = half * half + product;
-    const double length = size(inside), re = std::sqrt(0.5 * (length + std::fabs(inside.re)));
-    const double other = re == 0 ? 0 : 0.5 * inside.im / re;
-    Complex root = inside.re >= 0 ? Complex(re, other) : Complex(std::fabs(other), std::copysign(re, inside.im));
-    if (real(half * conj(root)) < 0) root = -root;
-    const Complex divisor = half + root;
-    Complex shift = divisor == Complex(0) ? d : d - product / divisor;
-    if (rounds % 10 == 0) shift = d + Complex(size(c));
+    if (++all_rounds > 30 * std::max<Index>(n, 10)) return false;
+    const Complex a = at(high - 1, high - 1), b = at(high - 1, high), c = at(high, high - 1), d = at(high, high);
+    // Of the last two rows' eigenvalues the one nearer to the corner, in numbers near 1; now and then another shift, against cycles.
+    Complex half = Complex(0.5) * (a - d), shift = d;
+    if (const double unit = std::max({about(half), about(b), about(c)}); unit > 0) {
+      half = half / Complex(unit);
+      const Complex product = b / Complex(unit) * (c / Complex(unit)), inside = half * half + product;
+      const double length = size(inside), re = std::sqrt(0.5 * (length + std::fabs(inside.re)));
+      const double other = re == 0 ? 0 : 0.5 * inside.im / re;
+      Complex root = inside.re >= 0 ? Complex(re, other) : Complex(std::fabs(other), std::copysign(re, inside.im));
+      if (real(half * conj(root)) < 0) root = -root;
+      const Complex divisor = half + root;
+      if (!(divisor == Complex(0))) shift = d - product / divisor * Complex(unit);
+    }
+    if (++rounds % 20 == 10) shift = at(low, low) + Complex(0.75 * size(at(low + 1, low)));
+    else if (rounds % 20 == 0) shift = d + Complex(0.75 * size(c));
     Complex x = h[low * n + low] - shift, y = h[(low + 1) * n + low];
     for (Index k = low; k < high; ++k) {
+      // Numbers that have lost digits have no direction: a rotation of them would be none.
+      if (about(x) + about(y) < 0x1p-500) x = x * Complex(0x1p500), y = y * Complex(0x1p500);
       const double length_x = size(x), r = std::hypot(length_x, size(y));
       double cosine = 1;
       Complex sine;
-      if (r > 0 && length_x == 0) cosine = 0, sine = conj(y) / Complex(size(y));
-      else if (r > 0) cosine = length_x / r, sine = x / Complex(length_x) * conj(y) / Complex(r);
+      if (r < 0x1p-500) cosine = 1;
+      else if (length_x < 0x1p-900) cosine = 0, sine = conj(y) / Complex(size(y));
+      else cosine = length_x / r, sine = x / Complex(length_x) * conj(y) / Complex(r);
       const Index first = k > low ? k - 1 : k, last = q ? n : high + 1;
       turn(h + k * n + first, h + (k + 1) * n + first, cosine, sine, last - first, 1);
       if (k > low) h[(k + 1) * n + k - 1] = 0;
@@ -141,34 +176,67 @@ void real_hessenberg(E* a, Index n, E* qt) {
 /// turned along. False without convergence.
 template <class E>
 bool real_schur(E* h, Index n, E* qt) {
-  Index high = n - 1;
+  const double most = matrix_lanes::extent(h, n * n);
+  const auto at = [&](Index i, Index j) -> E& { return h[i * n + j]; };
+  const auto sized = [&](Index i, Index j) { return std::fabs(static_cast<double>(at(i, j))); };
+  Index high = n - 1, all_rounds = 0;
   for (int rounds = 0; high > 0;) {
     Index low = high;
     for (; low > 0; --low) {
-      E& below = h[low * n + low - 1];
-      const E beside = std::fabs(h[low * n + low]) + std::fabs(h[(low - 1) * n + low - 1]);
-      if (std::fabs(below) <= epsilon<E> * (beside == 0 ? 1 : beside)) {
-        below = 0;
-        break;
-      }
+      const double below = sized(low, low - 1), here = sized(low, low);
+      double beside = sized(low - 1, low - 1) + here;
+      if (beside == 0) beside = (low > 1 ? sized(low - 1, low - 2) : 0) + (low < high ? sized(low + 1, low) : 0);
+      const auto rounding = [&] {
+        const double apart = std::fabs(static_cast<double>(at(low - 1, low - 1)) - static_cast<double>(at(low, low)));
+        return negligible(below, sized(low - 1, low), here, apart, epsilon<E>);
+      };
+      if (!(small_beside(below, beside, epsilon<E>) && rounding()) && !(rounds > patience && below <= epsilon<E> * most)) continue;
+      at(low, low - 1) = 0;
+      break;
     }
     if (low >= high - 1) {
       high = low - 1;
       rounds = 0;
       continue;
     }
-    if (++rounds > 300) return false;
-    const E *last = h + high * n + high, *before = last - n - 1;
-    E sum = before[0] + last[0], product = before[0] * last[0] - before[1] * last[-1];
-    if (rounds % 10 == 0) {  // another shift now and then, against cycles
-      const E size = std::fabs(last[-1]) + std::fabs(before[-1]);
-      sum = E(1.5) * size + 2 * last[0], product = (size + last[0]) * (size / 2 + last[0]) + size * size / 2;
+    if (++all_rounds > 30 * std::max<Index>(n, 10)) return false;
+    // The shifts: both eigenvalues of the last two rows, or twice the real one that is nearer to the corner; now and then others, against cycles.
+    double a = at(high - 1, high - 1), b = at(high - 1, high), c = at(high, high - 1), d = at(high, high);
+    if (++rounds % 20 == 10) {
+      c = sized(low + 1, low) + sized(low + 2, low + 1), b = -0.4375 * c;
+      a = d = 0.75 * c + static_cast<double>(at(low, low));
+    } else if (rounds % 20 == 0) {
+      c = std::fabs(c) + sized(high - 1, high - 2), b = -0.4375 * c;
+      a = d = 0.75 * c + d;
     }
-    const E *first = h + low * n + low, *next = first + n;
-    double x = first[0] * (first[0] - sum) + first[1] * next[0] + product, y = next[0] * (first[0] + next[1] - sum), z = next[0] * next[n + 1];
-    for (Index k = low; k < high; ++k) {
+    double one = 0, two = 0, imaginary = 0;  // their real parts, and the imaginary part of the first
+    if (const double unit = std::fabs(a) + std::fabs(b) + std::fabs(c) + std::fabs(d); unit > 0) {
+      const double by = 1 / unit;
+      a *= by, b *= by, c *= by, d *= by;
+      const double middle = 0.5 * (a + d), determinant = (a - middle) * (d - middle) - b * c, root = std::sqrt(std::fabs(determinant));
+      if (determinant >= 0) one = two = middle * unit, imaginary = root * unit;
+      else one = two = (std::fabs(middle + root - d) <= std::fabs(middle - root - d) ? middle + root : middle - root) * unit;
+    }
+    // Where the first column of the product of both shifted matrices is nearly that of what begins further below, the step begins there. By
+    // differences, which keep their digits where eigenvalues are close.
+    double x = 1, y = 0, z = 0;
+    Index start = high - 2;
+    for (;; --start) {
+      const double here = at(start, start), next = at(start + 1, start + 1),
+                   unit = std::fabs(here - two) + std::fabs(imaginary) + sized(start + 1, start);
+      if (unit > 0) {
+        const double by = 1 / unit, below = static_cast<double>(at(start + 1, start)) * by;
+        x = below * static_cast<double>(at(start, start + 1)) + (here - one) * ((here - two) * by) + imaginary * (imaginary * by);
+        y = below * (here + next - one - two);
+        z = below * static_cast<double>(at(start + 2, start + 1));
+      }
+      if (start == low) break;
+      const double around = sized(start - 1, start - 1) + std::fabs(here) + std::fabs(next);
+      if (sized(start, start - 1) * (std::fabs(y) + std::fabs(z)) <= epsilon<E> * std::fabs(x) * around) break;
+    }
+    for (Index k = start; k < high; ++k) {
       const Index rows = std::min<Index>(3, high - k + 1);
-      if (k > low) x = h[k * n + k - 1], y = h[(k + 1) * n + k - 1], z = rows > 2 ? h[(k + 2) * n + k - 1] : 0;
+      if (k > start) x = h[k * n + k - 1], y = h[(k + 1) * n + k - 1], z = rows > 2 ? h[(k + 2) * n + k - 1] : 0;
       const double top = std::max({std::fabs(x), std::fabs(y), std::fabs(z)});
       if (top == 0) continue;
       x /= top, y /= top, z /= top;
@@ -177,9 +245,11 @@ bool real_schur(E* h, Index n, E* qt) {
       const double beta = -std::copysign(std::sqrt(x * x + y * y + z * z), x);
       const E v[3] = {1, static_cast<E>(y / (x - beta)), static_cast<E>(z / (x - beta))};
       const E factor = static_cast<E>(2 / (1 + square(v[1]) + square(v[2])));
-      if (k > low) {
+      if (k > start) {
         h[k * n + k - 1] = static_cast<E>(beta * top);
         for (Index i = 1; i < rows; ++i) h[(k + i) * n + k - 1] = 0;
+      } else if (k > low) {
+        h[k * n + k - 1] *= 1 - factor;
       }
       matrix_lanes::reflect_rows(h + k * n + k, n, v, factor, rows, (qt ? n : high + 1) - k);
       E* column = h + (qt ? 0 : low) * n + k;
@@ -255,26 +325,49 @@ inline void triangular_vectors(const Complex* a, Index n, Complex* x, const bool
       if (std::fabs(own[i].re) + std::fabs(own[i].im) < 1e150) continue;
       for (Index k = i; k <= j; ++k) own[k] = own[k] * Complex(1e-150);
     }
+    scale(own, scale_of(own, j + 1), j + 1);  // floats would overflow
   }
+}
+
+/// Is a residual of `vectors`, which are columns of length 1, beyond the roundings of a?
+template <class T>
+bool far_off(const Complex* a, Index n, const Complex* values, const Complex* vectors) {
+  RecycledVec<Complex> products = zeros<Complex>(n * n);
+  multiply_add(products.data(), n, 1, rows_of(a, n), rows_of(vectors, n), n, n, n);
+  RecycledVec<double> off = zeros<double>(n), columns = off;
+  for (Index i = 0; i < n; ++i)
+    for (Index j = 0; j < n; ++j) {
+      off[static_cast<std::size_t>(j)] += about(products[static_cast<std::size_t>(i * n + j)] - vectors[i * n + j] * values[j]);
+      columns[static_cast<std::size_t>(j)] += about(a[i * n + j]);
+    }
+  const double allowed = 4 * epsilon<T> * static_cast<double>(n) * *std::max_element(columns.begin(), columns.end());
+  return std::any_of(off.begin(), off.begin() + n, [&](double x) { return !(x <= allowed); });
 }
 
 /// Eigenvalues of a (n × n, destroyed), and the eigenvectors of length 1 as the columns of v, unless null; their largest element is real and
 /// positive. T: of the matrix, all Complex where it is not real; eigenvalues and vectors that are real or conjugate to each other are so exactly.
 template <class T>
-void eig(Complex* a, Index n, Complex* values, Complex* v) {
+void eig(Complex* a, Index n, Complex* values, Complex* v, bool balancing = true) {
   using E = Real<T>;
   constexpr bool is_real = !std::is_same_v<T, Complex>;
   const double factor = scale_of(a, n * n);
+  double again = 1, reach = 0;  // a second factor; the size of a balanced matrix, times the largest scale
   scale(a, factor, n * n);
   const Index size_of_all = v ? n * n : 0;
   RecycledVec<double> scales = zeros<double>(n);
   RecycledVec<E> qt = zeros<E>(is_real ? size_of_all : 0);
-  RecycledVec<Complex> q = zeros<Complex>(is_real ? 0 : size_of_all), x = zeros<Complex>(size_of_all);
+  RecycledVec<Complex> q = zeros<Complex>(is_real ? 0 : size_of_all), x = zeros<Complex>(size_of_all), whole(a, a + size_of_all);
   Vec<Turn> turns;
   Vec<bool> second(static_cast<std::size_t>(n) + 1), alone(static_cast<std::size_t>(n) + 1);  // of a conjugate pair; a real one
-  bool converged = factor != 0;
+  bool converged = factor != 0, balanced = false;
+  std::fill_n(scales.data(), n, 1.0);
   if (converged) {
-    balance(a, n, scales.data());
+    balanced = balancing && balance(a, n, scales.data());
+    if (balanced) {
+      again = scale_of(a, n * n);
+      reach = *std::max_element(scales.begin(), scales.begin() + n) / again;
+      scale(a, again, n * n);
+    }
     if (is_real) {
       RecycledVec<E> h = zeros<E>(n * n);
       for (Index i = 0; i < n * n; ++i) h[static_cast<std::size_t>(i)] = static_cast<E>(a[i].re);
@@ -293,12 +386,15 @@ void eig(Complex* a, Index n, Complex* values, Complex* v) {
     return;
   }
   for (Index j = 0; j < n; ++j) {
-    values[j] = a[j * n + j] / Complex(factor);
-    alone[static_cast<std::size_t>(j)] = is_real && values[j].im == 0;
+    values[j] = a[j * n + j] / Complex(again);
+    alone[static_cast<std::size_t>(j)] = is_real && a[j * n + j].im == 0;
     second[static_cast<std::size_t>(j)] = is_real && !alone[static_cast<std::size_t>(j)] && j > 0 && !second[static_cast<std::size_t>(j - 1)] &&
                                           !alone[static_cast<std::size_t>(j - 1)];
   }
-  if (!v) return;
+  const auto give_values = [&] {
+    for (Index j = 0; j < n; ++j) values[j] = values[j] / Complex(factor);
+  };
+  if (!v) return give_values();
   triangular_vectors(a, n, x.data(), second.data());
   if (is_real) {
     // Q is real: one product of real parts, one of imaginary ones.
@@ -321,17 +417,20 @@ void eig(Complex* a, Index n, Complex* values, Complex* v) {
     std::fill_n(v, n * n, Complex());
     multiply_add(v, n, 1, matrix_lanes::turned<Complex>(q.data(), n), matrix_lanes::turned<Complex>(x.data(), n), n, n, n);
   }
+  bool suspect = false;  // what is a rounding in the balanced matrix may not be one in a
   for (Index j = 0; j < n; ++j) {
     const bool real_one = alone[static_cast<std::size_t>(j)], copied = second[static_cast<std::size_t>(j)];
-    double top = 0, squares = 0, most = -1;
+    double top = 0, squares = 0, most = -1, before = 0;
     Index at = 0;
     for (Index i = 0; i < n; ++i) {
       Complex& y = v[i * n + j];
+      if (balanced) before = std::max({before, std::fabs(y.re), std::fabs(y.im)});
       y = copied ? conj(v[i * n + j - 1]) : y * Complex(scales[static_cast<std::size_t>(i)]);
       if (real_one) y.im = 0;
       top = std::max({top, std::fabs(y.re), std::fabs(y.im)});
     }
     if (copied) continue;
+    suspect = suspect || before * reach > 10 * top;
     for (Index i = 0; i < n; ++i) {
       const double part = square(v[i * n + j] / Complex(top));
       squares += part;
@@ -341,6 +440,8 @@ void eig(Complex* a, Index n, Complex* values, Complex* v) {
     for (Index i = 0; i < n; ++i) v[i * n + j] = v[i * n + j] * by;
     v[at * n + j].im = 0;
   }
+  if (suspect && far_off<T>(whole.data(), n, values, v)) eig<T>(whole.data(), n, values, v, false);
+  give_values();
 }
 
 }  // namespace vt::detail::linalg_kernels

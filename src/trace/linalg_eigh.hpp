@@ -50,12 +50,12 @@ void tridiagonalize(T* a, Index n, double* d, double* e, T* q) {
 /// (Bowdler, Martin, Reinsch and Wilkinson 1968). False if they do not converge.
 template <class E>
 bool diagonalize(double* d, double* e, Index n, Rotations<E>& z) {
-  constexpr double least = std::numeric_limits<double>::min();
+  constexpr double least = std::numeric_limits<double>::min() / epsilon<double>, tiny = 0x1p-485;  // where squares lose digits; of a matrix near 1
   if (n > 0) e[n - 1] = 0;
   for (Index l = 0; l < n; ++l) {
     for (int round = 0;; ++round) {
       Index m = l;
-      while (m + 1 < n && std::fabs(e[m]) > epsilon<E> * (std::fabs(d[m]) + std::fabs(d[m + 1]))) ++m;
+      while (m + 1 < n && std::fabs(e[m]) > epsilon<E> * (std::fabs(d[m]) + std::fabs(d[m + 1])) + tiny) ++m;
       if (m == l) break;
       if (round == 60) return false;
       const double half = (d[l + 1] - d[l]) / (2 * e[l]);
@@ -63,16 +63,17 @@ bool diagonalize(double* d, double* e, Index n, Rotations<E>& z) {
       double s = 1, c = 1, moved = 0;
       Index i = m - 1;
       for (; i >= l; --i) {
-        // The quotient does not wait for the root, but where the square has lost digits.
-        const double f = s * e[i], b = c * e[i], square = f * f + g * g, r = std::sqrt(square), inverse = square < least ? 1 / r : r * (1 / square);
+        // The quotient does not wait for the root.
+        const double f = s * e[i], b = c * e[i], square = f * f + g * g, r = square < least ? std::hypot(f, g) : std::sqrt(square);
         e[i + 1] = r;
         if (r == 0) {
           d[i + 1] -= moved;
           e[m] = 0;
           break;
         }
-        s = f * inverse;
-        c = g * inverse;
+        const double inverse = r * (1 / square);
+        s = square < least ? f / r : f * inverse;
+        c = square < least ? g / r : g * inverse;
         g = d[i + 1] - moved;
         const double t = (d[i] - g) * s + 2 * c * b;
         moved = s * t;
@@ -93,9 +94,9 @@ bool diagonalize(double* d, double* e, Index n, Rotations<E>& z) {
 /// element of an eigenvector that is no smaller than 0.37 of its largest is positive: a sign that rounding does not turn where elements are equal.
 template <class T>
 void eigh(T* a, Index n, double* values, T* v) {
-  matrix_lanes::symmetrize(a, n);
   const double factor = scale_of(a, n * n);
   scale(a, factor, n * n);
+  matrix_lanes::symmetrize(a, n);
   RecycledVec<double> d = zeros<double>(n), e = d;
   RecycledVec<T> q = zeros<T>(v ? n * n : 0), z = q;
   bool converged = factor != 0;

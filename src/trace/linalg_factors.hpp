@@ -18,7 +18,7 @@ using matrix_lanes::add_rows, matrix_lanes::add_to, matrix_lanes::add_to_rows, m
     matrix_lanes::square, matrix_lanes::View;
 using matrix_lanes::Complex;
 
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+constexpr double nan = std::numeric_limits<double>::quiet_NaN(), infinity = std::numeric_limits<double>::infinity();
 constexpr Index panel = 16;  ///< columns that are worked on one by one
 template <class T>
 using Real = std::conditional_t<std::is_same_v<T, float>, float, double>;
@@ -43,18 +43,22 @@ template <class T>
 double scale_of(const T* a, Index n) {
   using R = Real<T>;
   constexpr int most_exponent = std::numeric_limits<R>::max_exponent - 24;
-  const R* x = reinterpret_cast<const R*>(a);
-  R most = 0, zero = 0;  // zero · x is NaN for what is not finite
-  for (Index i = 0; i < n * static_cast<Index>(sizeof(T) / sizeof(R)); ++i) {
-    zero += 0 * x[i];
-    most = std::max(most, std::fabs(x[i]));
-  }
-  if (zero != 0) return 0;
+  const R most = matrix_lanes::extent(reinterpret_cast<const R*>(a), n * static_cast<Index>(sizeof(T) / sizeof(R)));
   if (most == 0) return 1;
+  if (std::isnan(most)) return 0;
   int exponent = 0;
   std::frexp(most, &exponent);
   return std::ldexp(1.0, std::clamp(-exponent, -most_exponent, most_exponent));
 }
+/// Is a number of this size, as largest of a matrix, so near overflow or underflow that what is computed from it may not be?
+template <class R>
+bool extreme(double size) {
+  using Limits = std::numeric_limits<R>;
+  return !(size >= Limits::min() / square(Limits::epsilon()) && size <= Limits::max() * square(Limits::epsilon()));
+}
+
+inline bool finite(double x) { return std::isfinite(x); }
+inline bool finite(Complex x) { return std::isfinite(x.re) && std::isfinite(x.im); }
 
 /// b ← x with op(a) x = b; b is n × k, rows of a are `width` apart. `adjoint` is the conjugate transpose.
 template <class T>
@@ -110,12 +114,24 @@ void triangular_solve(const Triangle<T>& t, Index begin, Index n, T* b, Index st
     const Index rows = std::min<Index>(4, n - s), from = forward ? s : n - s - rows, known = forward ? 0 : n - s;
     multiply_add(b + from * step, step, -1, t.block(begin + from, begin + known), View<T>{b + known * step, step, 1}, rows, k, s);
     T square[16];
+    bool divides = false;  // where a diagonal element has no reciprocal that is a number
     for (Index r = 0; r < rows; ++r) {
       const Index i = forward ? from + r : from + rows - 1 - r;
       for (Index q = 0; q < r; ++q) square[4 * r + q] = t.at(begin + i, begin + (forward ? from + q : from + rows - 1 - q));
       square[5 * r] = t.unit ? T(1) : T(1) / t.at(begin + i, begin + i);
+      divides = divides || !finite(square[5 * r]);
     }
-    matrix_lanes::substitute(square, rows, b + (forward ? from : from + rows - 1) * step, forward ? step : -step, k);
+    T* first = b + (forward ? from : from + rows - 1) * step;
+    const Index apart = forward ? step : -step;
+    if (!divides) {
+      matrix_lanes::substitute(square, rows, first, apart, k);
+      continue;
+    }
+    for (Index r = 0; r < rows; ++r) {
+      const Index i = begin + (forward ? from + r : from + rows - 1 - r);
+      for (Index q = 0; q < r; ++q) add_to(first + r * apart, -square[4 * r + q], first + q * apart, k);
+      if (!t.unit) matrix_lanes::divide(first + r * apart, t.at(i, i), k);
+    }
   }
 }
 
@@ -134,7 +150,7 @@ bool cholesky_rows(T* a, Index m, Index begin, Index end) {
         for (Index i = r; i < rows; ++i) row[i] = row[i] - square[4 * r + q] * corner[q * m + i];
       }
       const Real<T> pivot = real(row[r]);
-      if (!(pivot > 0)) return false;
+      if (!(pivot > 0 && pivot <= std::numeric_limits<Real<T>>::max())) return false;
       const Real<T> root = std::sqrt(pivot);
       row[r] = root;
       square[5 * r] = T(1) / T(root);
@@ -148,6 +164,17 @@ bool cholesky_rows(T* a, Index m, Index begin, Index end) {
 template <class T>
 void cholesky(T* a, Index n, T* l) {
   constexpr Index together = 48, strip = 96;  // longer sums before they are taken off would cost digits
+  // A positive matrix's largest element is on its diagonal; 4ᵏ is taken out of it where products of rows would lose digits, or overflow.
+  double most = 0;
+  for (Index i = 0; i < n; ++i) most = std::max<double>(most, std::fabs(real(a[i * n + i])));
+  double root = 1;
+  if (n > 0 && extreme<Real<T>>(most) && most > 0) {
+    int exponent = 0;
+    std::frexp(most, &exponent);
+    root = std::ldexp(
+        1.0, std::clamp(-exponent / 2, 2 - std::numeric_limits<Real<T>>::max_exponent / 2, std::numeric_limits<Real<T>>::max_exponent / 2 - 2));
+    scale(a, root, n * n), scale(a, root, n * n);
+  }
   matrix_lanes::symmetrize(a, n);
   bool positive = true;
   for (Index begin = 0; begin < n && positive; begin += together) {
@@ -164,6 +191,7 @@ void cholesky(T* a, Index n, T* l) {
   transpose(a, n, n, l);
   if constexpr (std::is_same_v<T, Complex>)
     for (Index i = 0; i < n * n; ++i) l[i] = conj(l[i]);
+  scale(l, 1 / root, n * n);
 }
 
 /// Columns begin … begin + n − 1 of a (`width` to a row), from row `begin` on.
@@ -203,11 +231,17 @@ void lu_columns(T* a, Index m, Index width, Index begin, Index n, std::int32_t* 
   }
   matrix_lanes::turn(columns.data(), rows, n, rows, a + begin * width + begin, width);
 }
-/// a ← L and U in one, with rows of a exchanged: row i of L U is row permutation[i] of a. The pivot is the first largest element.
+/// a ← L and U in one, with rows of a exchanged: row i of L U is row permutation[i] of a. The pivot is the first largest element. All NaN, and
+/// nothing exchanged, if a is not finite.
 template <class T>
 void lu(T* a, Index m, Index n, std::int32_t* pivots, std::int32_t* permutation) {
-  lu_columns(a, m, n, 0, n, pivots);
   std::iota(permutation, permutation + m, 0);
+  if (scale_of(a, m * n) == 0) {
+    std::fill_n(a, m * n, T(nan));
+    std::iota(pivots, pivots + std::min(m, n), 0);
+    return;
+  }
+  lu_columns(a, m, n, 0, n, pivots);
   for (Index k = 0; k < std::min(m, n); ++k) std::swap(permutation[k], permutation[pivots[k]]);
 }
 
@@ -229,6 +263,28 @@ void solve(const T* factors, const std::int32_t* permutation, const T* b, T* x, 
   for (Index i = 0; i < n; ++i) std::copy_n(y.data() + i * k, k, x + row_of(i) * k);
 }
 
+/// Is U, of numbers that were R in memory, so near overflow or underflow that a solution by it may be none?
+template <class R, class T>
+bool extreme_factors(const T* factors, Index n) {
+  double most = 0;
+  for (Index i = 0; i < n; ++i) most = std::max<double>(most, std::isnan(size(factors[i * n + i])) ? infinity : size(factors[i * n + i]));
+  return n > 0 && extreme<R>(most);
+}
+/// The same from a itself, destroyed, which is scaled before: a power of two is taken out of a, and put in the right sides where that brings these
+/// nearer to 1, else in x.
+template <class T>
+void solve_scaled(T* a, std::int32_t* pivots, std::int32_t* permutation, const T* b, T* x, Index n, Index k, bool transposed) {
+  const double by = scale_of(a, n * n);
+  if (by == 0) return static_cast<void>(std::fill_n(x, n * k, T(nan)));
+  scale(a, by, n * n);
+  lu(a, n, n, pivots, permutation);
+  const bool before = (scale_of(b, n * k) > 1) == (by > 1);
+  RecycledVec<T> y(b, b + n * k);
+  if (before) scale(y.data(), by, n * k);
+  solve(a, permutation, y.data(), x, n, k, transposed);
+  if (!before) scale(x, by, n * k);
+}
+
 /// H = I − factor v vᴴ with v[0] = 1 and Hᴴ x = (beta, 0, …), beta real. x becomes v.
 template <class T>
 struct Reflection {
@@ -236,17 +292,33 @@ struct Reflection {
   double beta;
 };
 template <class T>
-Reflection<T> reflect(T* x, Index n) {
-  double below = 0;
+double squares_behind(const T* x, Index n) {
+  double sum = 0;
   if constexpr (std::is_same_v<T, Complex>)
-    for (Index i = 1; i < n; ++i) below += square(x[i]);
-  else if (n > 1) below = dot(x + 1, x + 1, n - 1);
+    for (Index i = 1; i < n; ++i) sum += square(x[i]);
+  else if (n > 1) sum = dot(x + 1, x + 1, n - 1);
+  return sum;
+}
+template <class T>
+Reflection<T> reflect(T* x, Index n) {
+  // Squares that have lost digits are of numbers that are small beside x[0], or else all of x is brought near 1.
+  constexpr double least = std::numeric_limits<Real<T>>::min() / std::numeric_limits<Real<T>>::epsilon();
+  double below = squares_behind(x, n), by = 1;
+  if (n > (std::is_same_v<T, Complex> ? 0 : 1) && below < least) {
+    by = scale_of(x, n);
+    if (by == 0) by = 1;
+    scale(x, by, n);
+    below = squares_behind(x, n);
+  }
   const T head = n > 0 ? x[0] : T(0);
   if (n > 0) x[0] = T(1);
-  if (below == 0 && imag(head) == 0) return {T(0), real(head)};
+  if (below == 0 && imag(head) == 0) {
+    std::fill(x + std::min<Index>(n, 1), x + n, T(0));
+    return {T(0), real(head) / by};
+  }
   const double beta = -std::copysign(std::sqrt(square(head) + below), real(head));
   if (n > 1) matrix_lanes::multiply(x + 1, T(1) / (head - T(beta)), n - 1);
-  return {(T(beta) - head) / T(beta), beta};
+  return {(T(beta) - head) / T(beta), beta / by};
 }
 
 /// c (m × n, `step` to a row) ← H₀ H₁ … c, or the adjoint's product; the reflections' vectors are `count` rows of v, `width` to a row.
@@ -288,7 +360,11 @@ void product_of_reflections(const T* v, const T* factors, Index count, Index m, 
 template <class T>
 void qr(T* a, Index m, Index n, Index k, T* q, T* r) {
   const double factor = scale_of(a, m * n);
-  if (factor != 0) scale(a, factor, m * n);
+  if (factor == 0) {
+    std::fill_n(q, m * k, T(nan)), std::fill_n(r, k * n, T(nan));
+    return;
+  }
+  scale(a, factor, m * n);
   const Index steps = std::min(m, n);
   RecycledVec<T> vectors = zeros<T>(steps * m), factors = zeros<T>(steps);
   std::fill_n(r, k * n, T(0));
@@ -317,7 +393,7 @@ void qr(T* a, Index m, Index n, Index k, T* q, T* r) {
     apply_reflections(columns, m, factors.data() + j, width, rows, a + j * n + j + width, n, n - j - width, true);
     for (Index i = 0; i < width; ++i) std::copy(a + (j + i) * n + j + width, a + (j + i + 1) * n, r + (j + i) * n + j + width);
   }
-  if (factor != 0) scale(r, 1 / factor, k * n);
+  scale(r, 1 / factor, k * n);
   product_of_reflections(vectors.data(), factors.data(), steps, m, q, k, 0);
 }
 

@@ -94,7 +94,9 @@ void run(const LinalgSpec& s, const void* const* operands, void* const* results,
           lu(a, n, n, pivots.data(), permutation.data());
           factors = a;
         }
-        solve(factors, permutation.data(), b, x, n, s.columns, s.transposed);
+        const bool far = real_dtype(s.dtype) == DType::f32 ? extreme_factors<float>(factors, n) : extreme_factors<double>(factors, n);
+        if (far) solve_scaled(w.copy(0, at, size), pivots.data(), permutation.data(), b, x, n, s.columns, s.transposed);
+        else solve(factors, permutation.data(), b, x, n, s.columns, s.transposed);
         w.put(0, at, x, b_size);
         break;
       }
@@ -187,7 +189,7 @@ std::size_t LinalgSpec::scratch_bytes() const {
     case Op::svd:
       add(1, size), add(1, below), add(vectors ? 6 : 2, least * least), add(vectors ? 1 : 0, left), add(m == n ? 0 : 3, least * most);
       break;
-    case Op::eig: add(vectors ? 8 : 4, size); break;
+    case Op::eig: add(vectors ? 9 : 4, size); break;
     default: add(6, most), add(1, right);
   }
   return bytes;

@@ -69,7 +69,7 @@ void symmetrize(Complex* a, Index n) {
   }
 }
 constexpr Loops<Complex> loops = {dot,     add_to,  add_two, add_on, row_dots, add_rows, add_to_rows,
-                                  nullptr, nullptr, largest, divide, multiply, turn,     symmetrize};
+                                  nullptr, nullptr, largest, nullptr, divide, multiply, turn,     symmetrize};
 
 }  // namespace complex_loops
 

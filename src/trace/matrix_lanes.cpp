@@ -216,6 +216,33 @@ VT_LANE_LOOP Index largest(const Element<L>* x, Index n) {
     if (x[i] == most || x[i] == -most) return i;
   return 0;  // NaN comes first
 }
+/// Zeros times what is not finite are NaN, which stays in a sum.
+VT_LANE_LOOP Element<L> extent(const Element<L>* x, Index n) {
+  using V = typename L::type;
+  using E = Element<L>;
+  constexpr Index w = L::width;
+  E most = 0, zero = 0;
+  Index i = 0;
+  if (n >= 2 * w) {
+    V one{}, two{}, a{}, b{};
+    for (; i + 2 * w <= n; i += 2 * w) {
+      const V u = at<L>(x + i), v = at<L>(x + i + w), p = u < 0 ? -u : u, q = v < 0 ? -v : v;
+      one = p > one ? p : one;
+      two = q > two ? q : two;
+      a += E(0) * u;
+      b += E(0) * v;
+    }
+    one = one > two ? one : two;
+    zero = sum_of<L>(a + b);
+    for (Index l = 0; l < w; ++l) most = one[l] > most ? one[l] : most;
+  }
+  for (; i < n; ++i) {
+    const E v = x[i] < 0 ? -x[i] : x[i];
+    most = v > most ? v : most;
+    zero += 0 * x[i];
+  }
+  return most + zero;
+}
 VT_LANE_LOOP void divide(Element<L>* x, Element<L> a, Index n) {
   Index i = 0;
   for (; i + L::width <= n; i += L::width) at<L>(x + i) /= a;
@@ -315,6 +342,10 @@ VT_LANE_LOOP void symmetrize(Element<L>* a, Index n) {
     return lane_loops::largest<Lanes<E, bytes>>(x, n);                                                                                     \
   }                                                                                                                                        \
   template <class E>                                                                                                                       \
+  target E extent(const E* x, Index n) {                                                                                                   \
+    return lane_loops::extent<Lanes<E, bytes>>(x, n);                                                                                      \
+  }                                                                                                                                        \
+  template <class E>                                                                                                                       \
   target void divide(E* x, E a, Index n) {                                                                                                 \
     lane_loops::divide<Lanes<E, bytes>>(x, a, n);                                                                                          \
   }                                                                                                                                        \
@@ -332,7 +363,7 @@ VT_LANE_LOOP void symmetrize(Element<L>* a, Index n) {
   }                                                                                                                                        \
   template <class E>                                                                                                                       \
   inline constexpr matrix_lanes::Loops<E> loops = {dot<E>,    add_to<E>,  add_two<E>, add_on<E>, row_dots<E>, add_rows<E>, add_to_rows<E>, \
-                                                   rotate<E>, reflect<E>, largest<E>, divide<E>, multiply<E>, turn<E>,     symmetrize<E>}; \
+                                                   rotate<E>, reflect<E>, largest<E>, extent<E>, divide<E>, multiply<E>, turn<E>,     symmetrize<E>}; \
   }
 VT_FOR_MACHINES(VT_MACHINE_LOOPS)
 #undef VT_MACHINE_LOOPS

@@ -80,6 +80,7 @@ struct Loops {
   void (*rotate)(T*, Index, const Rotation*, Index, bool, Index);
   void (*reflect)(T*, Index, const T*, T, Index, Index);
   Index (*largest)(const T*, Index);
+  T (*extent)(const T*, Index);
   void (*divide)(T*, T, Index);
   void (*multiply)(T*, T, Index);
   void (*turn)(const T*, Index, Index, Index, T*, Index);
@@ -140,6 +141,11 @@ void reflect_rows(T* x, Index step, const T* v, T factor, Index rows, Index n) {
 template <class T>
 Index largest(const T* x, Index n) {
   return loops<T>().largest(x, n);
+}
+/// The largest |x[i]|, or NaN if an element is not finite. Float and double.
+template <class T>
+T extent(const T* x, Index n) {
+  return loops<T>().extent(x, n);
 }
 /// x /= a
 template <class T>

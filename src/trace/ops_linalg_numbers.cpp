@@ -25,6 +25,37 @@ inline Tensor parity(const Factors& f, DType d, Where where) {
   return cast(1 - 2 * odd, d, where);
 }
 
+/// Exponents of |x|, of complex numbers of the larger part, as numbers hold them, but one less, so that the power and its reciprocal are both normal
+/// numbers; only of what is not finite the reciprocal is 0.
+inline Tensor exponents(const Tensor& x, Where where) {
+  const Tensor size = is_complex(x.dtype()) ? maximum(abs(real(x)), abs(imag(x))) : abs(x);
+  const bool wide = size.dtype() == f64;
+  return maximum(cast(bitcast(stop_gradient(size), wide ? i64 : i32), wide ? i64 : i32, where) >> (wide ? 52 : 23), 2) - 1;
+}
+/// The power of two that has such an exponent, and its reciprocal.
+inline Tensor power_of(const Tensor& exponent) { return exponent.dtype() == i64 ? bitcast(exponent << 52, f64) : bitcast(exponent << 23, f32); }
+inline Tensor reciprocal_power_of(const Tensor& exponent) { return power_of((exponent.dtype() == i64 ? 2046 : 254) - exponent); }
+/// A power of two near the largest element of each matrix, two axes of 1 behind the batch's.
+inline Tensor power_of_matrices(const Tensor& a, Where where) {
+  return a.size() == 0 ? vt::ones({}, real_dtype(a.dtype()), where) : power_of(max(exponents(a, where), Axes{-2, -1}, true));
+}
+
+/// x times a real number, part by part: what overflows becomes infinite, not NaN.
+inline Tensor scaled(const Tensor& x, const Tensor& by) { return is_complex(x.dtype()) ? complex(real(x) * by, imag(x) * by) : x * by; }
+
+/// The product of the last axis: of numbers near 1, times what was taken out of them, so that nothing overflows on the way.
+inline Tensor product_of(const Tensor& x, Where where) {
+  const Tensor exponent = exponents(x, where);
+  const DType d = real_dtype(x.dtype());
+  // Every second one is halved: then they are about 1 together.
+  const Tensor odd = counted(exponent.dtype(), x.shape(), x.rank() - 1, where) % 2;
+  const Tensor near = scaled(x, reciprocal_power_of(exponent) * (0.5 - 0.25 * cast(odd, d, where)));
+  const double most = d == f64 ? 1000 : 125;
+  const Tensor total = clip(cast(sum(exponent - (d == f64 ? 1022 : 126) + odd, -1), d, where), -4 * most, 4 * most), part = floor(total / 4.0);
+  const Tensor by = exp2(part);
+  return scaled(scaled(scaled(scaled(prod(near, -1), by), by), by), exp2(total - 3.0 * part));
+}
+
 /// Row by row: the elements of each matrix of 1 to 3 rows.
 inline Vec<Tensor> elements_of(const Tensor& x, Where where) {
   const std::int64_t n = x.dim(-1);
@@ -35,13 +66,29 @@ inline Vec<Tensor> elements_of(const Tensor& x, Where where) {
       all.push_back(reshaped(sliced(sliced(x, rank - 2, i, i + 1, 1, where), rank - 1, j, j + 1, 1, where), batch_of(x), where));
   return all;
 }
-/// The determinants of matrices of 1 to 3 rows by their formula.
+/// The determinants of matrices of 1 to 3 rows by their formula, of elements over a power of two near the largest, so that products do not overflow
+/// where their difference need not; NaN for what is not finite.
 inline Tensor small_determinant(const Tensor& x, Where where) {
-  const Vec<Tensor> e = elements_of(x, where);
-  if (e.size() == 1) return e[0];
-  if (e.size() == 4) return e[0] * e[3] - e[1] * e[2];
-  return e[0] * (e[4] * e[8] - e[5] * e[7]) - e[1] * (e[3] * e[8] - e[5] * e[6]) + e[2] * (e[3] * e[7] - e[4] * e[6]);
+  const std::int64_t n = x.dim(-1);
+  Vec<Tensor> elements = elements_of(x, where);
+  Tensor most;
+  for (const Tensor& e : elements) {
+    const Tensor own = stop_gradient(e);
+    for (const Tensor& part : is_complex(x.dtype()) ? Vec<Tensor>{abs(real(own)), abs(imag(own))} : Vec<Tensor>{abs(own)})
+      most = most.defined() ? vt::where(part > most, part, most) : part;
+  }
+  const Tensor exponent = exponents(most, where), power = power_of(exponent), inverse = reciprocal_power_of(exponent);
+  for (Tensor& e : elements) e = scaled(e, inverse);
+  const auto at = [&](std::int64_t i, std::int64_t j) { return elements[static_cast<std::size_t>(i * n + j)]; };
+  Tensor result = at(0, 0);
+  if (n == 2) result = at(0, 0) * at(1, 1) - at(0, 1) * at(1, 0);
+  if (n == 3)
+    result = at(0, 0) * (at(1, 1) * at(2, 2) - at(1, 2) * at(2, 1)) - at(0, 1) * (at(1, 0) * at(2, 2) - at(1, 2) * at(2, 0)) +
+             at(0, 2) * (at(1, 0) * at(2, 1) - at(1, 1) * at(2, 0));
+  for (std::int64_t i = 0; i < n; ++i) result = scaled(result, power);
+  return result;
 }
+
 /// Their derivative along da: polynomials of one degree less, however the value is computed.
 inline Tensor small_determinant_along(const Tensor& a, const Tensor& da, Where where) {
   const Vec<Tensor> e = elements_of(a, where), change = elements_of(da, where);
@@ -86,7 +133,9 @@ inline std::vector<Tensor> sign_and_logarithm_along(const std::vector<Tensor>& v
   return {values[0] * complex(none, vt::where(values[0] == 0, none, imag(change))), real(change)};  // a sign of 0 stays
 }
 
-inline Tensor determinant(const Factors& f, Where where) { return prod(diagonals(f.lu, where), -1) * parity(f, f.lu.dtype(), where); }
+inline Tensor determinant(const Factors& f, Where where) {
+  return scaled(product_of(diagonals(f.lu, where), where), parity(f, real_dtype(f.lu.dtype()), where));
+}
 
 /// For any k places the product of all elements of s but those there: [..., n] → [..., n, …, n].
 /// 0 where two places are the same.
@@ -429,7 +478,8 @@ Tensor pinv(Operand a, std::optional<double> rtol) {
   const detail::UserLine line(w);
   const Tensor x = la::matrices("pinv", a, w);
   const double tolerance = rtol.value_or(10 * la::epsilon(x.dtype()) * static_cast<double>(std::max(x.dim(-1), x.dim(-2))));
-  return la::pseudo_inverse(x, tolerance, w)[0];
+  const Tensor power = la::power_of_matrices(x, w);
+  return la::pseudo_inverse(x / power, tolerance, w)[0] / power;
 }
 
 LstsqResult lstsq(Operand a, Operand b, std::optional<double> rcond) {
@@ -439,11 +489,15 @@ LstsqResult lstsq(Operand a, Operand b, std::optional<double> rcond) {
   la::meet(x, right, w);
   const double tolerance = rcond.value_or(la::epsilon(x.dtype()) * static_cast<double>(std::max(x.dim(-1), x.dim(-2))));
   LstsqResult result;
-  result.s = la::decomposed(Op::svd, x, {}, w)[1];
-  result.rank = matrix_rank(Operand(x), tolerance);
-  const Tensor inverse = la::pseudo_inverse(x, tolerance, w)[0];
-  result.x = la::for_right_sides("lstsq", x, right, w,
-                                 [&](const Tensor& m, const Tensor& y) { return matmul(la::with_batch(inverse, la::batch_of(m), w), y); });
+  // Of matrices near 1: then neither singular values nor what they divide lose digits.
+  const Tensor power = la::power_of_matrices(x, w), near = x / power, s = la::decomposed(Op::svd, near, {}, w)[1];
+  const bool none = s.dim(-1) == 0;
+  result.s = none || power.rank() == 0 ? s : s * squeeze(power, {-1});
+  result.rank = none ? zeros(la::batch_of(x), i32, w) : sum(detail::cast(s > tolerance * max(s, -1, true), i32, w), -1);
+  const Tensor inverse = la::pseudo_inverse(near, tolerance, w)[0];
+  result.x = la::for_right_sides("lstsq", x, right, w, [&](const Tensor& m, const Tensor& y) {
+    return matmul(la::with_batch(inverse, la::batch_of(m), w), y / maximum(power, 1.0)) / minimum(power, 1.0);
+  });
   const bool vector = right.rank() == 1;
   const Tensor image = vector ? squeeze(matmul(x, expand_dims(result.x, -1)), {-1}) : matmul(x, result.x);
   result.residuals = sum(detail::squared_magnitude(right - image, w), vector ? -1 : -2);

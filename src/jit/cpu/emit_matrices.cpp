@@ -36,35 +36,47 @@ class Emitter : Frame {
   void emit(const std::string& name) {
     b_.begin_function(name, {Param::ptr(), Param::ptr(), Param::of(DType::i64), Param::of(DType::i64)});
     const int operands = static_cast<int>(s_.operands()), results = s_.op == Op::lu ? 3 : s_.op == Op::eigh && s_.vectors ? 2 : 1;
-    b_.declare_buffers(operands + results);
+    b_.declare_buffers(operands + results + 1);
     for (int i = 0; i < operands + results; ++i) (i < operands ? in_ : out_).push_back(b_.load_pointer(b_.arg(0), i, i));
+    const Value left_out = b_.load_pointer(b_.arg(0), operands + results, operands + results);
     b_.for_range(b_.arg(2), b_.arg(3), lanes_, [&](Value first) {
       first_ = first;
+      zeros_ = far_ = {};
       switch (s_.op) {
-        case Op::cholesky: return cholesky();
-        case Op::triangular_solve: return triangular_solve();
-        case Op::lu: return lu();
-        case Op::solve: return s_.factored ? solve_factored() : solve();
+        case Op::cholesky: cholesky(); break;
+        case Op::triangular_solve: triangular_solve(); break;
+        case Op::lu: lu(); break;
+        case Op::solve: s_.factored ? solve_factored() : solve(); break;
         default: return emit_eigh(*this);
       }
+      if (zeros_) far_ = b_.compare(Compare::ne, zeros_, real(0));
+      if (far_) b_.if_then(b_.any(far_), [&] { b_.store(b_.offset(left_out, DType::bool_, b_.sub(first, b_.arg(2))), far_); });
     });
     if (past_caches(s_)) b_.order_streaming_stores();
     b_.end_function();
   }
 
  private:
+  // What is not finite, times zero, is NaN, which stays in a sum.
+  void watch(Value x) { zeros_ = zeros_ ? b_.mul_add(x, real(0), zeros_) : b_.mul(x, real(0)); }
+
   // By columns: each is the matrix's less what the columns before hold, over the pivot's root. Several columns at a time go through those before
   // together: as many sums are in flight, and each element read is used for all of them.
   void cholesky() {
     const bool registers = n_ <= 8;
     LaneMatrix a = matrix(n_, n_, registers);
     a.load(in_[0], first_);
-    Value positive;
+    Value positive, largest;
     const std::int64_t width = registers ? 1 : 4;
     for (std::int64_t k = 0; k < n_; k += width) {
       fetch_next(in_[0], n_ * n_, k, std::min(k + width, n_));
-      cholesky_columns(a, k, std::min(width, n_ - k), positive);
+      cholesky_columns(a, k, std::min(width, n_ - k), positive, largest);
     }
+    // As linalg_factors.hpp takes a power out of such matrices.
+    const bool wide = d_ == DType::f64;
+    const Value far =
+        b_.bit_or(b_.compare(Compare::lt, largest, real(wide ? 0x1p-900 : 0x1p-78)), b_.compare(Compare::gt, largest, real(wide ? 0x1p900 : 0x1p78)));
+    far_ = b_.bit_and(positive, far);
     const Value nan = real(std::numeric_limits<double>::quiet_NaN());
     const auto refuse = [&] {
       for (std::int64_t i = 0; i < n_; ++i)
@@ -77,8 +89,8 @@ class Emitter : Frame {
     put(a, 0);
   }
 
-  // Columns from … from + count − 1 of the factor; whether the pivots are positive goes into `positive`.
-  void cholesky_columns(LaneMatrix& a, std::int64_t from, std::int64_t count, Value& positive) {
+  // Columns from … from + count − 1 of the factor; whether the pivots are positive goes into `positive`, and the largest one into `largest`.
+  void cholesky_columns(LaneMatrix& a, std::int64_t from, std::int64_t count, Value& positive, Value& largest) {
     const Value half = real(0.5);
     // Elements (i, from) … (i, from + wanted − 1) of each of the rows i, without what the columns before `from` hold.
     const auto rest = [&](std::initializer_list<At> rows, std::int64_t wanted) {
@@ -116,6 +128,7 @@ class Emitter : Frame {
       for (std::int64_t c = 0; c < r; ++c) pivot = less(pivot, x[static_cast<std::size_t>(c)], x[static_cast<std::size_t>(c)]);
       const Value good = b_.compare(Compare::gt, pivot, real(0));
       positive = positive ? b_.bit_and(positive, good) : good;
+      largest = largest ? b_.select(b_.compare(Compare::gt, pivot, largest), pivot, largest) : pivot;
       const Value root = b_.sqrt(pivot);
       inverses.push_back(b_.div(real(1), root));
       a.set(k, k, root);
@@ -157,7 +170,9 @@ class Emitter : Frame {
     Vec<Value> best = start;
     if (a.in_registers())
       for (std::int64_t i = k + 1; i < n_; ++i) best = larger(i, best);
-    else if (k + 1 < n_) best = b_.loop(b_.index(k + 1), b_.index(n_), 1, start, [&](Value i, const Vec<Value>& x) { return larger(i, x); }, true);
+    else if (k + 1 < n_)
+      best = b_.loop(
+          b_.index(k + 1), b_.index(n_), 1, start, [&](Value i, const Vec<Value>& x) { return larger(i, x); }, true);
     const Value pivot = best[1];
     // To go through all rows and choose takes four operations an element, and more where the row that moves does not stay in registers.
     if (!a.in_registers() && few_registers_ && n_ - 1 - k > lanes_) {
@@ -186,7 +201,9 @@ class Emitter : Frame {
     Vec<Value> top = old;
     if (a.in_registers())
       for (std::int64_t i = k + 1; i < n_; ++i) top = swapped(i, top);
-    else if (k + 1 < n_) top = b_.loop(b_.index(k + 1), b_.index(n_), 1, old, [&](Value i, const Vec<Value>& x) { return swapped(i, x); }, true);
+    else if (k + 1 < n_)
+      top = b_.loop(
+          b_.index(k + 1), b_.index(n_), 1, old, [&](Value i, const Vec<Value>& x) { return swapped(i, x); }, true);
     std::size_t at = 0;
     columns([&](LaneMatrix& m, std::int64_t j) { m.set(k, j, top[at++]); });
     return pivot;
@@ -211,8 +228,10 @@ class Emitter : Frame {
       exchange(a, k, k, &b);
       const Value inverse = b_.div(real(1), a.get(k, k));
       inverses.set(k, 0, inverse);
+      watch(a.get(k, k));
+      watch(b_.mul(inverse, real(0x1p24)));  // what is multiplied by it may overflow
       Vec<Value> top;
-      for (std::int64_t j = k + 1; j < n_; ++j) top.push_back(a.get(k, j));
+      for (std::int64_t j = k + 1; j < n_; ++j) top.push_back(a.get(k, j)), watch(top.back());
       for (std::int64_t c = 0; c < s_.columns; ++c) top.push_back(b.get(k, c));
       a.for_rows(k + 1, n_, [&](At i) {
         const Value factor = b_.mul(a.get(i, k), inverse);
@@ -255,7 +274,9 @@ class Emitter : Frame {
       // A column of zeros stays one.
       const Value head = a.get(k, k), inverse = b_.div(real(1), b_.select(b_.compare(Compare::eq, head, real(0)), real(1), head));
       Vec<Value> row;
-      for (std::int64_t j = k + 1; j < n_; ++j) row.push_back(a.get(k, j));
+      watch(head);
+      watch(inverse);
+      for (std::int64_t j = k + 1; j < n_; ++j) row.push_back(a.get(k, j)), watch(row.back());
       a.for_rows(k + 1, n_, [&](At i) {
         const Value factor = b_.mul(a.get(i, k), inverse);
         a.set(i, k, factor);
@@ -274,6 +295,7 @@ class Emitter : Frame {
       const std::int64_t k = forward ? step : n_ - 1 - step;
       Vec<Value> row;
       const Value inverse = unit ? Value{} : b_.div(real(1), a.get(k, k));
+      if (!unit) watch(inverse);
       for (std::int64_t c = 0; c < s_.columns; ++c) {
         row.push_back(unit ? x.get(k, c) : b_.mul(x.get(k, c), inverse));
         if (!unit) x.set(k, c, row.back());
@@ -331,6 +353,9 @@ class Emitter : Frame {
     each([&](std::int64_t i, std::int64_t c, Value at) { b_.scatter(out_[0], x.get(i, c), at); });
   }
 
+  /// Lanes whose results are not to be kept; 0, or NaN in these. (What is not finite in a matrix is so in a pivot or right of it, in the end; and
+  /// pivots whose reciprocals are not would make zeros NaN.)
+  Value far_, zeros_;
   /// 16 vector registers: what is done then was measured on such a machine, what is done else on one with 32.
   const bool few_registers_ = b_.target().vector_registers < 32;
 };

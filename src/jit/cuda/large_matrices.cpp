@@ -41,15 +41,16 @@ constexpr std::string_view cholesky_body = R"cuda(
 // Rows become columns, of matrices that lie `apart` elements from each other there.
 constexpr std::string_view turn_body = R"cuda(
   const i64 matrix = at / (height * width), i = at % height, j = at % (height * width) / height;
-  VT_STORE(w, matrix * apart + i + j * height, VT_LOAD(a, matrix * (height * width) + i * width + j));
+  const bool one = finite && !VT_LOAD(finite, matrix);
+  VT_STORE(w, matrix * apart + i + j * height, one ? (num)(i == j) : VT_LOAD(a, matrix * (height * width) + i * width + j));
 )cuda";
 constexpr std::string_view turn_back_body = R"cuda(
   const i64 matrix = at / (height * width), i = at % (height * width) / width, j = at % width;
-  if (out) VT_STORE(out, at, VT_LOAD(w, matrix * apart + i + j * height));
+  if (out) VT_STORE(out, at, finite && !VT_LOAD(finite, matrix) ? (num)VT_NAN : VT_LOAD(w, matrix * apart + i + j * height));
 )cuda";
 constexpr std::string_view triangle_body = R"cuda(
   const i64 matrix = at / (left * n), i = at % (left * n) / n, j = at % n;
-  if (out) VT_STORE(out, at, i <= j ? VT_LOAD(w, matrix * apart + i + j * m) : (num)0);
+  if (out) VT_STORE(out, at, !VT_LOAD(finite, matrix) ? (num)VT_NAN : i <= j ? VT_LOAD(w, matrix * apart + i + j * m) : (num)0);
 )cuda";
 constexpr std::string_view tall_body = R"cuda(
   const i64 matrix = at / (m * n), i = at % (m * n) / n, j = at % n;
@@ -144,20 +145,20 @@ class Steps {
   }
 
   void lu() {
-    const Pointer w = turned(in_[0], s_.m, s_.n), exchanges = scratch_.take(s_.batch * least() * 8), places = scratch_.take(s_.batch * s_.m * 4),
-                  info = infos();
+    const Pointer finite = look(), w = turned(in_[0], s_.m, s_.n, 0, "take", finite), exchanges = scratch_.take(s_.batch * least() * 8),
+                  places = scratch_.take(s_.batch * s_.m * 4), info = infos();
     call({.routine = Routine::getrf, .m = s_.m, .n = s_.n}, {w, exchanges, info});
-    turn_back(w, s_.m, s_.n, s_.m * s_.n, out_[0]);
+    turn_back(w, s_.m, s_.n, s_.m * s_.n, out_[0], finite);
     block_kernel("exchanges", "const i64* exchanges, i32* places, i32* pivots, i32* permutation", s_.batch, 256, places_body,
                  {exchanges, places, out_[1], out_[2]});
   }
 
   void solve() {
-    const Pointer w = turned(in_[0], s_.n, s_.n), exchanges = scratch_.take(s_.batch * s_.n * 8), info = infos();
+    const Pointer finite = look(), w = turned(in_[0], s_.n, s_.n, 0, "take", finite), exchanges = scratch_.take(s_.batch * s_.n * 8), info = infos();
     call({.routine = Routine::getrf, .m = s_.n, .n = s_.n}, {w, exchanges, info});
     const Pointer x = turned(in_[1], s_.n, s_.columns, 0, "take_right");
     call({.routine = Routine::getrs, .m = s_.n, .n = s_.n, .k = s_.columns, .transposed = s_.transposed}, {w, exchanges, x, info});
-    turn_back(x, s_.n, s_.columns, s_.n * s_.columns, out_[0]);
+    turn_back(x, s_.n, s_.columns, s_.n * s_.columns, out_[0], finite);
   }
 
   void solve_factored() {
@@ -188,11 +189,11 @@ class Steps {
 
   void qr() {
     const std::int64_t left = s_.full ? s_.m : least(), width = std::max(s_.n, left);
-    const Pointer w = turned(in_[0], s_.m, s_.n, s_.m * width), tau = numbers(s_.batch * least()), info = infos();
+    const Pointer finite = look(), w = turned(in_[0], s_.m, s_.n, s_.m * width, "take", finite), tau = numbers(s_.batch * least()), info = infos();
     call({.routine = Routine::geqrf, .m = s_.m, .n = s_.n, .a_columns = width}, {w, tau, info});
-    element_kernel("triangle", "const num* w, num* out", s_.batch * left * s_.n, triangle_body, {w, out_[1]});
+    element_kernel("triangle", "const num* w, const i32* finite, num* out", s_.batch * left * s_.n, triangle_body, {w, finite, out_[1]});
     call({.routine = Routine::orgqr, .m = s_.m, .n = left, .k = least(), .a_columns = width}, {w, tau, info});
-    turn_back(w, s_.m, left, s_.m * width, out_[0]);
+    turn_back(w, s_.m, left, s_.m * width, out_[0], finite);
   }
 
   void eigh() {
@@ -228,15 +229,23 @@ class Steps {
     block_kernel("finite", "const num* a, i32* finite", s_.batch, 512, finite_body, {in_[0], finite});
     return finite;
   }
-  // The matrices of rows as ones of columns, as many elements from each other as they have, or more.
-  Pointer turned(Pointer a, std::int64_t height, std::int64_t width, std::int64_t apart = 0, const char* what = "take") {
+  // The matrices of rows as ones of columns, as many elements from each other as they have, or more. Ones in place of those that are not finite,
+  // where that is known, and NaN in place of what comes of these.
+  Pointer turned(Pointer a, std::int64_t height, std::int64_t width, std::int64_t apart = 0, const char* what = "take", Pointer finite = {nobody}) {
     apart = std::max(apart, height * width);
     const Pointer w = numbers(s_.batch * apart);
-    element_kernel(what, "const num* a, num* w", s_.batch * height * width, turn_body, {a, w}, height, width, apart);
+    turn(what, "const num* a, num* w", s_.batch * height * width, turn_body, {a, w}, finite, height, width, apart);
     return w;
   }
-  void turn_back(Pointer w, std::int64_t height, std::int64_t width, std::int64_t apart, Pointer out) {
-    element_kernel("give", "const num* w, num* out", s_.batch * height * width, turn_back_body, {w, out}, height, width, apart);
+  void turn_back(Pointer w, std::int64_t height, std::int64_t width, std::int64_t apart, Pointer out, Pointer finite) {
+    turn("give", "const num* w, num* out", s_.batch * height * width, turn_back_body, {w, out}, finite, height, width, apart);
+  }
+  void turn(const char* what, std::string_view parameters, std::int64_t count, std::string_view body, Pointers pointers, Pointer finite,
+            std::int64_t height, std::int64_t width, std::int64_t apart) {
+    const bool known = finite.var != nobody;
+    if (known) pointers.push_back(finite);
+    element_kernel(what, worded("{}{}", parameters, known ? ", const i32* finite" : ""), count,
+                   worded("{}{}", known ? "" : "  const i32* const finite = 0;\n", body), std::move(pointers), height, width, apart);
   }
   void copy(Pointer from, Pointer to) { element_kernel("copy", "const num* a, num* w", right(), "VT_STORE(w, at, VT_LOAD(a, at));\n", {from, to}); }
   void give_values(Pointer values, Pointer finite, Pointer info, Pointer out) {

@@ -83,12 +83,12 @@ constexpr std::string_view run_qr = R"cuda(
   vt_qr<m, n, ld>(a, tau, beta, lane);
   vt_reflections<m, ld, least, left, lq>(a, tau, q, lane);
   if (out0)
-    for (int i = lane; i < m * left; i += team) VT_STORE(out0, matrix * (m * left) + i, (memory)q[i / left * lq + i % left]);
+    for (int i = lane; i < m * left; i += team) VT_STORE(out0, matrix * (m * left) + i, (memory)(scale == 0 ? (f64)VT_NAN : q[i / left * lq + i % left]));
   if (out1)
     for (int i = lane; i < left * n; i += team) {
       const int r = i / n, c = i % n;
       const f64 x = r < c ? a[r * ld + c] : r == c ? beta[r] : 0.0;
-      VT_STORE(out1, matrix * (left * n) + i, (memory)(scale == 0 ? x : x / scale));
+      VT_STORE(out1, matrix * (left * n) + i, (memory)(scale == 0 ? (f64)VT_NAN : x / scale));
     }
 )cuda";
 // Values ascending; the first element of a vector that is no smaller than 0.37 of its largest is positive.

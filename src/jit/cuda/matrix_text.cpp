@@ -10,16 +10,27 @@ VT_FN f32 vt_plus(f32 y, f32 a, f32 x) { return fmaf(a, x, y); }
 VT_FN f64 vt_plus(f64 y, f64 a, f64 x) { return fma(a, x, y); }
 VT_FN f32 vt_root(f32 x) { return sqrtf(x); }
 VT_FN f64 vt_root(f64 x) { return sqrt(x); }
+// Has the matrix only numbers?
+template <int rows, int columns, int ld> VT_FN bool vt_finite(const num* a, int lane) {
+  i32 bad = 0;
+  for (int i = lane; i < rows * columns; i += team) {
+    const num x = a[i / columns * ld + i % columns];
+    if (x - x != (num)0) bad = 1;
+  }
+  return vt_reduce<team, vt_maximum>(bad) == 0;
+}
+VT_FN f64 vt_power_near_one(f64 most) {
+  int exponent = 0;
+  frexp(most, &exponent);
+  return ldexp(1.0, exponent > 1000 ? -1000 : exponent < -1000 ? 1000 : -exponent);
+}
 // The power of two that brings the largest element near 1, so that squares neither overflow nor vanish; 0 if an element is not finite.
 template <int rows, int columns, int ld> VT_FN f64 vt_scale_of(const f64* a, int lane) {
   f64 most = 0;
   for (int i = lane; i < rows * columns; i += team) most = vt_max(most, vt_abs(a[i / columns * ld + i % columns]));
   most = vt_reduce<team, vt_maximum>(most);
   if (!(most < VT_INF)) return 0;
-  if (most == 0) return 1;
-  int exponent = 0;
-  frexp(most, &exponent);
-  return ldexp(1.0, exponent > 1000 ? -1000 : exponent < -1000 ? 1000 : -exponent);
+  return most == 0 ? 1 : vt_power_near_one(most);
 }
 )cuda";
 
@@ -28,7 +39,7 @@ const std::string_view matrix_cholesky = R"cuda(
 template <int n, int ld> VT_FN bool vt_cholesky(num* a, int lane) {
   for (int k = 0; k < n; ++k) {
     const num pivot = a[k * ld + k];
-    if (!(pivot > 0)) return false;
+    if (!(pivot > 0 && pivot < (num)VT_INF)) return false;
     const num root = vt_root(pivot);
     for (int i = k + 1 + lane; i < n; i += team) a[i * ld + k] = a[i * ld + k] / root;
     vt_team();
@@ -42,10 +53,18 @@ template <int n, int ld> VT_FN bool vt_cholesky(num* a, int lane) {
 }
 )cuda";
 
-// The pivot is the first largest element. Row i of L U is row permutation[i] of a.
+// The pivot is the first largest element. Row i of L U is row permutation[i] of a. All NaN, and nothing exchanged, if a is not finite.
 const std::string_view matrix_lu = R"cuda(
 template <int m, int n, int ld> VT_FN void vt_lu(num* a, i32* pivots, i32* permutation, int lane) {
   for (int i = lane; i < m; i += team) permutation[i] = i;
+  const bool numbers = vt_finite<m, n, ld>(a, lane);
+  vt_team();
+  if (!numbers) {
+    for (int i = lane; i < m * n; i += team) a[i / n * ld + i % n] = (num)VT_NAN;
+    for (int i = lane; i < (m < n ? m : n); i += team) pivots[i] = i;
+    vt_team();
+    return;
+  }
   for (int k = 0; k < (m < n ? m : n); ++k) {
     vt_best<num, i32> best = {0, -1};
     for (int i = k + lane; i < m; i += team) {
@@ -102,7 +121,23 @@ template <int m, int n, int ld> VT_FN void vt_qr(num* a, num* tau, num* beta, in
     num below = 0;
     for (int i = j + 1 + lane; i < m; i += team) below = vt_plus(below, a[i * ld + j], a[i * ld + j]);
     below = vt_reduce<team, vt_sum>(below);
-    const num head = a[j * ld + j];
+    num head = a[j * ld + j], by = 1;
+    if (below < 1e-292) {
+      // Squares that have lost digits are of numbers that are small beside the head, or else all of them are brought near 1.
+      num most = vt_abs(head);
+      for (int i = j + 1 + lane; i < m; i += team) most = vt_max(most, vt_abs(a[i * ld + j]));
+      most = vt_reduce<team, vt_maximum>(most);
+      if (most > 0) {
+        by = vt_power_near_one(most);
+        head *= by;
+        below = 0;
+        for (int i = j + 1 + lane; i < m; i += team) {
+          a[i * ld + j] *= by;
+          below = vt_plus(below, a[i * ld + j], a[i * ld + j]);
+        }
+        below = vt_reduce<team, vt_sum>(below);
+      }
+    }
     num b = head, f = 0;
     if (below != 0) {
       b = -copysign(vt_root(vt_plus(below, head, head)), head);
@@ -110,7 +145,7 @@ template <int m, int n, int ld> VT_FN void vt_qr(num* a, num* tau, num* beta, in
       const num inverse = 1 / (head - b);
       for (int i = j + 1 + lane; i < m; i += team) a[i * ld + j] = a[i * ld + j] * inverse;
     }
-    if (lane == 0) { tau[j] = f; beta[j] = b; }
+    if (lane == 0) { tau[j] = f; beta[j] = b / by; }
     vt_team();
     for (int c = j + 1 + lane; c < n; c += team) {
       num s = a[j * ld + c];

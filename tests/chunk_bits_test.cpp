@@ -89,6 +89,27 @@ TEST(ChunkBits, FirstCallsAreAsLaterOnes) {
   }
 }
 
+// Rows of many vectors are added up along the row, however many there are.
+TEST(ChunkBits, SumsOfTheSameOrder) {
+  const Row same[] = {{"sum", [](Tensor x) { return sum(x); }},
+                      {"sum of squares", [](Tensor x) { return sum(x * x); }},
+                      {"mean of sines", [](Tensor x) { return mean(sin(x)); }},
+                      {"logsumexp", [](Tensor x) { return logsumexp(x); }}};
+  for (DType d : {f32, f64})
+    for (const Row& r : same)
+      for (const std::int64_t n : {131, 501}) {
+        const Tensor x = operand(d, 7, n);
+        const auto in_blocks = [&](std::int64_t chunk) {
+          return vmap([&](Tensor lane) { return r.f(lane); }, {.chunk = chunk})(x).eval();
+        };
+        const Tensor first = in_blocks(0);
+        for (const std::int64_t chunk : {2, 0, 1, 3, 5, 7})
+          vt_test::expect_close(in_blocks(chunk), first, vt_test::exact,
+                                std::string(r.name) + " of " + name_of(d) + x.shape().str() +
+                                    " chunk " + std::to_string(chunk));
+      }
+}
+
 TEST(ChunkBits, SumsAndProductsUpToTheirOrder) {
   for (DType d : {f32, f64, c64})
     for (const Row& r : sums)

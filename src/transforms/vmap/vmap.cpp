@@ -191,7 +191,13 @@ std::vector<Tensor> run_in_blocks(const VmapCall& call, std::int64_t chunk, cons
   for (std::int64_t first = 0; first < lanes; first += chunk) {
     const std::int64_t count = std::min(chunk, lanes - first);
     Vec<Batched> block;
-    for (const Batched& a : arguments) block.push_back(block_of(a, first, count, thread_state().floor == 0, call.where));
+    std::vector<Tensor> parts;
+    for (const Batched& a : arguments) {
+      block.push_back(block_of(a, first, count, thread_state().floor == 0, call.where));
+      if (!is_tracer(block.back().value)) parts.push_back(block.back().value);
+    }
+    // Kernels that also cut the block out would sum in another order than those of all lanes.
+    if (thread_state().floor == 0) evaluate(parts, call.where);
     const Vec<Batched> results = batch_recorded(lane, block, count, axis);
     std::vector<Tensor> made, blocks;
     for (std::size_t k = 0; k < updates.size(); ++k) {

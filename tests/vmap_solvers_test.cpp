@@ -112,7 +112,8 @@ TEST(Solvers, TreesAndLanesThatEndOnTheirOwn) {
   const Tensor scales = vt::tensor({{1.0, 1.0, 1.0}, {1.0, 100.0, 1e4}, {2.0, 3.0, 1.0}});
   const auto solve = [](Tensor d) { return vt::cg([&](Tensor v) { return d * v; }, vt::ones({3}, vt::f64), {.tolerance = 1e-12}); };
   expect_close(vt::vmap(solve)(scales), 1.0 / scales, {.relative = 1e-10});
-  expect_close(vt::vmap(solve)(scales), loop(solve, scales));
+  // Both compiled: the interpreter rounds sums in another order.
+  expect_close(vt::jit(vt::vmap(solve))(scales), loop(vt::jit(solve), scales));
   EXPECT_EQ(solve(vt::ones({3}, vt::f64) * 4.0).to_vector<double>(), (std::vector<double>{0.25, 0.25, 0.25}));
   expect_close(vt::cg([](Tensor v) { return 2.0f * v; }, vt::zeros({3})), vt::zeros({3}));
   expect_close(vt::cg([](Tensor v) { return v; }, vt::zeros({0})), vt::zeros({0}));

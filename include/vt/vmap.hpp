@@ -26,10 +26,10 @@ struct VmapOptions {
   /// A name for collectives inside, as vt::psum.
   std::string axis_name = {};
   /// Lanes at a time; 0: all. Functions of elements, scans and draws have the same bits for any
-  /// chunk, in the first call and in later ones: outside of other transforms what holds such
-  /// functions is compiled at first sight. Sums and products are added in an order that may follow
-  /// the number of lanes, and differ by its roundings. Not with collectives, which need all lanes
-  /// at once.
+  /// chunk, in the first call and in later ones: outside of other transforms what rounds is compiled
+  /// at first sight. Sums and products are added in an order that may follow the number of lanes
+  /// (those of short rows do), and differ by its roundings. Not with collectives, which need all
+  /// lanes at once.
   std::int64_t chunk = 0;
   /// Bytes; 0: none. `chunk` is chosen so that arguments, results and what is planned for a block stay below it.
   std::int64_t memory_limit = 0;

@@ -5,6 +5,7 @@
 #include <concepts>
 #include <cstdint>
 #include <iosfwd>
+#include <limits>
 #include <span>
 #include <string>
 
@@ -38,10 +39,11 @@ class Shape : public SmallVec<std::int64_t, 6> {
   }
 
   int rank() const { return static_cast<int>(size()); }
-  /// Product of the extents (1 for a scalar).
+  /// Product of the extents (1 for a scalar); the largest number where it is larger.
   std::int64_t elements() const {
     std::int64_t n = 1;
-    for (std::int64_t d : *this) n *= d;
+    for (std::int64_t d : *this)
+      if (__builtin_mul_overflow(n, d, &n)) n = std::numeric_limits<std::int64_t>::max();
     return n;
   }
   /// "[2,3]"

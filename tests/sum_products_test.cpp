@@ -87,15 +87,4 @@ TEST(SumProducts, GradientOfAShift) {
   vt_test::expect_close(jit(grad(loss))(shift), want.eval(), vt_test::exact, "gradient by the shift");
 }
 
-// Both sums are one step, whose rows are cut into blocks for threads: no lanes go along the blocks.
-TEST(SumProducts, SumsOfColumnsLessTheirMean) {
-  const FlatFunction f = [](Args t) -> Tensors {
-    const Tensor turned = transpose(t[0]);
-    return {sum(turned - sum(turned), 1)};
-  };
-  for (std::int64_t columns : {2, 7, 16})
-    for (std::int64_t rows : {1000, 16000, 100000})
-      vt_test::expect_same(f, {quarters(f64, {rows, columns}, 1)}, vt_test::exact, std::to_string(rows) + " x " + std::to_string(columns));
-}
-
 }  // namespace

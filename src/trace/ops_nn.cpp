@@ -116,7 +116,8 @@ Tensor elu(Operand x, double alpha) {
 Tensor selu(Operand x) {
   const detail::UserLine line(x.where);
   const nw::Wide t = nw::wide("selu", x);
-  return nw::narrowed(1.0507009873554804934193349852946 * elu(t.x, 1.6732632423543772848170429916717), t.result, x.where);
+  const Tensor y = 1.0507009873554804934193349852946 * elu(t.x, 1.6732632423543772848170429916717);
+  return nw::narrowed(y, t.result, x.where);
 }
 Tensor gelu(Operand x, bool approximate) {
   const detail::UserLine line(x.where);

@@ -251,4 +251,39 @@ TEST(Interpolation, SlopesBesideInfinitiesAreThoseOfTheNumbers) {
   for (double d : by_place) EXPECT_TRUE(std::isfinite(d)) << d;
 }
 
+
+TEST(Slopes, OfPolygammaOfOrderZeroFarOut) {
+  const Tensor x = vt::tensor({20.0, 75.5, 1e4, 1e15}), n = vt::zeros({4}, vt::f64);
+  const auto f = [&](Tensor t) { return vt::sum(vt::polygamma(n, t)); };
+  const std::vector<double> want = vt::trigamma(x).to_vector<double>();
+  for (const Tensor& got : {vt::grad(f)(x), vt::jit(vt::grad(f))(x), vt::vmap(vt::grad([](Tensor t) { return vt::polygamma(0.0, t); }))(x)}) {
+    for (std::size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(got.to_vector<double>()[i], want[i], 1e-15 * want[i]) << i;
+  }
+}
+
+// The density at the ends is infinite, a number or 0, as the exponent there is.
+TEST(Slopes, OfBetaincAtTheEnds) {
+  const Tensor a = vt::tensor({1.0, 0.5, 2.0, 3.0, 3.0, 3.0}), b = vt::tensor({2.0, 2.0, 2.0, 1.0, 0.5, 2.0});
+  const Tensor x = vt::tensor({0.0, 0.0, 0.0, 1.0, 1.0, 1.0});
+  const auto f = [](Tensor a, Tensor b, Tensor t) { return vt::sum(vt::betainc(a, b, t)); };
+  const std::vector<double> want = {2, inf, 0, 3, inf, 0};
+  EXPECT_EQ(vt::grad<2>(f)(a, b, x).to_vector<double>(), want);
+  EXPECT_EQ(vt::jit(vt::grad<2>(f))(a, b, x).to_vector<double>(), want);
+  EXPECT_EQ(vt::vmap(vt::grad<2>(f))(a, b, x).to_vector<double>(), want);
+}
+
+// Narrow floats are computed in f32 and rounded once.
+TEST(Activations, OfNarrowFloatsAreRoundedOnce) {
+  for (const vt::DType dtype : {vt::f16, vt::bf16}) {
+    const Tensor x = vt::tensor({-17.5, -16.90625, -14.1015625, -1.8203125, -0.0810546875, 0.3, 2.7}).astype(dtype), wide = x.astype(vt::f32);
+    for (const auto f : {+[](Tensor t) { return vt::silu(t); }, +[](Tensor t) { return vt::selu(t); }}) {
+      const std::vector<float> want = f(wide).astype(dtype).to_vector<float>();
+      EXPECT_EQ(f(x).dtype(), dtype);
+      EXPECT_EQ(f(x).to_vector<float>(), want);
+      EXPECT_EQ(vt::jit(f)(x).to_vector<float>(), want);
+      EXPECT_EQ(vt::vmap(f)(x).to_vector<float>(), want);
+    }
+  }
+}
+
 }  // namespace

@@ -116,4 +116,19 @@ TEST(SumAccuracy, RandomNumbers) {
     }
 }
 
+// Rows are cut into blocks for threads: no lanes go along the blocks.
+TEST(SumAccuracy, OfTurnedColumnsLessTheirSum) {
+  const auto f = [](Tensor x) {
+    const Tensor turned = transpose(x);
+    return sum(turned - sum(turned), 1);
+  };
+  for (DType d : {f32, f64})
+    for (std::int64_t columns : {2, 7, 16})
+      for (std::int64_t rows : {1000, 16000, 100000}) {
+        const double n = static_cast<double>(rows), want = n - n * n * static_cast<double>(columns);
+        const std::vector<double> got = jit(f)(ones({rows, columns}, d)).astype(f64).to_vector<double>();
+        for (double sum : got) EXPECT_NEAR(sum, want, -few * unit_of(d) * want) << columns << ", " << rows;
+      }
+}
+
 }  // namespace

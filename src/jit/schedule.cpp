@@ -189,6 +189,9 @@ class Scheduler {
     const int lanes = schedule_.lanes;
     const NestLoop& at = loop(l);
     if (at.extent == 1 && !at.runtime) return -1;
+    // How far a loop over a block goes depends on the block: lanes would end at different places.
+    for (int inner : stage().loops)
+      if (loop(inner).block_of == l) return -1;
     // Rounds that build on each other keep their order; those of a fold one by one.
     if (at.reduce && (facts_.folds || (facts_.running && l != facts_.innermost_reduce))) return -1;
     const bool vertical = facts_.reduces && !at.reduce;

@@ -115,7 +115,9 @@ Tensor elu(Operand x, double alpha) {
 }
 Tensor selu(Operand x) {
   const detail::UserLine line(x.where);
-  return 1.0507009873554804934193349852946 * elu(x, 1.6732632423543772848170429916717);
+  const nw::Wide t = nw::wide("selu", x);
+  const Tensor y = 1.0507009873554804934193349852946 * elu(t.x, 1.6732632423543772848170429916717);
+  return nw::narrowed(y, t.result, x.where);
 }
 Tensor gelu(Operand x, bool approximate) {
   const detail::UserLine line(x.where);
@@ -128,8 +130,8 @@ Tensor gelu(Operand x, bool approximate) {
 Tensor silu(Operand x) {
   const detail::UserLine line(x.where);
   detail::need("silu", x.tensor, x.where);
-  const Tensor t = detail::to_float(x.tensor, x.where);
-  return t * sigmoid(t);
+  const Tensor t = detail::to_float(x.tensor, x.where), w = detail::widened(t, x.where);
+  return nw::narrowed(w * sigmoid(w), t.dtype(), x.where);
 }
 Tensor leaky_relu(Operand x, double slope) {
   const detail::UserLine line(x.where);

@@ -92,7 +92,7 @@ Tensor polygamma(Operand n, Operand x) {
   const Tensor s = where(zero, 1.0, order) + 1.0, sign = where(equal(mod(order, 2.0), 0.0), -1.0, 1.0);
   // Far out ζ's power may vanish before Γ makes it large: there by the series of Euler and
   // Maclaurin without its first sum, in two halves.
-  const Tensor far = t > order + 16.0, at = where(far, t, 64.0), degree = where(far, order, 1.0), half = pow(at, -0.5 * degree);
+  const Tensor far = logical_and(logical_not(zero), t > order + 16.0), at = where(far, t, 64.0), degree = where(far, order, 1.0), half = pow(at, -0.5 * degree);
   Tensor series = 1.0, term = degree / (at * 2.0);
   series = series + term;
   term = degree * (degree + 1.0) / (at * at);

@@ -404,7 +404,11 @@ Tensor incomplete_beta(const Tensor& a, const Tensor& b, const Tensor& x, Where 
 /// The density of the beta distribution.
 Tensor beta_density(const Tensor& a, const Tensor& b, const Tensor& x, Where user) {
   const Tensor inside = logical_and(x > 0.0, x < 1.0), X = where(inside, x, 0.5);
-  return where(inside, beta_prefix(a, b, X, user) / (X * (1.0 - X)), where(logical_or(equal(x, 0.0), equal(x, 1.0)), 0.0, nan));
+  const auto at_end = [](const Tensor& own, const Tensor& other) {
+    return where(own < 1.0, infinity, where(equal(own, 1.0), other, 0.0));
+  };
+  const Tensor ends = where(equal(x, 0.0), at_end(a, b), where(equal(x, 1.0), at_end(b, a), nan));
+  return where(inside, beta_prefix(a, b, X, user) / (X * (1.0 - X)), ends);
 }
 
 Tensor incomplete_beta_function(Leaves operands, Where where) {

@@ -144,7 +144,8 @@ const Unary functions[] = {VT_C_FUNCTION(exp),   VT_C_FUNCTION(log),   VT_C_FUNC
                            VT_C_FUNCTION(sin),   VT_C_FUNCTION(cos),   VT_C_FUNCTION(tan),
                            VT_C_FUNCTION(asin),  VT_C_FUNCTION(acos),  VT_C_FUNCTION(atan),
                            VT_C_FUNCTION(sinh),  VT_C_FUNCTION(cosh),  VT_C_FUNCTION(tanh),
-                           VT_C_FUNCTION(asinh), VT_C_FUNCTION(acosh), VT_C_FUNCTION(atanh)};
+                           VT_C_FUNCTION(asinh), VT_C_FUNCTION(acosh), VT_C_FUNCTION(atanh),
+                           VT_C_FUNCTION(log10)};
 #undef VT_C_FUNCTION
 
 template <class T>

@@ -94,14 +94,14 @@ Tensor deg2rad(Operand x);
 Tensor rad2deg(Operand x);
 
 // --- complex numbers -------------------------------------------------------------------------------------------------
-// c64 and c128. exp, log, sqrt and sin … atanh have the branch cuts and special values of C99's
-// Annex G, on every backend, where the sign of a zero tells the side of a cut; finite results are
-// within a few ulps of their length (not of each part), up to the ends of the range. pow is
+// c64 and c128. exp, log, log10, sqrt and sin … atanh have the branch cuts and special values of
+// C99's Annex G, on every backend, where the sign of a zero tells the side of a cut; finite results
+// are within a few ulps of their length (not of each part), up to the ends of the range. pow is
 // exp(b · log a), whose error grows with |b · log a|. Products are (ac − bd, ad + bc) and nothing
-// more: they may overflow on the way, and infinities become NaN. Quotients are scaled and do neither
-// for finite operands; each part over a zero is divided by itself. What needs an order (<, maximum,
-// sort, floor …) is refused, and so is conversion to a real dtype. `abs` is real and does not
-// overflow before its value does.
+// more: they may overflow on the way, and infinities become NaN. Quotients are scaled and do
+// neither for finite operands; each part over a zero is divided by itself. What needs an order (<,
+// maximum, sort, floor …) is refused, and so is conversion to a real dtype. `abs` is real and does
+// not overflow before its value does.
 
 /// The real part of complex numbers; real ones themselves.
 Tensor real(Operand x);

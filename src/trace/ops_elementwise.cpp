@@ -75,10 +75,16 @@ Tensor log(Operand x) { return ew::inexact(ew::Op::log, "log", x); }
 Tensor log1p(Operand x) { return ew::inexact(ew::Op::log1p, "log1p", x); }
 Tensor log2(Operand x) { return ew::inexact(ew::Op::log2, "log2", x); }
 Tensor log10(Operand x) {
+  constexpr double log10_e = 0.43429448190325182765;
   const detail::UserLine line(x.where);
   detail::need("log10", x.tensor, x.where);
   const DType d = x.tensor.dtype();
-  if (d != f32 && is_inexact(d)) return log(std::move(x)) * 0.43429448190325182765;
+  if (is_complex(d)) {
+    // Part by part: a complex product makes NaN of infinities.
+    const Tensor l = log(std::move(x));
+    return complex(log10_e * real(l), log10_e * imag(l));
+  }
+  if (d != f32 && is_inexact(d)) return log(std::move(x)) * log10_e;
   // The constant in two parts of one sign: rounded to f32 its error alone would bring the result over 2 ulp.
   const Tensor l = log2(std::move(x));
   return l * 0x1.344134p-2 + l * 0x1.09f79fef311f1p-26;

@@ -145,6 +145,7 @@ struct SlogdetResult {
 };
 /// Sign and logarithm of determinants, from the LU that their derivative uses, too. Where the determinant is 0 the logarithm has no derivative: it
 /// is infinite or NaN, in that matrix only.
+/// Of subnormal matrices it has only as many digits as their LU.
 SlogdetResult slogdet(Operand a);
 /// How many singular values are above `rtol` · the largest (by default epsilon · max(m, n)), as i32.
 Tensor matrix_rank(Operand a, std::optional<double> rtol = std::nullopt);

@@ -466,7 +466,7 @@ Tensor relu(Operand x);  ///< derivative 0 at 0
 Tensor relu6(Operand x);
 Tensor elu(Operand x, double alpha = 1.0);
 Tensor selu(Operand x);
-/// x Φ(x), to all digits of the left tail. `approximate`: with
+/// x Φ(x), to all digits of the left tail as far as results are normal numbers. `approximate`: with
 /// ½ (1 + tanh(√(2/π) (x + 0.044715 x³))) for Φ, whose tail's relative error grows with the exponent.
 Tensor gelu(Operand x, bool approximate = false);
 Tensor silu(Operand x);

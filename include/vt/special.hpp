@@ -22,7 +22,8 @@ Tensor gammasgn(Operand x);              ///< the sign of Γ; NaN at the negativ
 /// units in the last place, whatever the operands' signs are.
 Tensor poch(Operand a, Operand m);
 /// Γ(n + 1) / (Γ(k + 1) Γ(n − k + 1)), exact where n, k and the result are integers below 2^50; NaN for negative integers n.
-/// Within 24 units in the last place for real n and k, of any sign and k > n too.
+/// Within 24 units in the last place for real n and k, of any sign and k > n too, unless n − k + 1
+/// is rounded onto a pole.
 Tensor binom(Operand n, Operand k);
 /// Hurwitz' ζ(s, q) = Σ (q + k)^−s over k ≥ 0; q = 1: Riemann's. NaN for s < 1, ∞ at its poles; where q < 0 is not an integer, s must be one.
 /// Source: Euler and Maclaurin's summation.
@@ -34,7 +35,7 @@ Tensor beta(Operand a, Operand b);
 Tensor betaln(Operand a, Operand b);  ///< log |beta(a, b)|
 /// The regularised incomplete gamma functions P(a, x) = γ(a, x)/Γ(a) and Q = 1 − P. NaN for a < 0 or x < 0.
 /// Within 24 units in the last place for a up to 10000, in the tails too; so is betainc for a and b
-/// up to 2000.
+/// from 0.25 to 2000 (smaller ones lose digits near the end beside them: 1.8e-10 at the worst seen).
 /// Source: the series, the continued fraction and the small-argument forms of DLMF 8.7, 8.9, 8.19.
 Tensor igamma(Operand a, Operand x);
 Tensor igammac(Operand a, Operand x);

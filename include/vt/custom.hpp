@@ -23,7 +23,9 @@ inline void expect_leaves(std::size_t got, std::size_t wanted, const char* what,
 }  // namespace detail
 
 /// f, whose derivative is `rule(primals, tangents)` → pair(value, tangent): both tuples with one entry per argument. The form
-/// rule(args…, tangents…) is taken as well.
+/// rule(args…, tangents…) is taken as well. Rules may capture Tensors, also those of a function being transformed: derivatives
+/// do not flow into them, but the derivatives of the rule itself do. A rule with captures is called once where the function is
+/// traced, and may be called again.
 template <class F, class Rule>
 auto custom_jvp(F f, Rule rule, Where where = Where::here()) {
   return [f = detail::Callable(std::move(f)), rule = detail::Callable(std::move(rule)), where]<class... A>(const A&... arguments) {
@@ -45,13 +47,13 @@ auto custom_jvp(F f, Rule rule, Where where = Where::here()) {
       detail::expect_leaves(out.size() - n, n, "vt::custom_jvp: the tangent of the rule", where);
       return out;
     };
-    const std::vector<Tensor> out = detail::custom_jvp_flat(g.flat(), flat_rule, g.leaves(), where);
+    const std::vector<Tensor> out = detail::custom_jvp_flat(g.flat(), flat_rule, g.leaves(), where, !std::is_empty_v<Rule>);
     return g.rebuild(out);
   };
 }
 
 /// f, differentiated in reverse by `backward(residuals, cotangent)` → cotangents of the arguments (bare for one argument, else a
-/// std::tuple), where `forward(args…)` → pair(value, residuals). Forward mode is the transpose of `backward`, which must be linear in the
+/// std::tuple), where `forward(args…)` → pair(value, residuals). Both may capture Tensors, as the rule of custom_jvp. Forward mode is the transpose of `backward`, which must be linear in the
 /// cotangent for that.
 template <class F, class Forward, class Backward>
 auto custom_vjp(F f, Forward forward, Backward backward, Where where = Where::here()) {
@@ -89,13 +91,15 @@ auto custom_vjp(F f, Forward forward, Backward backward, Where where = Where::he
       detail::expect_leaves(out.size(), wanted, "vt::custom_vjp: the backward function", where);
       return out;
     };
-    const std::vector<Tensor> out = detail::custom_vjp_flat(g.flat(), flat_forward, flat_backward, g.leaves(), where);
+    const std::vector<Tensor> out = detail::custom_vjp_flat(g.flat(), flat_forward, flat_backward, g.leaves(), where,
+                                                                    !std::is_empty_v<Forward> || !std::is_empty_v<Backward>);
     return g.rebuild(out);
   };
 }
 
 /// f, vectorized by `rule(axis_size, mapped, args…)` → pair(result, result_mapped): mapped is a std::array<bool, N> with an entry
-/// per argument; mapped arguments carry the lanes at axis 0, and so must the result if result_mapped (a bool) says so.
+/// per argument; mapped arguments carry the lanes at axis 0, and so must the result if result_mapped (a bool) says so. The rule may not
+/// capture a Tensor of the function being vectorized: it would have lanes of its own. Make it an argument.
 template <class F, class Rule>
 auto custom_vmap(F f, Rule rule, Where where = Where::here()) {
   return [f = detail::Callable(std::move(f)), rule = detail::Callable(std::move(rule)), where]<class... A>(const A&... arguments) {

@@ -152,17 +152,18 @@ Tensor look_through(const Tensor& t, Where where) {
   ThreadState& state = thread_state();
   const int level = t.node()->level;
   auto scope = [&]() -> ScopeState& { return state.scopes[static_cast<std::size_t>(level) - 1]; };
-  if (scope().kind != ScopeKind::grad || scope().concrete.empty()) {
+  const auto refuse = [&] {
     const bool lanes = scope().kind == ScopeKind::vmap;
     fail(ErrorKind::tracer,
          "the value of a tracer " + aval_of(t).str() + " is not known under " + scope().transform + ": the function runs once, for " +
              (lanes ? "all lanes" : "every later value") +
              ". Use vt::where (or vt::cond) in place of `if`, vt::debug_print to print, or take the value outside",
          where.file ? where : scope().where);
-  }
+  };
+  if (scope().kind != ScopeKind::grad || scope().concrete.empty()) refuse();
   for (std::size_t i = 0; i < scope().inputs.size(); ++i) {
     const Node* input = scope().inputs[i].node();
-    if (!scope().looked_at.contains(input)) scope().looked_at[input] = {scope().concrete[i]};
+    if (scope().concrete[i].defined() && !scope().looked_at.contains(input)) scope().looked_at[input] = {scope().concrete[i]};
   }
   // The replayed ops belong outside this scope, whatever is innermost now.
   struct FloorGuard {
@@ -184,6 +185,7 @@ Tensor look_through(const Tensor& t, Where where) {
         complete = false;
       }
     if (!complete) continue;
+    if (n->op == Op::input) refuse();
     if (n->effect)
       fail(ErrorKind::tracer,
            "a value that " + std::string(name_of(n->op)) + at(n->where) + " gives is not known while " + scope().transform +

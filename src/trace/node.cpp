@@ -82,7 +82,8 @@ void check_alive(const Tensor& t, Where where) {
   const std::string line = at(n->where), by = n->op == Op::input ? " made as an argument" : " made by vt::" + std::string(name_of(n->op));
   fail(ErrorKind::tracer,
        "a tracer " + aval_of(t).str() + by + (line.empty() ? line : line.substr(1)) +
-           " was used after its trace ended, or on another thread; return it from the function instead of keeping it",
+           " was used after its trace ended, or on another thread; return it from the function instead of keeping it. A rule of a custom function gets "
+           "it as an argument",
        where);
 }
 

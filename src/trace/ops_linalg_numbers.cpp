@@ -229,7 +229,7 @@ inline Tensor differentiable_cofactors(const std::vector<Tensor>& x, Where where
   const FlatFunction transpose = [where](std::span<const Tensor> x) {
     return std::vector<Tensor>{differentiable_cofactors({x.begin(), x.end()}, where)};
   };
-  return custom_jvp_flat(value, rule, x, where, transpose, 1)[0];
+  return custom_jvp_flat(value, rule, x, where, false, transpose, 1)[0];
 }
 
 /// differentiable_cofactors of a, from singular values: right at every rank and to every order, but slow.

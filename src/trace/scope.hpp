@@ -23,7 +23,7 @@ enum class ScopeKind : std::uint8_t {
 struct RecordOptions {
   ScopeKind kind = ScopeKind::jit;
   const char* transform = "vt::jit";   ///< for messages
-  std::span<const Tensor> concrete{};  ///< grad: the arguments whose values the tracers stand for
+  std::span<const Tensor> concrete{};  ///< grad: the arguments whose values the tracers stand for; undefined ones have none
   bool stateful = false;               ///< variables become inputs and results; see with_states. vmap: streams become inputs
   AxisRef axis{};                      ///< vmap: the name of the lanes; the last argument is then the index of the lane
   Where where{};                       ///< the user's line that asked for it, for messages about arguments and results

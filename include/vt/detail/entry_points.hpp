@@ -93,12 +93,12 @@ JacobianFlat jacobian_flat(const FlatFunction&, const GradCall&, JacobianMode, s
 /// blocks[output leaf][wanted leaf a][wanted leaf b]: shape output ⧺ a ⧺ b. Forward over reverse.
 Vec<Vec<std::vector<Tensor>>> hessian_flat(const FlatFunction&, const GradCall&, std::int64_t chunk);
 
-/// Rules on flat leaves; see trace/graph.hpp CustomRule for their signatures.
+/// Rules on flat leaves; see trace/graph.hpp CustomRule for their signatures. `captures`: the rule may use Tensors beside its arguments.
 using FlatBatchRule = Function<std::vector<Tensor>(std::int64_t axis_size, const Vec<bool>& mapped, std::span<const Tensor>, Vec<bool>& out_mapped)>;
 std::vector<Tensor> custom_jvp_flat(const FlatFunction& f, const FlatFunction& jvp, std::span<const Tensor> arguments, Where,
-                                    const FlatFunction& transpose = {}, int linear = 0);
+                                    bool captures = false, const FlatFunction& transpose = {}, int linear = 0);
 std::vector<Tensor> custom_vjp_flat(const FlatFunction& f, const FlatFunction& forward, const FlatFunction& backward,
-                                    std::span<const Tensor> arguments, Where);
+                                    std::span<const Tensor> arguments, Where, bool captures);
 std::vector<Tensor> custom_vmap_flat(const FlatFunction& f, const FlatBatchRule& rule, std::span<const Tensor> arguments, Where);
 std::vector<Tensor> checkpoint_flat(const FlatFunction& f, std::span<const Tensor> arguments, Where);
 

@@ -191,6 +191,14 @@ TEST(Solvers, RootsFollowTheImplicitFunctionTheorem) {
       plain, point, "root with a way to solve for the tangent");
   expect_same_function(
       [&](Tensor theta) {
+        const auto tangent = [scale = vt::exp(theta)](auto slope, Tensor b) {  // which the function below knows, and no transform
+          return scale * vt::linalg::solve(vt::jacfwd([&](Tensor v) { return slope(scale * v); })(b), b);
+        };
+        return vt::root(equation(theta), guess, found, tangent);
+      },
+      plain, point, "root with a way to solve for the tangent that uses the argument");
+  expect_same_function(
+      [&](Tensor theta) {
         return vt::fixed_point([&](Tensor x) { return x - 0.1 * equation(theta)(x); }, guess, {.tolerance = 1e-14, .max_iterations = 600});
       },
       plain, point, "fixed_point");

@@ -1,6 +1,7 @@
 // linear_solve and root: solutions as equations whose derivative comes from what they solve.
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include <vt/detail/message.hpp>
@@ -229,8 +230,21 @@ struct RootProblem {
   Where where;
   GraphRef function, solution;  ///< of (leaves…, captured…)
   FlatSolve tangent_solve;
+  GraphRef tangent = nullptr;  ///< in its place, if it captures what will be gone: (x…, right side…, captured…) → tangents
 };
 using RootProblemRef = std::shared_ptr<const RootProblem>;
+
+/// The derivative of f(x…, captured…) by x, as a function of directions; used while its arguments live.
+FlatFunction slope_at(const GraphBody& f, std::span<const Tensor> x, std::span<const Tensor> captured) {
+  return [&f, x, captured](std::span<const Tensor> v) {
+    std::vector<Tensor> directions(v.begin(), v.end());
+    directions.resize(x.size() + captured.size());
+    std::vector<Tensor> out = jvp_graph(f, joined(x, captured), directions).tangents;
+    for (std::size_t i = 0; i < x.size(); ++i)
+      if (!out[i].defined()) out[i] = grad_build::zeros_like(x[i]);
+    return out;
+  };
+}
 
 std::vector<Tensor> solution(const RootProblemRef& r, std::span<const Tensor> operands) {
   auto rule = new_shared<CustomRule>();
@@ -247,15 +261,8 @@ std::vector<Tensor> solution(const RootProblemRef& r, std::span<const Tensor> op
       any = any || change[i].defined();
     }
     if (!any) return joined(x, right);
-    const FlatFunction slope = [&](std::span<const Tensor> v) {
-      std::vector<Tensor> directions(v.begin(), v.end());
-      directions.resize(n + captured.size());
-      std::vector<Tensor> out = jvp_graph(*r->function, joined(x, captured), directions).tangents;
-      for (std::size_t i = 0; i < n; ++i)
-        if (!out[i].defined()) out[i] = grad_build::zeros_like(x[i]);
-      return out;
-    };
-    return joined(x, r->tangent_solve(slope, right));
+    if (r->tangent) return joined(x, replay(*r->tangent, joined(joined(x, right), captured)));
+    return joined(x, r->tangent_solve(slope_at(*r->function, x, captured), right));
   };
   return emitted(r->solution, std::move(rule), operands, r->where);
 }
@@ -308,9 +315,24 @@ std::vector<Tensor> root_flat(const FlatFunction& f, std::span<const Tensor> gue
   Recorded function = recorded(f, avals, name, "the function", where);
   const FlatFunction apply = replayed(function);
   Recorded found = recorded([&](std::span<const Tensor> x) { return solve(apply, x); }, avals, name, "the solution", where);
-  Recorded* const parts[2] = {&function, &found};
+  Vec<Recorded*> parts{&function, &found};
+  // The user's solver for tangents is called when all Tensors that it may have captured here are gone: then it is recorded now.
+  std::optional<Recorded> tangent;
+  if (tangent_solve && current_level() > 0) {
+    Vec<Aval> both(avals);
+    both.insert(both.end(), avals.begin(), avals.end());
+    const FlatFunction solved = [&](std::span<const Tensor> in) {
+      return tangent_solve(slope_at(function.graph, in.first(guess.size()), function.captured), in.subspan(guess.size()));
+    };
+    try {
+      tangent = record(solved, both, {.kind = ScopeKind::branch, .transform = name, .where = where});
+    } catch (...) {  // says so where it is called
+    }
+    if (tangent && std::any_of(tangent->captured.begin(), tangent->captured.end(), is_tracer)) parts.push_back(&*tangent);
+  }
   const std::vector<Tensor> captured = share_captures(parts);
   auto r = new_shared<RootProblem>(RootProblem{avals.size(), name, where, nullptr, nullptr, {}});
+  if (parts.size() == 3) r->tangent = shared(*tangent);
   r->function = shared(function);
   r->solution = shared(found);
   if (!tangent_solve) r->tangent_solve = dense_solve;
@@ -351,15 +373,7 @@ FlatRootFinder newton_solver(const IterationOptions& options, Where where) {
                      Vec<Aval> avals;
                      for (const Tensor& t : x) avals.push_back(aval_of(t));
                      const Recorded here = record(f, avals, {.kind = ScopeKind::branch, .transform = "vt::newton"});
-                     const FlatFunction slope = [&](std::span<const Tensor> v) {
-                       std::vector<Tensor> directions(v.begin(), v.end());
-                       directions.resize(n + here.captured.size());
-                       std::vector<Tensor> dy = jvp_graph(here.graph, joined(x, here.captured), directions).tangents;
-                       for (std::size_t i = 0; i < n; ++i)
-                         if (!dy[i].defined()) dy[i] = grad_build::zeros_like(x[i]);
-                       return dy;
-                     };
-                     const std::vector<Tensor> step = dense_solve(slope, c.subspan(1 + n));
+                     const std::vector<Tensor> step = dense_solve(slope_at(here.graph, x, here.captured), c.subspan(1 + n));
                      std::vector<Tensor> next{c[0] + 1};
                      for (std::size_t i = 0; i < n; ++i) next.push_back(x[i] - step[i]);
                      for (const Tensor& t : f(std::span<const Tensor>(next).subspan(1))) next.push_back(t);

@@ -190,8 +190,27 @@ TEST(Dataset, CsvNumbersBeyondDoubles) {
   const TemporaryFile file("1e400,-1e400,1e-400,4e-320,1e39");
   EXPECT_EQ(vt::load_csv(file.path, {.dtype = vt::f64}).to_vector<double>(), (std::vector<double>{inf, -inf, 0, 4e-320, 1e39}));
   EXPECT_EQ(vt::load_csv(file.path)[0][4].item<float>(), std::numeric_limits<float>::infinity());
+  const TemporaryFile far("1e-5000,-1e-5000,1e5000,-0.000000000000000000001e5000,0.1e-99999999999999999999,1e99999999999999999999");
+  EXPECT_EQ(vt::load_csv(far.path, {.dtype = vt::f64}).to_vector<double>(), (std::vector<double>{0, 0, inf, -inf, 0, inf}));
   const TemporaryFile trailing("1e400x");
   expect_error([&] { vt::load_csv(trailing.path); }, ErrorKind::io, {":1: column 1 is \"1e400x\", which is not a number"});
+}
+
+TEST(Dataset, CsvFieldsBetweenTabs) {
+  const TemporaryFile file("1\t 2 \t3\r\n\n4\t5\t6\n");
+  EXPECT_EQ(vt::load_csv(file.path, {.separator = '\t'}).to_vector<double>(), (std::vector<double>{1, 2, 3, 4, 5, 6}));
+  for (const std::string text : {"1\t2\t\n", "\t1\t2\n", "1\t\t2\n", "\t\t\n"}) {
+    const TemporaryFile gap(text);
+    expect_error([&] { vt::load_csv(gap.path, {.separator = '\t'}); }, ErrorKind::io, {"is \"\", which is not a number"});
+  }
+  EXPECT_EQ(vt::load_csv(TemporaryFile("\t1,\t2\t\n").path).to_vector<double>(), (std::vector<double>{1, 2}));
+}
+
+TEST(Dataset, CsvErrorsQuoteTheStartOfAField) {
+  const TemporaryFile file("1," + std::string(5'000'000, 'x') + "\n");
+  const std::string text = vt_test::message([&] { vt::load_csv(file.path); });
+  EXPECT_LT(text.size(), 300u);
+  EXPECT_NE(text.find(":1: column 2 is \"" + std::string(40, 'x') + "…\""), std::string::npos) << text;
 }
 
 // Integers are read with all their digits, and refused where the dtype has no room for them.
@@ -199,9 +218,10 @@ TEST(Dataset, CsvIntegers) {
   const TemporaryFile wide("18446744073709551615,9007199254740993,+7,2e3,3.0,-0");
   EXPECT_EQ(vt::load_csv(wide.path, {.dtype = vt::u64}).to_vector<std::uint64_t>(),
             (std::vector<std::uint64_t>{18446744073709551615u, 9007199254740993u, 7, 2000, 3, 0}));
-  const TemporaryFile edges("-9223372036854775808,9223372036854775807");
+  const TemporaryFile edges("-9223372036854775808,9223372036854775807,9007199254740993.0,-9007199254740993e0,900719925474099.30e1,-0.0,0e9999,1200e-2");
   EXPECT_EQ(vt::load_csv(edges.path, {.dtype = vt::i64}).to_vector<std::int64_t>(),
-            (std::vector<std::int64_t>{std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max()}));
+            (std::vector<std::int64_t>{std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max(), 9007199254740993,
+                                       -9007199254740993, 9007199254740993, 0, 0, 12}));
   const TemporaryFile bytes("-128,127");
   EXPECT_EQ(vt::load_csv(bytes.path, {.dtype = vt::i8}).to_vector<int>(), (std::vector<int>{-128, 127}));
   const auto refuse = [](const std::string& text, vt::DType dtype) {
@@ -209,6 +229,8 @@ TEST(Dataset, CsvIntegers) {
     expect_error([&] { vt::load_csv(file.path, {.dtype = dtype}); }, ErrorKind::io,
                  {":1: column 2 is \"" + text + "\", which does not fit " + std::string(vt::name_of(dtype)), "; at dataset_test.cpp:"});
   };
+  for (const char* text : {"9223372036854775808", "9223372036854775807.5", "1e19", "-9223372036854775809.0", "1e-1", "1e999999", "inf", "nan"})
+    refuse(text, vt::i64);
   refuse("128", vt::i8);
   refuse("-129", vt::i8);
   refuse("256", vt::u8);

@@ -86,6 +86,9 @@ TEST_F(Interop, NpyRefusals) {
             std::string::npos);
   EXPECT_NE(load(written("l.npy", "{'descr': '<f4', 'fortran_order': False, 'shape': (9999999999, 9999999999), }", "")).find("too large"),
             std::string::npos);
+  std::string axes = "{'descr': '<f4', 'fortran_order': False, 'shape': (";
+  for (int i = 0; i < 65; ++i) axes += "1,";
+  EXPECT_NE(load(written("a.npy", axes + "), }", std::string(4, '\0'))).find("65 axes; a Tensor has at most 64"), std::string::npos);
   EXPECT_NE(load(written("v.npy", "{}", "", 9)).find("version 9"), std::string::npos);
   EXPECT_NE(message([&] { vt::save_npy(file("x.npy"), vt::ones({2}, vt::bf16)); }).find("NumPy has no bf16"), std::string::npos);
   EXPECT_NE(message([&] { vt::save_npy(file("no/such/x.npy"), vt::ones({2})); }).find("No such file"), std::string::npos);
@@ -141,6 +144,42 @@ TEST(DlPack, RoundTripOfEveryDtype) {
   }
   EXPECT_EQ(vt::from_dlpack(vt::to_dlpack(vt::tensor(2.5))).item<double>(), 2.5);
   EXPECT_EQ(vt::from_dlpack(vt::to_dlpack(vt::zeros({0, 4}))).shape(), (vt::Shape{0, 4}));
+}
+
+TEST(DlPack, BoolsAreZeroOrOne) {
+  std::uint8_t bytes[] = {0, 1, 2, 255, 0, 128};
+  std::int64_t shape[] = {6}, three[] = {3}, strides[] = {2};
+  DLManagedTensor m = foreign(nullptr, shape, nullptr, 1);
+  m.data = bytes, m.code = 6, m.bits = 8;
+  EXPECT_EQ(vt::sum(vt::from_dlpack(&m).astype(vt::i32)).item<int>(), 4);
+  m.shape = three, m.strides = strides;
+  EXPECT_EQ(vt::sum(vt::from_dlpack(&m).astype(vt::i32)).item<int>(), 1);
+}
+
+TEST(DlPack, BadArraysAreRefused) {
+  float data[] = {1};
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  std::int64_t one[] = {1}, negative[] = {-2}, huge[] = {most, most}, large[] = {most / 4}, far[] = {most / 2, 1}, two[] = {2, 2}, least[] = {-most - 1, 1};
+  const auto refusal = [&](std::int64_t* shape, std::int64_t* strides, int ndim, float* at, std::uint64_t offset = 0) {
+    DLManagedTensor m = foreign(at, shape, strides, ndim);
+    m.byte_offset = offset;
+    const std::string text = message([&] { vt::from_dlpack(&m); });
+    EXPECT_EQ(freed, 1);
+    return text;
+  };
+  EXPECT_NE(refusal(one, nullptr, -1, data).find("-1 axes"), std::string::npos);
+  EXPECT_NE(refusal(one, nullptr, 1 << 30, data).find("axes; a Tensor has 0 to 64"), std::string::npos);
+  EXPECT_NE(refusal(nullptr, nullptr, 1, data).find("null pointer"), std::string::npos);
+  EXPECT_NE(refusal(negative, nullptr, 1, data).find("negative extent"), std::string::npos);
+  EXPECT_NE(refusal(huge, nullptr, 2, data).find("too large"), std::string::npos);
+  EXPECT_NE(refusal(large, nullptr, 1, data).find("too large"), std::string::npos);
+  EXPECT_NE(refusal(one, nullptr, 1, nullptr).find("data of f32[1] are a null pointer"), std::string::npos);
+  EXPECT_NE(refusal(two, far, 2, data).find("strides"), std::string::npos);
+  EXPECT_NE(refusal(two, least, 2, data).find("strides"), std::string::npos);
+  EXPECT_NE(refusal(one, nullptr, 1, data, ~std::uint64_t{0}).find("byte_offset"), std::string::npos);
+  std::int64_t none[] = {0};
+  DLManagedTensor empty = foreign(nullptr, none, nullptr, 1);
+  EXPECT_EQ(vt::from_dlpack(&empty).shape(), vt::Shape{0});
 }
 
 TEST(DlPack, RefusalsStillFree) {

@@ -17,7 +17,9 @@ struct CsvOptions {
   bool header = false;       ///< the first row holds names, not numbers
   std::int64_t columns = 0;  ///< that every row must have; 0: as many as the first one
 };
-/// The numbers of a text file with one row a line; empty lines and spaces around numbers are skipped.
+/// The numbers of a text file with one row a line; empty lines and spaces around numbers (tabs too, unless they separate) are skipped.
+/// Integers are read exactly, 9007199254740993.0 and 2e3 among them; floats are rounded to the nearest, which beyond the
+/// largest is an infinity and below the smallest 0.
 /// Shapes: [rows, columns]. Throws: Error(io) that names file and row: no such file, no rows, a row of another length, no number.
 Tensor load_csv(const std::string& path, CsvOptions options = {}, Where where = Where::here());
 

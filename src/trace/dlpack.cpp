@@ -2,8 +2,11 @@
 // library needs no header of it. https://dmlc.github.io/dlpack/latest/c_api.html
 #include <vt/dlpack.hpp>
 
+#include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <memory>
 
 #include "node.hpp"
@@ -71,6 +74,21 @@ bool is_compact(const Array& a) {
   return true;
 }
 
+// Do the places of all elements follow from numbers that do not wrap? There is an element.
+bool within_reach(const Array& a, std::size_t size) {
+  constexpr std::int64_t most = std::int64_t{1} << 62;
+  if (a.byte_offset > static_cast<std::uint64_t>(most)) return false;
+  std::int64_t reach = static_cast<std::int64_t>(a.byte_offset);
+  for (int axis = 0; a.strides && axis < a.ndim; ++axis) {
+    std::int64_t step = 0, far = 0;
+    if (a.strides[axis] == std::numeric_limits<std::int64_t>::min() ||
+        __builtin_mul_overflow(std::abs(a.strides[axis]), static_cast<std::int64_t>(size), &step) ||
+        __builtin_mul_overflow(step, a.shape[axis] - 1, &far) || __builtin_add_overflow(reach, far, &reach) || reach > most)
+      return false;
+  }
+  return true;
+}
+
 // What a view handed out keeps.
 struct View {
   Managed managed{};
@@ -97,14 +115,19 @@ Tensor from_dlpack(DLManagedTensor* managed, Where where) {
   if (!kind)
     refuse("element type code " + std::to_string(a.dtype.code) + " of " + std::to_string(a.dtype.bits) + " bits, " + std::to_string(a.dtype.lanes) +
            " lanes, is none of vt's");
+  if (a.ndim < 0 || static_cast<std::size_t>(a.ndim) > most_axes)
+    refuse("the array has " + std::to_string(a.ndim) + " axes; a Tensor has 0 to " + std::to_string(most_axes));
+  if (a.ndim > 0 && !a.shape) refuse("the shape of " + std::to_string(a.ndim) + " axes is a null pointer");
   const Shape shape(std::span<const std::int64_t>(a.shape, static_cast<std::size_t>(a.ndim)));
-  for (std::int64_t extent : shape)
-    if (extent < 0) refuse("shape " + shape.str() + " has a negative extent");
+  if (!addressable(kind->dtype, shape)) refuse(size_fault(kind->dtype, shape));
   const std::size_t size = size_of(kind->dtype), bytes = static_cast<std::size_t>(shape.elements()) * size;
-  const auto* data = static_cast<const std::byte*>(a.data) + a.byte_offset;
+  if (bytes > 0 && !a.data) refuse("the data of " + Aval(kind->dtype, shape).str() + " are a null pointer");
+  if (bytes > 0 && !dlpack::within_reach(a, size)) refuse("strides or byte_offset lead out of the memory that can be addressed");
+  const auto* data = static_cast<const std::byte*>(a.data) + (bytes > 0 ? a.byte_offset : 0);
   Aval aval(kind->dtype, shape);
-  // Kernels read elements at their own alignment.
-  if (dlpack::is_compact(a) && reinterpret_cast<std::uintptr_t>(data) % size_of(real_dtype(kind->dtype)) == 0 && bytes > 0) {
+  const bool odd_bools = kind->dtype == DType::bool_ && dlpack::is_compact(a) && std::any_of(data, data + bytes, [](std::byte b) { return b > std::byte{1}; });
+  // Kernels read elements at their own alignment, and bools as 0 or 1.
+  if (!odd_bools && dlpack::is_compact(a) && reinterpret_cast<std::uintptr_t>(data) % size_of(real_dtype(kind->dtype)) == 0 && bytes > 0) {
     BufferRef buffer = borrow_memory(data, bytes);
     buffer->owner = owner.release();
     buffer->let_go = dlpack::free_managed;
@@ -114,6 +137,8 @@ Tensor from_dlpack(DLManagedTensor* managed, Where where) {
   if (bytes > 0) {
     if (dlpack::is_compact(a)) std::memcpy(buffer->data, data, bytes);
     else dlpack::copy_strided(buffer->as<std::byte>(), data, a, 0, size);
+    if (kind->dtype == DType::bool_)
+      for (std::size_t i = 0; i < bytes; ++i) buffer->as<std::uint8_t>()[i] = buffer->as<std::uint8_t>()[i] != 0;
   }
   return from_buffer(std::move(buffer), std::move(aval));
 }

@@ -40,9 +40,13 @@ inline std::int64_t stretched(std::int64_t extent, std::int64_t step) {
   return extent == 0 ? 0 : plus(times(extent - 1, step), 1);
 }
 
-/// Is no extent negative, and do the bytes fit in 62 bits? Zeros do not hide the others: strides
-/// are products of extents too.
+/// How many axes a Tensor has at most; as NumPy's.
+inline constexpr std::size_t most_axes = 64;
+
+/// Are there few enough axes, is no extent negative, and do the bytes fit in 62 bits? Zeros do not
+/// hide the others: strides are products of extents too.
 inline bool addressable(DType dtype, const Shape& shape) {
+  if (shape.size() > most_axes) return false;
   auto bytes = static_cast<std::int64_t>(size_of(dtype));
   for (std::int64_t extent : shape)
     if (extent < 0 || (extent > 0 && (__builtin_mul_overflow(bytes, extent, &bytes) ||

@@ -157,10 +157,8 @@ Tensor load_npy(const std::string& path, Where where) {
   if (!kind) refuse_it("dtype " + descr + " is none of vt's");
   const std::size_t size = size_of(kind->dtype);
 
-  std::int64_t count = 1;
-  for (std::int64_t extent : header->shape)
-    if (__builtin_mul_overflow(count, extent, &count) || count > (std::int64_t{1} << 56)) refuse_it("shape " + header->shape.str() + " is too large");
-  const std::size_t bytes = static_cast<std::size_t>(count) * size;
+  if (!detail::addressable(kind->dtype, header->shape)) refuse_it(detail::size_fault(kind->dtype, header->shape));
+  const std::size_t bytes = static_cast<std::size_t>(header->shape.elements()) * size;
   const std::streamoff here = file.tellg();
   file.seekg(0, std::ios::end);
   const std::streamoff there = file.tellg();

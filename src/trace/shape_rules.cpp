@@ -492,6 +492,7 @@ Avals of_parts(Op op, const PartsParams& p, std::span<const Aval* const> operand
 namespace vt::detail {
 
 std::string size_fault(DType dtype, const Shape& shape) {
+  if (shape.size() > most_axes) return worded("result of {} axes; a Tensor has at most {}", shape.size(), most_axes);
   for (std::int64_t extent : shape)
     if (extent < 0) return worded("negative extent in shape {}", shape.str());
   return worded("result {}{} is too large to address", name_of(dtype), shape.str());

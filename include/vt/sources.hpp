@@ -43,6 +43,9 @@
 #pragma GCC optimize("O0")
 #endif
 #endif
+#if defined(__clang__) && !defined(VT_OPTIMIZE_ALL)
+#pragma clang optimize off
+#endif
 #include "../../src/jit/background.cpp"
 #include "../../src/jit/chain_products.cpp"
 #include "../../src/jit/code_label.cpp"
@@ -307,4 +310,7 @@
 #include "../../src/transforms/vmap/vmap.cpp"
 #if defined(__GNUC__) && !defined(__clang__) && !defined(VT_OPTIMIZE_ALL)
 #pragma GCC pop_options
+#endif
+#if defined(__clang__) && !defined(VT_OPTIMIZE_ALL)
+#pragma clang optimize on
 #endif

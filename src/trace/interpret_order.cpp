@@ -1,11 +1,11 @@
 // Interpreter rule of sort: rows of places, put in order by a stable sort that compares as the op defines.
-#include <algorithm>
 #include <cmath>
 #include <numeric>
 
 #include <vt/small_vec.hpp>
 
 #include "interpreter.hpp"
+#include "stable_sort.hpp"
 
 namespace vt::detail::interp_order {
 
@@ -60,7 +60,7 @@ void sort(Frame& frame) {
   for (std::int64_t r = 0; r < rows; ++r) {
     const std::int64_t from = r / inner * (n * inner) + r % inner, to = r / inner * (taken * inner) + r % inner;
     std::iota(places.begin(), places.end(), 0);
-    std::stable_sort(places.begin(), places.end(), RowOrder{table->as<Key>(), table->as<Key>() + keys, p.descending, from, inner});
+    stable_sort(places, RowOrder{table->as<Key>(), table->as<Key>() + keys, p.descending, from, inner});
     for (std::size_t k = 0; k < frame.inputs.size(); ++k)
       with_size(frame.in(k).dtype, [&](auto tag) {
         using T = decltype(tag);

@@ -175,6 +175,7 @@
 #include "../../src/jit/schedule.cpp"
 #include "../../src/jit/schedule_costs.cpp"
 #include "../../src/jit/schedule_text.cpp"
+#include "../../src/jit/shared_library.cpp"
 #include "../../src/jit/short_axes.cpp"
 #include "../../src/jit/sum_products.cpp"
 #include "../../src/trace/called.cpp"

@@ -1,6 +1,23 @@
 // What users include: the public headers, nothing else; with VT_IMPLEMENTATION defined (in one file of a program) also the sources.
 #pragma once
 
+// The sources need IEEE arithmetic (NaN, infinities, signed zeros, sums in the order they are written).
+#if defined(VT_IMPLEMENTATION) && (defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__) || \
+    defined(__RECIPROCAL_MATH__) || defined(__NO_SIGNED_ZEROS__) || __FINITE_MATH_ONLY__ > 0)
+#if defined(__clang__)
+#error "vt: clang cannot compile VT_IMPLEMENTATION under -ffast-math, -Ofast or -ffinite-math-only: \
+compile this one file without (the other files of the program may keep it)"
+#elif defined(_STL_ALGOBASE_H) || defined(_GLIBCXX_CMATH)
+#error "vt: under -ffast-math <vt/vt.hpp> has to be the first include of the file with VT_IMPLEMENTATION: \
+move it to the front, or compile this file without -ffast-math"
+#else
+#define VT_STRICT_MATH
+#pragma GCC push_options
+#pragma GCC optimize("no-fast-math", "no-unsafe-math-optimizations", "no-finite-math-only")
+#pragma GCC optimize("no-associative-math", "no-reciprocal-math", "signed-zeros", "trapping-math")
+#endif
+#endif
+
 #include <vt/collectives.hpp>
 #include <vt/control.hpp>
 #include <vt/conv.hpp>
@@ -36,4 +53,8 @@
 
 #ifdef VT_IMPLEMENTATION
 #include <vt/sources.hpp>
+#endif
+#ifdef VT_STRICT_MATH
+#undef VT_STRICT_MATH
+#pragma GCC pop_options
 #endif

@@ -12,7 +12,7 @@ namespace vt::detail::interp_order {
 /// The order of one dtype: NaN behind all numbers, equal to itself; −0 equal to +0.
 template <class W>
 [[gnu::always_inline]] inline bool before(W a, W b) {
-  if constexpr (std::is_floating_point_v<W>) return a < b || (std::isnan(b) && !std::isnan(a));
+  if constexpr (std::is_floating_point_v<W>) return a < b || (__builtin_isnan(b) && !__builtin_isnan(a));
   else return a < b;
 }
 

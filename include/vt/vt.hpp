@@ -1,21 +1,12 @@
 // What users include: the public headers, nothing else; with VT_IMPLEMENTATION defined (in one file of a program) also the sources.
 #pragma once
 
-// The sources need IEEE arithmetic (NaN, infinities, signed zeros, sums in the order they are written).
+// The sources need IEEE arithmetic: NaN, infinities, signed zeros, sums in the order they are written.
+// No pragma gives it back whole: under GCC's comparisons with NaN stay wrong.
 #if defined(VT_IMPLEMENTATION) && (defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__) || \
     defined(__RECIPROCAL_MATH__) || defined(__NO_SIGNED_ZEROS__) || __FINITE_MATH_ONLY__ > 0)
-#if defined(__clang__)
-#error "vt: clang cannot compile VT_IMPLEMENTATION under -ffast-math, -Ofast or -ffinite-math-only: \
-compile this one file without (the other files of the program may keep it)"
-#elif defined(_STL_ALGOBASE_H) || defined(_GLIBCXX_CMATH)
-#error "vt: under -ffast-math <vt/vt.hpp> has to be the first include of the file with VT_IMPLEMENTATION: \
-move it to the front, or compile this file without -ffast-math"
-#else
-#define VT_STRICT_MATH
-#pragma GCC push_options
-#pragma GCC optimize("no-fast-math", "no-unsafe-math-optimizations", "no-finite-math-only")
-#pragma GCC optimize("no-associative-math", "no-reciprocal-math", "signed-zeros", "trapping-math")
-#endif
+#error "vt: compile the file with VT_IMPLEMENTATION without -ffast-math, -Ofast, -ffinite-math-only, \
+-funsafe-math-optimizations and -fno-signed-zeros (give it a file of its own; the program's other files may keep them)"
 #endif
 
 #include <vt/collectives.hpp>
@@ -53,8 +44,4 @@ move it to the front, or compile this file without -ffast-math"
 
 #ifdef VT_IMPLEMENTATION
 #include <vt/sources.hpp>
-#endif
-#ifdef VT_STRICT_MATH
-#undef VT_STRICT_MATH
-#pragma GCC pop_options
 #endif

@@ -49,6 +49,7 @@ test_packages=(
   "libgtest-dev=$multiarch/libgtest.a|/usr/lib/libgtest.*|/usr/local/lib/libgtest.*"
   "libmpfr-dev=/usr/include/mpfr.h"
   "libboost-dev=/usr/include/boost/math|/usr/local/include/boost/math"
+  "clang-14=clang++-14"  # Debian 12's clang, the oldest that vt supports
   "libgmp-dev=/usr/include/gmp.h|/usr/include/*/gmp.h"
   python3=python3
 )

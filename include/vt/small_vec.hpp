@@ -264,7 +264,9 @@ class SmallVec : detail::InlineElements<T, N> {
     size_ = other.size_;
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wuninitialized"  // bytes beyond size() are copied, never read
+#ifndef __clang__
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
     if constexpr (N > 0) std::memcpy(this->inline_, other.inline_, sizeof this->inline_);
 #pragma GCC diagnostic pop
   }

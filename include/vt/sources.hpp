@@ -43,6 +43,9 @@
 #pragma GCC optimize("O0")
 #endif
 #endif
+#if defined(__clang__) && !defined(VT_OPTIMIZE_ALL)
+#pragma clang optimize off
+#endif
 #include "../../src/jit/background.cpp"
 #include "../../src/jit/chain_products.cpp"
 #include "../../src/jit/code_label.cpp"
@@ -172,6 +175,7 @@
 #include "../../src/jit/schedule.cpp"
 #include "../../src/jit/schedule_costs.cpp"
 #include "../../src/jit/schedule_text.cpp"
+#include "../../src/jit/shared_library.cpp"
 #include "../../src/jit/short_axes.cpp"
 #include "../../src/jit/sum_products.cpp"
 #include "../../src/trace/called.cpp"
@@ -307,4 +311,7 @@
 #include "../../src/transforms/vmap/vmap.cpp"
 #if defined(__GNUC__) && !defined(__clang__) && !defined(VT_OPTIMIZE_ALL)
 #pragma GCC pop_options
+#endif
+#if defined(__clang__) && !defined(VT_OPTIMIZE_ALL)
+#pragma clang optimize on
 #endif

@@ -6,6 +6,7 @@
 #include <vt/small_vec.hpp>
 
 #include "../trace/axis_map.hpp"
+#include "../trace/stable_sort.hpp"
 
 namespace vt::detail {
 
@@ -230,7 +231,7 @@ void add_loops(const ConvSpec& s, ConvLoops& l) {
   }
   for (const ConvAxis& a : s.inner_contract) l.depth.push_back({a.extent, a.a});
   // Rows in the order of the image; what steps evenly is one loop.
-  std::stable_sort(l.rows.begin(), l.rows.end(), [](const ConvLoops::Row& x, const ConvLoops::Row& y) { return x.a > y.a; });
+  stable_sort(l.rows, [](const ConvLoops::Row& x, const ConvLoops::Row& y) { return x.a > y.a; });
 }
 
 // One loop of those that step evenly. Then places beyond the edges are multiplied as well, which images side by side do not have.

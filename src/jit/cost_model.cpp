@@ -3,8 +3,9 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstdio>
 #include <iterator>
+
+#include <vt/detail/message.hpp>
 
 #include "schedule.hpp"
 
@@ -80,9 +81,7 @@ std::string MachineCosts::str() const {
 
 std::string scheduling::cost_text(double x) {
   // Two digits: what costs differ by beyond them decides nothing that one would look for.
-  char text[32];
-  std::snprintf(text, sizeof text, x >= 10 ? "%.0f" : "%.2g", x);
-  return text;
+  return worded(x >= 10 ? "{:.0f}" : "{:.2g}", x);
 }
 
 double scheduling::access_cost(const LaneStep& s, int lanes, bool turned, const MachineCosts& costs) {

@@ -193,7 +193,8 @@ bool FusionPlanner::try_merge(int producer, int consumer) {
   if (reaches(consumer, producer, true) || reaches(producer, consumer, false)) return false;
   for (std::size_t k = 0; k < b.stages.size(); ++k) {
     FusionStage& from = b.stages[k];
-    const auto [stage, after] = places[k];
+    const int stage = places[k].first;
+    const bool after = places[k].second;
     if (stage >= static_cast<int>(a.stages.size())) a.stages.resize(static_cast<std::size_t>(stage) + 1);
     FusionStage& to = a.stages[static_cast<std::size_t>(stage)];
     const auto move = [&](Vec<FusionRoot>& roots, Vec<FusionRoot>& into, Place::Kind kind) {

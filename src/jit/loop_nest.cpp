@@ -2,7 +2,8 @@
 #include "loop_nest.hpp"
 
 #include <bit>
-#include <cstdio>
+
+#include <vt/detail/message.hpp>
 
 namespace vt::detail {
 
@@ -11,9 +12,7 @@ namespace nest_text {
 std::string number(const Scalar& s) {
   if (is_unsigned(s.dtype)) return std::to_string(s.natural);
   if (!is_float(s.dtype)) return std::to_string(s.integer);
-  char text[40];
-  std::snprintf(text, sizeof text, "%.17g", s.real);
-  return text;
+  return worded("{:.17g}", s.real);
 }
 
 std::string extent(const Nest& nest, int loop) {

@@ -1,12 +1,12 @@
 // explain's page: one file of HTML without scripts, well-formed as XML too.
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <iterator>
 #include <mutex>
 #include <string>
 #include <string_view>
 
+#include <vt/detail/message.hpp>
 #include <vt/execution.hpp>
 #include <vt/small_vec.hpp>
 
@@ -52,9 +52,7 @@ std::string escaped(std::string_view text) {
 std::string quantity(double x, double step, const char* const* units, int count) {
   int k = 0;
   for (; k + 1 < count && x >= step; ++k) x /= step;
-  char text[48];
-  std::snprintf(text, sizeof text, x >= 100 ? "%.0f %s" : x >= 10 ? "%.1f %s" : "%.3g %s", x, units[k]);
-  return text;
+  return worded(x >= 100 ? "{:.0f} {}" : x >= 10 ? "{:.1f} {}" : "{:.3g} {}", x, units[k]);
 }
 std::string bytes_text(double x) {
   constexpr const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
@@ -70,15 +68,11 @@ std::string time_text(double seconds) {
   return quantity(seconds * 1e9, 1000, units, 4);
 }
 std::string percent(double share) {
-  char text[16];
   if (share < 0.0005) return "under 0.1 %";
-  std::snprintf(text, sizeof text, share < 0.0995 ? "%.1f %%" : "%.0f %%", 100 * share);
-  return text;
+  return worded(share < 0.0995 ? "{:.1f} %" : "{:.0f} %", 100 * share);
 }
 std::string bar(const char* kind, double share) {
-  char text[96];
-  std::snprintf(text, sizeof text, "<span class=\"bar %s\"><i style=\"width:%.1f%%\"></i></span>", kind, 100 * std::clamp(share, 0.0, 1.0));
-  return text;
+  return worded("<span class=\"bar {}\"><i style=\"width:{:.1f}%\"></i></span>", kind, 100 * std::clamp(share, 0.0, 1.0));
 }
 
 // The line as it stands in the user's file, if that can be read.

@@ -30,7 +30,7 @@ class Sum<double> {
     lost_ += std::fabs(sum_) >= std::fabs(x) ? (sum_ - next) + x : (x - next) + sum_;
     sum_ = next;
   }
-  double value() const { return std::isfinite(sum_) ? sum_ + lost_ : sum_; }
+  double value() const { return __builtin_isfinite(sum_) ? sum_ + lost_ : sum_; }
 
  private:
   double sum_ = 0, lost_ = 0;
@@ -70,8 +70,8 @@ class Min {
 class LogSumExp {
  public:
   void add(double x) {
-    if (std::isnan(x)) greatest_ = x;
-    if (std::isnan(greatest_) || x == -std::numeric_limits<double>::infinity()) return;
+    if (__builtin_isnan(x)) greatest_ = x;
+    if (__builtin_isnan(greatest_) || x == -std::numeric_limits<double>::infinity()) return;
     if (x == greatest_) scaled_ += 1;  // also ∞ after ∞, whose difference is NaN
     else if (x < greatest_) scaled_ += std::exp(x - greatest_);
     else {

@@ -74,7 +74,7 @@ C sign(C z) {
 
 C exp2(C z) {
   const double angle = z.imag() * std::numbers::ln2;
-  if (!std::isfinite(z.real())) return std::exp(C(z.real(), angle));
+  if (!__builtin_isfinite(z.real())) return std::exp(C(z.real(), angle));
   const double whole = std::nearbyint(std::fmin(std::fmax(z.real(), -4000), 4000));
   const C e = std::exp(C((z.real() - whole) * std::numbers::ln2, angle));
   return {std::ldexp(e.real(), static_cast<int>(whole)),
@@ -95,7 +95,7 @@ C log1p(C z) {
 C expm1(C z) {
   if (z.imag() == 0) return {std::expm1(z.real()), z.imag()};
   const C e = std::exp(z);
-  if (!(std::fabs(z.real()) < 40) || !std::isfinite(z.imag())) return {e.real() - 1, e.imag()};
+  if (!(std::fabs(z.real()) < 40) || !__builtin_isfinite(z.imag())) return {e.real() - 1, e.imag()};
   const double half = std::sin(z.imag() / 2);
   return {std::expm1(z.real()) * std::cos(z.imag()) - 2 * half * half, e.imag()};
 }

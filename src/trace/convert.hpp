@@ -23,7 +23,7 @@ inline constexpr bool is_half_type = std::is_same_v<T, Float16> || std::is_same_
 /// what rounding `x` at once would have given.
 inline float round_to_odd(double x) {
   const auto nearest = static_cast<float>(x);
-  if (std::isnan(x) || static_cast<double>(nearest) == x) return nearest;
+  if (__builtin_isnan(x) || static_cast<double>(nearest) == x) return nearest;
   const auto bits = std::bit_cast<std::uint32_t>(nearest);
   if (bits & 1) return nearest;
   return std::bit_cast<float>(std::fabs(static_cast<double>(nearest)) > std::fabs(x) ? bits - 1 : bits + 1);
@@ -67,7 +67,7 @@ To convert_value(From x) {
     }();
     using Real = decltype(value);
     using Limits = std::numeric_limits<To>;
-    if (std::isnan(value)) return 0;
+    if (__builtin_isnan(value)) return 0;
     // Both bounds are powers of two (or zero), hence exact in every float type.
     const Real above = std::ldexp(Real{1}, Limits::digits);
     if (value >= above) return Limits::max();

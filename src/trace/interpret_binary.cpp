@@ -40,10 +40,10 @@ void zeta(Frame& frame) { wide_loops::floats(frame, RealFunction{special_math::z
 /// The next value of a 16-bit float format towards b. Magnitudes are ordered as their bits.
 template <class T>
 double next_half(double x, double y) {
-  if (std::isnan(x)) return x;
-  if (std::isnan(y) || x == y) return y;
+  if (__builtin_isnan(x)) return x;
+  if (__builtin_isnan(y) || x == y) return y;
   T next(static_cast<float>(x));  // exact
-  if (x == 0) next.bits = static_cast<std::uint16_t>(std::signbit(y) ? 0x8001u : 1u);
+  if (x == 0) next.bits = static_cast<std::uint16_t>(__builtin_signbit(y) ? 0x8001u : 1u);
   else next.bits = static_cast<std::uint16_t>((x > y) == (x > 0) ? next.bits - 1 : next.bits + 1);
   return static_cast<double>(static_cast<float>(next));
 }

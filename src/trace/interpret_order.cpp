@@ -1,18 +1,18 @@
 // Interpreter rule of sort: rows of places, put in order by a stable sort that compares as the op defines.
-#include <algorithm>
 #include <cmath>
 #include <numeric>
 
 #include <vt/small_vec.hpp>
 
 #include "interpreter.hpp"
+#include "stable_sort.hpp"
 
 namespace vt::detail::interp_order {
 
 /// The order of one dtype: NaN behind all numbers, equal to itself; −0 equal to +0.
 template <class W>
 [[gnu::always_inline]] inline bool before(W a, W b) {
-  if constexpr (std::is_floating_point_v<W>) return a < b || (std::isnan(b) && !std::isnan(a));
+  if constexpr (std::is_floating_point_v<W>) return a < b || (__builtin_isnan(b) && !__builtin_isnan(a));
   else return a < b;
 }
 
@@ -60,7 +60,7 @@ void sort(Frame& frame) {
   for (std::int64_t r = 0; r < rows; ++r) {
     const std::int64_t from = r / inner * (n * inner) + r % inner, to = r / inner * (taken * inner) + r % inner;
     std::iota(places.begin(), places.end(), 0);
-    std::stable_sort(places.begin(), places.end(), RowOrder{table->as<Key>(), table->as<Key>() + keys, p.descending, from, inner});
+    stable_sort(places, RowOrder{table->as<Key>(), table->as<Key>() + keys, p.descending, from, inner});
     for (std::size_t k = 0; k < frame.inputs.size(); ++k)
       with_size(frame.in(k).dtype, [&](auto tag) {
         using T = decltype(tag);

@@ -81,7 +81,7 @@ void all(Frame& frame) {
 
 template <class W>
 bool is_nan(W x) {
-  if constexpr (std::is_floating_point_v<W>) return std::isnan(x);
+  if constexpr (std::is_floating_point_v<W>) return __builtin_isnan(x);
   else return false;
 }
 

@@ -7,18 +7,6 @@
 
 namespace vt::detail {
 
-void copy_region(DType dtype, const Shape& dims, const void* source, std::int64_t source_start, const Shape& source_strides, void* target,
-                 std::int64_t target_start, const Shape& target_strides) {
-  with_size(dtype, [&](auto tag) {
-    using T = decltype(tag);
-    const auto* in = static_cast<const T*>(source);
-    auto* out = static_cast<T*>(target);
-    // A call for each element otherwise, at -O1 and with sanitizers.
-    const auto copy = [in, out](std::int64_t p, std::int64_t q) __attribute__((always_inline)) { out[q] = in[p]; };
-    walk(dims, source_start, source_strides, target_start, target_strides, copy);
-  });
-}
-
 namespace interp_shape {
 
 /// Fills the whole result from operand 0, read from `start` with `strides` per result axis.

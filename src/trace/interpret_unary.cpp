@@ -41,13 +41,13 @@ void sqrt(Frame& frame) {
 }
 
 void is_finite(Frame& frame) {
-  wide_loops::floats(frame, [](double x) { return std::isfinite(x); });
+  wide_loops::floats(frame, [](double x) -> bool { return __builtin_isfinite(x); });
 }
 void is_nan(Frame& frame) {
-  wide_loops::floats(frame, [](double x) { return std::isnan(x); });
+  wide_loops::floats(frame, [](double x) -> bool { return __builtin_isnan(x); });
 }
 void is_inf(Frame& frame) {
-  wide_loops::floats(frame, [](double x) { return std::isinf(x); });
+  wide_loops::floats(frame, [](double x) -> bool { return __builtin_isinf(x); });
 }
 
 void integer_pow(Frame& frame) {

@@ -45,7 +45,7 @@ double scale_of(const T* a, Index n) {
   constexpr int most_exponent = std::numeric_limits<R>::max_exponent - 24;
   const R most = matrix_lanes::extent(reinterpret_cast<const R*>(a), n * static_cast<Index>(sizeof(T) / sizeof(R)));
   if (most == 0) return 1;
-  if (std::isnan(most)) return 0;
+  if (__builtin_isnan(most)) return 0;
   int exponent = 0;
   std::frexp(most, &exponent);
   return std::ldexp(1.0, std::clamp(-exponent, -most_exponent, most_exponent));
@@ -57,8 +57,8 @@ bool extreme(double size) {
   return !(size >= Limits::min() / square(Limits::epsilon()) && size <= Limits::max() * square(Limits::epsilon()));
 }
 
-inline bool finite(double x) { return std::isfinite(x); }
-inline bool finite(Complex x) { return std::isfinite(x.re) && std::isfinite(x.im); }
+inline bool finite(double x) { return __builtin_isfinite(x); }
+inline bool finite(Complex x) { return __builtin_isfinite(x.re) && __builtin_isfinite(x.im); }
 
 /// b ← x with op(a) x = b; b is n × k, rows of a are `width` apart. `adjoint` is the conjugate transpose.
 template <class T>
@@ -267,7 +267,7 @@ void solve(const T* factors, const std::int32_t* permutation, const T* b, T* x, 
 template <class R, class T>
 bool extreme_factors(const T* factors, Index n) {
   double most = 0;
-  for (Index i = 0; i < n; ++i) most = std::max<double>(most, std::isnan(size(factors[i * n + i])) ? infinity : size(factors[i * n + i]));
+  for (Index i = 0; i < n; ++i) most = std::max<double>(most, __builtin_isnan(size(factors[i * n + i])) ? infinity : size(factors[i * n + i]));
   return n > 0 && extreme<R>(most);
 }
 /// The same from a itself, destroyed, which is scaled before: a power of two is taken out of a, and put in the right sides where that brings these

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "linalg_factors.hpp"
+#include "stable_sort.hpp"
 
 namespace vt::detail::linalg_kernels {
 
@@ -52,7 +53,7 @@ Rotations<Real<T>> rotations_of(T* rows, Index n) {
 inline Vec<Index> ordered(const RecycledVec<double>& x, Index n, bool descending) {
   Vec<Index> order(static_cast<std::size_t>(n));
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](Index i, Index j) {
+  stable_sort(order, [&](Index i, Index j) {
     const double a = x[static_cast<std::size_t>(i)], b = x[static_cast<std::size_t>(j)];
     return descending ? a > b : a < b;
   });

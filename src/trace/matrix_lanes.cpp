@@ -14,7 +14,7 @@ VT_LANE_LOOP Element<L> dot_rest(const Element<L>* x, const Element<L>* y, Index
     return sum;
   } else {
     if (i + L::width > n) return dot_rest<typename L::Half>(x, y, i, n);
-    const Element<L> sum = sum_of<L>(at<L>(x + i) * at<L>(y + i));
+    const Element<L> sum = sum_of<L>(VT_AT(L, x + i) * VT_AT(L, y + i));
     return i + L::width == n ? sum : sum + dot_rest<typename L::Half>(x, y, i + L::width, n);
   }
 }
@@ -25,12 +25,12 @@ VT_LANE_LOOP Element<L> dot(const Element<L>* x, const Element<L>* y, Index n) {
   if (n < w) return dot_rest<typename L::Half>(x, y, i, n);
   V a{}, b{}, c{}, d{};
   for (; i + 4 * w <= n; i += 4 * w) {
-    a += at<L>(x + i) * at<L>(y + i);
-    b += at<L>(x + i + w) * at<L>(y + i + w);
-    c += at<L>(x + i + 2 * w) * at<L>(y + i + 2 * w);
-    d += at<L>(x + i + 3 * w) * at<L>(y + i + 3 * w);
+    a += VT_AT(L, x + i) * VT_AT(L, y + i);
+    b += VT_AT(L, x + i + w) * VT_AT(L, y + i + w);
+    c += VT_AT(L, x + i + 2 * w) * VT_AT(L, y + i + 2 * w);
+    d += VT_AT(L, x + i + 3 * w) * VT_AT(L, y + i + 3 * w);
   }
-  for (; i + w <= n; i += w) a += at<L>(x + i) * at<L>(y + i);
+  for (; i + w <= n; i += w) a += VT_AT(L, x + i) * VT_AT(L, y + i);
   a = (a + b) + (c + d);
   const Element<L> sum = sum_of<L>(a);
   return i == n ? sum : sum + dot_rest<typename L::Half>(x, y, i, n);
@@ -40,10 +40,10 @@ VT_LANE_LOOP void add_to(Element<L>* y, Element<L> a, const Element<L>* x, Index
   Index i = 0;
   if constexpr (w > 4)
     for (; i + 2 * w <= n; i += 2 * w) {
-      at<L>(y + i) += a * at<L>(x + i);
-      at<L>(y + i + w) += a * at<L>(x + i + w);
+      VT_AT(L, y + i) += a * VT_AT(L, x + i);
+      VT_AT(L, y + i + w) += a * VT_AT(L, x + i + w);
     }
-  for (; i + w <= n; i += w) at<L>(y + i) += a * at<L>(x + i);
+  for (; i + w <= n; i += w) VT_AT(L, y + i) += a * VT_AT(L, x + i);
   if constexpr (w > 1)
     if (i < n) add_to<typename L::Half>(y + i, a, x + i, n - i);
 }
@@ -54,17 +54,17 @@ VT_LANE_LOOP Element<L> add_two(Element<L>* y, Element<L> a, const Element<L>* x
   Index i = 0;
   if constexpr (w > 1)
     for (; i + 2 * w <= n; i += 2 * w) {
-      const V u = at<L>(y + i) + (a * at<L>(x + i) + b * at<L>(z + i));
-      const V v = at<L>(y + i + w) + (a * at<L>(x + i + w) + b * at<L>(z + i + w));
-      at<L>(y + i) = u;
-      at<L>(y + i + w) = v;
-      one += u * at<L>(t + i);
-      two += v * at<L>(t + i + w);
+      const V u = VT_AT(L, y + i) + (a * VT_AT(L, x + i) + b * VT_AT(L, z + i));
+      const V v = VT_AT(L, y + i + w) + (a * VT_AT(L, x + i + w) + b * VT_AT(L, z + i + w));
+      VT_AT(L, y + i) = u;
+      VT_AT(L, y + i + w) = v;
+      one += u * VT_AT(L, t + i);
+      two += v * VT_AT(L, t + i + w);
     }
   for (; i + w <= n; i += w) {
-    const V u = at<L>(y + i) + (a * at<L>(x + i) + b * at<L>(z + i));
-    at<L>(y + i) = u;
-    one += u * at<L>(t + i);
+    const V u = VT_AT(L, y + i) + (a * VT_AT(L, x + i) + b * VT_AT(L, z + i));
+    VT_AT(L, y + i) = u;
+    one += u * VT_AT(L, t + i);
   }
   one += two;
   const Element<L> sum = sum_of<L>(one);
@@ -77,9 +77,9 @@ VT_LANE_LOOP void add_on(Element<L>* y, Element<L> a, const Element<L>* x, Eleme
   constexpr Index w = L::width;
   Index i = 0;
   for (; i + w <= n; i += w) {
-    const V u = at<L>(y + i) + a * at<L>(x + i);
-    at<L>(y + i) = u;
-    at<L>(z + i) += b * u;
+    const V u = VT_AT(L, y + i) + a * VT_AT(L, x + i);
+    VT_AT(L, y + i) = u;
+    VT_AT(L, z + i) += b * u;
   }
   if constexpr (w > 1)
     if (i < n) add_on<typename L::Half>(y + i, a, x + i, z + i, b, n - i);
@@ -94,11 +94,11 @@ VT_LANE_LOOP void row_dots(const Element<L>* a, Index step, Index rows, const El
     V one{}, two{}, three{}, four{};
     Index i = 0;
     for (; i + w <= n; i += w) {
-      const V v = at<L>(x + i);
-      one += at<L>(p + i) * v;
-      two += at<L>(q + i) * v;
-      three += at<L>(s + i) * v;
-      four += at<L>(t + i) * v;
+      const V v = VT_AT(L, x + i);
+      one += VT_AT(L, p + i) * v;
+      two += VT_AT(L, q + i) * v;
+      three += VT_AT(L, s + i) * v;
+      four += VT_AT(L, t + i) * v;
     }
     y[r] = sum_of<L>(one), y[r + 1] = sum_of<L>(two), y[r + 2] = sum_of<L>(three), y[r + 3] = sum_of<L>(four);
     for (; i < n; ++i) {
@@ -113,7 +113,7 @@ VT_LANE_LOOP void add_four(Element<L>* y, const Element<L>* f, const Element<L>*
   const Element<L> f0 = f[0], f1 = f[1], f2 = f[2], f3 = f[3];
   const Element<L>*p = a, *q = p + step, *s = q + step, *t = s + step;
   Index i = 0;
-  for (; i + w <= n; i += w) at<L>(y + i) = (at<L>(y + i) + f0 * at<L>(p + i) + f1 * at<L>(q + i)) + (f2 * at<L>(s + i) + f3 * at<L>(t + i));
+  for (; i + w <= n; i += w) VT_AT(L, y + i) = (VT_AT(L, y + i) + f0 * VT_AT(L, p + i) + f1 * VT_AT(L, q + i)) + (f2 * VT_AT(L, s + i) + f3 * VT_AT(L, t + i));
   if constexpr (w > 1)
     if (i < n) add_four<typename L::Half>(y + i, f, a + i, step, n - i);
 }
@@ -127,11 +127,11 @@ VT_LANE_LOOP void add_to_four(Element<L>* a, Index step, Element<L> f0, Element<
   Element<L>*p = a, *q = p + step, *s = q + step, *t = s + step;
   Index i = 0;
   for (; i + w <= n; i += w) {
-    const typename L::type v = at<L>(x + i);
-    at<L>(p + i) += f0 * v;
-    at<L>(q + i) += f1 * v;
-    at<L>(s + i) += f2 * v;
-    at<L>(t + i) += f3 * v;
+    const typename L::type v = VT_AT(L, x + i);
+    VT_AT(L, p + i) += f0 * v;
+    VT_AT(L, q + i) += f1 * v;
+    VT_AT(L, s + i) += f2 * v;
+    VT_AT(L, t + i) += f3 * v;
   }
   if constexpr (w > 1)
     if (i < n) add_to_four<typename L::Half>(a + i, step, f0, f1, f2, f3, x + i, n - i);
@@ -148,10 +148,10 @@ VT_LANE_LOOP void reflect(Element<L>* x, Index step, const Element<L>* v, Elemen
   Element<L>*y = x + step, *z = rows > 2 ? y + step : y;
   Index i = 0;
   for (; i + w <= n; i += w) {
-    const V a = at<L>(x + i), b = at<L>(y + i), c = at<L>(z + i), t = factor * (a + v1 * b + v2 * c);
-    at<L>(x + i) = a - t;
-    if (rows > 2) at<L>(z + i) = c - v2 * t;
-    at<L>(y + i) = b - v1 * t;
+    const V a = VT_AT(L, x + i), b = VT_AT(L, y + i), c = VT_AT(L, z + i), t = factor * (a + v1 * b + v2 * c);
+    VT_AT(L, x + i) = a - t;
+    if (rows > 2) VT_AT(L, z + i) = c - v2 * t;
+    VT_AT(L, y + i) = b - v1 * t;
   }
   if constexpr (w > 1)
     if (i < n) reflect<typename L::Half>(x + i, step, v, factor, rows, n - i);
@@ -169,27 +169,27 @@ VT_LANE_LOOP void rotate(Element<L>* rows, Index width, const Rotation* r, Index
   Index k = 0;
   if constexpr (w > 4 || sizeof(V) == 32)
     for (; k + 4 * w <= n; k += 4 * w) {
-      V y0 = at<L>(first + k), y1 = at<L>(first + k + w), y2 = at<L>(first + k + 2 * w), y3 = at<L>(first + k + 3 * w);
+      V y0 = VT_AT(L, first + k), y1 = VT_AT(L, first + k + w), y2 = VT_AT(L, first + k + 2 * w), y3 = VT_AT(L, first + k + 3 * w);
       for (Index p = 0; p < count; ++p) {
         const E c = static_cast<E>(r[p].c), s = static_cast<E>(sign * r[p].s);
         const E* x = own(r[p]) + k;
         E* out = shared(r[p]) + k;
-        const V x0 = at<L>(x), x1 = at<L>(x + w), x2 = at<L>(x + 2 * w), x3 = at<L>(x + 3 * w);
-        at<L>(out) = s * x0 + c * y0, at<L>(out + w) = s * x1 + c * y1;
-        at<L>(out + 2 * w) = s * x2 + c * y2, at<L>(out + 3 * w) = s * x3 + c * y3;
+        const V x0 = VT_AT(L, x), x1 = VT_AT(L, x + w), x2 = VT_AT(L, x + 2 * w), x3 = VT_AT(L, x + 3 * w);
+        VT_AT(L, out) = s * x0 + c * y0, VT_AT(L, out + w) = s * x1 + c * y1;
+        VT_AT(L, out + 2 * w) = s * x2 + c * y2, VT_AT(L, out + 3 * w) = s * x3 + c * y3;
         y0 = c * x0 - s * y0, y1 = c * x1 - s * y1, y2 = c * x2 - s * y2, y3 = c * x3 - s * y3;
       }
-      at<L>(last + k) = y0, at<L>(last + k + w) = y1, at<L>(last + k + 2 * w) = y2, at<L>(last + k + 3 * w) = y3;
+      VT_AT(L, last + k) = y0, VT_AT(L, last + k + w) = y1, VT_AT(L, last + k + 2 * w) = y2, VT_AT(L, last + k + 3 * w) = y3;
     }
   for (; k + w <= n; k += w) {
-    V y = at<L>(first + k);
+    V y = VT_AT(L, first + k);
     for (Index p = 0; p < count; ++p) {
       const E c = static_cast<E>(r[p].c), s = static_cast<E>(sign * r[p].s);
-      const V x = at<L>(own(r[p]) + k);
-      at<L>(shared(r[p]) + k) = s * x + c * y;
+      const V x = VT_AT(L, own(r[p]) + k);
+      VT_AT(L, shared(r[p]) + k) = s * x + c * y;
       y = c * x - s * y;
     }
-    at<L>(last + k) = y;
+    VT_AT(L, last + k) = y;
   }
   if constexpr (w > 1)
     if (k < n) rotate<typename L::Half>(rows + k, width, r, count, down, n - k);
@@ -203,7 +203,7 @@ VT_LANE_LOOP Index largest(const Element<L>* x, Index n) {
   if (n >= w) {
     V lanes = V{} + most;
     for (; i + w <= n; i += w) {
-      const V u = at<L>(x + i), v = u < 0 ? -u : u;
+      const V u = VT_AT(L, x + i), v = u < 0 ? -u : u;
       lanes = v > lanes ? v : lanes;
     }
     for (Index l = 0; l < w; ++l) most = lanes[l] > most ? lanes[l] : most;
@@ -226,7 +226,7 @@ VT_LANE_LOOP Element<L> extent(const Element<L>* x, Index n) {
   if (n >= 2 * w) {
     V one{}, two{}, a{}, b{};
     for (; i + 2 * w <= n; i += 2 * w) {
-      const V u = at<L>(x + i), v = at<L>(x + i + w), p = u < 0 ? -u : u, q = v < 0 ? -v : v;
+      const V u = VT_AT(L, x + i), v = VT_AT(L, x + i + w), p = u < 0 ? -u : u, q = v < 0 ? -v : v;
       one = p > one ? p : one;
       two = q > two ? q : two;
       a += E(0) * u;
@@ -245,12 +245,12 @@ VT_LANE_LOOP Element<L> extent(const Element<L>* x, Index n) {
 }
 VT_LANE_LOOP void divide(Element<L>* x, Element<L> a, Index n) {
   Index i = 0;
-  for (; i + L::width <= n; i += L::width) at<L>(x + i) /= a;
+  for (; i + L::width <= n; i += L::width) VT_AT(L, x + i) /= a;
   for (; i < n; ++i) x[i] /= a;
 }
 VT_LANE_LOOP void multiply(Element<L>* x, Element<L> a, Index n) {
   Index i = 0;
-  for (; i + L::width <= n; i += L::width) at<L>(x + i) *= a;
+  for (; i + L::width <= n; i += L::width) VT_AT(L, x + i) *= a;
   for (; i < n; ++i) x[i] *= a;
 }
 /// Squares of 4 × 4 in registers.
@@ -264,14 +264,14 @@ VT_LANE_LOOP void turn(const Element<L>* from, Index from_step, Index m, Index n
       Element<L>* out = to + i;
       Index j = 0;
       for (; j + 4 <= n; j += 4) {
-        const V r0 = at<Four>(row + j), r1 = at<Four>(row + from_step + j), r2 = at<Four>(row + 2 * from_step + j),
-                r3 = at<Four>(row + 3 * from_step + j);
+        const V r0 = VT_AT(Four, row + j), r1 = VT_AT(Four, row + from_step + j), r2 = VT_AT(Four, row + 2 * from_step + j),
+                r3 = VT_AT(Four, row + 3 * from_step + j);
         const V t0 = __builtin_shufflevector(r0, r1, 0, 4, 2, 6), t1 = __builtin_shufflevector(r0, r1, 1, 5, 3, 7),
                 t2 = __builtin_shufflevector(r2, r3, 0, 4, 2, 6), t3 = __builtin_shufflevector(r2, r3, 1, 5, 3, 7);
-        at<Four>(out + j * to_step) = __builtin_shufflevector(t0, t2, 0, 1, 4, 5);
-        at<Four>(out + (j + 1) * to_step) = __builtin_shufflevector(t1, t3, 0, 1, 4, 5);
-        at<Four>(out + (j + 2) * to_step) = __builtin_shufflevector(t0, t2, 2, 3, 6, 7);
-        at<Four>(out + (j + 3) * to_step) = __builtin_shufflevector(t1, t3, 2, 3, 6, 7);
+        VT_AT(Four, out + j * to_step) = __builtin_shufflevector(t0, t2, 0, 1, 4, 5);
+        VT_AT(Four, out + (j + 1) * to_step) = __builtin_shufflevector(t1, t3, 0, 1, 4, 5);
+        VT_AT(Four, out + (j + 2) * to_step) = __builtin_shufflevector(t0, t2, 2, 3, 6, 7);
+        VT_AT(Four, out + (j + 3) * to_step) = __builtin_shufflevector(t1, t3, 2, 3, 6, 7);
       }
       for (; j < n; ++j)
         for (Index q = 0; q < 4; ++q) out[j * to_step + q] = row[q * from_step + j];
@@ -292,7 +292,7 @@ VT_LANE_LOOP void symmetrize(Element<L>* a, Index n) {
       for (Index i = 0; i < rows; ++i) {
         E *row = a + (top + i) * n + left, *other = block + i * square;
         Index j = 0;
-        for (; j + w <= columns; j += w) at<L>(row + j) = at<L>(other + j) = E(0.5) * at<L>(row + j) + E(0.5) * at<L>(other + j);
+        for (; j + w <= columns; j += w) VT_AT(L, row + j) = VT_AT(L, other + j) = E(0.5) * VT_AT(L, row + j) + E(0.5) * VT_AT(L, other + j);
         for (; j < columns; ++j) row[j] = other[j] = E(0.5) * row[j] + E(0.5) * other[j];
       }
       if (left > top) lane_loops::turn<L>(block, square, rows, columns, a + left * n + top, n);

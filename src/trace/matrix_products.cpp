@@ -21,10 +21,10 @@ inline __attribute__((always_inline)) void tile(const View<Element<L>>& a, const
   const E* a0 = a.data;
   const Index row = a.row, column = a.column;
   for (Index p = 0; p < k; ++p, a0 += column, b += b_step) {
-    const V x = at<L>(b);
+    const V x = VT_AT(L, b);
     V y{}, z{};
-    if constexpr (vectors > 1) y = at<L>(b + w);
-    if constexpr (vectors > 2) z = at<L>(b + 2 * w);
+    if constexpr (vectors > 1) y = VT_AT(L, b + w);
+    if constexpr (vectors > 2) z = VT_AT(L, b + 2 * w);
     const E f0 = a0[0];
     c00 += f0 * x;
     if constexpr (vectors > 1) c01 += f0 * y;
@@ -43,9 +43,9 @@ inline __attribute__((always_inline)) void tile(const View<Element<L>>& a, const
     }
   }
   const auto put = [sign](E* to, const V& x, const V& y, const V& z) __attribute__((always_inline)) {
-    at<L>(to) += sign * x;
-    if constexpr (vectors > 1) at<L>(to + w) += sign * y;
-    if constexpr (vectors > 2) at<L>(to + 2 * w) += sign * z;
+    VT_AT(L, to) += sign * x;
+    if constexpr (vectors > 1) VT_AT(L, to + w) += sign * y;
+    if constexpr (vectors > 2) VT_AT(L, to + 2 * w) += sign * z;
   };
   put(c, c00, c01, c02);
   if constexpr (rows > 1) put(c + step, c10, c11, c12);
@@ -85,17 +85,17 @@ VT_LANE_LOOP void substitute(const Element<L>* t, Index rows, Element<L>* b, Ind
   if (rows == 4) {
     Element<L>*q = b + step, *r = q + step, *s = r + step;
     for (; i + w <= n; i += w) {
-      const V x = at<L>(b + i) * t[0], y = (at<L>(q + i) - t[4] * x) * t[5];
-      const V z = (at<L>(r + i) - t[8] * x - t[9] * y) * t[10];
-      at<L>(s + i) = (at<L>(s + i) - t[12] * x - t[13] * y - t[14] * z) * t[15];
-      at<L>(b + i) = x, at<L>(q + i) = y, at<L>(r + i) = z;
+      const V x = VT_AT(L, b + i) * t[0], y = (VT_AT(L, q + i) - t[4] * x) * t[5];
+      const V z = (VT_AT(L, r + i) - t[8] * x - t[9] * y) * t[10];
+      VT_AT(L, s + i) = (VT_AT(L, s + i) - t[12] * x - t[13] * y - t[14] * z) * t[15];
+      VT_AT(L, b + i) = x, VT_AT(L, q + i) = y, VT_AT(L, r + i) = z;
     }
   } else {
     for (; i + w <= n; i += w)
       for (Index r = 0; r < rows; ++r) {
-        V x = at<L>(b + r * step + i);
-        for (Index q = 0; q < r; ++q) x -= t[4 * r + q] * at<L>(b + q * step + i);
-        at<L>(b + r * step + i) = x * t[5 * r];
+        V x = VT_AT(L, b + r * step + i);
+        for (Index q = 0; q < r; ++q) x -= t[4 * r + q] * VT_AT(L, b + q * step + i);
+        VT_AT(L, b + r * step + i) = x * t[5 * r];
       }
   }
   if constexpr (w > 1)

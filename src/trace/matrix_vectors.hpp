@@ -38,8 +38,9 @@ namespace lane_loops {
 
 template <class L>
 using Element = typename L::Element;
-VT_LANE_LOOP const typename L::type& at(const Element<L>* p) { return *reinterpret_cast<const typename L::type*>(p); }
-VT_LANE_LOOP typename L::type& at(Element<L>* p) { return *reinterpret_cast<typename L::type*>(p); }
+// The vector at p. Not a function: clang 14 and 16 take a vector behind a returned reference for an
+// aligned one.
+#define VT_AT(L, p) (*(typename L::type*)(p))
 
 /// By halves.
 VT_LANE_LOOP Element<L> sum_of(const typename L::type& a) {

@@ -95,7 +95,7 @@ Tensor detail::integer_range(std::int64_t start, std::int64_t stop, std::int64_t
 
 Tensor detail::real_range(double start, double stop, double step, std::optional<DType> dtype, Where where) {
   const UserLine line(where);
-  if (step == 0 || !std::isfinite(start) || !std::isfinite(stop) || !std::isfinite(step))
+  if (step == 0 || !__builtin_isfinite(start) || !__builtin_isfinite(stop) || !__builtin_isfinite(step))
     refuse(ErrorKind::value, "arange", worded("needs finite ends and a step other than 0, not {} to {} by {}", start, stop, step), create::nothing(),
            where);
   const double count = std::max(0.0, std::ceil((stop - start) / step));
@@ -112,7 +112,7 @@ Tensor detail::spaced(const Tensor& i, double start, double stop, std::int64_t s
   const auto n = static_cast<double>(steps);
   const double width = stop - start, step = width / n;
   Tensor x;
-  if (std::isfinite(start) && std::isfinite(stop) && !std::isfinite(width)) {
+  if (__builtin_isfinite(start) && __builtin_isfinite(stop) && !__builtin_isfinite(width)) {
     const Tensor part = i / n;
     x = start * (1.0 - part) + stop * part;
   } else if (std::abs(step) < std::numeric_limits<double>::min() && width != 0) {

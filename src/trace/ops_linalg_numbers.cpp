@@ -341,7 +341,7 @@ inline Tensor matrix_norm(const Tensor& x, const vt::linalg::NormOrd& ord, Where
   if (ord.kind == Kind::frobenius) return vt::norm(x, Axes{-2, -1});
   const double size = std::fabs(ord.p);
   const auto extreme = [&](const Tensor& t) { return ord.p > 0 ? max(t, -1) : min(t, -1); };
-  if (ord.kind == Kind::number && (size == 1 || std::isinf(size))) return extreme(sum(abs(x), size == 1 ? -2 : -1));
+  if (ord.kind == Kind::number && (size == 1 || __builtin_isinf(size))) return extreme(sum(abs(x), size == 1 ? -2 : -1));
   if (ord.kind == Kind::number && size != 2) refuse(ErrorKind::value, "linalg::norm", worded("there is no norm {} of matrices", ord.p), x, where);
   // At the zero matrix all derivatives are 0; a matrix with singular values that differ stands in for it.
   const Tensor none = all(x == 0, Axes{-2, -1}, true), row = counted(i32, x.shape(), x.rank() - 2, where);

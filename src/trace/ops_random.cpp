@@ -55,7 +55,7 @@ Tensor between(const Draw& d, const Shape& shape, const Tensor& low, const Tenso
   const Tensor u = unit(d, shape, dtype), width = high - low,
                last = nextafter(high, -std::numeric_limits<double>::infinity());
   const std::optional<double> a = known_number(low), b = known_number(high);
-  if (a && b && std::isfinite(Scalar(*b - *a).converted(dtype).to_double())) {
+  if (a && b && __builtin_isfinite(Scalar(*b - *a).converted(dtype).to_double())) {
     const Tensor x = u * width + low;
     return *a >= *b ? maximum(x, low) : reaches(*a, *b, dtype) ? minimum(x, last) : x;
   }

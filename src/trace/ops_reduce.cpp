@@ -209,8 +209,8 @@ Tensor norm(Operand x, const ReduceAxes& axes, double ord, bool keepdims) {
   const Where w = x.where;
   auto total = [&](const Tensor& t) { return detail::reduced(detail::Op::reduce_sum, t, r.axes, w); };
   Tensor result;
-  if (std::isnan(ord)) detail::refuse(ErrorKind::value, "norm", "ord is NaN", x.tensor, w);
-  if (std::isinf(ord)) {
+  if (__builtin_isnan(ord)) detail::refuse(ErrorKind::value, "norm", "ord is NaN", x.tensor, w);
+  if (__builtin_isinf(ord)) {
     if (r.count == 0) detail::refuse(ErrorKind::shape, "norm", "no elements to choose from", x.tensor, w);
     result = detail::reduced(ord > 0 ? detail::Op::reduce_max : detail::Op::reduce_min, abs(r.x), r.axes, w);
   } else if (ord == 2.0) {

@@ -153,7 +153,7 @@ Tensor histogram(Operand x, std::int64_t bins, double low, double high) {
   const Where w = x.where;
   const detail::UserLine line(w);
   detail::need("histogram", x.tensor, w);
-  if (bins < 1 || !(low < high) || !std::isfinite(low) || !std::isfinite(high))
+  if (bins < 1 || !(low < high) || !__builtin_isfinite(low) || !__builtin_isfinite(high))
     detail::refuse(ErrorKind::value, "histogram", detail::worded("needs at least one bin and low < high, not {} from {} to {}", bins, low, high),
                    x.tensor, w);
   detail::need_size("histogram", i64, Shape{bins}, {&x.tensor, 1}, w);
@@ -161,11 +161,11 @@ Tensor histogram(Operand x, std::int64_t bins, double low, double high) {
   const Tensor t = detail::cast(x.tensor, d, w);
   const auto rounded = [d](double end) { return detail::Scalar(end).converted(d).to_double(); };
   Tensor inside = (t >= low) & (t <= high);
-  if (!std::isfinite(rounded(low)) || !std::isfinite(rounded(high))) inside = inside & isfinite(t);
+  if (!__builtin_isfinite(rounded(low)) || !__builtin_isfinite(rounded(high))) inside = inside & isfinite(t);
   // A product finds the bin, or the one before, and the edge between them decides: the number that
   // linspace gives, so that what stands on it is in the upper one. A width beyond f64 is halved.
   const auto n = static_cast<double>(bins);
-  const double part = std::isfinite(high - low) ? 1.0 : 0.5, width = high * part - low * part,
+  const double part = __builtin_isfinite(high - low) ? 1.0 : 0.5, width = high * part - low * part,
                per = n / width;
   const Tensor wide = detail::cast(t, f64, w);
   Tensor offset = (part == 1 ? wide : wide * part) - low * part;

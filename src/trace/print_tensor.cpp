@@ -45,13 +45,13 @@ std::string write_finite(double x, FloatStyle style) {
   return text.replace(end, std::string::npos, text.size() - end, ' ');
 }
 
-std::string write(double x, FloatStyle style) { return std::isnan(x) ? "nan" : std::isinf(x) ? (x < 0 ? "-inf" : "inf") : write_finite(x, style); }
+std::string write(double x, FloatStyle style) { return __builtin_isnan(x) ? "nan" : __builtin_isinf(x) ? (x < 0 ? "-inf" : "inf") : write_finite(x, style); }
 
 /// The fewest decimals that keep the leading digits of every number.
 FloatStyle style_for(const Vec<double>& values, DType dtype) {
   double greatest = 0, least = std::numeric_limits<double>::infinity();
   for (double x : values) {
-    if (!std::isfinite(x) || x == 0) continue;
+    if (!__builtin_isfinite(x) || x == 0) continue;
     greatest = std::max(greatest, std::fabs(x));
     least = std::min(least, std::fabs(x));
   }
@@ -59,7 +59,7 @@ FloatStyle style_for(const Vec<double>& values, DType dtype) {
   style.scientific = greatest >= 1e8 || (greatest > 0 && (least < 1e-4 || greatest / least > 1e6));
   const int digits = digits_of(dtype);
   for (double x : values) {
-    if (!std::isfinite(x)) continue;
+    if (!__builtin_isfinite(x)) continue;
     // "d.dddde±xx" with the digits that count; its trailing zeros need not be shown.
     const std::string text = digits_text(x, std::chars_format::scientific, digits - 1);
     const std::size_t point = text.find('.'), e = text.find('e');
@@ -138,14 +138,14 @@ class Printer {
   std::string element(std::int64_t p) const {
     if (is_float(dtype_)) return pattern_.empty() ? write(real_at(p), style_) : worded(pattern_, real_at(p));
     if (is_complex(dtype_) && !pattern_.empty())
-      return worded(pattern_, real_at(p)) + (std::signbit(real_at(p, 1)) ? "-" : "+") + worded(pattern_, std::fabs(real_at(p, 1))) + "i";
+      return worded(pattern_, real_at(p)) + (__builtin_signbit(real_at(p, 1)) ? "-" : "+") + worded(pattern_, std::fabs(real_at(p, 1))) + "i";
     if (is_complex(dtype_)) {
       const std::string re = write(real_at(p), style_);
       std::string im = write(std::fabs(real_at(p, 1)), style_);
       // The i stands at the number, the blanks that replace trailing zeros behind it.
       const std::size_t end = im.find_last_not_of(' ') + 1;
       im.insert(end, 1, 'i');
-      return std::string(part_width_ - re.size(), ' ') + re + (std::signbit(real_at(p, 1)) ? '-' : '+') + im;
+      return std::string(part_width_ - re.size(), ' ') + re + (__builtin_signbit(real_at(p, 1)) ? '-' : '+') + im;
     }
     const Scalar value = load_scalar(dtype_, data_ + static_cast<std::size_t>(p) * size_of(dtype_));
     if (!pattern_.empty() && !is_bool(dtype_)) return is_unsigned(dtype_) ? worded(pattern_, value.natural) : worded(pattern_, value.integer);

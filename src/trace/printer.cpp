@@ -23,8 +23,8 @@ namespace printer {
 /// The shortest decimal that reads back as `v`, with a point so that it is seen to be a float.
 template <class T>
 std::string float_text(T v) {
-  if (std::isnan(v)) return "nan";
-  if (std::isinf(v)) return v < 0 ? "-inf" : "inf";
+  if (__builtin_isnan(v)) return "nan";
+  if (__builtin_isinf(v)) return v < 0 ? "-inf" : "inf";
   std::string text = worded("{}", v);
   if (text.find_first_of(".e") == std::string::npos) text += ".0";
   return text;
@@ -33,7 +33,7 @@ std::string float_text(T v) {
 inline std::string scalar_text(const Scalar& s) {
   if (is_complex(s.dtype)) {
     const auto part = [&](double v) { return s.dtype == DType::c128 ? float_text(v) : float_text(static_cast<float>(v)); };
-    return part(s.real) + (std::signbit(s.imaginary) ? "-" : "+") + part(std::fabs(s.imaginary)) + "i";
+    return part(s.real) + (__builtin_signbit(s.imaginary) ? "-" : "+") + part(std::fabs(s.imaginary)) + "i";
   }
   if (is_bool(s.dtype)) return s.integer ? "true" : "false";
   // Every 16-bit float is exact in binary32, whose decimals are the shorter.

@@ -72,13 +72,13 @@ T integer_pow(T base, E exponent) {
 template <class T>
 T max(T a, T b) {
   if constexpr (is_real_working<T>)
-    if (std::isnan(a) || std::isnan(b)) return std::numeric_limits<T>::quiet_NaN();
+    if (__builtin_isnan(a) || __builtin_isnan(b)) return std::numeric_limits<T>::quiet_NaN();
   return a < b ? b : a;
 }
 template <class T>
 T min(T a, T b) {
   if constexpr (is_real_working<T>)
-    if (std::isnan(a) || std::isnan(b)) return std::numeric_limits<T>::quiet_NaN();
+    if (__builtin_isnan(a) || __builtin_isnan(b)) return std::numeric_limits<T>::quiet_NaN();
   return b < a ? b : a;
 }
 

@@ -10,10 +10,33 @@
 
 #include "thread_state.hpp"
 #include "timeline.hpp"
+#include "warnings.hpp"
 
 namespace vt::detail {
 
+namespace rounding_of_thread {
+
+// Start-up code of a program linked with -ffast-math sets this for all its threads; the compiled code and
+// the interpreter run under it, as the processor does.
+bool flushes_subnormals() {
+#if defined(__x86_64__)
+  return (__builtin_ia32_stmxcsr() & 0x8040u) != 0;  // flush to zero, denormals are zero
+#elif defined(__aarch64__) && defined(__GNUC__)
+  std::uint64_t control = 0;
+  __asm__("mrs %0, fpcr" : "=r"(control));
+  return (control & (std::uint64_t{1} << 24)) != 0;
+#else
+  return false;
+#endif
+}
+
+}  // namespace rounding_of_thread
+
 ThreadState& make_thread_state() {
+  if (rounding_of_thread::flushes_subnormals())
+    warn_once(
+        "a thread that uses vt flushes subnormal numbers to zero (a program linked with -ffast-math or "
+        "-Ofast does so from its start): results below the least normal number become 0; link without it");
   // Ops may run after the thread's own objects have gone, in the destructors of the process's; such a state is never freed.
   struct End {
     ~End() { delete std::exchange(state_of_thread, nullptr); }

@@ -14,7 +14,7 @@ namespace arithmetic {
 bool is_zero(const Pass& p, Var v, bool negative) {
   const Scalar* s = p.full_value(v);
   if (!s || !s->is_value(0)) return false;
-  return !is_float(s->dtype) || std::signbit(s->real) == negative;
+  return !is_float(s->dtype) || __builtin_signbit(s->real) == negative;
 }
 
 /// Is no element of `v` −0.0? (Then adding +0.0 changes nothing.)
@@ -22,7 +22,7 @@ bool never_negative_zero(const Pass& p, Var v, int depth = 4) {
   const Equation* e = p.def(v);
   if (!e) return false;
   if (is_complex(p.dtype(v))) return false;
-  if (const Scalar* s = p.full_value(v)) return !(s->is_value(0) && std::signbit(s->real));
+  if (const Scalar* s = p.full_value(v)) return !(s->is_value(0) && __builtin_signbit(s->real));
   if (depth == 0) return false;
   switch (e->op) {
     case Op::abs:
@@ -50,9 +50,9 @@ bool never_negative_zero(const Pass& p, Var v, int depth = 4) {
 std::optional<double> exact_reciprocal(const Scalar& c) {
   if (!is_float(c.dtype)) return std::nullopt;
   int exponent = 0;
-  if (!std::isfinite(c.real) || std::fabs(std::frexp(c.real, &exponent)) != 0.5) return std::nullopt;
+  if (!__builtin_isfinite(c.real) || std::fabs(std::frexp(c.real, &exponent)) != 0.5) return std::nullopt;
   const Scalar reciprocal = Scalar(1.0 / c.real).converted(c.dtype);
-  if (!std::isfinite(reciprocal.real) || reciprocal.real * c.real != 1.0) return std::nullopt;
+  if (!__builtin_isfinite(reciprocal.real) || reciprocal.real * c.real != 1.0) return std::nullopt;
   return reciprocal.real;
 }
 

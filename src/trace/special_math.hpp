@@ -369,7 +369,7 @@ N zeta(N s, N q) {
   }
   N result = sum + select(equal(b, 0.0), b, b * (1.0 / (-power - 1.0) + inverse * rest));
   result = select((q > 0.0) | equal(s, trunc(s)), result, like(s, nan));
-  result = select((q > 0.0) | (q < trunc(q)) | (q > trunc(q)), result, like(s, infinity));
+  result = select(q > 0.0, result, select(equal(q, trunc(q)), like(s, infinity), result));
   result = select(q > zeta_lowest, result, like(s, nan));
   return select(s > 1.0, select(equal(q, infinity), like(q, 0.0), result), select(equal(s, 1.0), like(s, infinity), like(s, nan)));
 }

@@ -11,6 +11,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <vt/detail/message.hpp>
+
 #include "warnings.hpp"
 
 namespace vt::detail {
@@ -94,9 +96,9 @@ void Span::end() noexcept try {
   timeline::innermost = outer_;
   timeline::File& f = *timeline::file();
   const auto microseconds = [](timeline::Clock::duration d) { return std::chrono::duration<double, std::micro>(d).count(); };
-  char numbers[128];
-  std::snprintf(numbers, sizeof numbers, ",\"ph\":\"X\",\"pid\":%d,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f", static_cast<int>(f.owner),
-                timeline::thread_number(), microseconds(since_ - f.start), microseconds(now - since_));
+  const std::string numbers =
+      worded(",\"ph\":\"X\",\"pid\":{},\"tid\":{},\"ts\":{:.3f},\"dur\":{:.3f}", static_cast<int>(f.owner),
+             timeline::thread_number(), microseconds(since_ - f.start), microseconds(now - since_));
   std::string line = ",\n{" + json_member("name", label_.name) + "," + json_member("cat", label_.category) + numbers;
   if (!details_.empty()) line.append(",\"args\":{").append(details_).append("}");
   line += "}";

@@ -1,9 +1,24 @@
-// Pieces of element-wise rules: widening operands, running the loop, rounding results.
+// What the interpreter does per element: pieces of element-wise rules (widening operands, running the
+// loop, rounding results), and copies between strided regions.
 #include "wide_loops.hpp"
 
 #include <algorithm>
 
-namespace vt::detail::wide_loops {
+namespace vt::detail {
+
+void copy_region(DType dtype, const Shape& dims, const void* source, std::int64_t source_start, const Shape& source_strides, void* target,
+                 std::int64_t target_start, const Shape& target_strides) {
+  with_size(dtype, [&](auto tag) {
+    using T = decltype(tag);
+    const auto* in = static_cast<const T*>(source);
+    auto* out = static_cast<T*>(target);
+    // A call for each element otherwise, with sanitizers.
+    const auto copy = [in, out](std::int64_t p, std::int64_t q) __attribute__((always_inline)) { out[q] = in[p]; };
+    walk(dims, source_start, source_strides, target_start, target_strides, copy);
+  });
+}
+
+namespace wide_loops {
 
 constexpr std::size_t piece = 512;  // elements: three such arrays stay in the nearest cache
 
@@ -45,4 +60,5 @@ void run(Frame& frame, DType seen_as, DType result, Loop loop, const void* f) {
   }
 }
 
-}  // namespace vt::detail::wide_loops
+}  // namespace wide_loops
+}  // namespace vt::detail

@@ -340,10 +340,12 @@ class ProgressStream : public LeafStream {
     std::memset(bar, '.', width);
     if (total_ > 0) std::memset(bar, '#', static_cast<std::size_t>(width * std::min(done_, total_) / total_));
     const double rate = now > 0 ? static_cast<double>(done_) / now : 0;
-    if (total_ >= 0)
-      std::fprintf(stderr, "\r%s [%s] %lld/%lld, %.1f/s, %.0f s left  ", plan_->label.c_str(), bar, static_cast<long long>(done_),
-                   static_cast<long long>(total_), rate, rate > 0 ? static_cast<double>(total_ - done_) / rate : 0.0);
-    else std::fprintf(stderr, "\r%s %lld, %.1f/s  ", plan_->label.c_str(), static_cast<long long>(done_), rate);
+    // Not by printf's own numbers: those follow the locale.
+    const std::string line =
+        total_ >= 0 ? detail::worded("\r{} [{}] {}/{}, {:.1f}/s, {:.0f} s left  ", plan_->label, bar, done_, total_, rate,
+                                     rate > 0 ? static_cast<double>(total_ - done_) / rate : 0.0)
+                    : detail::worded("\r{} {}, {:.1f}/s  ", plan_->label, done_, rate);
+    std::fputs(line.c_str(), stderr);
     std::fflush(stderr);
   }
   void finish() {

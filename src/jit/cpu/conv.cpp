@@ -163,7 +163,7 @@ class Convolution : public Matmul {
       edge(at_element(image, n * w.a, s_.a_dtype), to + (start + (n - first) * w.lhs_dilation) * loops_.distances[level] * size(), level + 1);
   }
 
-  void pack(const char* b, char* to, std::int64_t first, std::int64_t last) const {
+  void pack_panels(const char* b, char* to, std::int64_t first, std::int64_t last) const {
     const std::int64_t width = kernel_.tile.columns(), depth = loops_.depth_count(), runs = count_of(depth_);
     for (std::int64_t panel = first; panel < last; ++panel)
       for (std::int64_t r = 0; r < runs; ++r)
@@ -179,7 +179,7 @@ class Convolution : public Matmul {
     parallel_ranges(batches_ * rounds * parts_ * panels_, std::max<std::int64_t>(least_copied / panel, 1), [&](std::int64_t from, std::int64_t to) {
       for (std::int64_t i = from; i < to;) {
         const std::int64_t f = i / panels_, first = i % panels_, last = std::min(panels_, first + to - i);
-        pack(filter_of(b, f / (rounds * parts_), first_round + f / parts_ % rounds, f % parts_),
+        pack_panels(filter_of(b, f / (rounds * parts_), first_round + f / parts_ % rounds, f % parts_),
              static_cast<char*>(packed->data) + (f * block_ + first * panel) * size(), first, last);
         i += last - first;
       }
@@ -262,7 +262,7 @@ class Convolution : public Matmul {
       const BufferRef filter = room(panel, "vt::conv: packed filters");
       for (std::int64_t i = from; i < to; ++i) {
         const std::int64_t batch = i / (parts_ * panels_), part = i / panels_ % parts_, p = i % panels_;
-        pack(filter_of(b, batch, 0, part), static_cast<char*>(filter->data), p, p + 1);
+        pack_panels(filter_of(b, batch, 0, part), static_cast<char*>(filter->data), p, p + 1);
         for (std::int64_t call = 0; call < calls; ++call) {
           const std::int64_t first = loops_.side_by_side ? first_of_tile(call) : call, item = batch * images_ + first;
           const std::int64_t distance = loops_.side_by_side ? loops_.rows[0].a : loops_.elements;
@@ -308,7 +308,7 @@ class Convolution : public Matmul {
             image = static_cast<const char*>(own->data);
           }
           for (std::int64_t part = 0; part < parts_; ++part) {
-            if (filter) pack(filter_of(b, batch_of(item), round, part), static_cast<char*>(filter->data), 0, panels_);
+            if (filter) pack_panels(filter_of(b, batch_of(item), round, part), static_cast<char*>(filter->data), 0, panels_);
             const char* const panels = filter ? static_cast<const char*>(filter->data) : panels_of(packed, batch_of(item), round, part, rounds_);
             for (std::int64_t t = 0; t < turns; ++t) {
               const std::int64_t begin = cut(units, group, t, turns), end = cut(units, group, t + 1, turns);

@@ -11,6 +11,8 @@
 #include <vt/error.hpp>
 #include <vt/small_vec.hpp>
 
+#include "../shared_library.hpp"
+
 namespace vt::detail::cpu {
 
 #if VT_HAS_LLVM_HEADERS
@@ -27,11 +29,9 @@ std::string version_text(unsigned major) { return std::to_string(major); }
 // RTLD_LOCAL keeps our libLLVM's symbols away from another copy in the process (graphics drivers bring one). No
 // RTLD_DEEPBIND: sanitizers refuse it, and distributions version LLVM's symbols anyway.
 std::string fill(const std::string& path, Llvm& table) {
-  void* handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!handle) {
-    const char* why = ::dlerror();
-    return why ? why : path + ": cannot be loaded";
-  }
+  std::string why;
+  void* handle = open_library(path, why);
+  if (!handle) return why;
   constexpr std::size_t count = std::size(llvm_names::all);
   void* pointers[count];
   // The version first: an old library also lacks functions, and "wrong version" is the useful message.
@@ -90,6 +90,10 @@ const Loaded& loaded() {
       // A library that exists but does not fit says more than the last path that does not exist.
       if (wrong.empty() || why.find("cannot open shared object") == std::string::npos) wrong = std::move(why);
     }
+    if (linked_statically()) {
+      made->reason = wrong;
+      return made;
+    }
     made->reason = "LLVM " + version_text(LLVM_VERSION_MAJOR) + " is not usable: " + wrong + " (set VT_LLVM_LIBRARY to the path of libLLVM)";
     return made;
   }();
@@ -102,7 +106,7 @@ const std::string& llvm_unavailable_reason() { return llvm_loading::loaded().rea
 
 std::string llvm_missing_reason() {
   const char* chosen = std::getenv("VT_LLVM_LIBRARY");
-  if (!chosen || !*chosen) {
+  if ((!chosen || !*chosen) && !linked_statically()) {
     const std::string major = llvm_loading::version_text(LLVM_VERSION_MAJOR);
     const std::string soname = "libLLVM.so." + major + ".1", older = "libLLVM-" + major + ".so";
     for (const char* folder : {"/usr/lib/x86_64-linux-gnu/", "/usr/lib/aarch64-linux-gnu/", "/usr/lib64/", "/usr/lib/", "/usr/local/lib/"})

@@ -11,6 +11,8 @@
 
 #include <vt/detail/message.hpp>
 
+#include "../shared_library.hpp"
+
 namespace vt::detail::cuda {
 
 namespace cuda_loading {
@@ -212,11 +214,9 @@ const LoadedNvrtc& loaded_nvrtc() {
 
 std::string load_functions(const std::string& path, const char* const* names, std::size_t count, void** pointers, const char** missing) {
   // RTLD_LOCAL keeps these symbols away from a copy that another library of the process brings.
-  void* handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!handle) {
-    const char* why = ::dlerror();
-    return why ? why : path + ": cannot be loaded";
-  }
+  std::string why;
+  void* handle = open_library(path, why);
+  if (!handle) return why;
   for (std::size_t i = 0; i < count; ++i) {
     pointers[i] = ::dlsym(handle, names[i]);
     if (pointers[i]) continue;

@@ -145,8 +145,8 @@ std::string to_memory(DType d, const std::string& number) {
 }
 
 std::string number(DType d, double value) {
-  if (std::isnan(value)) return d == DType::f64 ? "(f64)VT_NAN" : "VT_NAN";
-  if (std::isinf(value)) return std::string(value < 0 ? "-" : "") + (d == DType::f64 ? "(f64)VT_INF" : "VT_INF");
+  if (__builtin_isnan(value)) return d == DType::f64 ? "(f64)VT_NAN" : "VT_NAN";
+  if (__builtin_isinf(value)) return std::string(value < 0 ? "-" : "") + (d == DType::f64 ? "(f64)VT_INF" : "VT_INF");
   if (is_float(d)) {
     std::string text = d == DType::f64 ? worded("{}", value) : worded("{}", static_cast<float>(value));  // the shortest that reads back the same
     if (text.find_first_of(".e") == std::string::npos) text += ".0";

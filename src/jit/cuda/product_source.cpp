@@ -5,6 +5,7 @@
 
 #include <vt/detail/message.hpp>
 
+#include "../../trace/stable_sort.hpp"
 #include "product_writer.hpp"
 
 namespace vt::detail::cuda {
@@ -33,7 +34,7 @@ std::int64_t nearest(const AxisList& axes, std::int64_t Axis::* distance) {
   return least;
 }
 void sort_by(AxisList& axes, std::int64_t Axis::* distance) {
-  std::stable_sort(axes.begin(), axes.end(), [&](const Axis& x, const Axis& y) { return x.*distance > y.*distance; });
+  stable_sort(axes, [&](const Axis& x, const Axis& y) { return x.*distance > y.*distance; });
 }
 
 ProductWriter::ProductWriter(const ConvSpec& spec, bool tensor_cores, const ProductEpilogue* epilogue) : s_(spec), epilogue_(epilogue) {

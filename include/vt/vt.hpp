@@ -9,6 +9,13 @@
 -funsafe-math-optimizations and -fno-signed-zeros (give it a file of its own; the program's other files may keep them)"
 #endif
 
+#if defined(VT_IMPLEMENTATION) && !defined(__cpp_exceptions)
+#error "vt: errors are exceptions: compile the file with VT_IMPLEMENTATION without -fno-exceptions"
+#endif
+#if __SIZEOF_POINTER__ < 8
+#error "vt: 64-bit processors only (no -m32)"
+#endif
+
 #include <vt/collectives.hpp>
 #include <vt/control.hpp>
 #include <vt/conv.hpp>

@@ -273,8 +273,8 @@ PlanRef<R> make_plan(std::int64_t n) {
   plan->convolution = plan_for<R>(m);
   Vec<R> kernel(static_cast<std::size_t>(2 * m), R(0));
   for (std::int64_t i = 0; i < n; ++i) {
-    const auto square =
-        static_cast<std::int64_t>(static_cast<unsigned __int128>(i) * static_cast<unsigned __int128>(i) % static_cast<unsigned __int128>(2 * n));
+    __extension__ typedef unsigned __int128 Wide;
+    const auto square = static_cast<std::int64_t>(static_cast<Wide>(i) * static_cast<Wide>(i) % static_cast<Wide>(2 * n));
     const Root w = root_of_unity(square, 2 * n);  // exp(−πi · i² / n)
     append(plan->chirp, w);
     for (const std::int64_t at : {i, (m - i) % m}) {

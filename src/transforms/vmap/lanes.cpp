@@ -75,7 +75,7 @@ namespace loop_index {
 
 constexpr int deepest = 16;  // an index is a few ops away from its iota; what is further away is no simple index
 
-using Wide = __int128;
+__extension__ typedef __int128 Wide;
 
 bool fits(Wide value, DType dtype) {
   switch (dtype) {

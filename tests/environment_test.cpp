@@ -64,6 +64,17 @@ TEST(Environment, Numbers) {
   }
 }
 
+TEST(Environment, SettingsThatNothingHasAskedForAreChecked) {
+  for (const char* setting : {"VT_BACKEND", "VT_CPU_ISA", "VT_LANES", "VT_TIERS", "VT_MACHINE", "VT_PERF", "VT_GDB", "VT_TF32", "VT_CUDA_LOOPS",
+                              "VT_CUDA_GRAPHS"}) {
+    const char* const old = std::getenv(setting);
+    const std::string before = old ? old : "";
+    ::setenv(setting, "zz", 1);
+    EXPECT_NE(vt::warnings().find(std::string(setting) + "=zz is not "), std::string::npos) << vt::warnings();
+    old ? ::setenv(setting, before.c_str(), 1) : ::unsetenv(setting);
+  }
+}
+
 TEST(Environment, Bytes) {
   constexpr std::int64_t most = INT64_MAX;
   const std::int64_t k = 1024;

@@ -2,9 +2,12 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 #include <vt/vt.hpp>
 
 #include "support/message.hpp"
@@ -95,6 +98,48 @@ TEST_F(Interop, NpyRefusals) {
 }
 
 int freed = 0;
+
+TEST_F(Interop, ManyThreadsSaveToOnePath) {
+  const std::string path = file("shared.npy");
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong{0};
+  for (int t = 0; t < 6; ++t)
+    threads.emplace_back([&, t] {
+      const vt::Tensor x = vt::full({1000 + t}, static_cast<float>(t));
+      for (int i = 0; i < 20; ++i) try {
+          vt::save_npy(path, x);
+          const vt::Tensor y = vt::load_npy(path);
+          const auto values = y.to_vector<float>();
+          wrong += std::any_of(values.begin(), values.end(), [&](float v) { return v != static_cast<float>(y.size() - 1000); });
+        } catch (const vt::Error&) {
+          ++wrong;
+        }
+    });
+  for (auto& t : threads) t.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST_F(Interop, SavingKeepsTheModeAndFollowsNoLink) {
+  namespace fs = std::filesystem;
+  const std::string path = folder / "x.npy", victim = folder / "victim";
+  vt::save_npy(path, vt::ones({2}));
+  fs::permissions(path, fs::perms::owner_read | fs::perms::owner_write);
+  vt::save_npy(path, vt::ones({3}));
+  EXPECT_EQ(fs::status(path).permissions(), fs::perms::owner_read | fs::perms::owner_write);
+  std::ofstream(victim) << "mine";
+  fs::create_symlink(victim, path + ".part" + std::to_string(::getpid()));  // the name that once was used
+  fs::remove(path);
+  fs::create_symlink(victim, path);
+  vt::save_npy(path, vt::ones({4}));
+  EXPECT_EQ(vt::load_npy(path).shape(), vt::Shape{4});
+  std::string text;
+  std::ifstream(victim) >> text;
+  EXPECT_EQ(text, "mine");
+  // Nothing is left beside the file, whether saving succeeds or fails.
+  EXPECT_NE(message([&] { vt::save_npy(folder.string(), vt::ones({1})); }).find("directory"), std::string::npos);
+  EXPECT_NE(message([&] { vt::save_npy("/dev/full", vt::ones({1})); }).find("No space left"), std::string::npos);
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder), fs::directory_iterator()), 3);
+}
 
 DLManagedTensor foreign(float* data, std::int64_t* shape, std::int64_t* strides, int ndim) {
   freed = 0;

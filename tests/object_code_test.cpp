@@ -1,11 +1,19 @@
 // Compiled objects: loading and unloading, many threads, damaged bytes, refusals, dumps, libraries of LLVM that do not fit.
+#include <dlfcn.h>
+#include <elf.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
+
 
 #include "cpu_kernels.hpp"
 
 #if VT_HAS_LLVM_HEADERS
 
+#include <cstdio>
+#include <fstream>
+#include <iterator>
 #include <random>
+#include <string>
 #include <thread>
 
 #include <vt/error.hpp>
@@ -146,6 +154,22 @@ TEST(LlvmLibrary, SaysWhyALibraryDoesNotFit) {
   EXPECT_NE(llvm_try_library("/no/such/libLLVM.so").find("/no/such/libLLVM.so"), std::string::npos);
   EXPECT_EQ(vt::detail::cpu::llvm_missing_reason(), vt::detail::cpu::llvm_unavailable_reason());
   EXPECT_NE(llvm_try_library("libm.so.6").find("no LLVMGetVersion"), std::string::npos);
+}
+
+// dlopen takes a library whose end is missing, and the process ends where it is first touched.
+TEST(LlvmLibrary, AFileThatIsCutOffIsRefused) {
+  ::Dl_info info{};
+  ASSERT_NE(::dladdr(reinterpret_cast<void*>(&std::fclose), &info), 0);
+  std::ifstream whole(info.dli_fname, std::ios::binary);
+  const std::string bytes((std::istreambuf_iterator<char>(whole)), {});
+  ASSERT_GT(bytes.size(), 100'000u);
+  const std::string path = ::testing::TempDir() + "vt_cut_off_" + std::to_string(::getpid()) + ".so";
+  for (const std::size_t size : {bytes.size() / 2, std::size_t{4096}, sizeof(Elf64_Ehdr) + 10, sizeof(Elf64_Ehdr) - 10, std::size_t{0}}) {
+    std::ofstream(path, std::ios::binary) << bytes.substr(0, size);
+    const std::string why = vt::detail::cpu::llvm_try_library(path);
+    EXPECT_NE(why.find(size > sizeof(Elf64_Ehdr) ? "cut off" : path), std::string::npos) << size << ": " << why;
+  }
+  std::remove(path.c_str());
 }
 
 }  // namespace

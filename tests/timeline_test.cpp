@@ -173,16 +173,18 @@ TEST(Timeline, AChildLeavesTheFileToItsParent) {
 }
 
 TEST(Timeline, AFileThatCannotBeWrittenIsAWarning) {
-  const pid_t child = ::fork();
-  if (child == 0) {
-    ::setenv("VT_TRACE", "/nowhere/at/all.json", 1);
-    const double sum = vt::sum(vt::ones({3}) + 1.0).item<double>();
-    const bool told = vt::warnings().find("VT_TRACE: /nowhere/at/all.json cannot be written") != std::string::npos;
-    std::_Exit(sum == 6.0 && told ? 0 : 1);
+  for (const std::string path : {"/nowhere/at/all.json", "/dev/full", "/"}) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::setenv("VT_TRACE", path.c_str(), 1);
+      const double sum = vt::sum(vt::ones({3}) + 1.0).item<double>();
+      const bool told = vt::warnings().find("VT_TRACE: " + path + " cannot be written") != std::string::npos;
+      std::_Exit(sum == 6.0 && told ? 0 : 1);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << path;
   }
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
 }  // namespace

@@ -267,6 +267,7 @@
 #include "../../src/trace/timeline.cpp"
 #include "../../src/trace/value_range.cpp"
 #include "../../src/trace/warnings.cpp"
+#include "../../src/trace/written_file.cpp"
 #include "../../src/transforms/control.cpp"
 #include "../../src/transforms/dataset.cpp"
 #include "../../src/transforms/dataset_streams.cpp"

@@ -150,7 +150,7 @@ void come_back_later() {
 }  // namespace background_jobs
 
 bool background_open() {
-  static const bool on = word_from_environment("VT_TIERS", {"off"}).empty();
+  static const bool on = tiers_from_environment().empty();
   if (!on) return false;
   background_jobs::State& s = background_jobs::state();
   const std::lock_guard hold(s.lock);

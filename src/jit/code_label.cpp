@@ -17,11 +17,11 @@ const CodeLabel*& current() {
 }  // namespace code_labels
 
 bool perf_wanted() {
-  static const bool wanted = switch_from_environment("VT_PERF", false);
+  static const bool wanted = perf_from_environment();
   return wanted;
 }
 bool gdb_wanted() {
-  static const bool wanted = switch_from_environment("VT_GDB", false);
+  static const bool wanted = gdb_from_environment();
   return wanted;
 }
 

@@ -21,7 +21,7 @@
 namespace vt::detail {
 
 bool lanes_in_groups() {
-  static const bool groups = word_from_environment("VT_LANES", {"automatic", "groups"}) == "groups";
+  static const bool groups = lanes_from_environment() == "groups";
   return groups;
 }
 

@@ -2,11 +2,13 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <string>
 
 #include <sys/stat.h>
 
 #include "../trace/warnings.hpp"
+#include "../trace/written_file.hpp"
 #include "backend.hpp"
 
 namespace vt::detail {
@@ -22,12 +24,9 @@ const std::string& dump_folder() {
 void dump_text(const std::string& name, const std::string& text) {
   const std::string& folder = dump_folder();
   if (folder.empty()) return;
-  ::mkdir(folder.c_str(), 0777);  // it may be there already; opening the file tells
+  ::mkdir(folder.c_str(), 0777);  // it may be there already; writing the file tells
   const std::string path = folder + "/" + name;
-  std::FILE* file = std::fopen(path.c_str(), "w");
-  const bool good = file && std::fwrite(text.data(), 1, text.size(), file) == text.size();
-  if (file && std::fclose(file) == 0 && good) return;
-  warn_once("VT_DUMP: " + path + " cannot be written");
+  if (const int wrong = write_file(path, {text}, Lasting::no)) warn_once("VT_DUMP: " + path + " cannot be written: " + std::strerror(wrong));
 }
 
 std::string short_name(const std::string& text) {

@@ -43,4 +43,17 @@ std::int64_t number_from_environment(const char* name, std::int64_t least, std::
   return otherwise;
 }
 
+void check_settings() {
+  backend_from_environment();
+  isa_from_environment();
+  lanes_from_environment();
+  tiers_from_environment();
+  machine_from_environment();
+  perf_from_environment();
+  gdb_from_environment();
+  tf32_from_environment();
+  cuda_loops_from_environment();
+  cuda_graphs_from_environment();
+}
+
 }  // namespace vt::detail

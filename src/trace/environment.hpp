@@ -20,8 +20,19 @@ inline bool switch_from_environment(const char* name, bool otherwise) {
   return word.empty() ? otherwise : word == "1";
 }
 
-/// Those that more than one place asks for.
+// The settings that are words, each with its words.
 inline std::string_view backend_from_environment() { return word_from_environment("VT_BACKEND", {"interpreter", "cpu", "cuda"}); }
 inline std::string_view isa_from_environment() { return word_from_environment("VT_CPU_ISA", {"sse2", "avx2", "avx512"}); }
+inline std::string_view lanes_from_environment() { return word_from_environment("VT_LANES", {"automatic", "groups"}); }
+inline std::string_view tiers_from_environment() { return word_from_environment("VT_TIERS", {"off"}); }
+inline std::string_view machine_from_environment() { return word_from_environment("VT_MACHINE", {"usual"}); }
+inline bool perf_from_environment() { return switch_from_environment("VT_PERF", false); }
+inline bool gdb_from_environment() { return switch_from_environment("VT_GDB", false); }
+inline bool tf32_from_environment() { return switch_from_environment("VT_TF32", false); }
+inline bool cuda_loops_from_environment() { return switch_from_environment("VT_CUDA_LOOPS", true); }
+inline bool cuda_graphs_from_environment() { return switch_from_environment("VT_CUDA_GRAPHS", true); }
+
+/// Warns of every such setting that is not understood, also of those that nothing has asked for yet.
+void check_settings();
 
 }  // namespace vt::detail

@@ -5,17 +5,15 @@
 #include <array>
 #include <bit>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <optional>
 #include <string_view>
 
-#include <unistd.h>
-
 #include <vt/ops.hpp>
 
 #include "node.hpp"
+#include "written_file.hpp"
 
 namespace vt::detail::npy {
 
@@ -207,18 +205,8 @@ void save_npy(const std::string& path, const Tensor& t, Where where) {
   front += '\0';
   for (std::size_t i = 0, n = text.size(); i < (long_header ? 4u : 2u); ++i, n >>= 8) front += static_cast<char>(n & 0xff);
 
-  const std::string beside = path + ".part" + std::to_string(::getpid());
-  errno = 0;
-  std::ofstream file(beside, std::ios::binary | std::ios::trunc);
-  if (!file) refuse_it(errno ? std::strerror(errno) : "cannot be written");
-  file << front << text;
-  file.write(buffer->as<char>(), static_cast<std::streamsize>(static_cast<std::size_t>(t.size()) * size));
-  file.close();
-  if (!file || std::rename(beside.c_str(), path.c_str()) != 0) {
-    const std::string why = errno ? std::strerror(errno) : "writing failed";
-    std::remove(beside.c_str());
-    refuse_it(why);
-  }
+  const std::string_view data(buffer->as<char>(), static_cast<std::size_t>(t.size()) * size);
+  if (const int wrong = detail::write_file(path, {front, text, data})) refuse_it(std::strerror(wrong));
 }
 
 }  // namespace vt

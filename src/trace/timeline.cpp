@@ -3,8 +3,10 @@
 #include "timeline.hpp"
 
 #include <atomic>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <mutex>
 #include <utility>
 
@@ -29,14 +31,21 @@ struct File {
   pid_t owner = 0;      // a child made by fork has a copy of what is pending, and must not write it
   Clock::time_point start = Clock::now();
 
+  /// A full disk ends the timeline.
   void write() {
-    for (std::size_t at = 0; at < pending.size();) {
+    for (std::size_t at = 0; at < pending.size() && descriptor >= 0;) {
       const ::ssize_t n = ::write(descriptor, pending.data() + at, pending.size() - at);
-      if (n <= 0) break;  // a full disk: the timeline ends here
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0) {
+        refuse();
+        ::close(std::exchange(descriptor, -1));
+        break;
+      }
       at += static_cast<std::size_t>(n);
     }
     pending.clear();
   }
+  static void refuse() { warn_once("VT_TRACE: " + std::string(std::getenv("VT_TRACE")) + " cannot be written: " + std::strerror(errno)); }
 };
 
 File* opened() {
@@ -46,17 +55,19 @@ File* opened() {
   file = new File;
   file->descriptor = ::open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (file->descriptor < 0) {
-    warn_once("VT_TRACE: " + std::string(path) + " cannot be written");
+    File::refuse();
     return nullptr;
   }
   file->owner = ::getpid();
   file->pending = "[\n{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":" + std::to_string(file->owner) + ",\"tid\":0,\"args\":{\"name\":\"vt\"}}";
+  file->write();  // now, so that a full disk is told at once
+  if (file->descriptor < 0) return nullptr;
   std::atexit([] {
     std::lock_guard lock(file->mutex);
     if (::getpid() != file->owner) return;
     file->pending += "\n]\n";
     file->write();
-    ::close(std::exchange(file->descriptor, -1));
+    if (file->descriptor >= 0) ::close(std::exchange(file->descriptor, -1));
   });
   return file;
 }

@@ -6,6 +6,8 @@
 #include <vt/execution.hpp>
 #include <vt/small_vec.hpp>
 
+#include "environment.hpp"
+
 namespace vt::detail {
 
 namespace warning_list {
@@ -34,6 +36,7 @@ void warn_once(const std::string& line) {
 namespace vt {
 
 std::string warnings() {
+  detail::check_settings();
   auto& list = detail::warning_list::all();
   std::lock_guard lock(list.mutex);
   std::string text;

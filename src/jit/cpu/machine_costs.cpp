@@ -135,7 +135,7 @@ Known& known() {
   return *k;
 }
 
-bool wanted() { return word_from_environment("VT_MACHINE", {"usual"}).empty(); }
+bool wanted() { return machine_from_environment().empty(); }
 
 CacheKey costs_key() { return cache_key("machine costs 2, " + host_target().key()); }
 

@@ -72,7 +72,7 @@ void make(const CudaDevice& device, Handle& h) {
   h.workspace = device.allocate(workspace_bytes, "the workspace of cuBLAS");
   if (failed(give_to(h, device.stream()), "cublasSetStream and cublasSetWorkspace")) return;
   // Sums of 16-bit floats stay in f32; f32 is f32, unless tf32 was asked for.
-  const int mode = (switch_from_environment("VT_TF32", false) ? BlasConstant::CUBLAS_TF32_TENSOR_OP_MATH : BlasConstant::CUBLAS_DEFAULT_MATH) |
+  const int mode = (tf32_from_environment() ? BlasConstant::CUBLAS_TF32_TENSOR_OP_MATH : BlasConstant::CUBLAS_DEFAULT_MATH) |
                    BlasConstant::CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION;
   static_cast<void>(failed(b->cublasSetMathMode(h.handle, mode), "cublasSetMathMode"));
 }

@@ -180,7 +180,7 @@ LoopKernel loop_kernel(const ReplayList& list, std::size_t bases, const std::str
 
 bool is_worth_a_kernel(const LoopKernel& k, std::int64_t rounds, bool conditions) {
   using namespace device_costs;
-  if (k.source.empty() || !switch_from_environment("VT_CUDA_LOOPS", true)) return false;
+  if (k.source.empty() || !cuda_loops_from_environment()) return false;
   const auto steps = static_cast<double>(k.steps);
   const double otherwise = rounds > 0   ? steps * (k.steps * rounds <= most_in_graph ? graph_node : launch)
                            : conditions ? graph_decision + steps * graph_node

@@ -41,7 +41,7 @@ CopyParams copy_params(DevicePtr to, DevicePtr from, std::size_t bytes) {
   return p;
 }
 
-bool wanted() { return switch_from_environment("VT_CUDA_GRAPHS", true); }
+bool wanted() { return cuda_graphs_from_environment(); }
 
 // Branches and loops take a driver and a compiler that know them, 12.4 or newer.
 bool has_conditions(const CudaDevice& device) {

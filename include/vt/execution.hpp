@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iosfwd>
 #include <string>
 #include <vector>
 
@@ -66,6 +67,7 @@ struct Memory {
   std::string str() const;
 };
 Stats stats();
+std::ostream& operator<<(std::ostream&, const Stats&);  ///< its str()
 void reset_stats();
 /// Waits until all kernels run that were compiled without optimisation at first have been replaced by optimised ones, for example before
 /// something is timed. Results are the same before and after. Returns at once where nothing is left to do.

@@ -157,7 +157,9 @@ struct NormOrd {
   std::string_view name = {};  ///< as given; the function that gets it refuses an unknown one, which knows the caller's line
   template <class T>
     requires std::is_arithmetic_v<T>
-  NormOrd(T value) : p(static_cast<double>(value)) {}
+  NormOrd(T value) : p(static_cast<double>(value)) {
+    static_assert(!std::is_same_v<T, bool>, "vt: a bool given for ord: keepdims comes last, as in vt::linalg::norm(x, 2, 0, true)");
+  }
   NormOrd(const char* name);
 };
 /// Of vectors (one axis): (Σ|x|ᵖ)^(1/p), or the largest (smallest) |x| for p = ±inf, or the number of nonzeros for 0. Of matrices (two axes):

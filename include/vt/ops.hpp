@@ -2,6 +2,8 @@
 // every transform; each throws vt::Error (op, shapes, the caller's line) when its operands do not fit.
 #pragma once
 
+#include <concepts>
+#include <iterator>
 #include <optional>
 #include <span>
 #include <string>
@@ -13,13 +15,44 @@
 
 namespace vt {
 
+namespace detail {
+/// std::array, std::span and C arrays of Tensors, where a std::vector is taken.
+template <class T>
+concept TensorRange = !std::same_as<T, std::vector<Tensor>> && !std::same_as<T, Tensor> && requires(const T& r) {
+  { *std::begin(r) } -> std::same_as<const Tensor&>;
+  std::end(r);
+};
+template <TensorRange R>
+std::vector<Tensor> listed(const R& range) {
+  return std::vector<Tensor>(std::begin(range), std::end(range));
+}
+
+/// A number where keepdims may follow: a bool does not convert to it.
+template <class T>
+class NumberBeforeKeepdims {
+ public:
+  template <Number U>
+  constexpr NumberBeforeKeepdims(U value) : value_(static_cast<T>(value)) {
+    static_assert(!std::is_same_v<U, bool>, "vt: a bool given for ord or ddof: keepdims comes after it, as in vt::norm(x, 0, 2, true) or vt::std(x, 0, 0, true)");
+  }
+  constexpr operator T() const { return value_; }
+
+ private:
+  T value_;
+};
+}  // namespace detail
+
 /// The axes of a reduction: none given means all of them.
 class ReduceAxes {
  public:
   ReduceAxes() = default;
   ReduceAxes(std::nullopt_t) {}
-  template <std::integral T>
+  template <detail::Integer T>
   ReduceAxes(T axis) : axes_(axis), all_(false) {}
+  template <std::same_as<bool> T>
+  ReduceAxes(T) {
+    static_assert(!sizeof(T), "vt: a bool is no axis: keepdims follows the axes, as in vt::sum(x, {}, true) or vt::sum(x, 0, true)");
+  }
   ReduceAxes(std::initializer_list<int> axes) : axes_(axes), all_(false) {}
   ReduceAxes(const Axes& axes) : axes_(axes), all_(false) {}
   ReduceAxes(const std::vector<int>& axes) : axes_(axes), all_(false) {}
@@ -177,6 +210,64 @@ inline Tensor operator<<(Operand a, Operand b) { return shift_left(std::move(a),
 Tensor operator>>(Operand a, Operand b);
 inline Tensor operator-(Operand x) { return negative(std::move(x)); }
 inline Tensor operator+(Operand x) { return x.tensor; }
+
+// `a op= b` is `a = a op b`: a new value for a named Tensor, with the dtype and the shape of a op b; other Tensors that share the old one keep it.
+namespace detail {
+/// What assignment leaves in a temporary is gone: elements are changed by functions that give a new Tensor.
+template <class T>
+concept Temporary = std::same_as<T, Tensor>;
+inline Operand beside(const Tensor& a, const Operand& b) { return Operand(a, b.where.file, b.where.line); }
+}  // namespace detail
+inline Tensor& operator+=(Tensor& a, Operand b) { return a = detail::beside(a, b) + std::move(b); }
+inline Tensor& operator-=(Tensor& a, Operand b) { return a = detail::beside(a, b) - std::move(b); }
+inline Tensor& operator*=(Tensor& a, Operand b) { return a = detail::beside(a, b) * std::move(b); }
+inline Tensor& operator/=(Tensor& a, Operand b) { return a = detail::beside(a, b) / std::move(b); }
+inline Tensor& operator%=(Tensor& a, Operand b) { return a = detail::beside(a, b) % std::move(b); }
+inline Tensor& operator&=(Tensor& a, Operand b) { return a = detail::beside(a, b) & std::move(b); }
+inline Tensor& operator|=(Tensor& a, Operand b) { return a = detail::beside(a, b) | std::move(b); }
+inline Tensor& operator^=(Tensor& a, Operand b) { return a = detail::beside(a, b) ^ std::move(b); }
+inline Tensor& operator<<=(Tensor& a, Operand b) { return a = detail::beside(a, b) << std::move(b); }
+inline Tensor& operator>>=(Tensor& a, Operand b) { return a = detail::beside(a, b) >> std::move(b); }
+template <detail::Temporary T>
+void operator+=(T&&, const Operand&) {
+  static_assert(!sizeof(T), "vt: += on a temporary changes nothing: write x = vt::index_add(x, index, value)");
+}
+template <detail::Temporary T>
+void operator-=(T&&, const Operand&) {
+  static_assert(!sizeof(T), "vt: -= on a temporary changes nothing: write x = vt::index_update(x, index, value)");
+}
+template <detail::Temporary T>
+void operator*=(T&&, const Operand&) {
+  static_assert(!sizeof(T), "vt: *= on a temporary changes nothing: write x = vt::index_update(x, index, value)");
+}
+template <detail::Temporary T>
+void operator/=(T&&, const Operand&) {
+  static_assert(!sizeof(T), "vt: /= on a temporary changes nothing: write x = vt::index_update(x, index, value)");
+}
+template <detail::Temporary T>
+void operator%=(T&&, const Operand&) {
+  static_assert(!sizeof(T), "vt: %= on a temporary changes nothing: write x = vt::index_update(x, index, value)");
+}
+template <detail::Temporary T>
+void operator&=(T&&, const Operand&) {
+  static_assert(!sizeof(T), "vt: &= on a temporary changes nothing: write x = vt::index_update(x, index, value)");
+}
+template <detail::Temporary T>
+void operator|=(T&&, const Operand&) {
+  static_assert(!sizeof(T), "vt: |= on a temporary changes nothing: write x = vt::index_update(x, index, value)");
+}
+template <detail::Temporary T>
+void operator^=(T&&, const Operand&) {
+  static_assert(!sizeof(T), "vt: ^= on a temporary changes nothing: write x = vt::index_update(x, index, value)");
+}
+template <detail::Temporary T>
+void operator<<=(T&&, const Operand&) {
+  static_assert(!sizeof(T), "vt: <<= on a temporary changes nothing: write x = vt::index_update(x, index, value)");
+}
+template <detail::Temporary T>
+void operator>>=(T&&, const Operand&) {
+  static_assert(!sizeof(T), "vt: >>= on a temporary changes nothing: write x = vt::index_update(x, index, value)");
+}
 /// Takes the Tensor itself (and so knows no line): `!` also converts to bool, and through an Operand the two would be as good.
 inline Tensor operator!(const Tensor& x) { return logical_not(Operand(x, nullptr, 0)); }
 inline Tensor operator~(Operand x) { return bitwise_not(std::move(x)); }
@@ -214,13 +305,13 @@ Tensor all(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
 Tensor argmax(Operand x, std::optional<int> axis = std::nullopt, bool keepdims = false);
 Tensor argmin(Operand x, std::optional<int> axis = std::nullopt, bool keepdims = false);
 Tensor mean(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
-Tensor var(Operand x, const ReduceAxes& axes = {}, int ddof = 0, bool keepdims = false);
-Tensor std(Operand x, const ReduceAxes& axes = {}, int ddof = 0, bool keepdims = false);  ///< all derivatives are 0 where it is
+Tensor var(Operand x, const ReduceAxes& axes = {}, detail::NumberBeforeKeepdims<int> ddof = 0, bool keepdims = false);
+Tensor std(Operand x, const ReduceAxes& axes = {}, detail::NumberBeforeKeepdims<int> ddof = 0, bool keepdims = false);  ///< all derivatives are 0 where it is
 Tensor logsumexp(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
 Tensor count_nonzero(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
 /// `ord`: 2 (Euclidean, the default), 1, infinity, 0 (count) or any p. All derivatives are 0 where x is; but for even p, whose powers are smooth,
 /// elements that are 0 have none.
-Tensor norm(Operand x, const ReduceAxes& axes = {}, double ord = 2.0, bool keepdims = false);
+Tensor norm(Operand x, const ReduceAxes& axes = {}, detail::NumberBeforeKeepdims<double> ord = 2.0, bool keepdims = false);
 Tensor ptp(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
 /// Mean weighted by `weights`, which broadcast to x.
 Tensor average(Operand x, Operand weights, const ReduceAxes& axes = {});
@@ -333,7 +424,15 @@ Tensor broadcast_in_dim(Operand x, const Shape& shape, const Axes& axes);
 Tensor expand_dims(Operand x, const Axes& axes);
 Tensor squeeze(Operand x, const ReduceAxes& axes = {});
 Tensor concatenate(const std::vector<Tensor>& parts, int axis = 0, Where where = Where::here());
+template <detail::TensorRange R>
+Tensor concatenate(const R& parts, int axis = 0, Where where = Where::here()) {
+  return concatenate(detail::listed(parts), axis, where);
+}
 Tensor stack(const std::vector<Tensor>& parts, int axis = 0, Where where = Where::here());
+template <detail::TensorRange R>
+Tensor stack(const R& parts, int axis = 0, Where where = Where::here()) {
+  return stack(detail::listed(parts), axis, where);
+}
 std::vector<Tensor> unstack(Operand x, int axis = 0);
 std::vector<Tensor> split(Operand x, int sections, int axis = 0);
 std::vector<Tensor> split(Operand x, const std::vector<std::int64_t>& at, int axis = 0);
@@ -446,6 +545,10 @@ Tensor outer(Operand a, Operand b);
 Tensor tensordot(Operand a, Operand b, int axes = 2);
 Tensor tensordot(Operand a, Operand b, const Axes& a_axes, const Axes& b_axes);
 Tensor einsum(std::string_view expression, const std::vector<Tensor>& operands, Where where = Where::here());
+template <detail::TensorRange R>
+Tensor einsum(std::string_view expression, const R& operands, Where where = Where::here()) {
+  return einsum(expression, detail::listed(operands), where);
+}
 template <class... Rest>
   requires(std::convertible_to<Rest, Tensor> && ...)
 Tensor einsum(std::string_view expression, Operand first, const Rest&... rest) {

@@ -8,15 +8,22 @@
 #include <limits>
 #include <span>
 #include <string>
+#include <type_traits>
 
 #include <vt/small_vec.hpp>
 
 namespace vt {
 
+namespace detail {
+/// Integers that count or name something. A bool is none: where it lands in such a place, it was meant for another parameter.
+template <class T>
+concept Integer = std::integral<T> && !std::same_as<std::remove_cv_t<T>, bool>;
+}  // namespace detail
+
 /// One extent; takes any integer type, so that braces hold `size_t` and `int` alike.
 struct Dim {
   std::int64_t value;
-  template <std::integral T>
+  template <detail::Integer T>
   constexpr Dim(T extent) : value(static_cast<std::int64_t>(extent)) {}
 };
 
@@ -58,7 +65,7 @@ class Axes : public SmallVec<int, 6> {
  public:
   using Base = SmallVec<int, 6>;
   Axes() = default;
-  template <std::integral T>
+  template <detail::Integer T>
   Axes(T axis) {
     push_back(static_cast<int>(axis));
   }

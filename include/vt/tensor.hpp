@@ -117,9 +117,14 @@ class Tensor {
     if (node_) detail::retain(node_);
   }
   Tensor(Tensor&& other) noexcept : node_(std::exchange(other.node_, nullptr)), output_(other.output_) {}
-  Tensor& operator=(Tensor other) noexcept {
+  Tensor& operator=(Tensor other) & noexcept {
     std::swap(node_, other.node_);
     std::swap(output_, other.output_);
+    return *this;
+  }
+  template <class T>
+  Tensor& operator=(const T&) && {
+    static_assert(!sizeof(T), "vt: assignment to an element or another temporary changes nothing: write x = vt::index_update(x, index, value)");
     return *this;
   }
   ~Tensor() {
@@ -129,7 +134,8 @@ class Tensor {
   bool defined() const { return node_ != nullptr; }
 
   /// Under vmap these are the per-lane, logical ones. Throws: Error if the Tensor is empty.
-  const Shape& shape(Where where = Where::here()) const;
+  const Shape& shape(Where where = Where::here()) const&;
+  Shape shape(Where where = Where::here()) const&& { return static_cast<const Tensor&>(*this).shape(where); }
   DType dtype(Where where = Where::here()) const;
   int rank(Where where = Where::here()) const { return shape(where).rank(); }
   std::int64_t size(Where where = Where::here()) const { return shape(where).elements(); }
@@ -145,12 +151,21 @@ class Tensor {
   std::vector<T> to_vector(Where where = Where::here()) const;
   /// Read-only view of the elements; T must be the dtype's own type. Forces evaluation; valid while this Tensor lives.
   template <Element T>
-  std::span<const T> data(Where where = Where::here()) const;
+  std::span<const T> data(Where where = Where::here()) const&;
+  template <Element T>
+  std::span<const T> data(Where = Where::here()) const&& {
+    static_assert(!sizeof(T), "vt: data() of a temporary would point to memory that is gone: keep the Tensor in a variable, or call to_vector");
+    return {};
+  }
   /// The single element as a truth value, as in `if (t)`. Throws as item does; as C++ tells no line of a conversion, the message
   /// names the line where the Tensor was made, which in `if (a > b)` is the same.
   explicit operator bool() const { return detail::truth_of(*this); }
-  /// Computes the value now; returns *this. On a device: gives the work to it, and does not wait for it.
-  const Tensor& eval(Where where = Where::here()) const;
+  /// Computes the value now; returns *this, a temporary by value. On a device: gives the work to it, and does not wait for it.
+  const Tensor& eval(Where where = Where::here()) const&;
+  Tensor eval(Where where = Where::here()) && {
+    static_cast<const Tensor&>(*this).eval(where);
+    return std::move(*this);
+  }
 
   Tensor astype(DType dtype, Where where = Where::here()) const;
   Tensor reshape(const Shape& shape, Where where = Where::here()) const;
@@ -195,8 +210,13 @@ struct Index {
   Slice range;
   Where where;
   template <std::integral I>
+    requires(!std::same_as<I, bool>)
   Index(I i, const char* file = __builtin_FILE(), int line = __builtin_LINE())
       : kind(Kind::number), number(static_cast<std::int64_t>(i)), where{file, line} {}
+  template <std::same_as<bool> I>
+  Index(I) {
+    static_assert(!sizeof(I), "vt: a bool is no index: x[i] takes an integer, an integer Tensor or a vt::slice; vt::where chooses by a mask");
+  }
   Index(const Tensor& t, const char* file = __builtin_FILE(), int line = __builtin_LINE()) : kind(Kind::tensor), tensor(t), where{file, line} {}
   Index(const Slice& s, const char* file = __builtin_FILE(), int line = __builtin_LINE()) : kind(Kind::slice), range(s), where{file, line} {}
 };
@@ -211,9 +231,29 @@ std::string text_of(const Graph&);
 inline std::string text_of(DType d) { return name_of(d); }
 
 Tensor from_host(const void* data, DType, const Shape&, bool copy, Where);
-Tensor from_numbers(std::span<const Scalar> values, const Shape&, std::optional<DType>, Where);
+/// What stands in braces where no one type fits all: numbers of several types, Tensors beside numbers.
+struct BraceItem {
+  Tensor tensor;  ///< undefined: the number
+  Scalar number = {};
+  template <Element T>
+  BraceItem(T value) : number(value) {}
+  BraceItem(const Tensor& t) : tensor(t) {}
+};
+/// The items, where one is a Tensor all of them as Tensors side by side.
+Tensor from_items(std::span<const BraceItem> items, const Shape&, std::optional<DType>, Where);
 [[noreturn]] void ragged_braces(Where);
 inline Tensor converted(const Tensor& t, std::optional<DType> dtype, Where where) { return dtype ? t.astype(*dtype, where) : t; }
+
+/// The element of nested containers.
+template <class T>
+struct Innermost {
+  using type = T;
+};
+template <class T>
+  requires requires { typename T::value_type; } && (!Element<T>)
+struct Innermost<T> : Innermost<typename T::value_type> {};
+template <class T>
+using InnermostOf = typename Innermost<T>::type;
 
 template <class T, class Nested>
 void flatten_braces(const Nested& nested, Vec<T>& out, Vec<std::int64_t>& dims, std::size_t depth, Where where) {
@@ -221,8 +261,8 @@ void flatten_braces(const Nested& nested, Vec<T>& out, Vec<std::int64_t>& dims, 
   if (dims.size() <= depth) dims.push_back(n);
   else if (dims[depth] != n) ragged_braces(where);
   for (const auto& item : nested) {
-    if constexpr (std::is_same_v<std::decay_t<decltype(item)>, T>) out.push_back(item);
-    else flatten_braces<T>(item, out, dims, depth + 1, where);
+    if constexpr (requires { item.size(); }) flatten_braces<T>(item, out, dims, depth + 1, where);
+    else out.push_back(static_cast<T>(item));
   }
 }
 template <class T, class Nested>
@@ -230,8 +270,8 @@ Tensor from_braces(const Nested& nested, std::optional<DType> dtype, Where where
   Vec<T> flat;
   Vec<std::int64_t> dims;
   flatten_braces<T>(nested, flat, dims, 0, where);
-  if constexpr (std::is_same_v<T, Scalar>) {
-    return from_numbers(flat, Shape(dims), dtype, where);
+  if constexpr (std::is_same_v<T, BraceItem>) {
+    return from_items(flat, Shape(dims), dtype, where);
   } else if constexpr (std::is_same_v<T, bool>) {
     Vec<std::uint8_t> bytes(flat.begin(), flat.end());
     return converted(from_host(bytes.data(), DType::bool_, Shape(dims), true, where), dtype, where);
@@ -268,18 +308,18 @@ template <Element T>
 Tensor tensor(Braces4<T> values, std::optional<DType> dtype = std::nullopt, Where where = Where::here()) {
   return detail::from_braces<T>(values, dtype, where);
 }
-// Chosen where no one type fits all numbers, as in {1.0, 0}.
-inline Tensor tensor(Braces1<detail::Scalar> values, std::optional<DType> dtype = std::nullopt, Where where = Where::here()) {
-  return detail::from_braces<detail::Scalar>(values, dtype, where);
+// Chosen where no one type fits all numbers, as in {1.0, 0}, and for Tensors: {x[0], 2 * y, 1.0} are stacked, {{a, b}, {c, d}} too.
+inline Tensor tensor(Braces1<detail::BraceItem> values, std::optional<DType> dtype = std::nullopt, Where where = Where::here()) {
+  return detail::from_braces<detail::BraceItem>(values, dtype, where);
 }
-inline Tensor tensor(Braces2<detail::Scalar> values, std::optional<DType> dtype = std::nullopt, Where where = Where::here()) {
-  return detail::from_braces<detail::Scalar>(values, dtype, where);
+inline Tensor tensor(Braces2<detail::BraceItem> values, std::optional<DType> dtype = std::nullopt, Where where = Where::here()) {
+  return detail::from_braces<detail::BraceItem>(values, dtype, where);
 }
-inline Tensor tensor(Braces3<detail::Scalar> values, std::optional<DType> dtype = std::nullopt, Where where = Where::here()) {
-  return detail::from_braces<detail::Scalar>(values, dtype, where);
+inline Tensor tensor(Braces3<detail::BraceItem> values, std::optional<DType> dtype = std::nullopt, Where where = Where::here()) {
+  return detail::from_braces<detail::BraceItem>(values, dtype, where);
 }
-inline Tensor tensor(Braces4<detail::Scalar> values, std::optional<DType> dtype = std::nullopt, Where where = Where::here()) {
-  return detail::from_braces<detail::Scalar>(values, dtype, where);
+inline Tensor tensor(Braces4<detail::BraceItem> values, std::optional<DType> dtype = std::nullopt, Where where = Where::here()) {
+  return detail::from_braces<detail::BraceItem>(values, dtype, where);
 }
 /// A strong scalar of T's own dtype.
 template <Element T>
@@ -311,6 +351,18 @@ Tensor tensor(const std::vector<T>& values, const Shape& shape, Where where = Wh
 template <Element T>
 Tensor tensor(const std::vector<T>& values, Where where = Where::here()) {
   return tensor(values, Shape{values.size()}, where);
+}
+// Braces are a shape, {} that of a scalar.
+template <Element T>
+Tensor tensor(const std::vector<T>& values, std::initializer_list<Dim> shape, Where where = Where::here()) {
+  return tensor(values, Shape(shape), where);
+}
+/// Rows of one length (of matrices of one shape, and so on) as a Tensor of one axis more for each vector around the innermost; copies.
+/// Throws: Error(shape) where lengths differ.
+template <class T, class A>
+  requires(!Element<T> && requires(const T& row) { typename T::value_type; row.size(); })
+Tensor tensor(const std::vector<T, A>& rows, std::optional<DType> dtype = std::nullopt, Where where = Where::here()) {
+  return detail::from_braces<detail::InnermostOf<T>>(rows, dtype, where);
 }
 
 /// A Tensor over the caller's memory, without a copy. The caller keeps it alive and unchanged.
@@ -404,7 +456,7 @@ std::vector<T> Tensor::to_vector(Where where) const {
 }
 
 template <Element T>
-std::span<const T> Tensor::data(Where where) const {
+std::span<const T> Tensor::data(Where where) const& {
   return {static_cast<const T*>(detail::host_data(*this, dtype_of<T>(), where)), static_cast<std::size_t>(size())};
 }
 

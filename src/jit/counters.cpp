@@ -1,6 +1,7 @@
 // Counters behind vt::stats().
 #include "counters.hpp"
 
+#include <ostream>
 #include <vt/execution.hpp>
 
 namespace vt::detail {
@@ -64,6 +65,8 @@ Stats stats() {
 void reset_stats() {
   for (const auto& row : detail::counter_table::rows) (detail::counters().*row.live).store(0, std::memory_order_relaxed);
 }
+
+std::ostream& operator<<(std::ostream& out, const Stats& s) { return out << s.str(); }
 
 std::string Stats::str() const {
   std::string text;

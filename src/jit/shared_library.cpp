@@ -64,6 +64,8 @@ bool is_cut_off(const std::string& name, std::string& why) {
   ElfW(Ehdr) header;
   if (::fstat(::fileno(file), &status) != 0 || !S_ISREG(status.st_mode)) return false;
   if (std::fread(&header, sizeof header, 1, file) != 1 || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return false;
+  const bool of_this_machine = header.e_ident[EI_CLASS] == (sizeof(void*) == 8 ? ELFCLASS64 : ELFCLASS32) && header.e_phentsize == sizeof(ElfW(Phdr));
+  if (!of_this_machine) return false;  // dlopen passes over it, or says so
   const auto size = static_cast<std::uint64_t>(status.st_size);
   const auto cut = [&] {
     why = path + ": the file is cut off after " + std::to_string(size) + " bytes";

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <string>
 
+#include <vt/ops.hpp>
 #include <vt/small_vec.hpp>
 
 #include "convert.hpp"
@@ -271,15 +272,23 @@ Tensor from_host(const void* data, DType dtype, const Shape& shape, bool copy, W
   return made_at(where, from_buffer(std::move(buffer), Aval(dtype, shape)));
 }
 
-Tensor from_numbers(std::span<const Scalar> values, const Shape& shape, std::optional<DType> dtype, Where where) {
-  DType common = values.empty() ? f32 : values.front().dtype;
-  for (const Scalar& v : values) common = promote(common, v.dtype);
+Tensor from_items(std::span<const BraceItem> items, const Shape& shape, std::optional<DType> dtype, Where where) {
+  if (any_of(items, [](const BraceItem& i) { return i.tensor.defined(); })) {
+    std::vector<Tensor> parts;
+    for (const BraceItem& i : items) parts.push_back(i.tensor.defined() ? i.tensor : make_weak(i.number));
+    const Tensor all = stack(parts, 0, where);
+    Shape whole = shape;
+    for (int axis = 1; axis < all.rank(); ++axis) whole.push_back(all.dim(axis));
+    return converted(all.reshape(whole, where), dtype, where);
+  }
+  DType common = items.empty() ? f32 : items.front().number.dtype;
+  for (const BraceItem& i : items) common = promote(common, i.number.dtype);
   const Aval aval(dtype.value_or(common), shape);
   if (is_complex(common) && !is_complex(aval.dtype) && !is_bool(aval.dtype))
     fail(ErrorKind::dtype, std::string("vt::tensor: complex numbers do not become ") + name_of(aval.dtype), where);
-  BufferRef buffer = allocate(values.size() * size_of(aval.dtype), "vt::tensor");
+  BufferRef buffer = allocate(items.size() * size_of(aval.dtype), "vt::tensor");
   auto* out = static_cast<std::byte*>(buffer->data);
-  for (std::size_t i = 0; i < values.size(); ++i) store_scalar(values[i].converted(aval.dtype), out + i * size_of(aval.dtype));
+  for (std::size_t i = 0; i < items.size(); ++i) store_scalar(items[i].number.converted(aval.dtype), out + i * size_of(aval.dtype));
   return made_at(where, from_buffer(std::move(buffer), aval));
 }
 
@@ -337,7 +346,7 @@ void ragged_braces(Where where) { fail(ErrorKind::shape, "vt::tensor: the nested
 
 namespace vt {
 
-const Shape& Tensor::shape(Where where) const {
+const Shape& Tensor::shape(Where where) const& {
   if (!node_) detail::fail(ErrorKind::value, "vt::Tensor: the shape of an empty Tensor was asked for", detail::user_line(where));
   return detail::aval_of(*this).shape;
 }
@@ -351,7 +360,7 @@ std::int64_t Tensor::dim(int axis, Where where) const {
     detail::fail(ErrorKind::shape, "vt::Tensor::dim: axis " + std::to_string(axis) + " of " + detail::aval_of(*this).str(), where);
   return shape()[static_cast<std::size_t>(axis < 0 ? axis + r : axis)];
 }
-const Tensor& Tensor::eval(Where where) const {
+const Tensor& Tensor::eval(Where where) const& {
   detail::buffer_of(*this, where);  // of a device: given to it, not waited for
   return *this;
 }

@@ -167,13 +167,13 @@ Tensor mean(Operand x, const ReduceAxes& axes, bool keepdims) {
   const rd::Real r = rd::real_operand("mean", x, axes);
   return rd::finished(detail::reduced(detail::Op::reduce_sum, r.x, r.axes, x.where) / r.count, r, keepdims, x.where);
 }
-Tensor var(Operand x, const ReduceAxes& axes, int ddof, bool keepdims) {
+Tensor var(Operand x, const ReduceAxes& axes, detail::NumberBeforeKeepdims<int> ddof, bool keepdims) {
   const detail::UserLine line(x.where);
   rd::Real r = rd::real_operand("var", x, axes);
   r.result = real_dtype(r.result);
   return rd::finished(rd::variance(r, ddof, x.where), r, keepdims, x.where);
 }
-Tensor std(Operand x, const ReduceAxes& axes, int ddof, bool keepdims) {
+Tensor std(Operand x, const ReduceAxes& axes, detail::NumberBeforeKeepdims<int> ddof, bool keepdims) {
   const detail::UserLine line(x.where);
   rd::Real r = rd::real_operand("std", x, axes);
   r.result = real_dtype(r.result);
@@ -202,7 +202,8 @@ Tensor count_nonzero(Operand x, const ReduceAxes& axes, bool keepdims) {
   return sum(detail::to_bool(x.tensor, x.where), axes, keepdims);
 }
 
-Tensor norm(Operand x, const ReduceAxes& axes, double ord, bool keepdims) {
+Tensor norm(Operand x, const ReduceAxes& axes, detail::NumberBeforeKeepdims<double> order, bool keepdims) {
+  const double ord = order;
   const detail::UserLine line(x.where);
   rd::Real r = rd::real_operand("norm", x, axes);
   r.result = real_dtype(r.result);

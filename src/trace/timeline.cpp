@@ -45,7 +45,10 @@ struct File {
     }
     pending.clear();
   }
-  static void refuse() { warn_once("VT_TRACE: " + std::string(std::getenv("VT_TRACE")) + " cannot be written: " + std::strerror(errno)); }
+  static void refuse() {
+    const std::string why = std::strerror(errno);
+    warn_once("VT_TRACE: " + std::string(std::getenv("VT_TRACE")) + " cannot be written: " + why);
+  }
 };
 
 File* opened() {

@@ -55,7 +55,8 @@ int write_in_place(const std::string& path, std::initializer_list<std::string_vi
 int write_new(Descriptor& file, std::initializer_list<std::string_view> parts, const struct stat* old, Lasting lasting) {
   if (old && ::fchmod(file.number, old->st_mode & 07777) != 0) return errno;
   if (const int wrong = write_all(file.number, parts)) return wrong;
-  if (lasting == Lasting::yes && ::fsync(file.number) != 0) return errno;
+  // Some file systems know no fsync; what they say then is not that writing failed.
+  if (lasting == Lasting::yes && ::fsync(file.number) != 0 && errno != EINVAL && errno != EROFS && errno != ENOSYS) return errno;
   return file.close();
 }
 
@@ -72,7 +73,7 @@ int write_file(const std::string& path, std::initializer_list<std::string_view> 
   Descriptor file;
   for (int tries = 0; file.number < 0; ++tries) {
     name = name_beside(path);
-    file.number = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+    file.number = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, there ? 0600 : 0666);
     if (file.number < 0 && (errno != EEXIST || tries == 100)) return errno;
   }
   int wrong = write_new(file, parts, there ? &old : nullptr, lasting);

@@ -50,6 +50,7 @@
 #include "../../src/jit/cost_model.cpp"
 #include "../../src/jit/cpu/backend.cpp"
 #include "../../src/jit/cpu/code_cache.cpp"
+#include "../../src/jit/cpu/code_memory.cpp"
 #include "../../src/jit/cpu/compile.cpp"
 #include "../../src/jit/cpu/conv.cpp"
 #include "../../src/jit/cpu/conv_kernel.cpp"

@@ -13,8 +13,8 @@
 #include "../trace/effects.hpp"
 #include "../trace/environment.hpp"
 #include "../trace/executable.hpp"
-#include "../trace/hash_map.hpp"
 #include "../trace/node.hpp"
+#include "../trace/recent_map.hpp"
 #include "../trace/thread_state.hpp"
 #include "../trace/timeline.hpp"
 #include "../trace/warnings.hpp"
@@ -205,7 +205,7 @@ struct Seen {
 };
 struct ProgramCache {
   std::mutex mutex;
-  HashMap<std::size_t, SmallVec<std::shared_ptr<Seen>, 1>> seen;
+  RecentMap<std::size_t, SmallVec<std::shared_ptr<Seen>, 1>> seen{most_programs};
 };
 ProgramCache& program_cache() {
   static ProgramCache* const cache = new ProgramCache;  // never destroyed: values may be asked for while the process ends
@@ -278,20 +278,23 @@ Vec<BufferRef> run_graph(const GraphBody& graph, std::span<const BufferRef> inpu
   const std::size_t hash = hash_of(graph);
   std::shared_ptr<Seen> entry;
   bool known = false;
+  Vec<SmallVec<std::shared_ptr<Seen>, 1>> gone;
   {
     std::lock_guard lock(cache.mutex);
-    if (const auto at = cache.seen.find(hash); at != cache.seen.end())
-      for (const std::shared_ptr<Seen>& candidate : at->second)
+    SmallVec<std::shared_ptr<Seen>, 1>* alike = cache.seen.find(hash);
+    if (alike)
+      for (const std::shared_ptr<Seen>& candidate : *alike)
         if (!entry && candidate->device == device && equal(candidate->graph, graph)) entry = candidate;
     known = entry != nullptr;
     if (!known) {
-      if (cache.seen.size() >= most_programs) cache.seen.clear();
       entry = new_shared<Seen>();
       entry->graph = graph;
       entry->device = device;
-      cache.seen[hash].push_back(entry);
+      if (!alike) alike = cache.seen.emplace(hash, {}, gone);
+      alike->push_back(entry);
     }
   }
+  gone.clear();
   if (on_host && !known && choice() != Choice::cpu && work_of(graph) < large &&
       !(at_first_sight && rounds_in_its_own_way(graph)))
     if (std::optional<Vec<BufferRef>> results = interpreted_soon(graph, inputs)) return std::move(*results);
@@ -303,6 +306,13 @@ Vec<BufferRef> run_graph(const GraphBody& graph, std::span<const BufferRef> inpu
     executable = entry->executable;
   }
   return executable->run(inputs);
+}
+
+void drop_lazy_programs() {
+  execution::ProgramCache& cache = execution::program_cache();
+  Vec<SmallVec<std::shared_ptr<execution::Seen>, 1>> gone;
+  const std::lock_guard lock(cache.mutex);
+  gone = cache.seen.take_all();
 }
 
 MachineLimits machine_limits(bool again) {

@@ -247,6 +247,7 @@
 #include "../../src/trace/shape_rules_linalg.cpp"
 #include "../../src/trace/shape_rules_structure.cpp"
 #include "../../src/trace/shape_rules_window.cpp"
+#include "../../src/trace/signature_changes.cpp"
 #include "../../src/trace/simplify.cpp"
 #include "../../src/trace/simplify_arithmetic.cpp"
 #include "../../src/trace/simplify_branches.cpp"

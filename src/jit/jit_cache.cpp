@@ -87,8 +87,8 @@ struct JitCache::State {
   /// Null if there is none for this signature.
   std::shared_ptr<const Entry> program(const std::string& key) {
     std::shared_lock lock(mutex);
-    const std::shared_ptr<const Entry>* const found = programs.find(key);
-    return found ? *found : nullptr;
+    if (const std::shared_ptr<const Entry>* const found = programs.find(key)) return *found;
+    return nullptr;
   }
 };
 

@@ -62,7 +62,7 @@ auto with_signature(F& f, const Use& use, const A&... arguments) {
   SmallVec<Tensor, 8> leaves;
   StaticKey key = signature_of(leaves, arguments...);
   const void* const all[] = {static_cast<const void*>(&arguments)..., nullptr};
-  key.arguments = all;
+  if constexpr (!(std::is_same_v<A, Tensor> && ...)) key.arguments = all;
   Box<Traced> g;  // only made when the function has to be traced
   const auto flat = [&](std::span<const Tensor> tracers) {
     g = new_box<Traced>(f, own(arguments...));

@@ -2,9 +2,11 @@
 // interpreter, and keeps programs by the structure of their Graph.
 #include <memory>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 #include <vt/detail/message.hpp>
 #include <vt/small_vec.hpp>
@@ -95,8 +97,15 @@ const Backend* backend() {
   return chosen;
 }
 
+// A fault of the compiler, or a lack of what it needs, must not take the user's program down: the interpreter gives the same results.
+std::shared_ptr<Executable> interpreted_instead(const GraphBody& graph, const std::string& why) {
+  warn_once("a Graph could not be compiled and is interpreted: " + why);
+  return new_shared<InterpretedGraph>(graph);
+}
+
 std::shared_ptr<Executable> compile(const GraphBody& graph, const Backend& b, std::span<const char> donated = {}) {
   OwnedInputs owned{Vec<char>(donated.begin(), donated.end()), graph.outputs.size()};
+  std::string lack;
   try {
     if (has_complex(graph)) {
       const auto real = lower_complex(graph);
@@ -105,11 +114,15 @@ std::shared_ptr<Executable> compile(const GraphBody& graph, const Backend& b, st
     }
     return new_shared<Program>(graph, b, owned);
   } catch (const Error& e) {
-    // A fault of the compiler must not take the user's program down: the interpreter gives the same results.
     if (choice() == Choice::cpu || e.kind() != ErrorKind::backend) throw;
-    warn_once(std::string("a Graph could not be compiled and is interpreted: ") + e.what());
-    return new_shared<InterpretedGraph>(graph);
+    return interpreted_instead(graph, e.what());
+  } catch (const std::bad_alloc&) {
+    lack = "vt: there is no memory to compile it";
+  } catch (const std::system_error& e) {
+    lack = std::string("vt: the system refuses what compiling takes: ") + e.what();
   }
+  if (choice() == Choice::cpu) fail(ErrorKind::memory, lack, thread_state().where);
+  return interpreted_instead(graph, lack);
 }
 
 // Products for one element of a convolution's result.

@@ -45,14 +45,16 @@ class RecentMap {
  private:
   struct Kept {
     V value;
-    std::uint64_t used;  ///< the number of entries made until then; atomically
+    std::uint64_t used;  ///< of now_; atomically
   };
 
   Kept* found(const K& key) {
     const auto at = entries_.find(key);
     if (at == entries_.end()) return nullptr;
     std::uint64_t& used = at->second.used;
-    if (__atomic_load_n(&used, __ATOMIC_RELAXED) != now_) __atomic_store_n(&used, now_, __ATOMIC_RELAXED);
+    // What is asked for again and again writes nothing.
+    if (__atomic_load_n(&used, __ATOMIC_RELAXED) != __atomic_load_n(&now_, __ATOMIC_RELAXED))
+      __atomic_store_n(&used, __atomic_add_fetch(&now_, 1, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
     return &at->second;
   }
   // One from a small map. From a large one several at once, as all entries are moved for that.
@@ -76,7 +78,7 @@ class RecentMap {
   }
 
   std::size_t most_;
-  std::uint64_t now_ = 0;
+  std::uint64_t now_ = 0;  // goes on when another entry than the last is used
   HashMap<K, Kept> entries_;
 };
 

@@ -16,10 +16,12 @@ class Named {
   Named(std::string name, F f, Where where)
       : f_(std::move(f)), where_(where), cache_(detail::new_shared<detail::FunctionCache>(std::move(name), "vt::function", 0, where)) {}
 
-  /// f(arguments…), as one equation.
+  /// f(arguments…), as one equation. Numbers for parameters of type Tensor are Tensors, as with jit.
   template <class... A>
   auto operator()(const A&... arguments) const {
-    return detail::call_by_signature(*cache_, f_, where_, arguments...);
+    if constexpr (detail::number_for_tensor<F, A...>)
+      return detail::with_tensors(typename detail::Parameters<F>::type(), [this](const auto&... taken) { return (*this)(taken...); }, arguments...);
+    else return detail::call_by_signature(*cache_, f_, where_, arguments...);
   }
 
  private:
@@ -27,6 +29,11 @@ class Named {
   Where where_;
   std::shared_ptr<detail::FunctionCache> cache_;
 };
+
+namespace detail {
+template <class F>
+struct Parameters<Named<F>> : Parameters<F> {};
+}  // namespace detail
 
 /// f as an ordinary callable on trees that is recorded once for each signature (dtypes and shapes of the Tensors, everything static)
 /// and is one equation, `call[name=…]`, wherever it is called: a hundred calls are a hundred equations, whatever f is made of. Every

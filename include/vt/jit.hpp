@@ -47,6 +47,8 @@ struct JitOptions {
   /// run. All Tensors of such an argument, and copies of them, have no value after the call; asking for one is an Error(value). Inside other
   /// transforms nothing is given up. See Jitted::memory: results that lie "over an input" take no memory.
   std::vector<int> donate = {};
+  /// The most programs that are kept, those used last: a call with the signature of one that went is traced and compiled again.
+  int programs = 256;
 };
 
 /// A compiled function. Copies share their programs; any thread may call it.
@@ -54,49 +56,74 @@ template <class F>
 class Jitted {
  public:
   Jitted(F f, JitOptions options, Where where)
-      : f_(std::move(f)), where_(where), donate_(std::move(options.donate)), cache_(detail::new_shared<detail::JitCache>(options.device)) {}
+      : f_(std::move(f)), where_(where), donate_(std::move(options.donate)), cache_(detail::new_shared<detail::JitCache>(options.device, options.programs, where)) {}
 
-  /// Traces and compiles on a new signature (dtypes and shapes of the Tensors, everything static), else runs the program.
+  /// Traces and compiles on a new signature (dtypes and shapes of the Tensors, everything static), else runs the program. A bare number for a
+  /// parameter of type Tensor is a Tensor, so that its value may change; numbers in structs, and for parameters of other types, are static.
+  /// Where one part of the signatures has had 32 values vt::warnings() names it.
   /// Throws: Error(value) where a donated argument is passed twice, or `donate` names one that the call does not have.
   template <class... A>
   auto operator()(const A&... arguments) const {
-    if (donate_.empty()) return detail::call_by_signature(*cache_, f_, where_, arguments...);
-    const detail::DonatingCache cache{*cache_, detail::donated_leaves(donate_, where_, arguments...)};
-    return detail::call_by_signature(cache, f_, where_, arguments...);
+    if constexpr (detail::number_for_tensor<F, A...>) {
+      return detail::with_tensors(Listed(), [this](const auto&... taken) { return (*this)(taken...); }, arguments...);
+    } else {
+      if (donate_.empty()) return detail::call_by_signature(*cache_, f_, where_, arguments...);
+      const detail::DonatingCache cache{*cache_, detail::donated_leaves(donate_, where_, arguments...)};
+      return detail::call_by_signature(cache, f_, where_, arguments...);
+    }
   }
 
   /// What running on arguments like these will need. Traces and compiles if they are new, but runs nothing.
   /// Throws: Error(value) where a program is good for one call only (called inside another transform, or with tracers captured).
   template <class... A>
   Memory memory(const A&... arguments) const {
-    const Vec<char> donated = detail::donated_leaves(donate_, where_, arguments...);
-    return detail::with_signature(
-        f_, [&](const auto&... call) { return cache_->memory(call..., where_, {donated.begin(), donated.size()}); }, arguments...);
+    if constexpr (detail::number_for_tensor<F, A...>) {
+      return detail::with_tensors(Listed(), [this](const auto&... taken) { return memory(taken...); }, arguments...);
+    } else {
+      const Vec<char> donated = detail::donated_leaves(donate_, where_, arguments...);
+      return detail::with_signature(
+          f_, [&](const auto&... call) { return cache_->memory(call..., where_, {donated.begin(), donated.size()}); }, arguments...);
+    }
   }
 
   /// What runs for arguments like these, once they have been called: see vt::explain.
   template <class... A>
   std::string explain(const A&... arguments) const {
-    SmallVec<Tensor, 8> leaves;
-    const detail::StaticKey key = detail::signature_of(leaves, arguments...);
-    return cache_->explain({leaves.data(), leaves.size()}, key);
+    if constexpr (detail::number_for_tensor<F, A...>) {
+      return detail::with_tensors(Listed(), [this](const auto&... taken) { return explain(taken...); }, arguments...);
+    } else {
+      SmallVec<Tensor, 8> leaves;
+      const detail::StaticKey key = detail::signature_of(leaves, arguments...);
+      return cache_->explain({leaves.data(), leaves.size()}, key);
+    }
   }
 
   /// The same as a page of HTML: see vt::explain_html.
   template <class... A>
   std::string explain_html(const A&... arguments) const {
-    const auto page = [&](const auto& leaves, const auto& key, const auto& flat, const auto&) {
-      return cache_->explain_page(leaves, key, flat, where_);
-    };
-    return detail::with_signature(f_, page, arguments...);
+    if constexpr (detail::number_for_tensor<F, A...>) {
+      return detail::with_tensors(Listed(), [this](const auto&... taken) { return explain_html(taken...); }, arguments...);
+    } else {
+      const auto page = [&](const auto& leaves, const auto& key, const auto& flat, const auto&) {
+        return cache_->explain_page(leaves, key, flat, where_);
+      };
+      return detail::with_signature(f_, page, arguments...);
+    }
   }
 
  private:
+  using Listed = typename detail::Parameters<F>::type;
+
   mutable F f_;
   Where where_;
   std::vector<int> donate_;
   std::shared_ptr<detail::JitCache> cache_;
 };
+
+namespace detail {
+template <class F>
+struct Parameters<Jitted<F>> : Parameters<F> {};
+}  // namespace detail
 
 template <class F>
 Jitted<F> jit(F f, Where where = Where::here()) {

@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstdlib>
 #include <mutex>
@@ -16,17 +17,27 @@
 #include <vt/small_vec.hpp>
 
 #include "../trace/environment.hpp"
+#include "../trace/warnings.hpp"
 
 namespace vt::detail {
 
 namespace background_jobs {
 
+struct Job {
+  Function<void()> run;
+  std::weak_ptr<const void> of;
+  bool owned = false;  // by what it is `of`
+};
+
+constexpr std::size_t least_to_sweep = 1024;
+
 struct State {
   std::mutex lock;
   std::condition_variable idle;
-  Vec<Function<void()>> jobs;
+  Vec<Job> jobs;
   std::size_t next = 0;
-  Function<void()> current;
+  std::size_t sweep_at = least_to_sweep;  // as many jobs, done or not
+  Job current;
   bool busy = false;    // with `current`
   bool parked = false;  // between two parts of it
   int pauses = 0;
@@ -69,7 +80,7 @@ void* serve(void*) {
       s.busy = true;
     }
     try {
-      s.current();
+      s.current.run();
     } catch (const Dropped&) {
     }
   }
@@ -86,7 +97,20 @@ void start(State& s) {
   join(s);
   const SignalsBlocked quiet;
   s.made = s.running = pthread_create(&s.thread, nullptr, serve, nullptr) == 0;
-  if (!s.made) s.next = s.jobs.size();  // no thread to be had: what runs goes on as it is
+  if (s.made) return;
+  s.next = s.jobs.size();  // no thread to be had: what runs goes on as it is
+  warn_once("kernels stay unoptimised: no thread can be started for them");
+}
+
+// With `lock` held: forgets what has been done, and what is there for nobody.
+void sweep(State& s) {
+  if (s.jobs.size() < s.sweep_at) return;
+  Vec<Job> left;
+  for (std::size_t i = s.next; i < s.jobs.size(); ++i)
+    if (!s.jobs[i].owned || !s.jobs[i].of.expired()) left.push_back(std::move(s.jobs[i]));
+  s.jobs = std::move(left);
+  s.next = 0;
+  s.sweep_at = std::max(least_to_sweep, 2 * s.jobs.size());
 }
 
 void end() {
@@ -140,7 +164,7 @@ void come_back() {
 // the one that was parked, when it gives one itself, or waits for them.
 void come_back_later() {
   State& s = state();
-  if (s.busy) s.jobs[--s.next] = std::move(s.current);
+  if (s.busy) s.jobs.insert(s.jobs.begin() + static_cast<std::ptrdiff_t>(s.next), std::move(s.current));
   s.made = s.running = s.busy = s.parked = false;
   s.pauses = 0;
   new (&s.idle) std::condition_variable;
@@ -157,7 +181,7 @@ bool background_open() {
   return !s.ended;
 }
 
-void in_background(Function<void()> job) {
+void in_background(Function<void()> job, std::weak_ptr<const void> of) {
   using namespace background_jobs;
   static const int prepared = std::atexit(end) + pthread_atfork(leave, come_back, come_back_later);
   static_cast<void>(prepared);
@@ -171,7 +195,9 @@ void in_background(Function<void()> job) {
     hold.unlock();
     return job();
   }
-  s.jobs.push_back(std::move(job));
+  sweep(s);
+  const bool owned = !of.expired();
+  s.jobs.push_back({std::move(job), std::move(of), owned});
   start(s);
 }
 

@@ -3,6 +3,8 @@
 
 #include <signal.h>
 
+#include <memory>
+
 #include <vt/detail/function.hpp>
 
 namespace vt::detail {
@@ -10,8 +12,9 @@ namespace vt::detail {
 /// May kernels run unoptimised at first? `VT_TIERS=off` says no; nothing does once the process ends.
 bool background_open();
 /// Runs `job`, which must not throw, after those given before, on a thread that ends when there are none left. A fork and the end of the
-/// process wait until the job that is running rests; at the end it and those that have not begun are dropped.
-void in_background(Function<void()> job);
+/// process wait until the job that is running rests; at the end it and those that have not begun are dropped. So may be a job that is given what it is
+/// `of`, once that has gone.
+void in_background(Function<void()> job, std::weak_ptr<const void> of = {});
 /// Would a job that is given now run there, rather than at once on this thread because nobody would know when the process ends?
 bool background_takes_jobs();
 /// Between two parts of a job that may take long; does nothing on other threads. Waits there while there are pauses; does not return (throws what

@@ -2,9 +2,11 @@
 // interpreter, and keeps programs by the structure of their Graph.
 #include <memory>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 #include <vt/detail/message.hpp>
 #include <vt/small_vec.hpp>
@@ -13,8 +15,8 @@
 #include "../trace/effects.hpp"
 #include "../trace/environment.hpp"
 #include "../trace/executable.hpp"
-#include "../trace/hash_map.hpp"
 #include "../trace/node.hpp"
+#include "../trace/recent_map.hpp"
 #include "../trace/thread_state.hpp"
 #include "../trace/timeline.hpp"
 #include "../trace/warnings.hpp"
@@ -95,8 +97,15 @@ const Backend* backend() {
   return chosen;
 }
 
+// A fault of the compiler, or a lack of what it needs, must not take the user's program down: the interpreter gives the same results.
+std::shared_ptr<Executable> interpreted_instead(const GraphBody& graph, const std::string& why) {
+  warn_once("a Graph could not be compiled and is interpreted: " + why);
+  return new_shared<InterpretedGraph>(graph);
+}
+
 std::shared_ptr<Executable> compile(const GraphBody& graph, const Backend& b, std::span<const char> donated = {}) {
   OwnedInputs owned{Vec<char>(donated.begin(), donated.end()), graph.outputs.size()};
+  std::string lack;
   try {
     if (has_complex(graph)) {
       const auto real = lower_complex(graph);
@@ -105,11 +114,15 @@ std::shared_ptr<Executable> compile(const GraphBody& graph, const Backend& b, st
     }
     return new_shared<Program>(graph, b, owned);
   } catch (const Error& e) {
-    // A fault of the compiler must not take the user's program down: the interpreter gives the same results.
     if (choice() == Choice::cpu || e.kind() != ErrorKind::backend) throw;
-    warn_once(std::string("a Graph could not be compiled and is interpreted: ") + e.what());
-    return new_shared<InterpretedGraph>(graph);
+    return interpreted_instead(graph, e.what());
+  } catch (const std::bad_alloc&) {
+    lack = "vt: there is no memory to compile it";
+  } catch (const std::system_error& e) {
+    lack = std::string("vt: the system refuses what compiling takes: ") + e.what();
   }
+  if (choice() == Choice::cpu) fail(ErrorKind::memory, lack, thread_state().where);
+  return interpreted_instead(graph, lack);
 }
 
 // Products for one element of a convolution's result.
@@ -205,7 +218,7 @@ struct Seen {
 };
 struct ProgramCache {
   std::mutex mutex;
-  HashMap<std::size_t, SmallVec<std::shared_ptr<Seen>, 1>> seen;
+  RecentMap<std::size_t, SmallVec<std::shared_ptr<Seen>, 1>> seen{most_programs};
 };
 ProgramCache& program_cache() {
   static ProgramCache* const cache = new ProgramCache;  // never destroyed: values may be asked for while the process ends
@@ -278,20 +291,23 @@ Vec<BufferRef> run_graph(const GraphBody& graph, std::span<const BufferRef> inpu
   const std::size_t hash = hash_of(graph);
   std::shared_ptr<Seen> entry;
   bool known = false;
+  Vec<SmallVec<std::shared_ptr<Seen>, 1>> gone;
   {
     std::lock_guard lock(cache.mutex);
-    if (const auto at = cache.seen.find(hash); at != cache.seen.end())
-      for (const std::shared_ptr<Seen>& candidate : at->second)
+    SmallVec<std::shared_ptr<Seen>, 1>* alike = cache.seen.find(hash);
+    if (alike)
+      for (const std::shared_ptr<Seen>& candidate : *alike)
         if (!entry && candidate->device == device && equal(candidate->graph, graph)) entry = candidate;
     known = entry != nullptr;
     if (!known) {
-      if (cache.seen.size() >= most_programs) cache.seen.clear();
       entry = new_shared<Seen>();
       entry->graph = graph;
       entry->device = device;
-      cache.seen[hash].push_back(entry);
+      if (!alike) alike = cache.seen.emplace(hash, {}, gone);
+      alike->push_back(entry);
     }
   }
+  gone.clear();
   if (on_host && !known && choice() != Choice::cpu && work_of(graph) < large &&
       !(at_first_sight && rounds_in_its_own_way(graph)))
     if (std::optional<Vec<BufferRef>> results = interpreted_soon(graph, inputs)) return std::move(*results);
@@ -303,6 +319,13 @@ Vec<BufferRef> run_graph(const GraphBody& graph, std::span<const BufferRef> inpu
     executable = entry->executable;
   }
   return executable->run(inputs);
+}
+
+void drop_lazy_programs() {
+  execution::ProgramCache& cache = execution::program_cache();
+  Vec<SmallVec<std::shared_ptr<execution::Seen>, 1>> gone;
+  const std::lock_guard lock(cache.mutex);
+  gone = cache.seen.take_all();
 }
 
 MachineLimits machine_limits(bool again) {

@@ -12,9 +12,10 @@
 #include "../trace/devices.hpp"
 #include "../trace/effects.hpp"
 #include "../trace/executable.hpp"
-#include "../trace/hash_map.hpp"
 #include "../trace/named_axes.hpp"
 #include "../trace/node.hpp"
+#include "../trace/recent_map.hpp"
+#include "../trace/signature_changes.hpp"
 #include "../trace/thread_state.hpp"
 
 namespace vt::detail {
@@ -64,7 +65,7 @@ Vec<Device> places_of(std::span<const Tensor> arguments) {
 
 // Of a call that runs at once: where the arguments are decides where it runs.
 std::string key_of(const StaticKey& static_key, std::span<const Tensor> arguments, const std::optional<Device>& device) {
-  std::string key = static_key;
+  std::string key = static_key.bytes;
   for (const Tensor& t : arguments) {
     append_aval(key, t);
     if (!device) append_device(key, t.device());
@@ -76,9 +77,19 @@ std::string key_of(const StaticKey& static_key, std::span<const Tensor> argument
 }  // namespace jit_program
 
 struct JitCache::State {
+  explicit State(std::optional<Device> d, std::size_t most) : programs(most), device(d) {}
+
   std::shared_mutex mutex;
-  HashMap<std::string, std::shared_ptr<const Entry>> programs;
+  RecentMap<std::string, std::shared_ptr<const Entry>> programs;
+  SignatureChanges changes;
   std::optional<Device> device;
+
+  /// Null if there is none for this signature.
+  std::shared_ptr<const Entry> program(const std::string& key) {
+    std::shared_lock lock(mutex);
+    if (const std::shared_ptr<const Entry>* const found = programs.find(key)) return *found;
+    return nullptr;
+  }
 };
 
 namespace jit_program {
@@ -114,7 +125,10 @@ void check_donated(const std::vector<int>& donate, std::size_t arguments, Where 
       fail(ErrorKind::value, worded("vt::jit: donate names argument {}, counted from 0, but this call has only {}", position, arguments), where);
 }
 
-JitCache::JitCache(std::optional<Device> device) : state_(new_box<State>()) { state_->device = device; }
+JitCache::JitCache(std::optional<Device> device, int programs, Where where) {
+  if (programs < 1) fail(ErrorKind::value, worded("vt::jit: programs is {}; at least 1 is kept", programs), where);
+  state_ = new_box<State>(device, static_cast<std::size_t>(programs));
+}
 JitCache::~JitCache() = default;
 
 std::shared_ptr<const JitCache::Entry> JitCache::entry(std::span<const Tensor> arguments, const StaticKey& static_key, const FlatFunction& f,
@@ -127,11 +141,7 @@ std::shared_ptr<const JitCache::Entry> JitCache::entry(std::span<const Tensor> a
   }
   std::string key = jit_program::key_of(static_key, arguments, state_->device);
 
-  std::shared_ptr<const Entry> program;
-  {
-    std::shared_lock lock(state_->mutex);
-    if (const auto found = state_->programs.find(key); found != state_->programs.end()) program = found->second;
-  }
+  std::shared_ptr<const Entry> program = state_->program(key);
   if (!program) {
     Vec<Aval> avals;
     for (const Tensor& t : arguments) avals.push_back(aval_of(t));
@@ -154,9 +164,11 @@ std::shared_ptr<const JitCache::Entry> JitCache::entry(std::span<const Tensor> a
       else fresh->device = device_of(*fresh->graph, jit_program::places_of(arguments));
       fresh->captured_values = brought(fresh->captured_values, fresh->device);
       fresh->executable = compile_graph(*fresh->graph, fresh->device, donated);
+      Vec<std::shared_ptr<const Entry>> gone;  // until the lock has gone
       std::unique_lock lock(state_->mutex);
+      state_->changes.add("vt::jit", "compiles a program", arguments, static_key, where);
       // Another thread may have been first; its program is as good.
-      program = state_->programs.emplace(std::move(key), std::move(fresh)).entry->second;
+      program = *state_->programs.emplace(std::move(key), std::move(fresh), gone);
     } else {
       program = std::move(fresh);
     }
@@ -204,12 +216,7 @@ std::vector<Tensor> JitCache::call(std::span<const Tensor> arguments, const Stat
 }
 
 std::string JitCache::explain_page(std::span<const Tensor> arguments, const StaticKey& static_key, const FlatFunction& f, Where where) const {
-  const std::string key = jit_program::key_of(static_key, arguments, state_->device);
-  std::shared_ptr<const Entry> program;
-  {
-    std::shared_lock lock(state_->mutex);
-    if (const auto found = state_->programs.find(key); found != state_->programs.end()) program = found->second;
-  }
+  const std::shared_ptr<const Entry> program = state_->program(jit_program::key_of(static_key, arguments, state_->device));
   if (!program || !program->executable) return "";
   Vec<LoggedGraph> graphs;
   {
@@ -228,10 +235,8 @@ std::string JitCache::explain_page(std::span<const Tensor> arguments, const Stat
 }
 
 std::string JitCache::explain(std::span<const Tensor> arguments, const StaticKey& static_key) const {
-  const std::string key = jit_program::key_of(static_key, arguments, state_->device);
-  std::shared_lock lock(state_->mutex);
-  const auto found = state_->programs.find(key);
-  return found == state_->programs.end() || !found->second->executable ? "" : found->second->executable->explain();
+  const std::shared_ptr<const Entry> program = state_->program(jit_program::key_of(static_key, arguments, state_->device));
+  return program && program->executable ? program->executable->explain() : "";
 }
 
 Memory JitCache::memory(std::span<const Tensor> arguments, const StaticKey& static_key, const FlatFunction& f,

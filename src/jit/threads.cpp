@@ -6,10 +6,12 @@
 #include <chrono>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <system_error>
 #include <thread>
 
 // Eigen's pool is a template-free part of its unsupported tensor module and needs nothing else of Eigen.
@@ -24,6 +26,7 @@
 #include "../trace/environment.hpp"
 #include "../trace/graph.hpp"
 #include "../trace/timeline.hpp"
+#include "../trace/warnings.hpp"
 #include "background.hpp"
 
 namespace vt::detail {
@@ -136,11 +139,38 @@ struct Board {
   }
 };
 
+// How Eigen's pool gets its threads. One that the system refuses is left out: the others, and the caller, take its ranges.
+struct Threads {
+  struct Task {
+    std::function<void()> f;
+  };
+  class EnvThread {
+   public:
+    explicit EnvThread(std::function<void()> f) : thread_(std::move(f)) {}
+    ~EnvThread() { thread_.join(); }
+    void OnCancel() {}
+
+   private:
+    std::thread thread_;
+  };
+  EnvThread* CreateThread(std::function<void()> f) {
+    try {
+      return new EnvThread(std::move(f));
+    } catch (const std::system_error& e) {
+      warn_once(std::string("kernels run on fewer threads than asked for: the system starts no more: ") + e.what());
+      return nullptr;
+    }
+  }
+  Task CreateTask(std::function<void()> f) { return {std::move(f)}; }
+  void ExecuteTask(const Task& t) { t.f(); }
+};
+using Pool = Eigen::ThreadPoolTempl<Threads>;
+
 // The pool is made at the first parallel launch and again after set_num_threads; a launch in flight keeps the old one alive.
 struct State {
   std::mutex mutex;
   std::atomic<int> wanted{default_count()};
-  std::shared_ptr<Eigen::ThreadPool> pool;
+  std::shared_ptr<Pool> pool;
   std::shared_ptr<Board> board;  ///< of the pool's threads
   int pool_count = 0;
 };
@@ -151,7 +181,7 @@ State& state() {
 }
 
 struct Team {
-  std::shared_ptr<Eigen::ThreadPool> pool;
+  std::shared_ptr<Pool> pool;
   std::shared_ptr<Board> board;
 };
 Team team_of(int count) {
@@ -159,7 +189,7 @@ Team team_of(int count) {
   std::lock_guard lock(s.mutex);
   if (!s.pool || s.pool_count != count) {
     const SignalsBlocked quiet;
-    s.pool = new_shared<Eigen::ThreadPool>(count - 1);
+    s.pool = new_shared<Pool>(count - 1);
     s.board = new_shared<Board>();
     s.pool_count = count;
   }

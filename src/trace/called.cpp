@@ -28,6 +28,9 @@ DerivedRef derive(const CallParams& p, const DerivedKey& key, FunctionRef<Derive
   const bool kept = none_of(made->captured, [](const Tensor& t) { return is_tracer(t); });
   if (!kept) return made;
   const std::lock_guard lock(p.function->mutex);
+  // They are told apart by the number of lanes, too, of which there may be ever others.
+  constexpr std::size_t most_derived = 64;
+  if (p.function->derived.size() >= most_derived) p.function->derived.erase(p.function->derived.begin());
   p.function->derived.emplace_back(text, made);
   return made;
 }

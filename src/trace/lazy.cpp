@@ -129,6 +129,19 @@ class Collector {
   Batch batch_;
 };
 
+// A number, which nothing has to run for: most come as arguments of jitted functions.
+bool is_number(const Node* n) { return n->op == Op::full && n->avals[0].shape.empty() && default_device().kind == Device::Kind::cpu; }
+void publish_number(Node* n) {
+  const DType dtype = n->avals[0].dtype;
+  BufferRef buffer = allocate(size_of(dtype), "a number");
+  store_scalar(n->params->as<FullParams>().value.converted(dtype), buffer->data);
+  const std::lock_guard lock(lazy_mutex());
+  if (!pending(n)) return;
+  n->buffers.clear();
+  n->buffers.push_back(std::move(buffer));
+  n->ready.store(true, std::memory_order_release);
+}
+
 // Fills in the values and lets go of the operands, outside the lock: releasing them may free a long chain.
 void publish(const Batch& batch, Vec<BufferRef> values) {
   Vec<SmallVec<Tensor, 3>> operands;
@@ -237,7 +250,10 @@ BufferRef buffer_of(const Tensor& t, Where where) {
     check_alive(outer, where);
     outer = lazy_run::look_through(outer, where);
   }
-  if (lazy_run::pending(outer.node())) evaluate(std::span<const Tensor>(&outer, 1), where);
+  if (Node* n = outer.node(); lazy_run::pending(n)) {
+    if (lazy_run::is_number(n)) lazy_run::publish_number(n);
+    else evaluate(std::span<const Tensor>(&outer, 1), where);
+  }
   return lazy_run::kept_buffer(outer, where);
 }
 

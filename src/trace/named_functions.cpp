@@ -7,10 +7,11 @@
 #include <vt/detail/message.hpp>
 
 #include "effects.hpp"
-#include "hash_map.hpp"
 #include "named_axes.hpp"
 #include "promote.hpp"
+#include "recent_map.hpp"
 #include "recursion.hpp"
+#include "signature_changes.hpp"
 #include "state.hpp"
 #include "thread_state.hpp"
 
@@ -83,7 +84,8 @@ struct FunctionCache::State {
   const char* kind;
   int max_depth;
   std::mutex mutex;
-  HashMap<std::string, named_functions::EntryRef> entries;
+  RecentMap<std::string, named_functions::EntryRef> entries{256};
+  SignatureChanges changes;
 
   [[noreturn]] void refuse(ErrorKind error, const std::string& what, Where where) const {
     fail(error, worded("{}: {} {}", kind, name, what), user_line(where));
@@ -150,7 +152,7 @@ std::vector<Tensor> FunctionCache::call(std::span<const Tensor> arguments, const
   State& own = *state_;
   const Where where = user_line(given_where);
   ThreadState& state = thread_state();
-  std::string key = static_key;
+  std::string key = static_key.bytes;
   Vec<Aval> avals;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     if (!arguments[i].defined()) fail(ErrorKind::value, worded("{}: argument leaf {} of {} is an empty Tensor", own.kind, i, own.name), where);
@@ -164,7 +166,7 @@ std::vector<Tensor> FunctionCache::call(std::span<const Tensor> arguments, const
   EntryRef entry;
   {
     const std::lock_guard lock(own.mutex);
-    if (const auto found = own.entries.find(key); found != own.entries.end()) entry = found->second;
+    if (const EntryRef* const found = own.entries.find(key)) entry = *found;
   }
   for (std::size_t k = 0; k < depth && !entry; ++k)
     for (const auto& [name, known] : state.functions[k]->inner)
@@ -237,8 +239,11 @@ std::vector<Tensor> FunctionCache::call(std::span<const Tensor> arguments, const
     if (recording.lowest < depth) {
       state.functions[recording.lowest]->inner.push_back({{&own, key}, entry});
     } else if (!lanes_of_one) {  // lanes that have a name are those of one vmap
+      Vec<EntryRef> gone;  // until the lock has gone
       const std::lock_guard lock(own.mutex);
-      own.entries[key] = entry;
+      own.changes.add(own.kind + (" " + own.name), "is recorded anew", arguments, static_key, where);
+      EntryRef& kept_entry = *own.entries.emplace(key, entry, gone);
+      if (kept_entry != entry) gone.push_back(std::exchange(kept_entry, entry));
     }
   }
   kept = entry->kept;

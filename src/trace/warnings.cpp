@@ -28,7 +28,10 @@ void warn_once(const std::string& line) {
   std::lock_guard lock(list.mutex);
   for (const std::string& known : list.lines)
     if (known == line) return;
-  list.lines.push_back(line);
+  // Lines that name shapes or files may be without end.
+  constexpr std::size_t most = 1000;
+  if (list.lines.size() < most) list.lines.push_back(line);
+  else if (list.lines.size() == most) list.lines.push_back("more warnings than these are not kept");
 }
 
 }  // namespace vt::detail

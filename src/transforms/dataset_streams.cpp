@@ -6,6 +6,7 @@
 #include <deque>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 
 #include <vt/detail/message.hpp>
@@ -259,7 +260,13 @@ class ShuffleStream : public LeafStream {
 /// A thread that runs ahead of who asks. What it throws is thrown to them.
 class PrefetchStream : public LeafStream {
  public:
-  PrefetchStream(const PlanRef& plan, std::int64_t round) : plan_(plan), round_(round), thread_([this] { run(); }) {}
+  PrefetchStream(const PlanRef& plan, std::int64_t round) : plan_(plan), round_(round) {
+    try {
+      thread_ = std::thread([this] { run(); });
+    } catch (const std::system_error& e) {
+      fail(ErrorKind::memory, std::string("vt::Dataset::prefetch: the system starts no thread: ") + e.what(), plan->where);
+    }
+  }
   ~PrefetchStream() override {
     {
       const std::lock_guard lock(mutex_);

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 #include <vt/detail/function.hpp>
 #include <vt/detail/shared.hpp>
@@ -107,15 +108,26 @@ Graph make_graph_flat(const FlatFunction&, std::span<const Tensor> arguments, Wh
 /// Tensors that have only a shape and a dtype; any use of them is an error.
 std::vector<Tensor> eval_shape_flat(const FlatFunction&, std::span<const Tensor> arguments, Where);
 
+/// The arguments of a call, for messages.
+struct NamedParts {
+  Vec<std::pair<std::string, std::string>> fixed;  ///< what is static: "argument 1 .epoch" and its value as bytes
+  Vec<std::string> leaves;                         ///< the Tensors, in order
+};
 /// What decides which compiled program a call uses: the static parts of the arguments as bytes.
-using StaticKey = std::string;
+struct StaticKey {
+  std::string bytes = {};
+  /// Tells of the arguments, which these pointers are to; null: they are Tensors. Valid during the call.
+  void (*describe)(const void* const* arguments, NamedParts&) = nullptr;
+  const void* const* arguments = nullptr;
+};
 /// Throws: Error(value) unless all of `donate` are between 0 and `arguments` − 1.
 void check_donated(const std::vector<int>& donate, std::size_t arguments, Where);
 /// The compiled programs of one jitted function, by signature. Any thread may use it.
 class JitCache {
  public:
-  /// `device`: where to run; nothing: where the arguments are.
-  explicit JitCache(std::optional<Device> device = {});
+  /// `device`: where to run; nothing: where the arguments are. `programs`: as many are kept.
+  /// Throws: Error(value) unless that is at least 1.
+  explicit JitCache(std::optional<Device> device = {}, int programs = 256, Where = {});
   ~JitCache();
   /// The results of the program for this signature. Traces and compiles when it is new: `trace` runs the function, and returns
   /// what `result` later gives back (the static part of the results). `donated`, per Tensor or empty: those whose values are given away, the same

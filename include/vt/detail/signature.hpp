@@ -13,9 +13,34 @@ void append_leaves_of(SmallVec<Tensor, 8>& leaves, const T& argument) {
   if constexpr (!std::is_array_v<T>) for_each_leaf(argument, [&](const Tensor& t) { leaves.push_back(t); });
 }
 template <class T>
-void append_signature_of(StaticKey& key, const T& argument) {
+void append_signature_of(std::string& key, const T& argument) {
   if constexpr (std::is_same_v<T, Tensor>) return;
   else append_static<std::decay_t<const T>>(key, argument);
+}
+
+/// Argument `index` for a message. Its type is compiled once, not for each function.
+template <class T>
+void describe_argument(NamedParts& parts, std::size_t index, const T& argument) {
+  const std::string name = "argument " + std::to_string(index);
+  if constexpr (std::is_array_v<T>) {
+    parts.fixed.emplace_back(name, std::string(argument));
+  } else if constexpr (std::is_same_v<T, Tensor>) {
+    parts.leaves.push_back(name);
+  } else {
+    const auto named = [&](const std::string& path) { return path.empty() ? name : name + " " + path; };
+    const std::size_t before = parts.fixed.size(), count = count_leaves(argument);
+    append_parts(parts.fixed, "", argument);
+    for (std::size_t i = before; i < parts.fixed.size(); ++i) parts.fixed[i].first = named(parts.fixed[i].first);
+    for (std::size_t i = 0; i < count; ++i) {
+      std::size_t wanted = i;
+      parts.leaves.push_back(named(leaf_path(argument, wanted)));
+    }
+  }
+}
+template <class... A>
+void describe_arguments(const void* const* arguments, NamedParts& parts) {
+  std::size_t index = 0;
+  (describe_argument(parts, index++, *static_cast<const A*>(*arguments++)), ...);
 }
 
 /// The Tensors among the arguments, and everything else that decides what is recorded.
@@ -24,8 +49,9 @@ StaticKey signature_of(SmallVec<Tensor, 8>& leaves, const A&... arguments) {
   (append_leaves_of(leaves, arguments), ...);
   StaticKey key;
   static constexpr char type_tag = 0;  // its address stands for the argument types
-  append_bytes(key, &type_tag);
-  (append_signature_of(key, arguments), ...);
+  append_bytes(key.bytes, &type_tag);
+  (append_signature_of(key.bytes, arguments), ...);
+  if constexpr (!(std::is_same_v<A, Tensor> && ...)) key.describe = describe_arguments<A...>;
   return key;
 }
 
@@ -34,7 +60,9 @@ template <class F, class Use, class... A>
 auto with_signature(F& f, const Use& use, const A&... arguments) {
   using Traced = TreeFunction<F, Owned<A>...>;
   SmallVec<Tensor, 8> leaves;
-  const StaticKey key = signature_of(leaves, arguments...);
+  StaticKey key = signature_of(leaves, arguments...);
+  const void* const all[] = {static_cast<const void*>(&arguments)..., nullptr};
+  if constexpr (!(std::is_same_v<A, Tensor> && ...)) key.arguments = all;
   Box<Traced> g;  // only made when the function has to be traced
   const auto flat = [&](std::span<const Tensor> tracers) {
     g = new_box<Traced>(f, own(arguments...));
@@ -54,6 +82,51 @@ auto call_by_signature(Cache& cache, F& f, Where where, const A&... arguments) {
   const Tensor* next = results.data();
   assign_leaves(result, next);
   return result;
+}
+
+// --- numbers for Tensors ----------------------------------------------------------------------------------------------
+
+template <class... P>
+struct ParameterList {
+  /// Is one of these arguments a number, and its parameter a Tensor?
+  template <class... A>
+  static constexpr bool number_for_tensor() {
+    if constexpr (sizeof...(A) == sizeof...(P)) return ((Number<A> && std::is_same_v<std::remove_cvref_t<P>, Tensor>) || ...);
+    else return false;
+  }
+};
+template <class R, class C, bool N, class... P>
+ParameterList<P...> parameters_of(R (C::*)(P...) noexcept(N));
+template <class R, class C, bool N, class... P>
+ParameterList<P...> parameters_of(R (C::*)(P...) const noexcept(N));
+
+/// The parameters of a function, if it spells them out: one with `auto` among them has none here.
+template <class F>
+struct Parameters {
+  using type = ParameterList<>;
+};
+template <class F>
+  requires requires { parameters_of(&F::operator()); }
+struct Parameters<F> {
+  using type = decltype(parameters_of(&F::operator()));
+};
+template <class R, bool N, class... P>
+struct Parameters<R (*)(P...) noexcept(N)> {
+  using type = ParameterList<P...>;
+};
+/// Is there a number among the arguments that f takes as a Tensor? It is one like others, then: its value is not static.
+template <class F, class... A>
+inline constexpr bool number_for_tensor = Parameters<F>::type::template number_for_tensor<A...>();
+
+template <class P, class A>
+decltype(auto) taken_as(const A& argument) {
+  if constexpr (Number<A> && std::is_same_v<std::remove_cvref_t<P>, Tensor>) return Tensor(argument);
+  else return (argument);
+}
+/// use(arguments…), those numbers as Tensors.
+template <class Use, class... P, class... A>
+auto with_tensors(ParameterList<P...>, const Use& use, const A&... arguments) {
+  return use(taken_as<P>(arguments)...);
 }
 
 }  // namespace vt::detail

@@ -12,7 +12,7 @@
 #include <vt/error.hpp>
 #include <vt/small_vec.hpp>
 
-#include "../../trace/hash_map.hpp"
+#include "../../trace/recent_map.hpp"
 #include "../../trace/timeline.hpp"
 #include "../../trace/warnings.hpp"
 #include "../backend.hpp"
@@ -20,6 +20,7 @@
 #include "../code_label.hpp"
 #include "../counters.hpp"
 #include "../disk_cache.hpp"
+#include "../executables.hpp"
 
 namespace vt::detail::cpu {
 
@@ -31,10 +32,12 @@ struct Form {
   Vec<std::int64_t> numbers;
 };
 
+using Made = std::shared_future<std::shared_ptr<const Code>>;
+
 struct Store {
   std::mutex mutex;
-  HashMap<std::string, std::shared_future<std::shared_ptr<const Code>>> made;
-  HashMap<std::string, Form> forms;
+  RecentMap<std::string, Made> made{most_kernels};
+  RecentMap<std::string, Form> forms{most_kernels};
 };
 Store& store() {
   static Store* s = new Store;  // never destroyed: threads may still run kernels while the process ends
@@ -124,13 +127,14 @@ std::shared_ptr<const Code> cached(const Wanted& wanted) {
   if (label && gdb_wanted()) stored = own += label->lines;
   Store& s = store();
   std::promise<std::shared_ptr<const Code>> promise;
-  std::shared_future<std::shared_ptr<const Code>> there;
+  Made there;
+  Vec<Made> gone;
   {
     std::lock_guard lock(s.mutex);
-    const auto [at, fresh] = s.made.emplace(own, {});
-    if (fresh) at->second = promise.get_future().share();
-    else there = at->second;
+    if (const Made* known = s.made.find(own)) there = *known;
+    else s.made.emplace(own, promise.get_future().share(), gone);
   }
+  gone.clear();
   if (there.valid()) {
     if (!wanted.wait && there.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return nullptr;
     count(counters().kernel_memory_hits, 1);
@@ -155,9 +159,13 @@ std::shared_ptr<const Code> cached(const Wanted& wanted) {
     if (quick) {
       count(counters().kernels_unoptimised);
       code->set_hasty(true);
-      in_background([stored, symbol = symbols[0], label = label ? *label : CodeLabel(), emit = *wanted.later, code] {
-        optimise(stored, symbol, label, emit, *code);
-      });
+      // Not for code that nobody has any more.
+      const std::weak_ptr<const Code> quick_code = code;
+      in_background(
+          [stored, symbol = symbols[0], label = label ? *label : CodeLabel(), emit = *wanted.later, quick_code] {
+            if (const auto used = quick_code.lock()) optimise(stored, symbol, label, emit, *used);
+          },
+          quick_code);
     }
     promise.set_value(code);
     return code;
@@ -192,7 +200,7 @@ Form form_of(const std::string& key, FunctionRef<void(IrBuilder&)> emit, Box<IrB
   Store& s = store();
   {
     std::lock_guard lock(s.mutex);
-    if (const auto* known = s.forms.find(own); known != s.forms.end()) return known->second;
+    if (const Form* known = s.forms.find(own)) return *known;
   }
   if (!dump_folder().empty()) dump(key, emit);
   const CacheKey on_disk = disk_key("form\n" + own, host_target().level);
@@ -205,8 +213,9 @@ Form form_of(const std::string& key, FunctionRef<void(IrBuilder&)> emit, Box<IrB
     form = {emitted->identity(), emitted->numbers()};
     DiskCache::process().store(on_disk, to_bytes(form));
   }
+  Vec<Form> gone;
   std::lock_guard lock(s.mutex);
-  s.forms.emplace(own, form);
+  s.forms.emplace(own, form, gone);
   return form;
 }
 
@@ -236,6 +245,26 @@ FormedCode formed_code(const std::string& key, const std::string& name, const Fu
                                   .wait = wait,
                                   .dumps = false});
   return {std::move(code), std::move(form.numbers)};
+}
+
+void drop_unused_code() {
+  code_store::Store& s = code_store::store();
+  Vec<code_store::Made> gone;
+  {
+    const std::lock_guard lock(s.mutex);
+    gone = s.made.take_all();
+  }
+  gone.clear();
+  drop_lazy_programs();
+}
+
+void set_most_kernels(std::size_t most) {
+  code_store::Store& s = code_store::store();
+  Vec<code_store::Made> gone;
+  Vec<code_store::Form> forms_gone;
+  const std::lock_guard lock(s.mutex);
+  s.made.set_most(most, gone);
+  s.forms.set_most(most, forms_gone);
 }
 
 }  // namespace vt::detail::cpu

@@ -29,6 +29,14 @@ struct FormedCode {
 /// key has an entry of its own that says which code and what numbers. No `wait`: no code while another thread is making it.
 FormedCode formed_code(const std::string& key, const std::string& name, const Function<void(IrBuilder&)>& emit, bool hurry, bool wait);
 
+/// Kernels that are kept for the next program that wants them: those used last. Others stay for as
+/// long as a program has them.
+inline constexpr std::size_t most_kernels = 4096;
+/// Forgets the kernels and programs that are only kept in case they are wanted again. What runs, or belongs to a jitted function, stays.
+void drop_unused_code();
+/// For tests: as many kernels are kept instead of most_kernels.
+void set_most_kernels(std::size_t most);
+
 }  // namespace vt::detail::cpu
 
 #endif

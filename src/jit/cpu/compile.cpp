@@ -15,6 +15,7 @@
 #include <vt/error.hpp>
 
 #include "../background.hpp"
+#include "code_cache.hpp"
 
 namespace vt::detail::cpu {
 
@@ -225,7 +226,12 @@ void Code::link(std::span<const char> object, std::span<const std::string> names
       if (name == s.name) return s.address;
     return nullptr;
   };
-  if (const std::string wrong = object_.load(object, resolve); !wrong.empty()) cpu_compile::fail("compiled code could not be loaded", wrong);
+  std::string wrong = object_.load(object, resolve);
+  if (object_.starved()) {
+    drop_unused_code();
+    wrong = object_.load(object, resolve);
+  }
+  if (!wrong.empty()) cpu_compile::fail("compiled code could not be loaded", wrong);
   for (const std::string& name : names) {
     addresses_.push_back(object_.find(name));
     if (!addresses_.back()) cpu_compile::fail("compiled code could not be loaded", "it has no function " + name);

@@ -3,10 +3,10 @@
 
 #if defined(__x86_64__) && defined(__ELF__)
 #include <elf.h>
-#include <sys/mman.h>
 #include <unistd.h>
 #endif
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 
@@ -42,10 +42,10 @@ struct Bytes {
   }
 };
 
-/// A page-aligned part of the mapping with one protection.
+/// Sections that lie together. Constants share their pages with code, which is as read-only; data that is written, which LLVM makes little of,
+/// begins with a page.
 struct Region {
-  int protection;
-  std::uint64_t size = 0, start = 0;
+  std::uint64_t align, size = 0, start = 0;
 };
 enum { code, constants, data, region_count };
 
@@ -63,13 +63,12 @@ constexpr std::uint64_t most_bytes = std::uint64_t{1} << 30;
 
 bool can_load_objects() { return true; }
 
-LoadedObject::~LoadedObject() {
-  shown_ = {};
-  if (memory_) ::munmap(memory_, size_);
-}
+LoadedObject::~LoadedObject() = default;
 
 std::string LoadedObject::load(std::span<const char> object, const Resolver& resolve) {
   using namespace object_files;
+  exports_.clear();
+  starved_ = false;
   const Bytes file{object};
   Elf64_Ehdr header{};
   if (!file.read(0, header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64 ||
@@ -80,7 +79,8 @@ std::string LoadedObject::load(std::span<const char> object, const Resolver& res
     if (!file.read(header.e_shoff + i * sizeof(Elf64_Shdr), sections[i])) return "its section table is cut off";
 
   // Lay out the sections that are needed at run time, by protection.
-  Region regions[region_count] = {{PROT_READ | PROT_EXEC}, {PROT_READ}, {PROT_READ | PROT_WRITE}};
+  const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  Region regions[region_count] = {{page}, {64}, {page}};
   Vec<std::uint64_t> offset_in_region(sections.size(), 0);
   Vec<bool> placed(sections.size(), false);
   std::size_t symbol_table = 0;
@@ -93,6 +93,7 @@ std::string LoadedObject::load(std::span<const char> object, const Resolver& res
     if (s.sh_size > most_bytes || align > 4096 || (s.sh_type != SHT_NOBITS && !file.holds(s.sh_offset, s.sh_size)))
       return "a section lies outside the file";
     Region& r = regions[region_of(s)];
+    r.align = std::max(r.align, align);
     offset_in_region[i] = aligned(r.size, align);
     r.size = offset_in_region[i] + s.sh_size;
     if (r.size > most_bytes) return "it is too large";
@@ -115,16 +116,17 @@ std::string LoadedObject::load(std::span<const char> object, const Resolver& res
   const std::uint64_t stubs = aligned(regions[code].size, stub_size), slots = aligned(regions[constants].size, 8);
   regions[code].size = stubs + undefined * stub_size;
   regions[constants].size = slots + symbol_count * 8;
-  const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   std::uint64_t total = 0;
-  for (Region& r : regions) r.start = total, total += aligned(r.size, page);
+  for (Region& r : regions) r.start = aligned(total, r.align), total = r.start + r.size;
   if (total > most_bytes) return "it is too large";
-  void* mapped = ::mmap(nullptr, total, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (mapped == MAP_FAILED) return "no memory for it";
-  memory_ = static_cast<char*>(mapped);
-  size_ = total;
+  const auto no_memory = [&] {
+    starved_ = true;
+    return "there is no memory for it, or the process has as many mappings as the system allows (vm.max_map_count)";
+  };
+  if (!memory_.take(total, regions[data].size > 0)) return no_memory();
+  char* const memory = memory_.data();
 
-  const auto address_of = [&](std::size_t section) { return memory_ + regions[region_of(sections[section])].start + offset_in_region[section]; };
+  const auto address_of = [&](std::size_t section) { return memory + regions[region_of(sections[section])].start + offset_in_region[section]; };
   for (std::size_t i = 0; i < sections.size(); ++i)
     if (placed[i] && sections[i].sh_type != SHT_NOBITS) std::memcpy(address_of(i), object.data() + sections[i].sh_offset, sections[i].sh_size);
 
@@ -137,7 +139,7 @@ std::string LoadedObject::load(std::span<const char> object, const Resolver& res
     if (s.st_shndx == SHN_UNDEF) {
       void* found = resolve(name);
       if (!found) return "it needs the unknown function " + std::string(name);
-      char* stub = memory_ + regions[code].start + stubs + stub_size * next_stub++;
+      char* stub = memory + regions[code].start + stubs + stub_size * next_stub++;
       constexpr unsigned char jump_through[] = {0xff, 0x25, 0, 0, 0, 0};
       std::memcpy(stub, jump_through, sizeof(jump_through));
       std::memcpy(stub + sizeof(jump_through), &found, sizeof(found));
@@ -168,7 +170,7 @@ std::string LoadedObject::load(std::span<const char> object, const Resolver& res
       if (type == R_X86_64_PLT32) value = jump[index];
       const bool through_slot = type == R_X86_64_GOTPCREL || type == R_X86_64_GOTPCRELX || type == R_X86_64_REX_GOTPCRELX;
       if (through_slot) {
-        char* slot = memory_ + regions[constants].start + slots + index * 8;
+        char* slot = memory + regions[constants].start + slots + index * 8;
         std::memcpy(slot, &value, 8);
         value = reinterpret_cast<std::uint64_t>(slot);
       } else if (type != R_X86_64_PLT32 && type != R_X86_64_PC32 && type != R_X86_64_PC64 && type != R_X86_64_64) {
@@ -191,8 +193,7 @@ std::string LoadedObject::load(std::span<const char> object, const Resolver& res
       if (placed[i]) addresses[i] = reinterpret_cast<std::uint64_t>(address_of(i));
     shown_ = show_code(object, addresses);
   }
-  for (const Region& r : regions)
-    if (r.size > 0 && ::mprotect(memory_ + r.start, aligned(r.size, page), r.protection) != 0) return "its memory cannot be made executable";
+  if (!memory_.seal(regions[constants].start + regions[constants].size)) return no_memory();
   return {};
 }
 

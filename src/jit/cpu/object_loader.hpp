@@ -11,6 +11,8 @@
 
 #include <vt/small_vec.hpp>
 
+#include "code_memory.hpp"
+
 namespace vt::detail::cpu {
 
 /// Code mapped into this process until destroyed. Writable while it is linked, executable or read-only after.
@@ -23,8 +25,11 @@ class LoadedObject {
   LoadedObject(const LoadedObject&) = delete;
   LoadedObject& operator=(const LoadedObject&) = delete;
 
-  /// Maps and links. Returns what is wrong with the object, or nothing; it is never read outside its bytes, whatever they are.
+  /// Maps and links, in place of what there was. Returns what is wrong with the object, or nothing; it is never read outside its bytes, whatever
+  /// they are.
   std::string load(std::span<const char> object, const Resolver& resolve);
+  /// Did load() find no memory for it?
+  bool starved() const { return starved_; }
   /// Address of an exported function; null if there is none of that name.
   void* find(std::string_view name) const;
 
@@ -34,9 +39,9 @@ class LoadedObject {
     void* address;
   };
   Vec<Export> exports_;
-  std::shared_ptr<void> shown_;  ///< to perf and gdb
-  char* memory_ = nullptr;
-  std::size_t size_ = 0;
+  CodeMemory memory_;
+  std::shared_ptr<void> shown_;  ///< to perf and gdb; goes before the memory
+  bool starved_ = false;
 };
 
 /// Whether this build can load its own objects: x86-64 with ELF. Elsewhere LLVM's linker does it.

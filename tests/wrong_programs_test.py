@@ -79,7 +79,9 @@ def main():
     failed = 0
     for compiler in compilers:
         clang = is_clang(compiler)
-        every = ["-std=c++20", "-Wall", "-Wextra", "-Wno-unknown-warning-option", "-I", include, *flags]
+        every = ["-std=c++20", "-Wall", "-Wextra", "-I", include, *flags]
+        if clang:
+            every.append("-Wno-unknown-warning-option")
         with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(2) as pool:
             every += precompiled(compiler, clang, every, pathlib.Path(folder))
             answers = pool.map(lambda p: complaint(p, compiler, clang, every), programs)

@@ -10,13 +10,13 @@ namespace vt::detail {
 std::string field_name(const char* text, std::size_t index) {
   std::string_view name = text;
   const auto letter = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || (c & 0x80) != 0; };
-  const std::size_t address = name.rfind('&'), end = name.find('}', address == std::string_view::npos ? 0 : address);
+  const std::size_t end = name.rfind('}');
   std::string_view found;
-  if (address != std::string_view::npos && end != std::string_view::npos) {
+  if (end != std::string_view::npos) {
     std::size_t last = end;
-    while (last > address && !letter(name[last - 1])) --last;
+    while (last > 0 && !letter(name[last - 1])) --last;
     std::size_t first = last;
-    while (first > address && letter(name[first - 1])) --first;
+    while (first > 0 && letter(name[first - 1])) --first;
     found = name.substr(first, last - first);
   }
   return found.empty() || std::isdigit(static_cast<unsigned char>(found[0])) != 0 ? "field" + std::to_string(index) : std::string(found);

@@ -68,7 +68,7 @@ TEST(ControlErrors, BranchesThatDiffer) {
   expect(ErrorKind::tree, "vt::cond: the functions must give trees of one structure, but result [1] differs",
          [&] { vt::cond(true, maps("a"), maps("b"), x); });
   const auto states = [](int steps) { return [=](Tensor v) { return State{v, steps, {}}; }; };
-  expect(ErrorKind::tree, "vt::cond: the functions must give trees of one structure, but result .field1 differs",
+  expect(ErrorKind::tree, "vt::cond: the functions must give trees of one structure, but result .steps differs",
          [&] { vt::cond(true, states(1), states(2), x); });
   expect(ErrorKind::tree, "vt::cond: result [1] is an empty Tensor", [] {
     const auto half = [](Tensor v) { return std::pair(v, Tensor()); };
@@ -90,9 +90,9 @@ TEST(ControlErrors, BodiesThatChangeTheCarry) {
   expect(ErrorKind::shape, "vt::while_loop: the body must keep the carry's shapes, but makes f32[3] of the carry, which is i32[]",
          [] { vt::while_loop(always, [](Tensor v) { return v + x; }, 1); });
   expect(ErrorKind::tree,
-         "vt::while_loop: the body must keep the carry's structure, but carry .field1 differs in its size, its keys or a value that is no Tensor",
+         "vt::while_loop: the body must keep the carry's structure, but carry .steps differs in its size, its keys or a value that is no Tensor",
          [] { vt::while_loop(always, [](const State& s) { return State{s.value, s.steps + 1, s.more}; }, State{x, 1, {x}}); });
-  expect(ErrorKind::tree, "vt::while_loop: the body must keep the carry's structure, but carry .field2 differs",
+  expect(ErrorKind::tree, "vt::while_loop: the body must keep the carry's structure, but carry .more differs",
          [] { vt::while_loop(always, [](const State& s) { return State{s.value, s.steps, {s.value, s.value}}; }, State{x, 1, {x}}); });
   expect(ErrorKind::dtype, "vt::fori_loop: the body must keep the carry's dtypes, but makes f32[] of the carry, which is i32[]",
          [] { vt::fori_loop(0, 3, [](Tensor, Tensor c) { return c + 1.0; }, vt::tensor(1)); });

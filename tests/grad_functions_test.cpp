@@ -196,3 +196,32 @@ TEST(GradFunctions, ResultsThatAreGivenTwice) {
 }
 
 }  // namespace
+
+namespace {
+struct NumberBesideTensor {
+  vt::Tensor weights;
+  double rate;
+};
+}  // namespace
+
+TEST(GradFunctions, NumbersBesideTensorsAreZeroInDerivatives) {
+  const auto f = [](NumberBesideTensor p) { return vt::sum(p.weights) * p.rate; };
+  const NumberBesideTensor p{vt::tensor({1.0, 2.0}), 3.0};
+  EXPECT_EQ(vt::grad(f)(p).rate, 0);
+  EXPECT_EQ(vt::grad(f)(p).weights.to_vector<double>(), std::vector<double>(2, 3.0));
+  EXPECT_EQ(vt::jacobian(f)(p).rate, 0);
+  EXPECT_EQ(vt::vjp(f, p).second(1.0).rate, 0);
+  const auto same = [](NumberBesideTensor q) { return q; };
+  EXPECT_EQ(vt::jvp(same, p, p).second.rate, 0);
+  EXPECT_EQ(vt::jvp(same, p, p).first.rate, 3.0);
+  EXPECT_EQ(vt::grad([](auto x) { return x * x; })(3.0).template item<double>(), 6.0);
+}
+
+TEST(GradFunctions, MessagesNameFields) {
+  try {
+    vt::grad([](NumberBesideTensor p) { return vt::sum(p.weights); })(NumberBesideTensor{vt::tensor({1, 2}), 3.0});
+    FAIL();
+  } catch (const vt::Error& e) {
+    EXPECT_NE(std::string(e.what()).find("argument 0 .weights is i32[2]"), std::string::npos) << e.what();
+  }
+}

@@ -294,3 +294,15 @@ TEST(VmapErrors, MessagesShowWhatOneLaneSees) {
 }
 
 }  // namespace
+
+TEST(VmapApi, BareNumbersHaveLanes) {
+  using vt::Tensor;
+  const Tensor x = vt::arange(3);
+  const Tensor y = vt::vmap([](Tensor) { return 2.5; })(x);
+  EXPECT_EQ(y.shape(), vt::Shape({3}));
+  EXPECT_EQ(y.to_vector<double>(), std::vector<double>(3, 2.5));
+  EXPECT_EQ(vt::vmap([](Tensor) { return true; })(x).dtype(), vt::bool_);
+  EXPECT_EQ(vt::pfor([](Tensor) { return 2; }, 4).shape(), vt::Shape({4}));
+  // Inside of others they are the same for all lanes.
+  EXPECT_EQ(vt::vmap([](Tensor a) { return std::pair(a, 7); })(x).second, 7);
+}

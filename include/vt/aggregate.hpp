@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstddef>
+#include <string>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -49,12 +50,40 @@ constexpr bool has_c_array() {
   }(std::make_index_sequence<N>{});
 }
 
+/// As AnyField, but only for base classes.
+template <class Aggregate>
+struct AnyBase {
+  template <class T>
+    requires(!std::is_same_v<std::remove_cvref_t<T>, Aggregate> && std::is_base_of_v<std::remove_cvref_t<T>, Aggregate>)
+  constexpr operator T&() const&& noexcept;
+  template <class T>
+    requires(!std::is_same_v<std::remove_cvref_t<T>, Aggregate> && std::is_base_of_v<std::remove_cvref_t<T>, Aggregate>)
+  constexpr operator T&&() const&& noexcept;
+};
+/// Has this aggregate a base class? That comes first in a list of values.
+template <class T, std::size_t N>
+constexpr bool has_base() {
+  return []<std::size_t... I>(std::index_sequence<I...>) {
+    return requires { T{AnyBase<T>{}, (static_cast<void>(I), AnyField<T>{})...}; };
+  }(std::make_index_sequence<N - 1>{});
+}
+
+enum class StructFault { none, no_fields, many_fields, c_array, base };
+/// What keeps an aggregate from being taken apart.
+template <class T>
+constexpr StructFault struct_fault() {
+  if constexpr (std::is_empty_v<T>) return StructFault::none;
+  else if constexpr (takes_fields<T>(std::make_index_sequence<most_fields + 1>{})) return StructFault::many_fields;
+  else if constexpr (field_count<T>() == 0) return StructFault::no_fields;
+  else if constexpr (has_base<T, field_count<T>()>()) return StructFault::base;
+  else if constexpr (has_c_array<T, field_count<T>()>()) return StructFault::c_array;
+  else return StructFault::none;
+}
+
 /// References to the fields of an aggregate, as a tuple. A wrong count does not compile.
 template <class T>
 constexpr auto fields_of(T& v) {
   constexpr std::size_t n = field_count<std::remove_const_t<T>>();
-  static_assert(n > 0, "vt: this struct has no fields or more than 20; nest structs");
-  static_assert(!has_c_array<std::remove_const_t<T>, n>(), "vt: this struct has a C array as a member; use std::array");
   // clang-format off
   if constexpr (n == 1) { auto& [a] = v; return std::tie(a); }
   else if constexpr (n == 2) { auto& [a, b] = v; return std::tie(a, b); }
@@ -78,5 +107,41 @@ constexpr auto fields_of(T& v) {
   else { auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r, s, t, u] = v; return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r, s, t, u); }
   // clang-format on
 }
+
+#ifdef __clang__
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wundefined-internal"
+#pragma clang diagnostic ignored "-Wundefined-var-template"
+#endif
+/// A T that nowhere is: only the addresses of its fields are looked at, while compiling.
+template <class T>
+struct Unborn {
+  const T value;
+};
+template <class T>
+extern const Unborn<T> unborn;
+
+template <class T>
+struct FieldAddress {
+  T address;
+};
+template <class T>
+FieldAddress(T) -> FieldAddress<T>;
+/// A text that ends with the field's name, but for closing brackets and, by g++, what else it knows.
+template <auto field>
+constexpr const char* field_text() {
+  return __PRETTY_FUNCTION__;
+}
+/// Such texts of all fields of T, in order.
+template <class T, std::size_t... I>
+const char* const* field_texts(std::index_sequence<I...>) {
+  static constexpr const char* texts[] = {field_text<FieldAddress{&std::get<I>(fields_of(unborn<T>.value))}>()...};
+  return texts;
+}
+#ifdef __clang__
+#pragma clang diagnostic pop
+#endif
+/// The name at the end of such a text; "fieldN" where it tells none.
+std::string field_name(const char* text, std::size_t index);
 
 }  // namespace vt::detail

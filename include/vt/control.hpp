@@ -92,13 +92,37 @@ template <class F, class A, class B>
 inline constexpr bool takes_carry<F, std::pair<A, B>> =
     std::is_invocable_v<F&, const std::pair<A, B>&> || std::is_invocable_v<F&, const A&, const B&>;
 
+/// f(carry, more…), or with the carry's parts, as call_on_carry does.
+template <class F, class Carry, class... More>
+constexpr bool fits_carry() {
+  if constexpr (std::is_invocable_v<F&, const Carry&, const More&...>) return true;
+  else if constexpr (is_product<Carry>)
+    return []<std::size_t... I>(std::index_sequence<I...>) {
+      return std::is_invocable_v<F&, const std::tuple_element_t<I, Carry>&..., const More&...>;
+    }(std::make_index_sequence<std::tuple_size_v<Carry>>());
+  else return false;
+}
+/// f(i, carry), or f(i, parts…).
+template <class F, class Carry>
+constexpr bool fits_round() {
+  if constexpr (std::is_invocable_v<F&, const Tensor&, const Carry&>) return true;
+  else if constexpr (is_product<Carry>)
+    return []<std::size_t... I>(std::index_sequence<I...>) {
+      return std::is_invocable_v<F&, const Tensor&, const std::tuple_element_t<I, Carry>&...>;
+    }(std::make_index_sequence<std::tuple_size_v<Carry>>());
+  else return false;
+}
+template <class T>
+inline constexpr bool is_two = is_pair<T>;
+template <class A, class B>
+inline constexpr bool is_two<std::tuple<A, B>> = true;
+
 /// f(carry, more…); a tuple or pair may be taken apart by f's parameters.
 template <class F, class Carry, class... More>
 decltype(auto) call_on_carry(F& f, const Carry& carry, const More&... more) {
   if constexpr (std::is_invocable_v<F&, const Carry&, const More&...>) {
     return f(carry, more...);
   } else {
-    static_assert(is_product<Carry>, "vt: the function cannot be called with what the loop carries");
     return std::apply([&](const auto&... part) -> decltype(auto) { return f(part..., more...); }, carry);
   }
 }
@@ -202,6 +226,13 @@ std::vector<Tensor> next_carry(const Carry& carry, const T& given, const Control
 /// Source: JAX `lax.cond`.
 template <class OnTrue, class OnFalse, class... A>
 auto cond(Operand predicate, OnTrue on_true, OnFalse on_false, const A&... operands) {
+  using True = detail::CallCheck<OnTrue, detail::Owned<A>...>;
+  using False = detail::CallCheck<OnFalse, detail::Owned<A>...>;
+  VT_ASSERT_CALL("vt::cond", True);
+  VT_ASSERT_CALL("vt::cond", False);
+  if constexpr (!True::holds || !False::holds) {
+  return detail::Refused();
+  } else {
   const auto own = detail::own(operands...);
   using Result = detail::LiftedTree<detail::ResultOf<OnTrue, detail::Owned<A>...>>;
   std::optional<Result> result;
@@ -209,6 +240,7 @@ auto cond(Operand predicate, OnTrue on_true, OnFalse on_false, const A&... opera
   const auto out = detail::cond_flat(predicate.tensor, detail::branch_function(on_true, own, result, call),
                                      detail::branch_function(on_false, own, result, call), tree_leaves(own), call);
   return detail::with_leaves(std::move(*result), out);
+  }
 }
 
 /// The function number `index` of the tuple, applied to the operands; an index out of range is clamped. As cond otherwise.
@@ -240,6 +272,17 @@ auto while_loop(Condition condition, Body body, const T& init, WhileOptions opti
   using Carry = detail::LiftedTree<T>;
   const Carry carry = detail::lifted(init);
   const detail::ControlCall call{.name = "vt::while_loop", .where = where, .carry_name = detail::carry_names(carry)};
+  constexpr bool called = detail::fits_carry<Condition, Carry>() && detail::fits_carry<Body, Carry>();
+  static_assert(called, "vt::while_loop: the condition and the body must be callable with the carry, which holds Tensors for numbers; the parts of a "
+                        "tuple may be parameters of their own");
+  if constexpr (!called) {
+  return detail::Refused();
+  } else {
+  using Holds = decltype(detail::call_on_carry(condition, carry));
+  static_assert(std::is_constructible_v<Tensor, Holds>, "vt::while_loop: the condition must return a scalar vt::Tensor or a bool");
+  if constexpr (!std::is_constructible_v<Tensor, Holds>) {
+  return detail::Refused();
+  } else {
   const detail::FlatFunction flat_condition = [&](std::span<const Tensor> leaves) {
     const Carry now = detail::with_leaves(carry, leaves);
     return std::vector<Tensor>{Tensor(detail::call_on_carry(condition, now))};
@@ -249,6 +292,8 @@ auto while_loop(Condition condition, Body body, const T& init, WhileOptions opti
     return detail::next_carry(carry, detail::call_on_carry(body, now), call);
   };
   return detail::with_leaves(carry, detail::while_flat(flat_condition, flat_body, tree_leaves(carry), options, call));
+  }
+  }
 }
 
 /// carry = init; for i = lower … upper − 1: carry = body(i, carry). Bounds that are C++ integers make a scan, others a while_loop.
@@ -259,6 +304,12 @@ auto fori_loop(const Lower& lower, const Upper& upper, Body body, const T& init,
   using Carry = detail::LiftedTree<T>;
   const Carry carry = detail::lifted(init);
   const detail::ControlCall call{.name = "vt::fori_loop", .where = where, .carry_name = detail::carry_names(carry)};
+  constexpr bool called = detail::fits_round<Body, Carry>();
+  static_assert(called, "vt::fori_loop: the body cannot be called with the index and the carry: write [](vt::Tensor i, Carry carry) { return carry; }; "
+                        "numbers of the carry are Tensors, the parts of a tuple may be parameters of their own");
+  if constexpr (!called) {
+  return detail::Refused();
+  } else {
   const detail::FlatFunction flat = [&](std::span<const Tensor> leaves) {
     const Carry now = detail::with_leaves(carry, leaves.subspan(1));
     const auto round = [&](const auto&... own) -> decltype(body(leaves[0], own...)) { return body(leaves[0], own...); };
@@ -268,6 +319,7 @@ auto fori_loop(const Lower& lower, const Upper& upper, Body body, const T& init,
     return detail::with_leaves(carry,
                                detail::fori_flat(static_cast<std::int64_t>(lower), static_cast<std::int64_t>(upper), flat, tree_leaves(carry), call));
   else return detail::with_leaves(carry, detail::fori_flat(Tensor(lower), Tensor(upper), flat, tree_leaves(carry), options, call));
+  }
 }
 
 /// For each element x along axis 0 of the sequences: (carry, y) = body(carry, x). → pair(last carry, ys stacked along axis 0). The
@@ -281,6 +333,13 @@ auto scan(Body body, const T& init, const Xs& xs, ScanOptions options = {}, Wher
   using Carry = detail::LiftedTree<T>;
   const Carry carry = detail::lifted(init);
   const std::size_t carries = detail::count_leaves(carry);
+  constexpr bool called = std::is_same_v<Xs, std::nullopt_t> ? detail::fits_carry<Body, Carry>() || detail::fits_carry<Body, Carry, Xs>()
+                                                             : detail::fits_carry<Body, Carry, Xs>();
+  static_assert(called, "vt::scan: the body cannot be called with the carry and an element of the sequences: write "
+                        "[](Carry carry, vt::Tensor x) { return std::pair(carry, y); }; the parts of a tuple may be parameters of their own");
+  if constexpr (!called) {
+  return detail::Refused();
+  } else {
   const auto run = [&](std::span<const Tensor> leaves) {
     const Carry now = detail::with_leaves(carry, leaves.first(carries));
     if constexpr (std::is_same_v<Xs, std::nullopt_t>) {
@@ -291,8 +350,11 @@ auto scan(Body body, const T& init, const Xs& xs, ScanOptions options = {}, Wher
       return detail::call_on_carry(body, now, x);
     }
   };
-  using Pair = decltype(run(std::span<const Tensor>{}));
-  static_assert(std::tuple_size_v<Pair> == 2, "vt::scan: the body must return pair(carry, y)");
+  using Pair = std::decay_t<decltype(run(std::span<const Tensor>{}))>;
+  static_assert(detail::is_two<Pair>, "vt::scan: the body must return pair(carry, y): std::pair(carry, y), or std::pair(carry, std::nullopt) without results");
+  if constexpr (!detail::is_two<Pair>) {
+  return detail::Refused();
+  } else {
   using Ys = detail::LiftedTree<std::tuple_element_t<1, Pair>>;
   std::optional<std::pair<Carry, Ys>> result;
   const detail::ControlCall call{
@@ -306,12 +368,19 @@ auto scan(Body body, const T& init, const Xs& xs, ScanOptions options = {}, Wher
   };
   const std::vector<Tensor> out = detail::scan_flat(flat, tree_leaves(carry), tree_leaves(xs), options, call);
   return detail::with_leaves(std::move(*result), out);
+  }
+  }
 }
 
 /// f of each element along axis 0 of the tree `xs`, the results stacked: a loop, unlike vmap, which needs memory for all at once.
 /// Source: JAX `lax.map`.
 template <class F, class Xs>
 auto map(F f, const Xs& xs, MapOptions options = {}, Where where = Where::here()) {
+  using Check = detail::CallCheck<F, Xs>;
+  VT_ASSERT_CALL("vt::map", Check);
+  if constexpr (!Check::holds) {
+  return detail::Refused();
+  } else {
   std::optional<detail::LiftedTree<detail::ResultOf<F, Xs>>> result;
   const detail::FlatFunction flat = [&](std::span<const Tensor> leaves) {
     const Xs x = detail::with_leaves(xs, leaves);
@@ -321,6 +390,7 @@ auto map(F f, const Xs& xs, MapOptions options = {}, Where where = Where::here()
   const auto out =
       detail::map_flat(flat, tree_leaves(xs), options, {.name = "vt::map", .where = where, .sequence_name = detail::leaf_names("xs", "xs", xs)});
   return detail::with_leaves(std::move(*result), out);
+  }
 }
 
 /// All prefixes of `elements` along an axis combined by `op`, an associative function of two elements: x₀, op(x₀, x₁), … in O(log n)

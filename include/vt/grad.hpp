@@ -54,6 +54,17 @@ auto lift(F&, const std::tuple<A...>& arguments) {
   }(std::index_sequence_for<A...>{});
 }
 
+/// The types of the arguments with the arguments `I…` lifted.
+template <class F, class Indices, class... A>
+struct LiftedArguments;
+template <class F, std::size_t... Wanted, class... A>
+struct LiftedArguments<F, std::index_sequence<Wanted...>, A...> {
+  template <std::size_t... K>
+  static auto choose(std::index_sequence<K...>)
+      -> std::tuple<typename std::conditional_t<one_of<K, Wanted...>, LiftedArgument<F, K, std::tuple<A...>>, std::type_identity<A>>::type...>;
+  using type = decltype(choose(std::index_sequence_for<A...>{}));
+};
+
 using Mask = SmallVec<bool, 16>;
 /// Which leaves belong to the arguments `I…`.
 template <std::size_t... Wanted, class... A>
@@ -72,12 +83,13 @@ inline std::vector<Tensor> chosen(std::span<const Tensor> leaves, const Mask& ma
   return out;
 }
 
-/// The arguments `I…` holding `leaves`: the bare tree when there is one, else a tuple.
+/// The arguments `I…` holding `leaves`, their numbers zero: the bare tree when there is one, else a tuple.
 template <std::size_t... Wanted, class... A>
 auto rebuild_wanted(const std::tuple<A...>& arguments, std::span<const Tensor> leaves) {
   const Tensor* next = leaves.data();
   auto one = [&](auto tree) {
     assign_leaves(tree, next);
+    zero_numbers(tree);
     return tree;
   };
   if constexpr (sizeof...(Wanted) == 1) return one((std::get<Wanted>(arguments), ...));
@@ -109,6 +121,18 @@ GradCall grad_call(const CallTrees<Result, A...>& g, const Mask& wanted, const c
           .where = where};
 }
 
+/// May f be differentiated by the arguments `I…` of these, its own with numbers as Tensors?
+template <class Check, class Arguments, std::size_t... I>
+constexpr bool by_tensors() {
+  if constexpr (!Check::holds || !((I < std::tuple_size_v<Arguments>) && ...)) return true;
+  else return (holds_tensor<std::tuple_element_t<I, Arguments>>() && ...);
+}
+#define VT_ASSERT_GRAD(name, Check, Arguments, ...)                                                                                             \
+  VT_ASSERT_CALL(name, Check);                                                                                                                  \
+  static_assert(::vt::detail::by_tensors<Check, Arguments, __VA_ARGS__>(),                                                                      \
+                name ": an argument to differentiate by holds no vt::Tensor, and numbers are constants: make the parameter a vt::Tensor, for "  \
+                     "which a bare number like 3.0 may be given: [](vt::Tensor a) { ... }")
+
 /// The value and gradients of `f`, a function with these trees: the same code for all functions of the same types.
 template <bool value_too, bool aux, std::size_t... I, class Result, class... A>
 auto value_and_gradient(const FlatFunction& f, CallTrees<Result, A...>& g, const GradOptions& options, const char* transform, Where where) {
@@ -134,8 +158,15 @@ auto value_and_gradient(const FlatFunction& f, CallTrees<Result, A...>& g, const
 template <bool value_too, bool aux, std::size_t... I, class F>
 auto gradient_function(F f, GradOptions options, const char* transform, Where where) {
   return [f = Callable(std::move(f)), options, transform, where]<class... A>(const A&... arguments) {
-    auto g = tree_function(f, lift<I...>(f, own(arguments...)));
-    return value_and_gradient<value_too, aux, I...>(g.flat(), g, options, transform, where);
+    using Arguments = typename LiftedArguments<F, std::index_sequence<I...>, Owned<A>...>::type;
+    using Check = CallCheckOf<F, Arguments>;
+    VT_ASSERT_GRAD("vt::grad, vt::value_and_grad", Check, Arguments, I...);
+    if constexpr (!Check::holds || !by_tensors<Check, Arguments, I...>()) {
+      return Refused();
+    } else {
+      auto g = tree_function(f, lift<I...>(f, own(arguments...)));
+      return value_and_gradient<value_too, aux, I...>(g.flat(), g, options, transform, where);
+    }
   };
 }
 
@@ -157,15 +188,24 @@ auto jacobian_blocks(const FlatFunction& f, CallTrees<Result, A...>& g, const Ja
 template <JacobianMode mode, std::size_t... I, class F>
 auto jacobian_function(F f, JacobianOptions options, const char* transform, Where where, bool by_example = false) {
   return [f = Callable(std::move(f)), options, transform, where, by_example]<class... A>(const A&... arguments) {
-    auto g = tree_function(f, lift<I...>(f, own(arguments...)));
-    return jacobian_blocks<I...>(g.flat(), g, options, mode, transform, where, by_example);
+    using Arguments = typename LiftedArguments<F, std::index_sequence<I...>, Owned<A>...>::type;
+    using Check = CallCheckOf<F, Arguments>;
+    VT_ASSERT_GRAD("vt::jacobian, vt::jacfwd, vt::jacrev, vt::batch_jacobian", Check, Arguments, I...);
+    if constexpr (!Check::holds || !by_tensors<Check, Arguments, I...>()) {
+      return Refused();
+    } else {
+      auto g = tree_function(f, lift<I...>(f, own(arguments...)));
+      return jacobian_blocks<I...>(g.flat(), g, options, mode, transform, where, by_example);
+    }
   };
 }
 
 }  // namespace detail
 
 /// The gradient of a scalar function with respect to arguments `I…` (the first, without any): a tree like the argument; a
-/// std::tuple of them for several. Of a real function of complex z = x + iy it is ∂f/∂x − i·∂f/∂y, so that f decreases along minus
+/// std::tuple of them for several. An argument to differentiate by must hold a Tensor, which a bare floating-point number becomes where
+/// the parameter is a Tensor or `auto`; numbers beside Tensors, in structs and containers, are constants, and zero in the gradient, here
+/// and in all derivatives below. Of a real function of complex z = x + iy it is ∂f/∂x − i·∂f/∂y, so that f decreases along minus
 /// its conjugate; of a complex function of complex numbers, with `{.holomorphic = true}`, the complex derivative.
 /// Throws: Error if the value is not a float scalar (a complex one, if holomorphic), or an argument has a leaf that is not a float or
 /// complex Tensor.
@@ -245,6 +285,12 @@ auto hessian(F f, JacobianOptions options = {}, Where where = Where::here()) {
     return hessian<0>(std::move(f), options, where);
   } else {
     return [f = detail::Callable(std::move(f)), options, where]<class... A>(const A&... arguments) {
+      using Arguments = typename detail::LiftedArguments<F, std::index_sequence<I...>, detail::Owned<A>...>::type;
+      using Check = detail::CallCheckOf<F, Arguments>;
+      VT_ASSERT_GRAD("vt::hessian", Check, Arguments, I...);
+      if constexpr (!Check::holds || !detail::by_tensors<Check, Arguments, I...>()) {
+      return detail::Refused();
+      } else {
       auto g = detail::tree_function(f, detail::lift<I...>(f, detail::own(arguments...)));
       const detail::Mask wanted = detail::wanted_leaves<I...>(g.arguments());
       detail::GradCall call = detail::grad_call(g, wanted, "vt::hessian", where);
@@ -262,6 +308,7 @@ auto hessian(F f, JacobianOptions options = {}, Where where = Where::here()) {
       };
       using Rows = decltype(rows());
       return detail::replace_leaves<Rows>(g.last(), rows);
+      }
     };
   }
 }
@@ -269,6 +316,13 @@ auto hessian(F f, JacobianOptions options = {}, Where where = Where::here()) {
 /// f's value at `primals` and its derivative along `tangents` (trees of the same structure; several arguments as std::tuple).
 template <class F, class P, class T>
 auto jvp(F f, const P& primals, const T& tangents, Where where = Where::here()) {
+  using Lifted = decltype(detail::lift_all(f, detail::as_arguments(primals)));
+  using Check = detail::CallCheckOf<F, Lifted>;
+  VT_ASSERT_CALL("vt::jvp", Check);
+  static_assert(!Check::holds || detail::holds_tensor<Lifted>(), "vt::jvp: no argument holds a vt::Tensor, and numbers are constants: make the parameter a vt::Tensor, for which a bare number like 3.0 may be given");
+  if constexpr (!Check::holds) {
+  return detail::Refused();
+  } else {
   auto g = detail::tree_function(f, detail::lift_all(f, detail::as_arguments(primals)));
   detail::Mask wanted(g.leaves().size(), true);
   auto given = detail::lift_all(f, detail::as_arguments(tangents));
@@ -281,9 +335,11 @@ auto jvp(F f, const P& primals, const T& tangents, Where where = Where::here()) 
   detail::JvpFlat flat = detail::jvp_flat(g.flat(), detail::grad_call(g, wanted, "vt::jvp", where), directions);
   auto value = g.rebuild(flat.outputs);
   auto tangent = value;
+  detail::zero_numbers(tangent);
   const Tensor* next = flat.tangents.data();
   detail::assign_leaves(tangent, next);
   return std::pair(std::move(value), std::move(tangent));
+  }
 }
 
 namespace detail {
@@ -311,17 +367,31 @@ class Push {
 template <class F, class... A>
 auto linearize_at(Where where, F f, const A&... arguments) {
   return [&]<class... L>(const std::tuple<L...>& lifted) {
+    using Check = CallCheck<F, L...>;
+    VT_ASSERT_CALL("vt::linearize", Check);
+    static_assert(!Check::holds || (holds_tensor<L>() || ...), "vt::linearize: no argument holds a vt::Tensor, and numbers are constants: make the parameter a vt::Tensor, for which a bare number like 3.0 may be given");
+    if constexpr (!Check::holds) {
+    return Refused();
+    } else {
     auto g = tree_function(f, lifted);
     Mask wanted(g.leaves().size(), true);
     LinearizedFlat flat = linearize_flat(g.flat(), grad_call(g, wanted, "vt::linearize", where));
     auto value = g.rebuild(flat.outputs);
     Push<decltype(value), L...> push(std::move(flat.map), value);
     return std::pair(std::move(value), std::move(push));
+    }
   }(lift_all(f, own(arguments...)));
 }
 
 template <class F, class... A>
 auto vjp_at(Where where, F f, const A&... arguments) {
+  using Lifted = decltype(lift_all(f, own(arguments...)));
+  using Check = CallCheckOf<F, Lifted>;
+  VT_ASSERT_CALL("vt::vjp", Check);
+  static_assert(!Check::holds || holds_tensor<Lifted>(), "vt::vjp: no argument holds a vt::Tensor, and numbers are constants: make the parameter a vt::Tensor, for which a bare number like 3.0 may be given");
+  if constexpr (!Check::holds) {
+  return Refused();
+  } else {
   auto g = tree_function(f, lift_all(f, own(arguments...)));
   Mask wanted(g.leaves().size(), true);
   LinearizedFlat flat = linearize_flat(g.flat(), grad_call(g, wanted, "vt::vjp", where));
@@ -333,6 +403,7 @@ auto vjp_at(Where where, F f, const A&... arguments) {
     return rebuild_all(like, map.pull(leaves, line));
   };
   return std::pair(std::move(value), std::move(pull));
+  }
 }
 
 }  // namespace detail

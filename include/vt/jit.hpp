@@ -167,17 +167,29 @@ auto explain_html(F f, Where where = Where::here()) {
 template <class F>
 auto make_graph(F f, Where where = Where::here()) {
   return [f = detail::Callable(std::move(f)), where]<class... A>(const A&... arguments) {
-    auto g = detail::tree_function(f, detail::own(arguments...));
-    return detail::make_graph_flat(g.flat(), g.leaves(), where);
+    using Check = detail::CallCheck<F, detail::Owned<A>...>;
+    VT_ASSERT_CALL("vt::make_graph", Check);
+    if constexpr (!Check::holds) {
+      return detail::Refused();
+    } else {
+      auto g = detail::tree_function(f, detail::own(arguments...));
+      return detail::make_graph_flat(g.flat(), g.leaves(), where);
+    }
   };
 }
 
 namespace detail {
 template <class F, class... A>
 auto eval_shape_at(Where where, F f, const A&... arguments) {
-  auto g = tree_function(f, own(arguments...));
-  const std::vector<Tensor> out = eval_shape_flat(g.flat(), g.leaves(), where);
-  return g.rebuild(out);
+  using Check = CallCheck<F, Owned<A>...>;
+  VT_ASSERT_CALL("vt::eval_shape", Check);
+  if constexpr (!Check::holds) {
+    return Refused();
+  } else {
+    auto g = tree_function(f, own(arguments...));
+    const std::vector<Tensor> out = eval_shape_flat(g.flat(), g.leaves(), where);
+    return g.rebuild(out);
+  }
 }
 }  // namespace detail
 

@@ -192,6 +192,7 @@
 #include "../../src/trace/environment.cpp"
 #include "../../src/trace/errors.cpp"
 #include "../../src/trace/exact_functions.cpp"
+#include "../../src/trace/field_name.cpp"
 #include "../../src/trace/formulas.cpp"
 #include "../../src/trace/interpret_binary.cpp"
 #include "../../src/trace/interpret_complex.cpp"

@@ -62,10 +62,106 @@ inline constexpr bool is_product = is_tuple<T> || is_pair<T> || is_array<T>;
 template <class T>
 inline constexpr bool is_plain_struct = std::is_aggregate_v<T> && !is_array<T> && !is_static<T>;
 
-template <class T>
-struct NotATree {
-  static constexpr bool value = false;
+/// Stands for the result of a call that an assertion has refused, so that no other error follows.
+struct Refused {
+  template <class T>
+  operator T() const;
 };
+
+enum class TreeFault { none, refused, is_void, eigen, pointer, unordered, vector_bool, many_fields, c_array, base, other };
+
+template <class T>
+inline constexpr bool is_pointer_like = std::is_pointer_v<T> || std::is_member_pointer_v<T>;
+template <class T>
+inline constexpr bool is_pointer_like<std::shared_ptr<T>> = true;
+template <class T, class D>
+inline constexpr bool is_pointer_like<std::unique_ptr<T, D>> = true;
+
+/// Is T a tree, or what keeps it from being one? `Culprit` is the type of the part that is none.
+template <class T>
+struct TreeCheck;
+template <class... T>
+struct FirstFault {
+  static constexpr TreeFault fault = TreeFault::none;
+  using Culprit = void;
+};
+template <class T, class... Rest>
+struct FirstFault<T, Rest...> : std::conditional_t<TreeCheck<T>::fault != TreeFault::none, std::type_identity<TreeCheck<T>>, std::type_identity<FirstFault<Rest...>>>::type {};
+template <class T>
+struct FaultOfFields;
+template <class... T>
+struct FaultOfFields<std::tuple<T&...>> : FirstFault<std::remove_const_t<T>...> {};
+
+template <TreeFault what, class T>
+struct Fault {
+  static constexpr TreeFault fault = what;
+  using Culprit = T;
+};
+template <class T>
+constexpr auto check_tree() {
+  if constexpr (std::is_same_v<T, Tensor> || is_static<T>) {
+    return Fault<TreeFault::none, void>();
+  } else if constexpr (std::is_same_v<T, Refused>) {
+    return Fault<TreeFault::refused, T>();
+  } else if constexpr (std::is_void_v<T>) {
+    return Fault<TreeFault::is_void, T>();
+  } else if constexpr (is_array<T>) {
+    return FirstFault<typename T::value_type>();
+  } else if constexpr (is_product<T>) {
+    return []<template <class...> class Product, class... E>(std::type_identity<Product<E...>>) { return FirstFault<E...>(); }(std::type_identity<T>());
+  } else if constexpr (is_vector<T>) {
+    if constexpr (std::is_same_v<typename T::value_type, bool>) return Fault<TreeFault::vector_bool, T>();
+    else return FirstFault<typename T::value_type>();
+  } else if constexpr (is_map<T>) {
+    return FirstFault<typename T::mapped_type>();
+  } else if constexpr (is_optional<T>) {
+    return FirstFault<typename T::value_type>();
+  } else if constexpr (is_pointer_like<T>) {
+    return Fault<TreeFault::pointer, T>();
+  } else if constexpr (requires { T::RowsAtCompileTime; }) {
+    return Fault<TreeFault::eigen, T>();
+  } else if constexpr (requires { typename T::key_type; }) {
+    return Fault<TreeFault::unordered, T>();
+  } else if constexpr (is_plain_struct<T>) {
+    constexpr StructFault fault = struct_fault<T>();
+    if constexpr (fault == StructFault::many_fields) return Fault<TreeFault::many_fields, T>();
+    else if constexpr (fault == StructFault::base) return Fault<TreeFault::base, T>();
+    else if constexpr (fault == StructFault::c_array) return Fault<TreeFault::c_array, T>();
+    else if constexpr (fault != StructFault::none) return Fault<TreeFault::other, T>();
+    else if constexpr (std::is_empty_v<T>) return Fault<TreeFault::none, void>();
+    else return FaultOfFields<decltype(fields_of(std::declval<T&>()))>();
+  } else {
+    return Fault<TreeFault::other, T>();
+  }
+}
+template <class T>
+struct TreeCheck : decltype(check_tree<T>()) {};
+
+/// Is it a part of a tree, and none of the given fault? For messages, which show T.
+template <class T, TreeFault fault, TreeFault never>
+inline constexpr bool is_tree_part = fault != never;
+
+/// The assertions on trees: `what` is the beginning of the message, Check a FirstFault.
+#define VT_ASSERT_TREE(what, Check)                                                                                                             \
+  static_assert(::vt::detail::is_tree_part<typename Check::Culprit, Check::fault, ::vt::detail::TreeFault::is_void>,                            \
+                what " is void: return the results, std::tuple<>() for none");                                                                  \
+  static_assert(::vt::detail::is_tree_part<typename Check::Culprit, Check::fault, ::vt::detail::TreeFault::eigen>,                              \
+                what " is or holds an Eigen matrix, which is no tree: pass vt::from_eigen(matrix), return a Tensor; see vt/eigen.hpp");         \
+  static_assert(::vt::detail::is_tree_part<typename Check::Culprit, Check::fault, ::vt::detail::TreeFault::pointer>,                            \
+                what " is or holds a pointer, which is no tree: pass what it points to, or capture it in the function");                        \
+  static_assert(::vt::detail::is_tree_part<typename Check::Culprit, Check::fault, ::vt::detail::TreeFault::unordered>,                          \
+                what " is or holds an unordered map or a set, which is no tree: use std::map or std::vector");                                  \
+  static_assert(::vt::detail::is_tree_part<typename Check::Culprit, Check::fault, ::vt::detail::TreeFault::vector_bool>,                        \
+                what " is or holds a std::vector<bool>, which is no tree: use std::vector<int>");                                               \
+  static_assert(::vt::detail::is_tree_part<typename Check::Culprit, Check::fault, ::vt::detail::TreeFault::many_fields>,                        \
+                what " is or holds a struct with more than 20 fields: nest structs, or use std::array, std::vector or std::map");               \
+  static_assert(::vt::detail::is_tree_part<typename Check::Culprit, Check::fault, ::vt::detail::TreeFault::c_array>,                            \
+                what " is or holds a struct with a C array as a member: use std::array");                                                       \
+  static_assert(::vt::detail::is_tree_part<typename Check::Culprit, Check::fault, ::vt::detail::TreeFault::base>,                               \
+                what " is or holds a struct with a base class, which is no tree: make the base a member");                                      \
+  static_assert(::vt::detail::is_tree_part<typename Check::Culprit, Check::fault, ::vt::detail::TreeFault::other>,                              \
+                what " is or holds what is no tree. Trees are Tensors, numbers, enums, strings, std::pair, tuple, array, vector, map, optional " \
+                     "and structs of them with public members only, without constructors. Capture other values in the function")
 
 /// Calls `visit(child, name)` for each child of an inner node of a tree; names are ".2", "[3]", "[\"key\"]".
 template <class T, class Visit>
@@ -75,7 +171,6 @@ void for_each_child(T& tree, Visit&& visit) {
     std::size_t i = 0;
     std::apply([&](auto&... child) { (visit(child, [n = i++] { return "[" + std::to_string(n) + "]"; }), ...); }, tree);
   } else if constexpr (is_vector<Plain>) {
-    static_assert(!std::is_same_v<typename Plain::value_type, bool>, "vt: std::vector<bool> is no tree; use std::vector<int>");
     for (std::size_t i = 0; i < tree.size(); ++i) visit(tree[i], [i] { return "[" + std::to_string(i) + "]"; });
   } else if constexpr (is_map<Plain>) {
     for (auto& [key, child] : tree)
@@ -88,12 +183,17 @@ void for_each_child(T& tree, Visit&& visit) {
     if (tree) visit(*tree, [] { return std::string(); });
   } else if constexpr (is_plain_struct<Plain>) {
     std::size_t i = 0;
-    if constexpr (!std::is_empty_v<Plain>)
-      std::apply([&](auto&... child) { (visit(child, [n = i++] { return ".field" + std::to_string(n); }), ...); }, fields_of(tree));
+    if constexpr (!std::is_empty_v<Plain>) {
+      using Check = FirstFault<Plain>;
+      VT_ASSERT_TREE("vt: an argument or result", Check);
+      if constexpr (Check::fault == TreeFault::none) {
+        const auto name = [](std::size_t n) { return "." + field_name(field_texts<Plain>(std::make_index_sequence<field_count<Plain>()>())[n], n); };
+        std::apply([&](auto&... child) { (visit(child, [&name, n = i++] { return name(n); }), ...); }, fields_of(tree));
+      }
+    }
   } else {
-    static_assert(NotATree<Plain>::value,
-                  "vt: arguments and results of a transformed function are trees: Tensor, numbers, enums, strings, std::tuple, pair, "
-                  "array, vector, map, optional, and structs with public members only");
+    using Check = FirstFault<Plain>;
+    VT_ASSERT_TREE("vt: an argument or result", Check);
   }
 }
 
@@ -115,6 +215,28 @@ std::size_t count_leaves(const T& tree) {
 template <class T>
 void append_leaves(const T& tree, std::vector<Tensor>& leaves) {
   for_each_leaf(tree, [&](const Tensor& t) { leaves.push_back(t); });
+}
+
+/// Can there be a Tensor in a T, a tree?
+template <class T>
+constexpr bool holds_tensor() {
+  if constexpr (std::is_same_v<T, Tensor>) return true;
+  else if constexpr (is_static<T>) return false;
+  else if constexpr (is_map<T>) return holds_tensor<typename T::mapped_type>();
+  else if constexpr (is_vector<T> || is_array<T> || is_optional<T>) return holds_tensor<typename T::value_type>();
+  else if constexpr (is_product<T>)
+    return []<template <class...> class Product, class... E>(std::type_identity<Product<E...>>) { return (holds_tensor<E>() || ...); }(std::type_identity<T>());
+  else if constexpr (std::is_empty_v<T>) return false;
+  else
+    return []<class... E>(std::type_identity<std::tuple<E&...>>) { return (holds_tensor<std::remove_const_t<E>>() || ...); }(
+        std::type_identity<decltype(fields_of(std::declval<T&>()))>());
+}
+/// Sets the numbers of a tree of derivatives, which are constants, to zero.
+template <class T>
+void zero_numbers(T& tree) {
+  if constexpr (Number<T>) tree = T();
+  else if constexpr (!std::is_same_v<std::remove_const_t<T>, Tensor> && !is_static<std::remove_const_t<T>>)
+    for_each_child(tree, [](auto& child, auto&&) { zero_numbers(child); });
 }
 
 /// A copy of a text that stays for as long as the process: who keeps a tree cannot know how long the caller keeps what it points to.
@@ -144,7 +266,7 @@ void assign_leaves(T& tree, const Tensor*& next) {
   for_each_leaf(tree, [&](Tensor& t) { t = *next++; });
 }
 
-/// The path of leaf `wanted` inside the tree, like ".field0[2]".
+/// The path of leaf `wanted` inside the tree, like ".weights[2]".
 template <class T>
 std::string leaf_path(const T& tree, std::size_t& wanted) {
   if constexpr (std::is_same_v<T, Tensor>) {
@@ -167,7 +289,7 @@ std::string leaf_path(const T& tree, std::size_t& wanted) {
   }
 }
 
-/// Names for the leaves of an argument list: "argument 1 [0].field2".
+/// Names for the leaves of an argument list: "argument 1 [0].bias".
 template <class... T>
 std::string argument_name(std::size_t leaf, const std::tuple<T...>& arguments) {
   std::string name = "argument ?";
@@ -301,12 +423,14 @@ struct Replaced<std::optional<T>, Leaf> {
   using type = std::optional<typename Replaced<T, Leaf>::type>;
 };
 
-/// The tree with each Tensor replaced by `make()`, called in leaf order.
+/// The tree with each Tensor replaced by `make()`, called in leaf order, and its numbers by zero.
 template <class Leaf, class T, class Make>
 typename Replaced<T, Leaf>::type replace_leaves(const T& tree, Make& make) {
   using Result = typename Replaced<T, Leaf>::type;
   if constexpr (std::is_same_v<T, Tensor>) {
     return make();
+  } else if constexpr (Number<T>) {
+    return T();
   } else if constexpr (is_static<T>) {
     return tree;
   } else if constexpr (is_vector<T>) {

@@ -67,12 +67,24 @@ Result vmapped(const FlatFunction& f, CallTrees<Result, A...>& g, const VmapOpti
 }  // namespace detail
 
 /// `vmap(f)(args…)`: f for every lane at once. Equal to calling f on each slice of the mapped axes and stacking the results.
+/// A bare number as the result is a Tensor with lanes, as Tensor(number) is; numbers inside of tuples, containers and structs stay
+/// numbers, the same for all lanes. Numbers among the arguments have no lanes, in_axes or not.
 /// Throws: Error if the axes do not follow the arguments' trees or the lanes' numbers differ.
 template <class F>
 auto vmap(F f, VmapOptions options = {}, Where where = Where::here()) {
   return [f = detail::Callable(std::move(f)), options = std::move(options), where]<class... A>(const A&... arguments) {
-    auto g = detail::tree_function(f, detail::own(arguments...));
-    return detail::vmapped(g.flat(), g, options, where);
+    using Check = detail::CallCheck<F, detail::Owned<A>...>;
+    VT_ASSERT_CALL("vt::vmap", Check);
+    if constexpr (!Check::holds) {
+      return detail::Refused();
+    } else {
+      const auto run = [&](const auto& function) {
+        auto g = detail::tree_function(function, detail::own(arguments...));
+        return detail::vmapped(g.flat(), g, options, where);
+      };
+      if constexpr (Number<detail::ResultOf<F, detail::Owned<A>...>>) return run(detail::NumberAsTensor<const detail::Callable<F>>{f});
+      else return run(f);
+    }
   };
 }
 
@@ -83,28 +95,45 @@ struct PforOptions {
   Fallback fallback = Fallback::loop;  ///< for what cannot be vectorized
 };
 
+namespace detail {
+template <class F>
+auto pfor_of(F& f, std::int64_t n, PforOptions options, Where where) {
+  auto g = tree_function(f, std::tuple<Tensor>(Tensor(0)));
+  VmapCall call;
+  call.out_axes = [&](std::size_t) {
+    Vec<MappedAxis> axes;
+    spread_axes(g.last(), 0, axes, "the result", "vt::pfor", where);
+    return axes;
+  };
+  call.axis_name = options.axis_name;
+  call.chunk = options.chunk;
+  call.memory_limit = options.memory_limit;
+  call.must_vectorize = options.fallback == Fallback::error;
+  call.result_name = g.result_names();
+  call.where = where;
+  return g.rebuild(pfor_flat(g.flat(), n, std::move(call)));
+}
+}  // namespace detail
+
 /// Parallel for: the results of f(0), f(1), …, f(n − 1), stacked along a new axis 0. f takes an i32[] Tensor. It may return nothing, and
-/// print, check, call the host and update variables, as under vmap.
+/// print, check, call the host and update variables, as under vmap. A bare number is a Tensor, as there.
 /// Throws: Error if n is negative, or more than an i32 holds.
 template <class F>
 auto pfor(F f, std::int64_t n, PforOptions options = {}, Where where = Where::here()) {
-  if constexpr (std::is_void_v<std::invoke_result_t<F&, const Tensor&>>) {
-    pfor([&f](const Tensor& i) { return f(i), std::tuple<>(); }, n, std::move(options), where);
+  using Check = detail::CallCheck<F, Tensor>;
+  if constexpr (std::is_invocable_v<F&, const Tensor&>) {
+    if constexpr (std::is_void_v<std::invoke_result_t<F&, const Tensor&>>) {
+      return pfor([&f](const Tensor& i) { return f(i), std::tuple<>(); }, n, std::move(options), where), void();
+    } else {
+      VT_ASSERT_CALL("vt::pfor", Check);
+      if constexpr (!Check::holds) return detail::Refused();
+      else if constexpr (Number<detail::ResultOf<F, Tensor>>)
+        return pfor(detail::NumberAsTensor<F>{f}, n, std::move(options), where);
+      else return detail::pfor_of(f, n, std::move(options), where);
+    }
   } else {
-    auto g = detail::tree_function(f, std::tuple<Tensor>(Tensor(0)));
-    detail::VmapCall call;
-    call.out_axes = [&](std::size_t) {
-      Vec<detail::MappedAxis> axes;
-      detail::spread_axes(g.last(), 0, axes, "the result", "vt::pfor", where);
-      return axes;
-    };
-    call.axis_name = options.axis_name;
-    call.chunk = options.chunk;
-    call.memory_limit = options.memory_limit;
-    call.must_vectorize = options.fallback == Fallback::error;
-    call.result_name = g.result_names();
-    call.where = where;
-    return g.rebuild(detail::pfor_flat(g.flat(), n, std::move(call)));
+    VT_ASSERT_CALL("vt::pfor", Check);
+    return detail::Refused();
   }
 }
 

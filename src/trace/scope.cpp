@@ -8,6 +8,7 @@
 
 #include <vt/small_vec.hpp>
 
+#include "recursion.hpp"
 #include "thread_state.hpp"
 #include "timeline.hpp"
 
@@ -32,7 +33,16 @@ WhereScope::~WhereScope() { thread_state().where = before_; }
 RecordingScope::RecordingScope(const RecordOptions& options) {
   static std::atomic<std::uint64_t> last_id{0};
   ThreadState& state = thread_state();
-  if (state.scopes.size() >= 60000) fail(ErrorKind::transform, std::string(options.transform) + ": transforms are nested too deeply", options.where);
+  // Passes and executors walk bodies of bodies by recursion: what is recorded here they must be able to walk.
+  constexpr std::size_t deepest = 500;
+  const char* too_deep = state.scopes.size() >= deepest ? "more than 500 deep"
+                         : stack_is_short()            ? "deeper than the stack of this thread holds"
+                                                       : nullptr;
+  if (too_deep)
+    fail(ErrorKind::transform,
+         std::string(options.transform) + ": bodies and transforms are nested " + too_deep +
+             "; write a loop (vt::fori_loop, vt::while_loop, vt::scan) in place of the nesting",
+         options.where);
   ScopeState scope;
   scope.id = ++last_id;
   scope.kind = options.kind;

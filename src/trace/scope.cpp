@@ -33,12 +33,11 @@ WhereScope::~WhereScope() { thread_state().where = before_; }
 RecordingScope::RecordingScope(const RecordOptions& options) {
   static std::atomic<std::uint64_t> last_id{0};
   ThreadState& state = thread_state();
-  // Passes and executors walk bodies of bodies by recursion: what is recorded here they must be able to walk.
   // Threads with small stacks record what is nested little, as ever.
-  constexpr std::size_t deepest = 500, unasked = 32;
-  const char* too_deep = state.scopes.size() >= deepest                         ? "more than 500 deep"
-                         : state.scopes.size() >= unasked && stack_is_short() ? "deeper than the stack of this thread holds"
-                                                                              : nullptr;
+  constexpr int unasked = 32;
+  const char* too_deep = nullptr;
+  if (current_level() >= deepest_nesting) too_deep = "more than 500 deep";
+  else if (current_level() >= unasked && stack_is_short()) too_deep = "deeper than the stack of this thread holds";
   if (too_deep)
     fail(ErrorKind::transform,
          std::string(options.transform) + ": bodies and transforms are nested " + too_deep +

@@ -57,10 +57,12 @@ class Collector {
     for (const Tensor& t : wanted)
       if (pending(t.node())) visit(t.node());
     for (Node* n : order_) add(n);
+    HashMap<const Node*, bool> asked_for;
+    for (const Tensor& t : wanted) asked_for.emplace(t.node(), true);
     // Also keep what somebody outside still holds: it would be computed again when it is looked at in its turn.
     for (std::size_t i = 0; i < order_.size(); ++i) {
       Node* n = order_[i];
-      const bool asked = any_of(wanted, [&](const Tensor& t) { return t.node() == n; });
+      const bool asked = asked_for.contains(n);
       const bool leaf = n->op == Op::full || n->op == Op::iota;
       if (asked || (!leaf && n->references.load(std::memory_order_relaxed) > uses_[i])) {
         batch_.results.push_back(Tensor::share(n));

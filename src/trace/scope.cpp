@@ -8,6 +8,7 @@
 
 #include <vt/small_vec.hpp>
 
+#include "recursion.hpp"
 #include "thread_state.hpp"
 #include "timeline.hpp"
 #include "warnings.hpp"
@@ -55,7 +56,16 @@ WhereScope::~WhereScope() { thread_state().where = before_; }
 RecordingScope::RecordingScope(const RecordOptions& options) {
   static std::atomic<std::uint64_t> last_id{0};
   ThreadState& state = thread_state();
-  if (state.scopes.size() >= 60000) fail(ErrorKind::transform, std::string(options.transform) + ": transforms are nested too deeply", options.where);
+  // Threads with small stacks record what is nested little, as ever.
+  constexpr int unasked = 32;
+  const char* too_deep = nullptr;
+  if (current_level() >= deepest_nesting) too_deep = "more than 500 deep";
+  else if (current_level() >= unasked && stack_is_short()) too_deep = "deeper than the stack of this thread holds";
+  if (too_deep)
+    fail(ErrorKind::transform,
+         std::string(options.transform) + ": bodies and transforms are nested " + too_deep +
+             "; write a loop (vt::fori_loop, vt::while_loop, vt::scan) in place of the nesting",
+         options.where);
   ScopeState scope;
   scope.id = ++last_id;
   scope.kind = options.kind;

@@ -61,9 +61,17 @@ TEST(Errors, element_wise) {
   expect("filling with a number that wraps", {ErrorKind::dtype, {"vt::full", "300 does not fit u8"}, [] { vt::full({2}, 300, vt::u8); }});
   expect("filling alike with a number that wraps",
          {ErrorKind::dtype, {"vt::full", "-129 does not fit i8"}, [] { vt::full_like(vt::ones({2}, vt::i8), -129); }});
-  EXPECT_EQ(vt::full({2}, -1, vt::u8).to_vector<int>(), std::vector<int>({255, 255}));  // all ones
+  expect("filling with a negative number", {ErrorKind::dtype, {"vt::full", "-1 does not fit u8"}, [] { vt::full({2}, -1, vt::u8); }});
   EXPECT_EQ(vt::full({2}, 255, vt::u8).to_vector<int>(), std::vector<int>({255, 255}));
-  expect("unsigned beside a negative number", {ErrorKind::dtype, {"vt::greater", "-1 does not fit the u8"}, [] { static_cast<void>(vt::ones({2}, vt::u8) > -1); }});
+  expect("unsigned beside a negative number", {ErrorKind::dtype, {"vt::add", "-1 does not fit the u8"}, [] { vt::ones({2}, vt::u8) + -1; }});
+  for (const auto& [name, f] : {std::pair<const char*, void (*)()>{"vt::multiply", [] { ints({2}) * 3000000000LL; }},
+                                {"vt::subtract", [] { 3000000000LL - ints({2}); }},
+                                {"vt::minimum", [] { vt::minimum(ints({2}), 3000000000u); }},
+                                {"vt::index_update", [] { vt::index_update(ints({2}), 0, 3000000000LL); }},
+                                {"vt::stack", [] { vt::stack({ints({2})[0], 3000000000LL}); }},
+                                {"vt::pad", [] { vt::pad(ints({2}), {{1, 1}}, 3000000000LL); }},
+                                {"vt::searchsorted", [] { vt::searchsorted(ints({2}), 3000000000LL); }}})
+    expect(name, {ErrorKind::dtype, {name, "3000000000 does not fit"}, f});
   expect("clip to what the dtype cannot hold",
          {ErrorKind::dtype, {"vt::clip", "200 does not fit the i8"}, [] { vt::clip(vt::ones({2}, vt::i8), -128, 200); }});
   expect("broadcast_to", {ErrorKind::shape, {"vt::broadcast_to", "f32[3]", "[2,4]"}, [] { vt::broadcast_to(f({3}), {2, 4}); }});

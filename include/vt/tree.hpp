@@ -485,4 +485,16 @@ T tree_map_at(Where where, F f, const T& tree, const Rest&... rest) {
 /// Throws: Error if the trees have different numbers of leaves.
 VT_WITH_LINE(tree_map, detail::tree_map_at)
 
+namespace detail {
+void evaluate_leaves(std::span<const Tensor> leaves, Where where);
+}  // namespace detail
+
+/// Computes all Tensors of a tree at once, as one program that shares what they share; returns the tree. Tensors may be empty.
+/// Throws: Error(tracer) under a transform, where values are not known.
+template <class T>
+T eval(T tree, Where where = Where::here()) {
+  detail::evaluate_leaves(tree_leaves(tree), where);
+  return tree;
+}
+
 }  // namespace vt

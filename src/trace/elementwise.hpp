@@ -109,15 +109,8 @@ inline Common fit(std::string_view name, Takes takes, Literal literal, Tensor* x
 
 inline Tensor binary(Op op, std::string_view name, Takes takes, Operand& a, Operand& b) {
   Tensor xy[2] = {std::move(a.tensor), std::move(b.tensor)};
-  const bool modular = op == Op::add || op == Op::sub || op == Op::mul || takes == Takes::bits;
-  const Common c = fit(name, takes, modular ? Literal::bits : Literal::value, xy, a.where);
+  const Common c = fit(name, takes, takes == Takes::bits ? Literal::bits : Literal::value, xy, a.where);
   return emit_fitting(op, {}, xy, c.dtype, c.weak, a.where);
-}
-
-inline Tensor compare(Op op, std::string_view name, Operand& a, Operand& b) {
-  Tensor xy[2] = {std::move(a.tensor), std::move(b.tensor)};
-  fit(name, op == Op::eq || op == Op::ne ? Takes::any : Takes::choice, Literal::value, xy, a.where);
-  return emit_fitting(op, {}, xy, bool_, false, a.where);
 }
 
 inline Tensor logical(Op op, std::string_view name, Operand& a, Operand& b) {

@@ -239,6 +239,13 @@ void evaluate(std::span<const Tensor> wanted, Where where) {
   lazy_run::publish(batch, run_graph(batch.graph, batch.inputs, batch.compiled));
 }
 
+void evaluate_leaves(std::span<const Tensor> leaves, Where where) {
+  std::vector<Tensor> there;
+  for (const Tensor& t : leaves)
+    if (t.defined()) there.push_back(t);
+  evaluate(there, where);
+}
+
 void compile_at_first_sight(std::span<const Tensor> results) {
   const std::lock_guard lock(lazy_mutex());
   for (const Tensor& t : results)

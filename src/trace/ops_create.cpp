@@ -39,8 +39,7 @@ Tensor ones(const Shape& shape, DType dtype, Where where) { return detail::fille
 
 Tensor full(const Shape& shape, Operand value, std::optional<DType> dtype) {
   detail::need("full", value.tensor, value.where);
-  // −1 may stand for all ones, as in `|`.
-  if (dtype) detail::check_literals("full", {&value.tensor, 1}, *dtype, detail::Literal::bits, value.where);
+  if (dtype) detail::check_literals("full", {&value.tensor, 1}, *dtype, detail::Literal::value, value.where);
   Tensor v = detail::cast(value.tensor, dtype.value_or(value.tensor.dtype()), value.where);
   if (v.node()->op == detail::Op::full && v.rank() == 0)
     return detail::filled("full", v.node()->params->as<detail::FullParams>().value, v.dtype(), shape, value.where);

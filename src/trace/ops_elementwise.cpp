@@ -295,6 +295,53 @@ Tensor squared_difference(Operand a, Operand b) {
   return detail::squared_magnitude(ew::binary(ew::Op::sub, "squared_difference", ew::Takes::numbers, a, b), a.where);
 }
 
+namespace detail::elementwise {
+
+/// The comparison with its operands exchanged.
+Op mirrored(Op op) {
+  switch (op) {
+    case Op::lt: return Op::gt;
+    case Op::le: return Op::ge;
+    case Op::gt: return Op::lt;
+    case Op::ge: return Op::le;
+    default: return op;
+  }
+}
+
+/// An i64 beside a u64, whose common dtype, f64, holds neither.
+Tensor compare_signs(Op op, std::string_view name, const Tensor& a, const Tensor& b, Where where) {
+  if (aval_of(a).dtype == u64) return compare_signs(mirrored(op), name, b, a, where);
+  Tensor xy[2] = {cast(a, u64, where), b};
+  fit(name, Takes::any, Literal::value, xy, where);
+  const Tensor as_natural = emit_fitting(op, {}, xy, bool_, false, where);
+  const Tensor negative = a < 0;
+  return op == Op::lt || op == Op::le || op == Op::ne ? negative | as_natural : ~negative & as_natural;
+}
+
+/// By value, also where a C++ integer lies beyond all that the other operand's dtype holds.
+Tensor compare(Op op, std::string_view name, Operand& a, Operand& b) {
+  Tensor xy[2] = {std::move(a.tensor), std::move(b.tensor)};
+  const Takes takes = op == Op::eq || op == Op::ne ? Takes::any : Takes::choice;
+  need(name, xy[0], a.where);
+  need(name, xy[1], a.where);
+  const Aval &x = aval_of(xy[0]), &y = aval_of(xy[1]);
+  if ((x.dtype == i64 && y.dtype == u64) || (x.dtype == u64 && y.dtype == i64))
+    if (x.weak == y.weak) return compare_signs(op, name, xy[0], xy[1], a.where);
+  const DType common = common_dtype(x, y).dtype;
+  for (int k = 0; k < 2; ++k) {
+    if (literal_fits(xy[k], common, Literal::value)) continue;
+    const Scalar number = xy[k].node()->params->as<FullParams>().value;
+    const bool below = !is_unsigned(number.dtype) && number.integer < 0;
+    const Op seen = k == 1 ? op : mirrored(op);  // other `seen` number
+    const bool holds = seen == Op::ne || (below ? seen == Op::gt || seen == Op::ge : seen == Op::lt || seen == Op::le);
+    return full_tensor(Scalar(holds), Aval(bool_, aval_of(xy[1 - k]).shape));
+  }
+  fit(name, takes, Literal::value, xy, a.where);
+  return emit_fitting(op, {}, xy, bool_, false, a.where);
+}
+
+}  // namespace detail::elementwise
+
 Tensor equal(Operand a, Operand b) { return ew::compare(ew::Op::eq, "equal", a, b); }
 Tensor not_equal(Operand a, Operand b) { return ew::compare(ew::Op::ne, "not_equal", a, b); }
 Tensor less(Operand a, Operand b) { return ew::compare(ew::Op::lt, "less", a, b); }
@@ -346,7 +393,7 @@ Tensor where(Operand condition, Operand if_true, Operand if_false) {
   for (const Tensor& t : operands) detail::need("where", t, line);
   operands[0] = detail::to_bool(std::move(operands[0]), line);
   const detail::Common c = detail::common_dtype(detail::aval_of(operands[1]), detail::aval_of(operands[2]));
-  detail::check_literals("where", std::span<const Tensor>(operands).subspan(1), c.dtype, detail::Literal::bits, line);
+  detail::check_literals("where", std::span<const Tensor>(operands).subspan(1), c.dtype, detail::Literal::value, line);
   const Shape* shape = nullptr;
   bool fits = true;
   for (Tensor& t : operands) {

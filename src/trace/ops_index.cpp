@@ -113,6 +113,7 @@ inline Tensor fitting_values(std::string_view name, const Tensor& x, const Tenso
   const Aval &a = aval_of(x), &v = aval_of(values);
   if (category(v.dtype) > category(a.dtype))
     refuse(ErrorKind::dtype, name, worded("{} does not hold the values; convert them with astype first", name_of(a.dtype)), x, values, where);
+  check_literals(name, {&values, 1}, a.dtype, Literal::value, where);
   return cast(values, a.dtype, where);
 }
 

@@ -256,6 +256,7 @@ Tensor detail::reduce_with(const char* name, Operand x, Operand init, void* cont
   need(name, init.tensor, w);
   if (init.tensor.rank() != 0) refuse(ErrorKind::shape, name, "the initial value must be a scalar", x.tensor, init.tensor, w);
   const Common c = common_dtype(aval_of(x.tensor), aval_of(init.tensor));
+  check_literals(name, {&init.tensor, 1}, c.dtype, Literal::value, w);
   const Tensor operand = cast(x.tensor, c.dtype, w), start = cast(init.tensor, c.dtype, w);
   const Axes over = reduction_axes(name, axes, operand, w);
   const Aval scalar(c.dtype, Shape{});

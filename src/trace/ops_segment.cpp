@@ -61,6 +61,7 @@ inline Tensor comes_before(const Tensor& a, const Tensor& b) {
 /// How many of the sorted edges lie below each x; at or below it with `right`. Comparisons for few edges, else bisection.
 inline Tensor rank_among(const Tensor& sorted, const Tensor& values, bool right, Where where) {
   const DType common = common_dtype(aval_of(sorted), aval_of(values)).dtype;
+  check_literals("searchsorted", {&values, 1}, common, Literal::value, where);
   const Tensor edges = cast(sorted, common, where), x = cast(values, common, where);
   const std::int64_t n = edges.dim(0);
   auto below = [&](const Tensor& e, const Tensor& t) { return right ? logical_not(comes_before(t, e)) : comes_before(e, t); };

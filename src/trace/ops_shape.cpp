@@ -35,6 +35,7 @@ inline std::vector<Tensor> met(std::string_view name, const std::vector<Tensor>&
   if (parts.empty()) refuse(ErrorKind::shape, name, "needs at least one Tensor", std::span<const Tensor>(), where);
   for (const Tensor& t : parts) need(name, t, where);
   const Common c = common_dtype(parts);
+  check_literals(name, parts, c.dtype, Literal::value, where);
   std::vector<Tensor> result;
   result.reserve(parts.size());
   for (const Tensor& t : parts) result.push_back(cast(t, c.dtype, c.weak, where));
@@ -290,6 +291,7 @@ Tensor pad(Operand x, Operand value, const Shape& low, const Shape& high, const 
   const detail::Aval &a = detail::aval_of(x.tensor), &v = detail::aval_of(value.tensor);
   if (detail::category(v.dtype) > detail::category(a.dtype))
     detail::refuse(ErrorKind::dtype, "pad", detail::worded("{} does not hold the padding value", name_of(a.dtype)), x.tensor, value.tensor, x.where);
+  detail::check_literals("pad", {&value.tensor, 1}, a.dtype, detail::Literal::value, x.where);
   return detail::emit(detail::Op::pad, detail::make_params(detail::PadParams{low, high, interior}),
                       {x.tensor, detail::cast(value.tensor, a.dtype, a.weak, x.where)}, x.where);
 }

@@ -231,6 +231,7 @@ Tensor reduce_window_with(Operand x, Operand init, void* context, FlatBinary bod
   need("reduce_window", init.tensor, x.where);
   if (init.tensor.rank() != 0) refuse(ErrorKind::shape, "reduce_window", "the initial value must be a scalar", x.tensor, init.tensor, x.where);
   const Common c = common_dtype(aval_of(x.tensor), aval_of(init.tensor));
+  check_literals("reduce_window", {&init.tensor, 1}, c.dtype, Literal::value, x.where);
   const Tensor operand = cast(x.tensor, c.dtype, x.where), start = cast(init.tensor, c.dtype, x.where);
   const window_ops::Windows w = window_ops::windows_along("reduce_window", operand, Axes::first(operand.rank()), options, x.where);
   return reduce_with("reduce_window", Operand(w.of(operand, start, x.where), x.where.file, x.where.line), start, context, body,

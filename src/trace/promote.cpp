@@ -92,18 +92,22 @@ Tensor cast(Tensor t, DType dtype, bool weak, Where where) {
   return full_tensor(value, Aval(dtype, aval.shape, weak));
 }
 
-void check_literals(std::string_view name, std::span<const Tensor> operands, DType dtype, Literal as, Where where) {
-  if (!is_int(dtype)) return;
+bool literal_fits(const Tensor& t, DType dtype, Literal as) {
+  const Node* n = t.node();
+  if (!is_int(dtype) || n->op != Op::full || !n->avals[0].weak || !is_int(n->avals[0].dtype) || n->avals[0].dtype == dtype) return true;
   const auto bits = static_cast<int>(8 * size_of(dtype));
+  const Scalar value = n->params->as<FullParams>().value;
+  if (!is_unsigned(value.dtype) && value.integer < 0)
+    return (!is_unsigned(dtype) || as == Literal::bits) && value.integer >= std::int64_t{-1} << (bits - 1);
+  const bool full_range = is_unsigned(dtype) || as == Literal::bits;
+  return value.natural >> (full_range ? bits - 1 : bits - 2) <= 1;
+}
+
+void check_literals(std::string_view name, std::span<const Tensor> operands, DType dtype, Literal as, Where where) {
   for (const Tensor& t : operands) {
-    const Node* n = t.node();
-    if (n->op != Op::full || !n->avals[0].weak || !is_int(n->avals[0].dtype) || n->avals[0].dtype == dtype) continue;
-    const Scalar value = n->params->as<FullParams>().value;
+    if (literal_fits(t, dtype, as)) continue;
+    const Scalar value = t.node()->params->as<FullParams>().value;
     const bool negative = !is_unsigned(value.dtype) && value.integer < 0;
-    const bool full_range = is_unsigned(dtype) || as == Literal::bits;
-    const bool fits = negative ? (!is_unsigned(dtype) || as == Literal::bits) && value.integer >= std::int64_t{-1} << (bits - 1)
-                               : value.natural >> (full_range ? bits - 1 : bits - 2) <= 1;
-    if (fits) continue;
     refuse(ErrorKind::dtype, name,
            worded(operands.size() == 1 ? "{} does not fit {}"
                                        : "{} does not fit the {} of the other operand; convert that one first, as with .astype(vt::i64)",

@@ -72,8 +72,10 @@ Common common_dtype(std::span<const Tensor> operands);
 /// `t` as `dtype`. A `full` converts now; it is edited in place if nobody else holds it. Throws: complex numbers do not become real ones.
 Tensor cast(Tensor t, DType dtype, bool weak, Where where);
 inline Tensor cast(Tensor t, DType dtype, Where where) { return cast(std::move(t), dtype, false, where); }
-/// How a C++ integer may stand for an element: as its bits (−1 for 0xff) or only by its value.
+/// How a C++ integer may stand for an element: as its bits (−1 for 0xff, in & | ^) or only by its value.
 enum class Literal : std::uint8_t { bits, value };
+/// Is this no C++ integer, not yet converted, that `dtype` cannot hold?
+bool literal_fits(const Tensor&, DType dtype, Literal);
 /// Throws if an operand is a C++ integer, not yet converted, that `dtype` cannot hold: nothing sensible could come of wrapping it.
 void check_literals(std::string_view name, std::span<const Tensor> operands, DType dtype, Literal, Where where);
 /// Integers and bools become f32 (f64 if weak, so that a float operand met later gets all its digits). Complex numbers stay.

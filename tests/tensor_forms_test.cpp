@@ -1,0 +1,121 @@
+// Ways to make, assign, compare and read Tensors that read like plain C++.
+#include <array>
+#include <sstream>
+#include <utility>
+#include <vector>
+
+#include "support/property.hpp"
+
+namespace {
+
+using vt::Tensor;
+using vt_test::expect_close;
+
+TEST(TensorForms, TensorsAndNumbersInBraces) {
+  const Tensor a = vt::tensor(2.0), v = vt::tensor({3.0, 4.0});
+  expect_close(vt::tensor({a, v[0]}), vt::tensor({2.0, 3.0}));
+  expect_close(vt::tensor({a, 1.0, v[1]}), vt::tensor({2.0, 1.0, 4.0}));
+  expect_close(vt::tensor({{a, 1.0}, {0.5, v[1]}}), vt::tensor({{2.0, 1.0}, {0.5, 4.0}}));
+  expect_close(vt::tensor({v, v}), vt::tensor({{3.0, 4.0}, {3.0, 4.0}}));
+  const auto rotation = [](Tensor t) { return vt::tensor({{vt::cos(t), -vt::sin(t)}, {vt::sin(t), vt::cos(t)}}); };
+  expect_close(vt::jacfwd(rotation)(vt::tensor(0.0)), vt::tensor({{0.0, -1.0}, {1.0, 0.0}}));
+  EXPECT_EQ(vt::vmap(rotation)(v).shape(), (vt::Shape{2, 2, 2}));
+}
+
+TEST(TensorForms, ContainersOfContainersAndArrays) {
+  expect_close(vt::tensor(std::vector<std::vector<double>>{{1, 2, 3}, {4, 5, 6}}), vt::tensor({{1.0, 2.0, 3.0}, {4.0, 5.0, 6.0}}));
+  EXPECT_EQ(vt::tensor(std::vector<std::vector<float>>{{1, 2}}).dtype(), vt::f32);
+  EXPECT_EQ(vt::tensor(std::vector<std::array<int, 2>>{{1, 2}, {3, 4}}, vt::i64).dtype(), vt::i64);
+  EXPECT_EQ(vt::tensor(std::vector<std::vector<bool>>{{true}, {false}}).dtype(), vt::bool_);
+  EXPECT_EQ(vt::tensor(std::vector<std::vector<std::vector<int>>>(2, {3, {1, 2, 3, 4}})).shape(), (vt::Shape{2, 3, 4}));
+  vt_test::expect_error([] { vt::tensor(std::vector<std::vector<double>>{{1, 2, 3}, {4, 5}}); }, vt::ErrorKind::shape, {"rows of different lengths"});
+  const Tensor a = vt::tensor(1.0), b = vt::tensor(2.0);
+  const std::array<Tensor, 2> array{a, b};
+  const Tensor c_array[] = {a, b};
+  expect_close(vt::stack(array), vt::tensor({1.0, 2.0}));
+  expect_close(vt::stack(c_array), vt::tensor({1.0, 2.0}));
+  expect_close(vt::stack(std::span<const Tensor>(array)), vt::tensor({1.0, 2.0}));
+  expect_close(vt::concatenate(std::array{vt::tensor({1.0}), vt::tensor({2.0})}), vt::tensor({1.0, 2.0}));
+  // Braces are a shape.
+  EXPECT_EQ(vt::tensor(std::vector<double>{1.5}, {}).rank(), 0);
+  EXPECT_EQ(vt::tensor(std::vector<double>{1, 2, 3, 4}, {2, 2}).rank(), 2);
+}
+
+TEST(TensorForms, CompoundAssignment) {
+  const Tensor start = vt::tensor({3.0, 4.0});
+  Tensor x = start;
+  x += 1;
+  x *= 2.0;
+  x -= vt::tensor(2.0);
+  x /= 2;
+  expect_close(x, vt::tensor({3.0, 4.0}));
+  expect_close(start, vt::tensor({3.0, 4.0}));
+  Tensor n = vt::tensor({5, 6});
+  n %= 4;
+  n <<= 2;
+  n >>= 1;
+  n &= 6;
+  n |= 8;
+  n ^= 1;
+  EXPECT_EQ(n.to_vector<int>(), (std::vector<int>{11, 13}));
+  (x += 1) *= 2.0;
+  expect_close(x, vt::tensor({8.0, 10.0}));
+  const auto f = [](Tensor t) {
+    Tensor s = t * t;
+    s += t;
+    s *= 2.0;
+    return s;
+  };
+  expect_close(vt::grad(f)(vt::tensor(3.0)), vt::tensor(14.0));
+  expect_close(vt::vmap(f)(start), vt::tensor({24.0, 40.0}));
+  vt_test::expect_error([&] { x += vt::ones({3}); }, vt::ErrorKind::shape, {"vt::add", "f64[2] · f32[3]", "tensor_forms_test.cpp:"});
+}
+
+TEST(TensorForms, TemporariesGiveValues) {
+  const Tensor v = vt::tensor({1.0, 2.0});
+  const Tensor& kept = (v + 1.0).eval();  // by value: it lives as long as its name
+  expect_close(kept, vt::tensor({2.0, 3.0}));
+  EXPECT_EQ(&v.eval(), &v);
+  std::vector<std::int64_t> extents;
+  for (const std::int64_t n : vt::ones({2, 3}).shape()) extents.push_back(n);
+  EXPECT_EQ(extents, (std::vector<std::int64_t>{2, 3}));
+  static_assert(std::is_copy_assignable_v<Tensor> && std::is_nothrow_move_assignable_v<Tensor> && std::is_swappable_v<Tensor>);
+}
+
+TEST(TensorForms, TreesAreEvaluatedAtOnce) {
+  const Tensor x = vt::tensor({1.0, 2.0});
+  const Tensor shared = vt::sin(x);
+  const auto tree = vt::eval(std::pair(shared + 1.0, std::vector<Tensor>{shared * 2.0, Tensor()}));
+  vt::reset_stats();
+  expect_close(tree.first, vt::sin(x) + 1.0);
+  expect_close(tree.second[0], vt::sin(x) * 2.0);
+  std::ostringstream out;
+  out << vt::stats();
+  EXPECT_EQ(out.str(), vt::stats().str());
+  vt_test::expect_error([] { vt::jit([](Tensor t) { return vt::eval(t * 2.0); })(vt::tensor(1.0)); }, vt::ErrorKind::tracer, {"not known under vt::jit"});
+}
+
+// By value, as NumPy compares: a number that the dtype does not hold is beyond all of its elements.
+TEST(TensorForms, ComparisonsGoByValue) {
+  const auto all = [](const Tensor& t) { return vt::all(t).item<bool>(); };
+  const auto none = [](const Tensor& t) { return !vt::any(t).item<bool>(); };
+  for (const vt::DType d : {vt::i8, vt::u8, vt::i16, vt::u16, vt::i32, vt::u32}) {
+    const Tensor x = vt::tensor({0, 1, 100}).astype(d);
+    for (const auto& big : {Tensor(3000000000000LL), Tensor(~0ull)}) {
+      EXPECT_TRUE(all(x < big) && all(x <= big) && all(x != big) && all(big > x) && all(big >= x));
+      EXPECT_TRUE(none(x > big) && none(x >= big) && none(x == big) && none(big < x) && none(big <= x));
+    }
+    const long long small = -3000000000000LL;
+    EXPECT_TRUE(all(x > small) && all(x >= small) && all(x != small) && all(small < x) && all(small <= x));
+    EXPECT_TRUE(none(x < small) && none(x <= small) && none(x == small) && none(small > x) && none(small >= x));
+    EXPECT_TRUE(all(vt::vmap([=](Tensor t) { return t > small; })(x)) && all(vt::jit([=](Tensor t) { return t > small; })(x)));
+  }
+  const Tensor u = vt::tensor({0ull, (1ull << 53) + 1, ~0ull}), s = vt::tensor({-1LL, (1LL << 53), std::int64_t{-1}});
+  EXPECT_TRUE(all(u > s) && all(u >= s) && all(s < u) && all(s <= u) && all(u != s) && none(u == s) && none(u < s) && none(s >= u));
+  EXPECT_TRUE(all(u > -1) && none(u == -1) && all(s < ~0ull));
+  EXPECT_TRUE(all(vt::tensor({5LL}) == vt::tensor({5ull})) && all(vt::tensor({5LL}) <= vt::tensor({5ull})));
+  // All ones in what works on bits alone.
+  EXPECT_EQ((vt::tensor({1, 255}).astype(vt::u8) & -1).to_vector<int>(), (std::vector<int>{1, 255}));
+}
+
+}  // namespace

@@ -1,0 +1,7 @@
+// expect: assignment to an element or another temporary changes nothing: write x = vt::index_update(x, index, value)
+#include <vt/vt.hpp>
+
+int main() {
+  vt::Tensor u = vt::ones({3});
+  u[0] = vt::tensor(9.0);
+}

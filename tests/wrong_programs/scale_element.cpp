@@ -1,0 +1,7 @@
+// expect: *= on a temporary changes nothing: write x = vt::index_update(x, index, value)
+#include <vt/vt.hpp>
+
+int main() {
+  vt::Tensor u = vt::ones({3});
+  u[0] *= u;
+}

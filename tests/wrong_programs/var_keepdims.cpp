@@ -1,0 +1,7 @@
+// expect: a bool given for ord or ddof: keepdims comes after it
+#include <vt/vt.hpp>
+
+int main() {
+  vt::Tensor u = vt::ones({3});
+  vt::var(u, {}, true);
+}

@@ -58,7 +58,8 @@ class DiskCacheTest : public testing::Test {
     for (const fs::path& f : files()) {
       struct stat st{};
       ASSERT_EQ(::lstat(f.c_str(), &st), 0) << f;
-      lost += std::max<std::uint64_t>(static_cast<std::uint64_t>(st.st_blocks) * 512, st.st_size > 0 ? 4096 : 0), ++number;
+      lost += std::max<std::uint64_t>(static_cast<std::uint64_t>(st.st_blocks) * 512, 4096);
+      ++number;
     }
     EXPECT_LE(lost, limit);
     EXPECT_LE(number, limit / DiskCache::bytes_a_file);
@@ -253,14 +254,15 @@ TEST_F(DiskCacheTest, AFolderOfTooManyIsWithinTheLimitsAfterOneStore) {
   EXPECT_TRUE(cache.load(cache_key("k")));
 }
 
-// What other processes add is seen after an eighth of the limit, and not only once this one has stored as much as the limit.
+// What other processes add is seen once this one has stored an eighth of the limit.
 TEST_F(DiskCacheTest, EntriesOfOthersAreCountedFromTimeToTime) {
   const std::uint64_t limit = 4 << 20;
   DiskCache one(folder().string(), limit), other(folder().string());
   one.store(cache_key("first"), payload(80));
   for (int i = 0; i < 1000; ++i) other.store(cache_key("other " + std::to_string(i)), payload(80));
   const std::uint64_t eighth = limit / DiskCache::bytes_a_file / 8;
-  for (std::uint64_t i = 0; i <= eighth; ++i) one.store(cache_key("own " + std::to_string(i)), payload(80));
+  for (std::uint64_t i = 0; i <= eighth; ++i)
+    one.store(cache_key("own " + std::to_string(i)), payload(80));
   expect_within(limit);
 }
 
@@ -269,7 +271,8 @@ TEST_F(DiskCacheTest, FoldersOfManyEntriesKeepTheLimit) {
   const std::uint64_t count = 2500, each = 8192, all = each * count;
   {
     DiskCache cache(folder().string());
-    for (std::uint64_t i = 0; i < count; ++i) cache.store(cache_key("entry " + std::to_string(i)), payload(5000));
+    for (std::uint64_t i = 0; i < count; ++i)
+      cache.store(cache_key("entry " + std::to_string(i)), payload(5000));
   }
   DiskCache roomy(folder().string(), all * 2);
   roomy.store(cache_key("one more"), payload(100));

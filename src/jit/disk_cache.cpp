@@ -75,9 +75,11 @@ std::string file_name(CacheKey key) {
 
 std::uint64_t in_blocks(std::uint64_t length) { return (length + block - 1) / block * block; }
 
-/// What the disk loses to a file. Its blocks may not be given out yet, or be counted as none where it is kept beside its name.
+/// What the disk loses to a file. Its blocks may not be given out yet, and some file systems count
+/// none for a short file.
 std::uint64_t cost(const struct stat& s) {
-  return std::max(static_cast<std::uint64_t>(s.st_blocks) * 512, in_blocks(static_cast<std::uint64_t>(s.st_size)));
+  const auto given = static_cast<std::uint64_t>(s.st_blocks) * 512;
+  return std::max(given, in_blocks(static_cast<std::uint64_t>(s.st_size)));
 }
 
 /// 1: all read; 0: the file ended before; -1: the system refused.
@@ -134,7 +136,8 @@ const std::string& program_identity() {
   return identity;
 }
 
-DiskCache::DiskCache(const std::string& folder, std::uint64_t limit_bytes) : name_(folder), limit_{limit_bytes, limit_bytes / bytes_a_file} {
+DiskCache::DiskCache(const std::string& folder, std::uint64_t limit_bytes)
+    : name_(folder), limit_{limit_bytes, limit_bytes / bytes_a_file} {
   while (name_.size() > 1 && name_.back() == '/') name_.pop_back();
   const std::string why = open_folder();
   if (why.empty()) return;
@@ -268,7 +271,8 @@ DiskCache::Use DiskCache::scan(bool evict) {
   }
   ::closedir(list);
   // Asking for the sizes of tens of thousands of files takes up to seconds, which every process that stores something would pay: where only
-  // the sum is wanted, some stand for all. Another process asks for others, and so does not repeat an estimate that is too low.
+  // the sum is wanted, some stand for all. Another process asks for others, and so does not repeat an
+  // estimate that is too low.
   const std::size_t step = evict ? 1 : 1 + entries.size() / most_asked;
   for (std::size_t i = static_cast<std::size_t>(::getpid()) % step; i < entries.size(); i += step) {
     Entry& e = entries[i];

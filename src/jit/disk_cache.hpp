@@ -33,10 +33,12 @@ const std::string& program_identity();
 class DiskCache {
  public:
   static constexpr std::uint64_t default_limit = std::uint64_t{512} << 20;
-  static constexpr std::uint64_t bytes_a_file = 8192;  // for so many bytes of the limit there may be one file
+  /// For so many bytes of the limit there may be one file.
+  static constexpr std::uint64_t bytes_a_file = 8192;
 
-  /// Uses (and makes, with mode 0700) `folder`; only if it belongs to the user and nobody else may write in it. The limit is on
-  /// what the disk loses to the entries, in whole blocks, and with it on their number (`bytes_a_file`).
+  /// Uses (and makes, with mode 0700) `folder`; only if it belongs to the user and nobody else may write in it.
+  /// The limit is on what the disk loses to the entries, in whole blocks; from it follows the limit on
+  /// their number.
   explicit DiskCache(const std::string& folder, std::uint64_t limit_bytes = default_limit);
   ~DiskCache();
   DiskCache(const DiskCache&) = delete;
@@ -47,7 +49,8 @@ class DiskCache {
 
   /// The entry's bytes. A damaged entry (magic, version, key, size, checksum) is deleted and counts as absent.
   std::optional<Vec<char>> load(CacheKey key);
-  /// Keeps `bytes`; then, beyond the limits, deletes the entries used longest ago until an eighth is free.
+  /// Keeps `bytes`, unless they take more than a quarter of the limit; then, beyond the limits, deletes the
+  /// entries used longest ago until an eighth is free.
   void store(CacheKey key, std::span<const char> bytes);
   /// Deletes an entry that passed the checks but turned out unusable.
   void remove(CacheKey key);

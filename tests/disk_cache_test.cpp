@@ -297,6 +297,19 @@ TEST_F(DiskCacheTest, LeftoverTemporaryFilesAreSweptAndForeignFilesKept) {
   EXPECT_TRUE(fs::exists(folder() / "notes.txt"));
 }
 
+// Programs that are killed again and again may leave more of them than the limit allows.
+TEST_F(DiskCacheTest, FreshTemporaryFilesCountToo) {
+  const std::uint64_t limit = 1 << 20;
+  DiskCache cache(folder().string(), limit);
+  for (int i = 0; i < 400; ++i)
+    std::ofstream(folder() / (".new.1." + std::to_string(i))) << std::string(5000, 'x');
+  for (const fs::path& f : files())
+    fs::last_write_time(f, fs::file_time_type::clock::now() - std::chrono::minutes(1));
+  cache.store(cache_key("k"), payload(80));
+  expect_within(limit);
+  EXPECT_TRUE(cache.load(cache_key("k")));
+}
+
 // Writers and readers of few keys: a reader sees a whole entry of some writer, or none.
 void hammer(const std::string& folder, int seed, int* faults) {
   DiskCache cache(folder, 16 * 8192);

@@ -262,11 +262,15 @@ DiskCache::Use DiskCache::scan(bool evict) {
     const std::string_view name = one->d_name;
     struct stat s{};
     if (name.substr(0, temporary_prefix.size()) == temporary_prefix) {
-      if (::fstatat(folder_, one->d_name, &s, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(s.st_mode) && std::time(nullptr) - s.st_mtim.tv_sec > 3600)
-        ::unlinkat(folder_, one->d_name, 0);  // its writer was killed
-      continue;
+      // Its writer was killed, or is at work: then it counts as an entry, and as the newest goes last.
+      if (::fstatat(folder_, one->d_name, &s, AT_SYMLINK_NOFOLLOW) != 0) continue;
+      if (S_ISREG(s.st_mode) && std::time(nullptr) - s.st_mtim.tv_sec > 3600) {
+        ::unlinkat(folder_, one->d_name, 0);
+        continue;
+      }
+    } else if (name.size() <= suffix.size() || name.substr(name.size() - suffix.size()) != suffix) {
+      continue;  // not ours: leave it
     }
-    if (name.size() <= suffix.size() || name.substr(name.size() - suffix.size()) != suffix) continue;  // not ours: leave it
     entries.push_back({std::string(name), 0, {}});
   }
   ::closedir(list);

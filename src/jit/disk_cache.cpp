@@ -262,7 +262,7 @@ DiskCache::Use DiskCache::scan(bool evict) {
     const std::string_view name = one->d_name;
     struct stat s{};
     if (name.substr(0, temporary_prefix.size()) == temporary_prefix) {
-      // Its writer was killed, or is at work: then it counts as an entry, and as the newest goes last.
+      // Its writer was killed, or is at work: then it is an entry, and as the newest goes last.
       if (::fstatat(folder_, one->d_name, &s, AT_SYMLINK_NOFOLLOW) != 0) continue;
       if (S_ISREG(s.st_mode) && std::time(nullptr) - s.st_mtim.tv_sec > 3600) {
         ::unlinkat(folder_, one->d_name, 0);

@@ -6,7 +6,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -49,6 +52,17 @@ class DiskCacheTest : public testing::Test {
     std::vector<fs::path> all;
     for (const auto& e : fs::directory_iterator(folder())) all.push_back(e.path());
     return all;
+  }
+  void expect_within(std::uint64_t limit) const {
+    std::uint64_t lost = 0, number = 0;
+    for (const fs::path& f : files()) {
+      struct stat st{};
+      ASSERT_EQ(::lstat(f.c_str(), &st), 0) << f;
+      lost += std::max<std::uint64_t>(static_cast<std::uint64_t>(st.st_blocks) * 512, 4096);
+      ++number;
+    }
+    EXPECT_LE(lost, limit);
+    EXPECT_LE(number, limit / DiskCache::bytes_a_file);
   }
   fs::path root_;
 };
@@ -196,45 +210,76 @@ TEST_F(DiskCacheTest, AnUnwritableFolderIsNoError) {
 }
 
 TEST_F(DiskCacheTest, BeyondTheLimitTheOldestGo) {
-  DiskCache cache(folder().string(), 10000);
+  DiskCache cache(folder().string(), 10 * 8192);  // ten entries of two blocks
   const auto key = [](int i) { return cache_key("kernel " + std::to_string(i)); };
-  const auto age = [&](int i) {  // i-th entry last used so long ago
-    for (const fs::path& f : files())
-      if (fs::last_write_time(f) > fs::file_time_type::clock::now() - std::chrono::minutes(1))
-        fs::last_write_time(f, fs::file_time_type::clock::now() - std::chrono::hours(100 - i));
-  };
-  for (int i = 0; i < 9; ++i) cache.store(key(i), payload(1000, i)), age(i);
-  for (int i = 0; i < 9; ++i) EXPECT_TRUE(DiskCache(folder().string()).load(key(i))) << i;  // and thereby all are used now …
+  for (int i = 0; i < 9; ++i) cache.store(key(i), payload(7000, i));
+  for (int i = 0; i < 9; ++i) EXPECT_TRUE(DiskCache(folder().string()).load(key(i))) << i;
   for (const fs::path& f : files()) fs::last_write_time(f, fs::file_time_type::clock::now() - std::chrono::hours(50));
-  ASSERT_TRUE(cache.load(key(0)));  // … but this one last
-  for (int i = 9; i < 12; ++i) cache.store(key(i), payload(1000, i));
-  std::uintmax_t total = 0;
-  for (const fs::path& f : files()) total += fs::file_size(f);
-  EXPECT_LE(total, 10000u);
+  ASSERT_TRUE(cache.load(key(0)));  // used last
+  for (int i = 9; i < 12; ++i) cache.store(key(i), payload(7000, i));
+  expect_within(10 * 8192);
   EXPECT_TRUE(cache.load(key(0))) << "used a moment ago";
   for (int i = 9; i < 12; ++i) EXPECT_TRUE(cache.load(key(i))) << i << ", just stored";
   int left = 0;
   for (int i = 1; i < 9; ++i) left += cache.load(key(i)).has_value();
   EXPECT_LT(left, 8);
   EXPECT_GT(left, 2) << "not more than needed";
-  cache.store(key(99), payload(5000));
+  cache.store(key(99), payload(30000));
   EXPECT_FALSE(cache.load(key(99))) << "one entry may not push out the rest";
+}
+
+// A file takes whole blocks, however short it is, and an entry of the folder.
+TEST_F(DiskCacheTest, SmallEntriesCountByTheirBlocksAndTheirNumber) {
+  const std::uint64_t limit = 4 << 20;
+  DiskCache cache(folder().string(), limit);
+  for (int i = 0; i < 5000; ++i) cache.store(cache_key("small " + std::to_string(i)), payload(80));
+  expect_within(limit);
+  EXPECT_GT(files().size(), limit / DiskCache::bytes_a_file / 2) << "not more than needed";
+  EXPECT_TRUE(cache.load(cache_key("small 4999")));
+}
+
+// As a program without these limits left it.
+TEST_F(DiskCacheTest, AFolderOfTooManyIsWithinTheLimitsAfterOneStore) {
+  fs::create_directories(folder());
+  for (int i = 0; i < 3000; ++i) {
+    char name[40];
+    std::snprintf(name, sizeof name, "%032x.vtk", static_cast<unsigned>(i));
+    std::ofstream(folder() / name) << "some bytes of an entry";
+  }
+  ::chmod(folder().c_str(), 0700);
+  const std::uint64_t limit = 1 << 20;
+  DiskCache cache(folder().string(), limit);
+  cache.store(cache_key("k"), payload(80));
+  expect_within(limit);
+  EXPECT_TRUE(cache.load(cache_key("k")));
+}
+
+// What other processes add is seen once this one has stored an eighth of the limit.
+TEST_F(DiskCacheTest, EntriesOfOthersAreCountedFromTimeToTime) {
+  const std::uint64_t limit = 4 << 20;
+  DiskCache one(folder().string(), limit), other(folder().string());
+  one.store(cache_key("first"), payload(80));
+  for (int i = 0; i < 1000; ++i) other.store(cache_key("other " + std::to_string(i)), payload(80));
+  const std::uint64_t eighth = limit / DiskCache::bytes_a_file / 8;
+  for (std::uint64_t i = 0; i <= eighth; ++i)
+    one.store(cache_key("own " + std::to_string(i)), payload(80));
+  expect_within(limit);
 }
 
 // Where there are thousands of entries, the first store of a process estimates what they take, and counts before it evicts.
 TEST_F(DiskCacheTest, FoldersOfManyEntriesKeepTheLimit) {
-  const int count = 2500;
-  const std::uint64_t each = 48 + 100, all = each * count;
+  const std::uint64_t count = 2500, each = 8192, all = each * count;
   {
     DiskCache cache(folder().string());
-    for (int i = 0; i < count; ++i) cache.store(cache_key("entry " + std::to_string(i)), payload(100));
+    for (std::uint64_t i = 0; i < count; ++i)
+      cache.store(cache_key("entry " + std::to_string(i)), payload(5000));
   }
   DiskCache roomy(folder().string(), all * 2);
   roomy.store(cache_key("one more"), payload(100));
   EXPECT_EQ(files().size(), count + 1u);
   DiskCache tight(folder().string(), all / 2);
   tight.store(cache_key("another"), payload(100));
-  EXPECT_LE(files().size() * each, all / 2);
+  expect_within(all / 2);
   EXPECT_GE(files().size() * each, all / 2 * 3 / 4);
 }
 
@@ -252,9 +297,22 @@ TEST_F(DiskCacheTest, LeftoverTemporaryFilesAreSweptAndForeignFilesKept) {
   EXPECT_TRUE(fs::exists(folder() / "notes.txt"));
 }
 
+// Programs that are killed again and again may leave more of them than the limit allows.
+TEST_F(DiskCacheTest, FreshTemporaryFilesCountToo) {
+  const std::uint64_t limit = 1 << 20;
+  DiskCache cache(folder().string(), limit);
+  for (int i = 0; i < 400; ++i)
+    std::ofstream(folder() / (".new.1." + std::to_string(i))) << std::string(5000, 'x');
+  for (const fs::path& f : files())
+    fs::last_write_time(f, fs::file_time_type::clock::now() - std::chrono::minutes(1));
+  cache.store(cache_key("k"), payload(80));
+  expect_within(limit);
+  EXPECT_TRUE(cache.load(cache_key("k")));
+}
+
 // Writers and readers of few keys: a reader sees a whole entry of some writer, or none.
 void hammer(const std::string& folder, int seed, int* faults) {
-  DiskCache cache(folder, 30000);
+  DiskCache cache(folder, 16 * 8192);
   for (int round = 0; round < 300; ++round) {
     const int k = (round * 7 + seed) % 5;
     const CacheKey key = cache_key("shared " + std::to_string(k));

@@ -33,6 +33,7 @@ static_assert(sizeof(Header) == 48);
 constexpr char magic[8] = {'v', 't', 'k', 'e', 'r', 'n', 'e', 'l'};
 constexpr std::string_view suffix = ".vtk", temporary_prefix = ".new.";
 constexpr std::size_t most_asked = 1024;  // entries that an estimate of the folder's size looks at, or few more
+constexpr std::uint64_t block = 4096;     // what file systems give out, most of them
 
 /// Owns a file descriptor.
 struct File {
@@ -70,6 +71,15 @@ std::string file_name(CacheKey key) {
   for (const std::uint64_t half : {key.high, key.low})
     for (int shift = 60; shift >= 0; shift -= 4) s += digits[(half >> shift) & 15];
   return s.append(suffix);
+}
+
+std::uint64_t in_blocks(std::uint64_t length) { return (length + block - 1) / block * block; }
+
+/// What the disk loses to a file. Its blocks may not be given out yet, and some file systems count
+/// none for a short file.
+std::uint64_t cost(const struct stat& s) {
+  const auto given = static_cast<std::uint64_t>(s.st_blocks) * 512;
+  return std::max(given, in_blocks(static_cast<std::uint64_t>(s.st_size)));
 }
 
 /// 1: all read; 0: the file ended before; -1: the system refused.
@@ -126,7 +136,8 @@ const std::string& program_identity() {
   return identity;
 }
 
-DiskCache::DiskCache(const std::string& folder, std::uint64_t limit_bytes) : name_(folder), limit_(limit_bytes) {
+DiskCache::DiskCache(const std::string& folder, std::uint64_t limit_bytes)
+    : name_(folder), limit_{limit_bytes, limit_bytes / bytes_a_file} {
   while (name_.size() > 1 && name_.back() == '/') name_.pop_back();
   const std::string why = open_folder();
   if (why.empty()) return;
@@ -195,8 +206,8 @@ std::optional<Vec<char>> DiskCache::load(CacheKey key) {
 
 void DiskCache::store(CacheKey key, std::span<const char> bytes) {
   using namespace disk_entries;
-  const std::uint64_t total = bytes.size() + sizeof(Header);
-  if (!usable() || total > limit_ / 4) return;  // one entry must not push out all others
+  Use added{in_blocks(bytes.size() + sizeof(Header)), 1};
+  if (!usable() || added.bytes > limit_.bytes / 4) return;  // one entry must not push out all others
   Header h{};
   std::memcpy(h.magic, magic, sizeof(magic));
   h.version = emitter_version;
@@ -215,72 +226,81 @@ void DiskCache::store(CacheKey key, std::span<const char> bytes) {
       ::unlinkat(folder_, temporary.c_str(), 0);
       return;
     }
+    if (struct stat s{}; ::fstat(file.fd, &s) == 0) added.bytes = cost(s);
   }
   if (::renameat(folder_, temporary.c_str(), folder_, file_name(key).c_str()) != 0) {
     ::unlinkat(folder_, temporary.c_str(), 0);
     return;
   }
   const std::lock_guard hold(lock_);
-  if (!scanned_) size_ = scan(false), scanned_ = true;
-  else size_ += total;
-  if (size_ > limit_) size_ = scan(true);
+  if (scanned_) used_ += added, own_ += added;
+  else used_ = scan(false), scanned_ = true;
+  // Counted anew from time to time: the first estimate may have been too low, and others write too.
+  if (used_.beyond(limit_) || own_.beyond(limit_.eighth())) used_ = scan(true), own_ = {};
 }
 
 void DiskCache::remove(CacheKey key) {
   if (usable()) ::unlinkat(folder_, disk_entries::file_name(key).c_str(), 0);
 }
 
-std::uint64_t DiskCache::scan(bool evict) {
+DiskCache::Use DiskCache::scan(bool evict) {
   using namespace disk_entries;
   struct Entry {
     std::string name;
-    std::uint64_t size;
+    std::uint64_t bytes;
     timespec used;
   };
   Vec<Entry> entries;
-  std::uint64_t total = 0;
+  Use total;
   const int copy = ::openat(folder_, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   DIR* list = copy >= 0 ? ::fdopendir(copy) : nullptr;
   if (!list) {
     if (copy >= 0) ::close(copy);
-    return 0;
+    return total;
   }
   while (const dirent* one = ::readdir(list)) {
     const std::string_view name = one->d_name;
     struct stat s{};
     if (name.substr(0, temporary_prefix.size()) == temporary_prefix) {
-      if (::fstatat(folder_, one->d_name, &s, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(s.st_mode) && std::time(nullptr) - s.st_mtim.tv_sec > 3600)
-        ::unlinkat(folder_, one->d_name, 0);  // its writer was killed
-      continue;
+      // Its writer was killed, or is at work: then it is an entry, and as the newest goes last.
+      if (::fstatat(folder_, one->d_name, &s, AT_SYMLINK_NOFOLLOW) != 0) continue;
+      if (S_ISREG(s.st_mode) && std::time(nullptr) - s.st_mtim.tv_sec > 3600) {
+        ::unlinkat(folder_, one->d_name, 0);
+        continue;
+      }
+    } else if (name.size() <= suffix.size() || name.substr(name.size() - suffix.size()) != suffix) {
+      continue;  // not ours: leave it
     }
-    if (name.size() <= suffix.size() || name.substr(name.size() - suffix.size()) != suffix) continue;  // not ours: leave it
     entries.push_back({std::string(name), 0, {}});
   }
   ::closedir(list);
   // Asking for the sizes of tens of thousands of files takes up to seconds, which every process that stores something would pay: where only
-  // the sum is wanted, some stand for all.
+  // the sum is wanted, some stand for all. Another process asks for others, and so does not repeat an
+  // estimate that is too low.
   const std::size_t step = evict ? 1 : 1 + entries.size() / most_asked;
-  for (std::size_t i = 0; i < entries.size(); i += step) {
+  for (std::size_t i = static_cast<std::size_t>(::getpid()) % step; i < entries.size(); i += step) {
     Entry& e = entries[i];
     struct stat s{};
     if (::fstatat(folder_, e.name.c_str(), &s, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(s.st_mode)) {
       e.name.clear();  // not ours, or gone
       continue;
     }
-    e.size = static_cast<std::uint64_t>(s.st_size);
+    e.bytes = cost(s);
     e.used = s.st_mtim;
-    total += e.size * step;
+    total += {e.bytes * step, step};
   }
-  if (!evict || total <= limit_) return total;
+  if (!evict || !total.beyond(limit_)) return total;
   // Some room at once, or every later store would scan again.
+  Use aim = limit_;
+  aim -= limit_.eighth();
   std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
     return a.used.tv_sec != b.used.tv_sec ? a.used.tv_sec < b.used.tv_sec : a.used.tv_nsec < b.used.tv_nsec;
   });
   for (const Entry& e : entries) {
-    if (total <= limit_ - limit_ / 8) break;
+    if (!total.beyond(aim)) break;
     if (e.name.empty()) continue;
     ::unlinkat(folder_, e.name.c_str(), 0);
-    total -= e.size;
+    total -= {e.bytes, 1};
   }
   return total;
 }

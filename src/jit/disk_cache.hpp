@@ -33,8 +33,12 @@ const std::string& program_identity();
 class DiskCache {
  public:
   static constexpr std::uint64_t default_limit = std::uint64_t{512} << 20;
+  /// For so many bytes of the limit there may be one file.
+  static constexpr std::uint64_t bytes_a_file = 8192;
 
   /// Uses (and makes, with mode 0700) `folder`; only if it belongs to the user and nobody else may write in it.
+  /// The limit is on what the disk loses to the entries, in whole blocks; from it follows the limit on
+  /// their number.
   explicit DiskCache(const std::string& folder, std::uint64_t limit_bytes = default_limit);
   ~DiskCache();
   DiskCache(const DiskCache&) = delete;
@@ -45,7 +49,8 @@ class DiskCache {
 
   /// The entry's bytes. A damaged entry (magic, version, key, size, checksum) is deleted and counts as absent.
   std::optional<Vec<char>> load(CacheKey key);
-  /// Keeps `bytes`; then, beyond the size limit, deletes the entries used longest ago.
+  /// Keeps `bytes`, unless they take more than a quarter of the limit; then, beyond the limits, deletes the
+  /// entries used longest ago until an eighth is free.
   void store(CacheKey key, std::span<const char> bytes);
   /// Deletes an entry that passed the checks but turned out unusable.
   void remove(CacheKey key);
@@ -55,14 +60,23 @@ class DiskCache {
   const std::string& folder_name() const { return name_; }
 
  private:
-  std::string open_folder();       // what is wrong with it, or nothing
-  std::uint64_t scan(bool evict);  // bytes of all entries (after eviction)
+  struct Use {
+    std::uint64_t bytes = 0, files = 0;
+    Use& operator+=(Use more) { return bytes += more.bytes, files += more.files, *this; }
+    Use& operator-=(Use less) { return bytes -= less.bytes, files -= less.files, *this; }
+    Use eighth() const { return {bytes / 8, files / 8}; }
+    bool beyond(Use limit) const { return bytes > limit.bytes || files > limit.files; }
+  };
+
+  std::string open_folder();  // what is wrong with it, or nothing
+  Use scan(bool evict);       // of all entries (after eviction)
 
   std::string name_, reason_;
   int folder_ = -1;  // all accesses are relative to this descriptor: the folder that was checked is the one that is used
-  std::uint64_t limit_;
-  std::mutex lock_;         // of the two below
-  std::uint64_t size_ = 0;  // estimate: other processes write too
+  Use limit_;
+  std::mutex lock_;  // of what is below
+  Use used_;         // estimate: other processes write too
+  Use own_;          // what was stored here since all was counted
   bool scanned_ = false;
 };
 

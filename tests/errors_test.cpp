@@ -87,7 +87,7 @@ TEST(Errors, making_and_reading) {
   expect("negative extent", {ErrorKind::shape, {"vt::zeros", "[2,-1]"}, [] { vt::zeros({2, -1}); }});
   expect("negative matrix", {ErrorKind::value, {"vt::eye", "[2,-1]"}, [] { vt::eye(2, -1); }});
   expect("item of many", {ErrorKind::shape, {"vt::Tensor::item", "f32[3]", "3 elements"}, [] { f({3}).item<float>(); }});
-  expect("data of another type", {ErrorKind::dtype, {"vt::Tensor::data", "f64", "f32[3]"}, [] { f({3}).data<double>(); }});
+  expect("data of another type", {ErrorKind::dtype, {"vt::Tensor::data", "f64", "f32[3]"}, [] { const Tensor t = f({3}); t.data<double>(); }});
   expect("dim", {ErrorKind::shape, {"axis 2", "f32[3,4]"}, [] { f({3, 4}).dim(2); }});
   expect("zero step", {ErrorKind::value, {"vt::arange", "step"}, [] { vt::arange(0, 5, 0); }});
   expect("truth of many", {ErrorKind::shape, {"bool[3]", "vt::any"}, [] { return f({3}) > 0 ? 1 : 2; }});

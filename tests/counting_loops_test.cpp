@@ -83,7 +83,8 @@ TEST(CountingLoops, PlacesOutsideAreMovedInside) {
 
 // Counters that come round: what is known of their first value says nothing of the rounds after.
 TEST(CountingLoops, CountersMayWrap) {
-  const auto from = [](Tensor first, int step) -> FlatFunction {
+  const auto from = [](Tensor first, int by) -> FlatFunction {
+    const Tensor step = vt::tensor(by).astype(first.dtype());  // −1 of unsigned counters, too
     return [=](In a) -> Tensors {
       return {vt::fori_loop(
                   0, 300, [&](Tensor, Tensor i, Tensor x) { return std::pair(i + step, with(x, i, at(x, i - 1) + 1.0)); }, std::pair(first, a[0]))

@@ -68,7 +68,7 @@ TEST(TensorForms, CompoundAssignment) {
   };
   expect_close(vt::grad(f)(vt::tensor(3.0)), vt::tensor(14.0));
   expect_close(vt::vmap(f)(start), vt::tensor({24.0, 40.0}));
-  vt_test::expect_error([&] { x += vt::ones({3}); }, vt::ErrorKind::shape, {"vt::add", "f64[2] · f32[3]", "tensor_forms_test.cpp:"});
+  vt_test::expect_error([&] { x += vt::ones({3}); }, vt::ErrorKind::shape, {"vt::add", "f64[2] · f64[3]", "tensor_forms_test.cpp:"});
 }
 
 TEST(TensorForms, TemporariesGiveValues) {

@@ -304,6 +304,16 @@ Tensor all(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
 /// extreme.
 Tensor argmax(Operand x, std::optional<int> axis = std::nullopt, bool keepdims = false);
 Tensor argmin(Operand x, std::optional<int> axis = std::nullopt, bool keepdims = false);
+template <std::same_as<bool> T>
+Tensor argmax(Operand, T, bool = false) {
+  static_assert(!sizeof(T), "vt: a bool is no axis: keepdims follows the axis, as in vt::argmax(x, std::nullopt, true)");
+  return {};
+}
+template <std::same_as<bool> T>
+Tensor argmin(Operand, T, bool = false) {
+  static_assert(!sizeof(T), "vt: a bool is no axis: keepdims follows the axis, as in vt::argmin(x, std::nullopt, true)");
+  return {};
+}
 Tensor mean(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
 Tensor var(Operand x, const ReduceAxes& axes = {}, detail::NumberBeforeKeepdims<int> ddof = 0, bool keepdims = false);
 Tensor std(Operand x, const ReduceAxes& axes = {}, detail::NumberBeforeKeepdims<int> ddof = 0, bool keepdims = false);  ///< all derivatives are 0 where it is

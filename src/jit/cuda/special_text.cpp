@@ -600,7 +600,7 @@ const SpecialText special_texts[] = {
 }
  N result = sum + select(equal(b, 0.0), b, b * (1.0 / (-power - 1.0) + inverse * rest));
  result = select((q > 0.0) | equal(s, trunc(s)), result, like(s, (f64)VT_NAN));
- result = select((q > 0.0) | (q < trunc(q)) | (q > trunc(q)), result, like(s, (f64)VT_INF));
+ result = select(q > 0.0, result, select(equal(q, trunc(q)), like(s, (f64)VT_INF), result));
  result = select(q > zeta_lowest, result, like(s, (f64)VT_NAN));
  return select(s > 1.0, select(equal(q, (f64)VT_INF), like(q, 0.0), result), select(equal(s, 1.0), like(s, (f64)VT_INF), like(s, (f64)VT_NAN)));
 }
@@ -646,7 +646,7 @@ const SpecialText special_texts[] = {
 )cuda"},
     {"digamma", "digamma_positive",
      R"cuda(static __device__ __noinline__ double digamma(double x) {
- if ((x != x) || x == -(f64)VT_INF) return (f64)VT_NAN;
+ if (__builtin_isnan(x) || x == -(f64)VT_INF) return (f64)VT_NAN;
  if (x == 0) return -::copysign((f64)VT_INF, x);
  if (x > 0) return digamma_positive(x);
  const double r = x - round_of(x);

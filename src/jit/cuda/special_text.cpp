@@ -646,7 +646,7 @@ const SpecialText special_texts[] = {
 )cuda"},
     {"digamma", "digamma_positive",
      R"cuda(static __device__ __noinline__ double digamma(double x) {
- if (__builtin_isnan(x) || x == -(f64)VT_INF) return (f64)VT_NAN;
+ if ((x != x) || x == -(f64)VT_INF) return (f64)VT_NAN;
  if (x == 0) return -::copysign((f64)VT_INF, x);
  if (x > 0) return digamma_positive(x);
  const double r = x - round_of(x);

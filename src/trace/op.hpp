@@ -302,4 +302,15 @@ constexpr bool is_control(Op op) { return op == Op::cond || op == Op::while_ || 
 constexpr bool is_collective(Op op) { return family_of(op) == Family::collective; }
 constexpr bool is_comparison(Op op) { return op >= Op::eq && op <= Op::ge; }
 
+/// The comparison that says the same of its operands exchanged; other ops stay as they are.
+constexpr Op mirrored(Op op) {
+  switch (op) {
+    case Op::lt: return Op::gt;
+    case Op::le: return Op::ge;
+    case Op::gt: return Op::lt;
+    case Op::ge: return Op::le;
+    default: return op;
+  }
+}
+
 }  // namespace vt::detail

@@ -297,17 +297,6 @@ Tensor squared_difference(Operand a, Operand b) {
 
 namespace detail::elementwise {
 
-/// The comparison with its operands exchanged.
-Op mirrored(Op op) {
-  switch (op) {
-    case Op::lt: return Op::gt;
-    case Op::le: return Op::ge;
-    case Op::gt: return Op::lt;
-    case Op::ge: return Op::le;
-    default: return op;
-  }
-}
-
 /// An i64 beside a u64, whose common dtype, f64, holds neither.
 Tensor compare_signs(Op op, std::string_view name, const Tensor& a, const Tensor& b, Where where) {
   if (aval_of(a).dtype == u64) return compare_signs(mirrored(op), name, b, a, where);

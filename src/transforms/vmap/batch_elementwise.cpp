@@ -56,16 +56,6 @@ BatchedList emit_at(const BatchCall& c, ParamsRef params) {
   return results;
 }
 
-Op mirrored(Op op) {
-  switch (op) {
-    case Op::lt: return Op::gt;
-    case Op::le: return Op::ge;
-    case Op::gt: return Op::lt;
-    case Op::ge: return Op::le;
-    default: return op;
-  }
-}
-
 // `index op number`, when it is the same for all lanes.
 std::optional<bool> decided(Op op, std::int64_t least, std::int64_t most, std::int64_t number) {
   switch (op) {
@@ -91,7 +81,7 @@ BatchedList comparison(const BatchCall& c) {
     const std::size_t mapped = c.mapped(0) ? 0 : 1;
     if (const auto number = lanes::known_integer(c.operands[1 - mapped])) {
       if (const auto index = lanes::lane_index(c.operands[mapped], c.lanes)) {
-        const Op op = mapped == 0 ? c.equation.op : elementwise_batch::mirrored(c.equation.op);
+        const Op op = mapped == 0 ? c.equation.op : mirrored(c.equation.op);
         if (const auto answer = elementwise_batch::decided(op, index->least(c.lanes), index->most(c.lanes), *number)) {
           BatchedList results;
           results.push_back({full_tensor(Scalar(*answer), c.result_aval()), std::nullopt});

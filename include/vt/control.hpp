@@ -231,15 +231,15 @@ auto cond(Operand predicate, OnTrue on_true, OnFalse on_false, const A&... opera
   VT_ASSERT_CALL("vt::cond", True);
   VT_ASSERT_CALL("vt::cond", False);
   if constexpr (!True::holds || !False::holds) {
-  return detail::Refused();
+    return detail::Refused();
   } else {
-  const auto own = detail::own(operands...);
-  using Result = detail::LiftedTree<detail::ResultOf<OnTrue, detail::Owned<A>...>>;
-  std::optional<Result> result;
-  const detail::ControlCall call{.name = "vt::cond", .where = predicate.where, .result_name = detail::branch_names(result)};
-  const auto out = detail::cond_flat(predicate.tensor, detail::branch_function(on_true, own, result, call),
-                                     detail::branch_function(on_false, own, result, call), tree_leaves(own), call);
-  return detail::with_leaves(std::move(*result), out);
+    const auto own = detail::own(operands...);
+    using Result = detail::LiftedTree<detail::ResultOf<OnTrue, detail::Owned<A>...>>;
+    std::optional<Result> result;
+    const detail::ControlCall call{.name = "vt::cond", .where = predicate.where, .result_name = detail::branch_names(result)};
+    const auto out = detail::cond_flat(predicate.tensor, detail::branch_function(on_true, own, result, call),
+                                       detail::branch_function(on_false, own, result, call), tree_leaves(own), call);
+    return detail::with_leaves(std::move(*result), out);
   }
 }
 
@@ -273,26 +273,27 @@ auto while_loop(Condition condition, Body body, const T& init, WhileOptions opti
   const Carry carry = detail::lifted(init);
   const detail::ControlCall call{.name = "vt::while_loop", .where = where, .carry_name = detail::carry_names(carry)};
   constexpr bool called = detail::fits_carry<Condition, Carry>() && detail::fits_carry<Body, Carry>();
-  static_assert(called, "vt::while_loop: the condition and the body must be callable with the carry, which holds Tensors for numbers; the parts of a "
-                        "tuple may be parameters of their own");
+  static_assert(called,
+                "vt::while_loop: the condition and the body must be callable with the carry, which holds Tensors for numbers; the parts of a "
+                "tuple may be parameters of their own");
   if constexpr (!called) {
-  return detail::Refused();
+    return detail::Refused();
   } else {
-  using Holds = decltype(detail::call_on_carry(condition, carry));
-  static_assert(std::is_constructible_v<Tensor, Holds>, "vt::while_loop: the condition must return a scalar vt::Tensor or a bool");
-  if constexpr (!std::is_constructible_v<Tensor, Holds>) {
-  return detail::Refused();
-  } else {
-  const detail::FlatFunction flat_condition = [&](std::span<const Tensor> leaves) {
-    const Carry now = detail::with_leaves(carry, leaves);
-    return std::vector<Tensor>{Tensor(detail::call_on_carry(condition, now))};
-  };
-  const detail::FlatFunction flat_body = [&](std::span<const Tensor> leaves) {
-    const Carry now = detail::with_leaves(carry, leaves);
-    return detail::next_carry(carry, detail::call_on_carry(body, now), call);
-  };
-  return detail::with_leaves(carry, detail::while_flat(flat_condition, flat_body, tree_leaves(carry), options, call));
-  }
+    using Holds = decltype(detail::call_on_carry(condition, carry));
+    static_assert(std::is_constructible_v<Tensor, Holds>, "vt::while_loop: the condition must return a scalar vt::Tensor or a bool");
+    if constexpr (!std::is_constructible_v<Tensor, Holds>) {
+      return detail::Refused();
+    } else {
+      const detail::FlatFunction flat_condition = [&](std::span<const Tensor> leaves) {
+        const Carry now = detail::with_leaves(carry, leaves);
+        return std::vector<Tensor>{Tensor(detail::call_on_carry(condition, now))};
+      };
+      const detail::FlatFunction flat_body = [&](std::span<const Tensor> leaves) {
+        const Carry now = detail::with_leaves(carry, leaves);
+        return detail::next_carry(carry, detail::call_on_carry(body, now), call);
+      };
+      return detail::with_leaves(carry, detail::while_flat(flat_condition, flat_body, tree_leaves(carry), options, call));
+    }
   }
 }
 
@@ -305,20 +306,21 @@ auto fori_loop(const Lower& lower, const Upper& upper, Body body, const T& init,
   const Carry carry = detail::lifted(init);
   const detail::ControlCall call{.name = "vt::fori_loop", .where = where, .carry_name = detail::carry_names(carry)};
   constexpr bool called = detail::fits_round<Body, Carry>();
-  static_assert(called, "vt::fori_loop: the body cannot be called with the index and the carry: write [](vt::Tensor i, Carry carry) { return carry; }; "
-                        "numbers of the carry are Tensors, the parts of a tuple may be parameters of their own");
+  static_assert(called,
+                "vt::fori_loop: the body cannot be called with the index and the carry: write [](vt::Tensor i, Carry carry) { return carry; }; "
+                "numbers of the carry are Tensors, the parts of a tuple may be parameters of their own");
   if constexpr (!called) {
-  return detail::Refused();
+    return detail::Refused();
   } else {
-  const detail::FlatFunction flat = [&](std::span<const Tensor> leaves) {
-    const Carry now = detail::with_leaves(carry, leaves.subspan(1));
-    const auto round = [&](const auto&... own) -> decltype(body(leaves[0], own...)) { return body(leaves[0], own...); };
-    return detail::next_carry(carry, detail::call_on_carry(round, now), call);
-  };
-  if constexpr (std::is_integral_v<Lower> && std::is_integral_v<Upper>)
-    return detail::with_leaves(carry,
-                               detail::fori_flat(static_cast<std::int64_t>(lower), static_cast<std::int64_t>(upper), flat, tree_leaves(carry), call));
-  else return detail::with_leaves(carry, detail::fori_flat(Tensor(lower), Tensor(upper), flat, tree_leaves(carry), options, call));
+    const detail::FlatFunction flat = [&](std::span<const Tensor> leaves) {
+      const Carry now = detail::with_leaves(carry, leaves.subspan(1));
+      const auto round = [&](const auto&... own) -> decltype(body(leaves[0], own...)) { return body(leaves[0], own...); };
+      return detail::next_carry(carry, detail::call_on_carry(round, now), call);
+    };
+    if constexpr (std::is_integral_v<Lower> && std::is_integral_v<Upper>)
+      return detail::with_leaves(
+          carry, detail::fori_flat(static_cast<std::int64_t>(lower), static_cast<std::int64_t>(upper), flat, tree_leaves(carry), call));
+    else return detail::with_leaves(carry, detail::fori_flat(Tensor(lower), Tensor(upper), flat, tree_leaves(carry), options, call));
   }
 }
 
@@ -335,40 +337,42 @@ auto scan(Body body, const T& init, const Xs& xs, ScanOptions options = {}, Wher
   const std::size_t carries = detail::count_leaves(carry);
   constexpr bool called = std::is_same_v<Xs, std::nullopt_t> ? detail::fits_carry<Body, Carry>() || detail::fits_carry<Body, Carry, Xs>()
                                                              : detail::fits_carry<Body, Carry, Xs>();
-  static_assert(called, "vt::scan: the body cannot be called with the carry and an element of the sequences: write "
-                        "[](Carry carry, vt::Tensor x) { return std::pair(carry, y); }; the parts of a tuple may be parameters of their own");
+  static_assert(called,
+                "vt::scan: the body cannot be called with the carry and an element of the sequences: write "
+                "[](Carry carry, vt::Tensor x) { return std::pair(carry, y); }; the parts of a tuple may be parameters of their own");
   if constexpr (!called) {
-  return detail::Refused();
+    return detail::Refused();
   } else {
-  const auto run = [&](std::span<const Tensor> leaves) {
-    const Carry now = detail::with_leaves(carry, leaves.first(carries));
-    if constexpr (std::is_same_v<Xs, std::nullopt_t>) {
-      if constexpr (detail::takes_carry<Body, Carry>) return detail::call_on_carry(body, now);
-      else return detail::call_on_carry(body, now, std::nullopt);
+    const auto run = [&](std::span<const Tensor> leaves) {
+      const Carry now = detail::with_leaves(carry, leaves.first(carries));
+      if constexpr (std::is_same_v<Xs, std::nullopt_t>) {
+        if constexpr (detail::takes_carry<Body, Carry>) return detail::call_on_carry(body, now);
+        else return detail::call_on_carry(body, now, std::nullopt);
+      } else {
+        const Xs x = detail::with_leaves(xs, leaves.subspan(carries));
+        return detail::call_on_carry(body, now, x);
+      }
+    };
+    using Pair = std::decay_t<decltype(run(std::span<const Tensor>{}))>;
+    static_assert(detail::is_two<Pair>,
+                  "vt::scan: the body must return pair(carry, y): std::pair(carry, y), or std::pair(carry, std::nullopt) without results");
+    if constexpr (!detail::is_two<Pair>) {
+      return detail::Refused();
     } else {
-      const Xs x = detail::with_leaves(xs, leaves.subspan(carries));
-      return detail::call_on_carry(body, now, x);
+      using Ys = detail::LiftedTree<std::tuple_element_t<1, Pair>>;
+      std::optional<std::pair<Carry, Ys>> result;
+      const detail::ControlCall call{
+          .name = "vt::scan", .where = where, .carry_name = detail::carry_names(carry), .sequence_name = detail::leaf_names("xs", "xs", xs)};
+      const detail::FlatFunction flat = [&](std::span<const Tensor> leaves) {
+        const Pair both = run(leaves);
+        std::vector<Tensor> out = detail::next_carry(carry, std::get<0>(both), call);
+        result.emplace(carry, detail::lifted(std::get<1>(both)));
+        detail::append_leaves(result->second, out);
+        return out;
+      };
+      const std::vector<Tensor> out = detail::scan_flat(flat, tree_leaves(carry), tree_leaves(xs), options, call);
+      return detail::with_leaves(std::move(*result), out);
     }
-  };
-  using Pair = std::decay_t<decltype(run(std::span<const Tensor>{}))>;
-  static_assert(detail::is_two<Pair>, "vt::scan: the body must return pair(carry, y): std::pair(carry, y), or std::pair(carry, std::nullopt) without results");
-  if constexpr (!detail::is_two<Pair>) {
-  return detail::Refused();
-  } else {
-  using Ys = detail::LiftedTree<std::tuple_element_t<1, Pair>>;
-  std::optional<std::pair<Carry, Ys>> result;
-  const detail::ControlCall call{
-      .name = "vt::scan", .where = where, .carry_name = detail::carry_names(carry), .sequence_name = detail::leaf_names("xs", "xs", xs)};
-  const detail::FlatFunction flat = [&](std::span<const Tensor> leaves) {
-    const Pair both = run(leaves);
-    std::vector<Tensor> out = detail::next_carry(carry, std::get<0>(both), call);
-    result.emplace(carry, detail::lifted(std::get<1>(both)));
-    detail::append_leaves(result->second, out);
-    return out;
-  };
-  const std::vector<Tensor> out = detail::scan_flat(flat, tree_leaves(carry), tree_leaves(xs), options, call);
-  return detail::with_leaves(std::move(*result), out);
-  }
   }
 }
 
@@ -379,17 +383,17 @@ auto map(F f, const Xs& xs, MapOptions options = {}, Where where = Where::here()
   using Check = detail::CallCheck<F, Xs>;
   VT_ASSERT_CALL("vt::map", Check);
   if constexpr (!Check::holds) {
-  return detail::Refused();
+    return detail::Refused();
   } else {
-  std::optional<detail::LiftedTree<detail::ResultOf<F, Xs>>> result;
-  const detail::FlatFunction flat = [&](std::span<const Tensor> leaves) {
-    const Xs x = detail::with_leaves(xs, leaves);
-    result.emplace(detail::lifted(f(x)));
-    return tree_leaves(*result);
-  };
-  const auto out =
-      detail::map_flat(flat, tree_leaves(xs), options, {.name = "vt::map", .where = where, .sequence_name = detail::leaf_names("xs", "xs", xs)});
-  return detail::with_leaves(std::move(*result), out);
+    std::optional<detail::LiftedTree<detail::ResultOf<F, Xs>>> result;
+    const detail::FlatFunction flat = [&](std::span<const Tensor> leaves) {
+      const Xs x = detail::with_leaves(xs, leaves);
+      result.emplace(detail::lifted(f(x)));
+      return tree_leaves(*result);
+    };
+    const auto out =
+        detail::map_flat(flat, tree_leaves(xs), options, {.name = "vt::map", .where = where, .sequence_name = detail::leaf_names("xs", "xs", xs)});
+    return detail::with_leaves(std::move(*result), out);
   }
 }
 

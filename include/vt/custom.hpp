@@ -53,8 +53,8 @@ auto custom_jvp(F f, Rule rule, Where where = Where::here()) {
 }
 
 /// f, differentiated in reverse by `backward(residuals, cotangent)` → cotangents of the arguments (bare for one argument, else a
-/// std::tuple), where `forward(args…)` → pair(value, residuals). Both may capture Tensors, as the rule of custom_jvp. Forward mode is the transpose of `backward`, which must be linear in the
-/// cotangent for that.
+/// std::tuple), where `forward(args…)` → pair(value, residuals). Both may capture Tensors, as the rule of custom_jvp. Forward mode is the transpose
+/// of `backward`, which must be linear in the cotangent for that.
 template <class F, class Forward, class Backward>
 auto custom_vjp(F f, Forward forward, Backward backward, Where where = Where::here()) {
   return [f = detail::Callable(std::move(f)), forward = detail::Callable(std::move(forward)), backward = detail::Callable(std::move(backward)),
@@ -91,8 +91,8 @@ auto custom_vjp(F f, Forward forward, Backward backward, Where where = Where::he
       detail::expect_leaves(out.size(), wanted, "vt::custom_vjp: the backward function", where);
       return out;
     };
-    const std::vector<Tensor> out = detail::custom_vjp_flat(g.flat(), flat_forward, flat_backward, g.leaves(), where,
-                                                                    !std::is_empty_v<Forward> || !std::is_empty_v<Backward>);
+    const std::vector<Tensor> out =
+        detail::custom_vjp_flat(g.flat(), flat_forward, flat_backward, g.leaves(), where, !std::is_empty_v<Forward> || !std::is_empty_v<Backward>);
     return g.rebuild(out);
   };
 }

@@ -124,14 +124,14 @@ GradCall grad_call(const CallTrees<Result, A...>& g, const Mask& wanted, const c
 /// May f be differentiated by the arguments `I…` of these, its own with numbers as Tensors?
 template <class Check, class Arguments, std::size_t... I>
 constexpr bool by_tensors() {
-  if constexpr (!Check::holds || !((I < std::tuple_size_v<Arguments>) && ...)) return true;
+  if constexpr (!Check::holds || !((I < std::tuple_size_v<Arguments>)&&...)) return true;
   else return (holds_tensor<std::tuple_element_t<I, Arguments>>() && ...);
 }
-#define VT_ASSERT_GRAD(name, Check, Arguments, ...)                                                                                             \
-  VT_ASSERT_CALL(name, Check);                                                                                                                  \
-  static_assert(::vt::detail::by_tensors<Check, Arguments, __VA_ARGS__>(),                                                                      \
-                name ": an argument to differentiate by holds no vt::Tensor, and numbers are constants: make the parameter a vt::Tensor, for "  \
-                     "which a bare number like 3.0 may be given: [](vt::Tensor a) { ... }")
+#define VT_ASSERT_GRAD(name, Check, Arguments, ...)                                                                                       \
+  VT_ASSERT_CALL(name, Check);                                                                                                            \
+  static_assert(::vt::detail::by_tensors<Check, Arguments, __VA_ARGS__>(), name                                                           \
+                ": an argument to differentiate by holds no vt::Tensor, and numbers are constants: make the parameter a vt::Tensor, for " \
+                "which a bare number like 3.0 may be given: [](vt::Tensor a) { ... }")
 
 /// The value and gradients of `f`, a function with these trees: the same code for all functions of the same types.
 template <bool value_too, bool aux, std::size_t... I, class Result, class... A>
@@ -289,25 +289,25 @@ auto hessian(F f, JacobianOptions options = {}, Where where = Where::here()) {
       using Check = detail::CallCheckOf<F, Arguments>;
       VT_ASSERT_GRAD("vt::hessian", Check, Arguments, I...);
       if constexpr (!Check::holds || !detail::by_tensors<Check, Arguments, I...>()) {
-      return detail::Refused();
+        return detail::Refused();
       } else {
-      auto g = detail::tree_function(f, detail::lift<I...>(f, detail::own(arguments...)));
-      const detail::Mask wanted = detail::wanted_leaves<I...>(g.arguments());
-      detail::GradCall call = detail::grad_call(g, wanted, "vt::hessian", where);
-      call.holomorphic = options.holomorphic;
-      call.memory_limit = options.memory_limit;
-      const auto blocks = detail::hessian_flat(g.flat(), call, options.chunk);
-      using Columns = decltype(detail::rebuild_wanted<I...>(g.arguments(), {}));
-      std::size_t out = 0;
-      auto rows = [&] {
-        const auto& of_output = blocks[out++];
-        std::size_t row = 0;
-        auto columns = [&]() -> Columns { return detail::rebuild_wanted<I...>(g.arguments(), of_output[row++]); };
-        const Columns like = detail::rebuild_wanted<I...>(g.arguments(), detail::chosen(g.leaves(), wanted));
-        return detail::replace_leaves<Columns>(like, columns);
-      };
-      using Rows = decltype(rows());
-      return detail::replace_leaves<Rows>(g.last(), rows);
+        auto g = detail::tree_function(f, detail::lift<I...>(f, detail::own(arguments...)));
+        const detail::Mask wanted = detail::wanted_leaves<I...>(g.arguments());
+        detail::GradCall call = detail::grad_call(g, wanted, "vt::hessian", where);
+        call.holomorphic = options.holomorphic;
+        call.memory_limit = options.memory_limit;
+        const auto blocks = detail::hessian_flat(g.flat(), call, options.chunk);
+        using Columns = decltype(detail::rebuild_wanted<I...>(g.arguments(), {}));
+        std::size_t out = 0;
+        auto rows = [&] {
+          const auto& of_output = blocks[out++];
+          std::size_t row = 0;
+          auto columns = [&]() -> Columns { return detail::rebuild_wanted<I...>(g.arguments(), of_output[row++]); };
+          const Columns like = detail::rebuild_wanted<I...>(g.arguments(), detail::chosen(g.leaves(), wanted));
+          return detail::replace_leaves<Columns>(like, columns);
+        };
+        using Rows = decltype(rows());
+        return detail::replace_leaves<Rows>(g.last(), rows);
       }
     };
   }
@@ -319,26 +319,28 @@ auto jvp(F f, const P& primals, const T& tangents, Where where = Where::here()) 
   using Lifted = decltype(detail::lift_all(f, detail::as_arguments(primals)));
   using Check = detail::CallCheckOf<F, Lifted>;
   VT_ASSERT_CALL("vt::jvp", Check);
-  static_assert(!Check::holds || detail::holds_tensor<Lifted>(), "vt::jvp: no argument holds a vt::Tensor, and numbers are constants: make the parameter a vt::Tensor, for which a bare number like 3.0 may be given");
+  static_assert(!Check::holds || detail::holds_tensor<Lifted>(),
+                "vt::jvp: no argument holds a vt::Tensor, and numbers are constants: make the parameter a vt::Tensor, for which a bare number like "
+                "3.0 may be given");
   if constexpr (!Check::holds) {
-  return detail::Refused();
+    return detail::Refused();
   } else {
-  auto g = detail::tree_function(f, detail::lift_all(f, detail::as_arguments(primals)));
-  detail::Mask wanted(g.leaves().size(), true);
-  auto given = detail::lift_all(f, detail::as_arguments(tangents));
-  std::vector<Tensor> directions;
-  std::apply([&](const auto&... t) { (detail::append_leaves(t, directions), ...); }, given);
-  if (directions.size() != g.leaves().size())
-    detail::fail(ErrorKind::tree,
-                 "vt::jvp: " + std::to_string(g.leaves().size()) + " primal leaves but " + std::to_string(directions.size()) + " tangent leaves",
-                 where);
-  detail::JvpFlat flat = detail::jvp_flat(g.flat(), detail::grad_call(g, wanted, "vt::jvp", where), directions);
-  auto value = g.rebuild(flat.outputs);
-  auto tangent = value;
-  detail::zero_numbers(tangent);
-  const Tensor* next = flat.tangents.data();
-  detail::assign_leaves(tangent, next);
-  return std::pair(std::move(value), std::move(tangent));
+    auto g = detail::tree_function(f, detail::lift_all(f, detail::as_arguments(primals)));
+    detail::Mask wanted(g.leaves().size(), true);
+    auto given = detail::lift_all(f, detail::as_arguments(tangents));
+    std::vector<Tensor> directions;
+    std::apply([&](const auto&... t) { (detail::append_leaves(t, directions), ...); }, given);
+    if (directions.size() != g.leaves().size())
+      detail::fail(ErrorKind::tree,
+                   "vt::jvp: " + std::to_string(g.leaves().size()) + " primal leaves but " + std::to_string(directions.size()) + " tangent leaves",
+                   where);
+    detail::JvpFlat flat = detail::jvp_flat(g.flat(), detail::grad_call(g, wanted, "vt::jvp", where), directions);
+    auto value = g.rebuild(flat.outputs);
+    auto tangent = value;
+    detail::zero_numbers(tangent);
+    const Tensor* next = flat.tangents.data();
+    detail::assign_leaves(tangent, next);
+    return std::pair(std::move(value), std::move(tangent));
   }
 }
 
@@ -369,16 +371,18 @@ auto linearize_at(Where where, F f, const A&... arguments) {
   return [&]<class... L>(const std::tuple<L...>& lifted) {
     using Check = CallCheck<F, L...>;
     VT_ASSERT_CALL("vt::linearize", Check);
-    static_assert(!Check::holds || (holds_tensor<L>() || ...), "vt::linearize: no argument holds a vt::Tensor, and numbers are constants: make the parameter a vt::Tensor, for which a bare number like 3.0 may be given");
+    static_assert(!Check::holds || (holds_tensor<L>() || ...),
+                  "vt::linearize: no argument holds a vt::Tensor, and numbers are constants: make the parameter a vt::Tensor, for which a bare "
+                  "number like 3.0 may be given");
     if constexpr (!Check::holds) {
-    return Refused();
+      return Refused();
     } else {
-    auto g = tree_function(f, lifted);
-    Mask wanted(g.leaves().size(), true);
-    LinearizedFlat flat = linearize_flat(g.flat(), grad_call(g, wanted, "vt::linearize", where));
-    auto value = g.rebuild(flat.outputs);
-    Push<decltype(value), L...> push(std::move(flat.map), value);
-    return std::pair(std::move(value), std::move(push));
+      auto g = tree_function(f, lifted);
+      Mask wanted(g.leaves().size(), true);
+      LinearizedFlat flat = linearize_flat(g.flat(), grad_call(g, wanted, "vt::linearize", where));
+      auto value = g.rebuild(flat.outputs);
+      Push<decltype(value), L...> push(std::move(flat.map), value);
+      return std::pair(std::move(value), std::move(push));
     }
   }(lift_all(f, own(arguments...)));
 }
@@ -388,21 +392,23 @@ auto vjp_at(Where where, F f, const A&... arguments) {
   using Lifted = decltype(lift_all(f, own(arguments...)));
   using Check = CallCheckOf<F, Lifted>;
   VT_ASSERT_CALL("vt::vjp", Check);
-  static_assert(!Check::holds || holds_tensor<Lifted>(), "vt::vjp: no argument holds a vt::Tensor, and numbers are constants: make the parameter a vt::Tensor, for which a bare number like 3.0 may be given");
+  static_assert(!Check::holds || holds_tensor<Lifted>(),
+                "vt::vjp: no argument holds a vt::Tensor, and numbers are constants: make the parameter a vt::Tensor, for which a bare number like "
+                "3.0 may be given");
   if constexpr (!Check::holds) {
-  return Refused();
+    return Refused();
   } else {
-  auto g = tree_function(f, lift_all(f, own(arguments...)));
-  Mask wanted(g.leaves().size(), true);
-  LinearizedFlat flat = linearize_flat(g.flat(), grad_call(g, wanted, "vt::vjp", where));
-  auto value = g.rebuild(flat.outputs);
-  auto pull = [map = std::move(flat.map), like = g.arguments()](const auto& cotangent, Where line = Where::here()) {
-    std::vector<Tensor> leaves;
-    if constexpr (Number<std::decay_t<decltype(cotangent)>>) leaves.push_back(Tensor(cotangent));
-    else append_leaves(cotangent, leaves);
-    return rebuild_all(like, map.pull(leaves, line));
-  };
-  return std::pair(std::move(value), std::move(pull));
+    auto g = tree_function(f, lift_all(f, own(arguments...)));
+    Mask wanted(g.leaves().size(), true);
+    LinearizedFlat flat = linearize_flat(g.flat(), grad_call(g, wanted, "vt::vjp", where));
+    auto value = g.rebuild(flat.outputs);
+    auto pull = [map = std::move(flat.map), like = g.arguments()](const auto& cotangent, Where line = Where::here()) {
+      std::vector<Tensor> leaves;
+      if constexpr (Number<std::decay_t<decltype(cotangent)>>) leaves.push_back(Tensor(cotangent));
+      else append_leaves(cotangent, leaves);
+      return rebuild_all(like, map.pull(leaves, line));
+    };
+    return std::pair(std::move(value), std::move(pull));
   }
 }
 

@@ -56,7 +56,10 @@ template <class F>
 class Jitted {
  public:
   Jitted(F f, JitOptions options, Where where)
-      : f_(std::move(f)), where_(where), donate_(std::move(options.donate)), cache_(detail::new_shared<detail::JitCache>(options.device, options.programs, where)) {}
+      : f_(std::move(f)),
+        where_(where),
+        donate_(std::move(options.donate)),
+        cache_(detail::new_shared<detail::JitCache>(options.device, options.programs, where)) {}
 
   /// Traces and compiles on a new signature (dtypes and shapes of the Tensors, everything static), else runs the program. A bare number for a
   /// parameter of type Tensor is a Tensor, so that its value may change; numbers in structs, and for parameters of other types, are static.
@@ -65,7 +68,8 @@ class Jitted {
   template <class... A>
   auto operator()(const A&... arguments) const {
     if constexpr (detail::number_for_tensor<F, A...>) {
-      return detail::with_tensors(Listed(), [this](const auto&... taken) { return (*this)(taken...); }, arguments...);
+      return detail::with_tensors(
+          Listed(), [this](const auto&... taken) { return (*this)(taken...); }, arguments...);
     } else {
       if (donate_.empty()) return detail::call_by_signature(*cache_, f_, where_, arguments...);
       const detail::DonatingCache cache{*cache_, detail::donated_leaves(donate_, where_, arguments...)};
@@ -78,11 +82,16 @@ class Jitted {
   template <class... A>
   Memory memory(const A&... arguments) const {
     if constexpr (detail::number_for_tensor<F, A...>) {
-      return detail::with_tensors(Listed(), [this](const auto&... taken) { return memory(taken...); }, arguments...);
+      return detail::with_tensors(
+          Listed(), [this](const auto&... taken) { return memory(taken...); }, arguments...);
     } else {
       const Vec<char> donated = detail::donated_leaves(donate_, where_, arguments...);
       return detail::with_signature(
-          f_, [&](const auto&... call) { return cache_->memory(call..., where_, {donated.begin(), donated.size()}); }, arguments...);
+          f_,
+          [&](const auto&... call) {
+            return cache_->memory(call..., where_, {donated.begin(), donated.size()});
+          },
+          arguments...);
     }
   }
 
@@ -90,7 +99,8 @@ class Jitted {
   template <class... A>
   std::string explain(const A&... arguments) const {
     if constexpr (detail::number_for_tensor<F, A...>) {
-      return detail::with_tensors(Listed(), [this](const auto&... taken) { return explain(taken...); }, arguments...);
+      return detail::with_tensors(
+          Listed(), [this](const auto&... taken) { return explain(taken...); }, arguments...);
     } else {
       SmallVec<Tensor, 8> leaves;
       const detail::StaticKey key = detail::signature_of(leaves, arguments...);
@@ -102,7 +112,8 @@ class Jitted {
   template <class... A>
   std::string explain_html(const A&... arguments) const {
     if constexpr (detail::number_for_tensor<F, A...>) {
-      return detail::with_tensors(Listed(), [this](const auto&... taken) { return explain_html(taken...); }, arguments...);
+      return detail::with_tensors(
+          Listed(), [this](const auto&... taken) { return explain_html(taken...); }, arguments...);
     } else {
       const auto page = [&](const auto& leaves, const auto& key, const auto& flat, const auto&) {
         return cache_->explain_page(leaves, key, flat, where_);

@@ -127,8 +127,7 @@ auto pfor(F f, std::int64_t n, PforOptions options = {}, Where where = Where::he
     } else {
       VT_ASSERT_CALL("vt::pfor", Check);
       if constexpr (!Check::holds) return detail::Refused();
-      else if constexpr (Number<detail::ResultOf<F, Tensor>>)
-        return pfor(detail::NumberAsTensor<F>{f}, n, std::move(options), where);
+      else if constexpr (Number<detail::ResultOf<F, Tensor>>) return pfor(detail::NumberAsTensor<F>{f}, n, std::move(options), where);
       else return detail::pfor_of(f, n, std::move(options), where);
     }
   } else {

@@ -79,9 +79,7 @@ class ClosedRules {
     for (Aval& a : directions(results_)) avals.push_back(std::move(a));
     Recorded backward = recorded(rule_.backward, avals, {});
     if (!takes_tracers({&forward, &backward})) return;
-    rule_.forward = [g = shared(forward), m = operands_.size()](std::span<const Tensor> in) {
-      return joined({replay(*g, in), in.subspan(m)});
-    };
+    rule_.forward = [g = shared(forward), m = operands_.size()](std::span<const Tensor> in) { return joined({replay(*g, in), in.subspan(m)}); };
     rule_.backward = [g = shared(backward), residuals, k = captured_.size()](std::span<const Tensor> in) {
       std::vector<Tensor> out = replay(*g, joined({in.first(residuals), in.subspan(residuals + k), in.subspan(residuals, k)}));
       for (const Tensor& t : in.subspan(residuals, k)) out.push_back(full_tensor(Scalar(false).converted(t.dtype()), Aval(t.dtype(), t.shape())));
@@ -117,7 +115,7 @@ inline std::vector<Tensor> as_equation(Op op, const char* name, std::shared_ptr<
   Vec<StateUpdate> updates;
   // A rule of the user's says nothing of variables; what a checkpoint does to them, it does going forward.
   Recorded r = record(op == Op::checkpoint ? with_updates(f, updates) : f, avals,
-                            {.kind = ScopeKind::grad, .transform = name, .concrete = arguments, .where = where});
+                      {.kind = ScopeKind::grad, .transform = name, .concrete = arguments, .where = where});
   if (r.graph.outputs.empty() && !has_effects(r.graph)) return {};
   std::vector<Tensor> operands(arguments.begin(), arguments.end());
   if (rule) rule->name = name;
@@ -143,8 +141,8 @@ inline std::vector<Tensor> as_equation(Op op, const char* name, std::shared_ptr<
 
 }  // namespace custom_entry
 
-std::vector<Tensor> custom_jvp_flat(const FlatFunction& f, const FlatFunction& jvp, std::span<const Tensor> arguments, Where where,
-                                    bool captures, const FlatFunction& transpose, int linear) {
+std::vector<Tensor> custom_jvp_flat(const FlatFunction& f, const FlatFunction& jvp, std::span<const Tensor> arguments, Where where, bool captures,
+                                    const FlatFunction& transpose, int linear) {
   if (!custom_entry::is_traced(arguments)) return f(arguments);
   auto rule = new_shared<CustomRule>();
   rule->jvp = jvp;

@@ -71,12 +71,15 @@ bool is_cut_off(const std::string& name, std::string& why) {
     why = path + ": the file is cut off after " + std::to_string(size) + " bytes";
     return true;
   };
+  const auto ends_within = [&](std::uint64_t from, std::uint64_t length) { return from <= size && length <= size - from; };
+  // The table of sections, where there is one, is the last thing in a file as linkers write it.
+  if (!ends_within(header.e_shoff, std::uint64_t{header.e_shnum} * header.e_shentsize)) return cut();
   for (int i = 0; i < header.e_phnum; ++i) {
     ElfW(Phdr) part;
     if (std::fseek(file, static_cast<long>(header.e_phoff + static_cast<std::uint64_t>(i) * sizeof part), SEEK_SET) != 0 ||
         std::fread(&part, sizeof part, 1, file) != 1)
       return cut();
-    if (part.p_type == PT_LOAD && (part.p_offset > size || part.p_filesz > size - part.p_offset)) return cut();
+    if (part.p_type == PT_LOAD && !ends_within(part.p_offset, part.p_filesz)) return cut();
   }
 #else
   static_cast<void>(name), static_cast<void>(why);

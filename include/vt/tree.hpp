@@ -289,6 +289,16 @@ std::string leaf_path(const T& tree, std::size_t& wanted) {
   }
 }
 
+/// The paths of all leaves, in order.
+template <class T>
+void append_leaf_paths(Vec<std::string>& paths, const std::string& path, const T& tree) {
+  if constexpr (std::is_same_v<T, Tensor>) {
+    paths.push_back(path);
+  } else if constexpr (!is_static<T>) {
+    for_each_child(tree, [&](const auto& child, auto&& name) { append_leaf_paths(paths, path + name(), child); });
+  }
+}
+
 /// Names for the leaves of an argument list: "argument 1 [0].bias".
 template <class... T>
 std::string argument_name(std::size_t leaf, const std::tuple<T...>& arguments) {

@@ -90,10 +90,15 @@ class Attacher {
   void run(FunctionRef<bool(FusedStep&, const FusedStep&, bool)> attach) {
     Vec<FusedStep>& steps = fusion_.steps;
     Vec<char> moved(steps.size(), 0);
-    Vec<int> first_reader(fusion_.graph.avals.size(), -1), product_of(fusion_.graph.avals.size(), -1);
+    const std::size_t vars = fusion_.graph.avals.size();
+    Vec<int> first_reader(vars, -1), last_reader(vars, -1), product_of(vars, -1);
+    Vec<char> is_result(vars, 0);
+    for (Var o : fusion_.graph.outputs) is_result[static_cast<std::size_t>(storage(o))] = 1;
     for (std::size_t k = 0; k < steps.size(); ++k) {
-      for (Var v : reads(steps[k]))
+      for (Var v : reads(steps[k])) {
         if (first_reader[static_cast<std::size_t>(v)] < 0) first_reader[static_cast<std::size_t>(v)] = static_cast<int>(k);
+        last_reader[static_cast<std::size_t>(v)] = static_cast<int>(k);
+      }
       if (is_product(steps[k])) product_of[static_cast<std::size_t>(result_of(steps[k]))] = static_cast<int>(k);
     }
     for (std::size_t k = 0; k < steps.size(); ++k) {
@@ -104,7 +109,10 @@ class Attacher {
         if (first_reader[static_cast<std::size_t>(v)] == static_cast<int>(k)) best = std::max(best, product_of[static_cast<std::size_t>(v)]);
       if (best < 0) continue;
       const FusedStep& product = steps[static_cast<std::size_t>(best)];
-      if (!attach(steps[k], product, reads_alone(steps[k], result_of(product)))) continue;
+      // Nothing but this step reads the product's result?
+      const auto made = static_cast<std::size_t>(result_of(product));
+      const bool alone = !is_result[made] && last_reader[made] == static_cast<int>(k);
+      if (!attach(steps[k], product, alone)) continue;
       moved[static_cast<std::size_t>(best)] = 1;
     }
     Vec<FusedStep> kept;
@@ -184,17 +192,6 @@ class Attacher {
     }
     insertion_sort(found);
     return found;
-  }
-
-  // Does nothing but this step read the product's result?
-  bool reads_alone(const FusedStep& kernel, Var result) const {
-    for (Var o : fusion_.graph.outputs)
-      if (storage(o) == result) return false;
-    for (const FusedStep& s : fusion_.steps) {
-      if (&s == &kernel) continue;
-      if (any_of(reads(s), [&](Var v) { return v == result; })) return false;
-    }
-    return true;
   }
 
   Fusion& fusion_;

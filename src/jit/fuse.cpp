@@ -44,7 +44,6 @@ void build_update(NestSource& source, GraphBody& graph, int equation, Vec<FusedS
   const auto add_step = [&](Var domain, Var into, const auto& fill) {
     FusedStep step;
     NestBuilder builder(source, step);
-    builder.prepare();
     step.nest.stages.emplace_back();
     const IndexVector index = index_of(builder, graph.aval(domain).shape, step.nest.stages[0].loops);
     NestStore store;

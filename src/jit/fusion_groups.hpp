@@ -104,6 +104,8 @@ class FusionPlanner {
   Vec<Place> place_;               // per Var: where it is computed
   Vec<Vec<int>> definers_;         // per Var: groups that write it
   mutable Vec<int> leader_;        // union-find over groups
+  mutable Vec<unsigned> marks_;    // per group: the last search that has seen it
+  mutable unsigned last_mark_ = 0;
   Vec<int> first_;                 // per group: the first of those it was merged from, in the Graph's order
   Vec<int> latest_;                // per group: the last of those that it and all it depends on were merged from
   Vec<Vec<int>> readers_;          // per Var: the groups that read it

@@ -1,5 +1,6 @@
 // Merges groups of equations that can run as one kernel, and puts the groups in order.
 #include <algorithm>
+#include <utility>
 
 #include <vt/small_vec.hpp>
 
@@ -40,7 +41,8 @@ Vec<int> FusionPlanner::inputs_of(int group) const {
 // Does `from` depend on `to`, other than by reading it directly (if skip_direct)?
 bool FusionPlanner::reaches(int from, int to, int skip_direct) const {
   Vec<int> pending;
-  Vec<char> seen(groups.size(), 0);
+  marks_.resize(groups.size());
+  const unsigned seen = ++last_mark_;
   // A group that, with all it depends on, comes before all of `to` cannot depend on it.
   const int earliest = first_[static_cast<std::size_t>(to)];
   for (int g : inputs_of(from))
@@ -49,8 +51,7 @@ bool FusionPlanner::reaches(int from, int to, int skip_direct) const {
     const int g = pending.back();
     pending.pop_back();
     if (g == to) return true;
-    if (seen[static_cast<std::size_t>(g)]) continue;
-    seen[static_cast<std::size_t>(g)] = 1;
+    if (std::exchange(marks_[static_cast<std::size_t>(g)], seen) == seen) continue;
     for (int i : inputs_of(g))
       if (latest_[static_cast<std::size_t>(i)] >= earliest) pending.push_back(i);
   }

@@ -44,9 +44,7 @@ struct Partials {
 class GroupBuilder {
  public:
   GroupBuilder(const FusionPlanner& planner, const FusionGroup& group, const GraphBody& graph, const NestSource& source, FusedStep& step)
-      : planner_(planner), group_(group), graph_(graph), step_(step), builder_(source, step) {
-    builder_.prepare();
-  }
+      : planner_(planner), group_(group), graph_(graph), step_(step), builder_(source, step) {}
 
   void build(const Partials* partials) {
     Nest& nest = step_.nest;

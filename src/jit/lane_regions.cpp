@@ -113,12 +113,12 @@ class Former {
       numbers_[at(e.outputs[0])] = e.op == Op::full || (lanes_.axis(e.outputs[0]) < 0 && (e.op == Op::iota || of_numbers));
     }
   }
-  /// Writes the equations that make a number, each once.
-  void add_number(Var v, GraphBody& lane, Vec<bool>& known) const {
+  /// Writes the equations that make a number, those of the `known` ones have been.
+  void add_number(Var v, const HashMap<Var, Var>& known, FunctionRef<void(Equation)> add) const {
     const Equation& e = graph_.equations[at(maker_[at(v)])];
     for (Var from : e.inputs)
-      if (!std::exchange(known[at(from)], true)) add_number(from, lane, known);
-    lane.equations.push_back(lanes_.axis(v) >= 0 ? *lanes_.equation(e) : e);
+      if (!known.contains(from)) add_number(from, known, add);
+    add(lanes_.axis(v) >= 0 ? *lanes_.equation(e) : e);
   }
 
   bool fits(const Equation& e) const {
@@ -151,6 +151,10 @@ class Former {
     find_numbers();
     in_front_.assign(graph_.avals.size(), -1);
     const std::size_t count = graph_.equations.size();
+    reads_.assign(graph_.avals.size(), 0);
+    for (const Equation& e : graph_.equations)
+      for (Var v : e.inputs) ++reads_[at(v)];
+    for (Var v : graph_.outputs) ++reads_[at(v)];
     Vec<bool> inside(count);
     const auto made_inside = [&](Var v) { return maker_[at(v)] >= 0 && inside[at(maker_[at(v)])]; };
     for (std::size_t i = 0; i < count; ++i) {
@@ -171,12 +175,13 @@ class Former {
     RecycledVec<Equation> ordered;
     Vec<bool> in_region(count);
     bool found = false;
-    for (int s = 0; s <= last; ++s) {
+    Vec<Vec<int>> of_stage(at(last) + 1);
+    for (std::size_t i = 0; i < count; ++i) of_stage[at(stage[i])].push_back(static_cast<int>(i));
+    for (const Vec<int>& equations : of_stage) {
       Vec<int> members;
-      for (std::size_t i = 0; i < count; ++i) {
-        if (stage[i] != s) continue;
-        if (inside[i]) members.push_back(static_cast<int>(i));
-        else ordered.push_back(graph_.equations[i]);
+      for (int i : equations) {
+        if (inside[at(i)]) members.push_back(i);
+        else ordered.push_back(graph_.equations[at(i)]);
       }
       const std::span<const int> all{members.data(), members.size()};
       const bool forms = worth_a_region({graph_, lanes_, maker_, numbers_, in_region, limits_, most_elements_}, all) && region(all, ordered);
@@ -196,44 +201,52 @@ class Former {
   }
 
   bool region(std::span<const int> members, RecycledVec<Equation>& out) {
-    Vec<bool> made(graph_.avals.size()), read_outside(graph_.avals.size());
+    const auto is_made = [&](Var v) { return std::binary_search(members.begin(), members.end(), maker_[at(v)]); };
+    HashMap<Var, int> read_inside;
     for (int i : members)
-      for (Var v : graph_.equations[static_cast<std::size_t>(i)].outputs) made[at(v)] = true;
-    for (std::size_t i = 0; i < graph_.equations.size(); ++i)
-      if (std::find(members.begin(), members.end(), static_cast<int>(i)) == members.end())
-        for (Var v : graph_.equations[i].inputs) read_outside[at(v)] = true;
-    for (Var v : graph_.outputs) read_outside[at(v)] = true;
+      for (Var v : graph_.equations[at(i)].inputs) ++read_inside[v];
+    const auto read_outside = [&](Var v) {
+      const auto* inside = read_inside.find(v);
+      return reads_[at(v)] > (inside == read_inside.end() ? 0 : inside->second);
+    };
 
     auto lane = new_shared<GraphBody>();
-    for (std::size_t v = 0; v < maker_.size(); ++v) lane->avals.push_back(lanes_.aval(static_cast<Var>(v)));
+    HashMap<Var, Var> names;
+    const auto inner = [&](Var v) {
+      const auto name = names.emplace(v, -1);
+      if (name.fresh) name.entry->second = lane->fresh(lanes_.aval(v));
+      return name.entry->second;
+    };
+    const auto add_inside = [&](Equation e) {
+      for (Var& v : e.inputs) v = inner(v);
+      for (Var& v : e.outputs) v = inner(v);
+      lane->equations.push_back(std::move(e));
+    };
     Equation e;
     CondParams p;
     e.op = Op::cond;
     e.inputs.push_back(zero_);
     p.lanes.mapped.push_back(false);
-    Vec<bool> known(graph_.avals.size());
     for (int i : members)
-      for (Var v : graph_.equations[static_cast<std::size_t>(i)].inputs) {
-        if (made[at(v)] || known[at(v)]) continue;
-        known[at(v)] = true;
+      for (Var v : graph_.equations[at(i)].inputs) {
+        if (is_made(v) || names.contains(v)) continue;
         if (numbers_[at(v)]) {
-          add_number(v, *lane, known);
+          add_number(v, names, add_inside);
           continue;
         }
         if (lanes_.axis(v) > 0 && in_front_[at(v)] < 0) return false;
-        lane->inputs.push_back(v);
+        lane->inputs.push_back(inner(v));
         e.inputs.push_back(lanes_.axis(v) > 0 ? in_front_[at(v)] : v);
         p.lanes.mapped.push_back(lanes_.axis(v) >= 0);
       }
     RecycledVec<Equation> moved;  // results whose lanes lie elsewhere
-    const Vec<Var> in_front_before = in_front_;
     const std::size_t values_before = graph_.avals.size();
     for (int i : members) {
       const Equation& member = graph_.equations[static_cast<std::size_t>(i)];
-      lane->equations.push_back(*lanes_.equation(member));
+      add_inside(*lanes_.equation(member));
       for (Var v : member.outputs)
-        if (read_outside[at(v)]) {
-          lane->outputs.push_back(v);
+        if (read_outside(v)) {
+          lane->outputs.push_back(inner(v));
           e.outputs.push_back(lanes_.axis(v) == 0 ? v : with_lanes_in_front(v, moved));
         }
       e.where = member.where;
@@ -243,7 +256,8 @@ class Former {
     p.branches.push_back(std::move(lane));
     e.params = make_params(std::move(p));
     if (!register_form(alone(graph_, e), 0, limits_)) {
-      in_front_ = in_front_before;
+      for (int i : members)
+        for (Var v : graph_.equations[at(i)].outputs) in_front_[at(v)] = -1;
       graph_.avals.resize(values_before);  // as the classes know it
       return false;
     }
@@ -305,6 +319,7 @@ class Former {
   Var zero_;  ///< the index of the only branch
   LaneAxes lanes_;
   Vec<bool> numbers_;
+  Vec<int> reads_;                  ///< how often a value is read, or given as a result
   Vec<int> maker_;                  ///< the equation that makes a value; −1: none
   Vec<Var> in_front_;               ///< a value that a region gives with its lanes along axis 0, where they lie along another one; −1: there is none
   std::int64_t most_elements_ = 0;  ///< of a value, for each lane

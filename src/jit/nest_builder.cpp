@@ -177,7 +177,7 @@ int NestBuilder::value_at(Var v, const IndexVector& index, int mask) {
       const ConstantParams& p = e.as<ConstantParams>();
       FullParams f{nest_building::scalar_of(p.buffer->data, p.aval.dtype), p.aval};
       result = full(f);
-    } else if (source_.stored[k] && !here_[static_cast<std::size_t>(source_.storage[k])]) {
+    } else if (source_.stored[k] && !is_here(source_.storage[k])) {
       result = load(v, index, mask);
     } else {
       const Where outer = line_;

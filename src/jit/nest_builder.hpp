@@ -31,7 +31,7 @@ class NestBuilder {
   IndexId variable(int loop) { return nest_.indices.loop(loop, limit_of(loop)); }
 
   /// This Var is computed here rather than loaded.
-  void compute_here(Var v, bool here) { here_[static_cast<std::size_t>(v)] = here; }
+  void compute_here(Var v, bool here) { here_[v] = here; }
   /// Reading `v` gives this value, whatever the index.
   void bind(Var v, int value) { bound_[v] = value; }
   void unbind(Var v) { bound_.erase(v); }
@@ -55,7 +55,6 @@ class NestBuilder {
 
   Nest& nest() { return nest_; }
   IndexTable& indices() { return nest_.indices; }
-  void prepare() { here_.assign(source_.graph->avals.size(), 0); }
   /// An integer value moved into [0, most] as an index expression; `inside`: a bool value, whether it was there (on request).
   IndexId clipped(int value, std::int64_t most, int* inside);
 
@@ -71,6 +70,10 @@ class NestBuilder {
       return h;
     }
   };
+  bool is_here(Var v) const {
+    const auto* known = here_.find(v);
+    return known != here_.end() && known->second;
+  }
   std::int64_t limit_of(int loop) const;
   int compute(const Equation& e, Var v, const IndexVector& index, int mask);
   int elementwise(const Equation& e, DType dtype, SmallVec<int, 3> operands);
@@ -87,7 +90,7 @@ class NestBuilder {
   const NestSource& source_;
   FusedStep& step_;
   Nest& nest_;
-  Vec<char> here_;
+  HashMap<Var, bool> here_;
   HashMap<Var, int> bound_;
   HashMap<Var, int> buffers_;
   HashMap<Key, int> memo_;

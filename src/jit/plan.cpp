@@ -3,9 +3,11 @@
 #include "plan.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include <vt/small_vec.hpp>
 
+#include "../trace/hash_map.hpp"
 #include "../trace/node.hpp"
 #include "../trace/thread_state.hpp"
 #include "nest_transform.hpp"
@@ -18,7 +20,63 @@ using Kind = BufferPlan::Slot::Kind;
 
 struct Life {
   int first = -1, last = -1;  // steps
-  bool overlaps(const Life& o) const { return first <= o.last && o.first <= last; }
+};
+
+/// What is free of the scratch block, which has no end.
+class Gaps {
+ public:
+  std::size_t take(std::size_t size) {
+    Gap* fits = gaps_.begin();
+    while (fits->end - fits->begin < size) ++fits;
+    const std::size_t offset = fits->begin;
+    fits->begin += size;
+    if (fits->begin == fits->end) gaps_.erase(fits);
+    return offset;
+  }
+  void give(std::size_t offset, std::size_t size) {
+    if (size == 0) return;
+    Gap* next = std::partition_point(gaps_.begin(), gaps_.end(), [&](const Gap& g) { return g.begin < offset; });
+    const bool joins_next = next->begin == offset + size;
+    if (next != gaps_.begin() && next[-1].end == offset) {
+      next[-1].end = joins_next ? next->end : offset + size;
+      if (joins_next) gaps_.erase(next);
+    } else if (joins_next) {
+      next->begin = offset;
+    } else {
+      gaps_.insert(next, {offset, offset + size});
+    }
+  }
+
+ private:
+  struct Gap {
+    std::size_t begin, end;
+  };
+  Vec<Gap> gaps_{{0, std::numeric_limits<std::size_t>::max()}};  // in order; the last has no end
+};
+
+/// The outputs that are not written yet, in order.
+class OpenOutputs {
+ public:
+  void resize(std::size_t count) { links_.resize(count + 1); }
+  /// In ascending order.
+  void add(int o) {
+    link(links_[0].before, o);
+    link(o, -1);
+  }
+  void remove(int o) { link(at(o).before, at(o).after); }
+  int first() const { return links_[0].after; }
+  int after(int o) const { return links_[static_cast<std::size_t>(o) + 1].after; }
+
+ private:
+  struct Link {
+    int before = -1, after = -1;
+  };
+  Link& at(int o) { return links_[static_cast<std::size_t>(o + 1)]; }
+  void link(int before, int after) {
+    at(before).after = after;
+    at(after).before = before;
+  }
+  Vec<Link> links_;  // of −1, which stands before all and behind all, and of each output
 };
 
 class Planner {
@@ -43,7 +101,11 @@ class Planner {
       const Var v = fusion_.storage[static_cast<std::size_t>(g.outputs[i])];
       if (slot(v).kind == Kind::unused) slot(v) = {Kind::output, static_cast<int>(i), 0, bytes(v)};
     }
-    for (std::size_t s = 0; s < fusion_.steps.size(); ++s) place_results(static_cast<int>(s));
+    begin_placing();
+    for (std::size_t s = 0; s < fusion_.steps.size(); ++s) {
+      begin_step(static_cast<int>(s));
+      place_results(static_cast<int>(s));
+    }
     hand_over();
     plan_.released.resize(fusion_.steps.size());
     for (std::size_t v = 0; v < lives_.size(); ++v)
@@ -55,11 +117,7 @@ class Planner {
  private:
   BufferPlan::Slot& slot(Var v) { return plan_.slots[static_cast<std::size_t>(v)]; }
   std::size_t bytes(Var v) const { return fusion_.graph.aval(v).bytes(); }
-  bool is_output(Var v) const {
-    for (Var o : fusion_.graph.outputs)
-      if (fusion_.storage[static_cast<std::size_t>(o)] == v) return true;
-    return false;
-  }
+  bool is_output(Var v) const { return is_output_[static_cast<std::size_t>(v)]; }
 
   void use(Var v, int step) {
     Life& l = lives_[static_cast<std::size_t>(fusion_.storage[static_cast<std::size_t>(v)])];
@@ -68,6 +126,13 @@ class Planner {
   }
 
   void find_lives() {
+    const auto storage = [&](Var v) { return static_cast<std::size_t>(fusion_.storage[static_cast<std::size_t>(v)]); };
+    is_output_.assign(lives_.size(), 0);
+    for (Var o : fusion_.graph.outputs) is_output_[storage(o)] = 1;
+    is_step_operand_.assign(lives_.size(), 0);
+    for (const FusedStep& step : fusion_.steps)
+      for (int equation : step.equations())
+        for (Var v : fusion_.graph.equations[static_cast<std::size_t>(equation)].inputs) is_step_operand_[storage(v)] = 1;
     for (std::size_t s = 0; s < fusion_.steps.size(); ++s) {
       const FusedStep& step = fusion_.steps[s];
       for (int equation : step.equations()) {
@@ -104,66 +169,70 @@ class Planner {
       const int s = lives_[static_cast<std::size_t>(v)].first;
       const FusedStep& step = fusion_.steps[static_cast<std::size_t>(s)];
       if (owned(o)) place_over_input(v, s, step, o);
-      for (std::size_t i = 0; i < owned_.inputs.size() && slot(v).kind == Kind::unused; ++i)
-        if (owned(i)) place_over_input(v, s, step, i);
+      if (slot(v).kind != Kind::unused) continue;
+      Vec<int> inputs;  // that the step reads
+      for (Var r : step.buffers)
+        if (is_owned_input(r)) inputs.push_back(slot(r).index);
+      std::sort(inputs.begin(), inputs.end());
+      for (std::size_t k = 0; k < inputs.size() && slot(v).kind == Kind::unused; ++k)
+        place_over_input(v, s, step, static_cast<std::size_t>(inputs[k]));
     }
   }
 
   bool place_over_input(Var v, int s, const FusedStep& step, std::size_t i) {
     const Var r = fusion_.graph.inputs[i];
-    if (taken_[i] || is_output(r) || lives_[static_cast<std::size_t>(r)].last != s || !updates(step, v, r) || is_step_operand(r)) return false;
+    if (taken_[i] || is_output(r) || lives_[static_cast<std::size_t>(r)].last != s || !updates(step, v, r) ||
+        is_step_operand_[static_cast<std::size_t>(r)])  // of a loop or an interpreted equation, whose result may be the operand itself
+      return false;
     taken_[i] = true;
     slot(v) = {Kind::input, static_cast<int>(i), 0, bytes(v)};
     return true;
   }
 
-  // Of a loop or an interpreted equation, whose result may be the operand itself.
-  bool is_step_operand(Var r) const {
-    for (const FusedStep& step : fusion_.steps)
-      for (int equation : step.equations())
-        for (Var v : fusion_.graph.equations[static_cast<std::size_t>(equation)].inputs)
-          if (fusion_.storage[static_cast<std::size_t>(v)] == r) return true;
-    return false;
+  // r is an owned input, rather than something that lies over it.
+  bool is_owned_input(Var r) {
+    const BufferPlan::Slot& s = slot(r);
+    return s.kind == Kind::input && owned(static_cast<std::size_t>(s.index)) &&
+           fusion_.graph.inputs[static_cast<std::size_t>(s.index)] == r;
   }
 
   void hand_over() {
     const GraphBody& g = fusion_.graph;
     plan_.handed_over.resize(fusion_.steps.size());
+    // Per input: the last step that reads what lies over it, or more than all where that is an output.
+    Vec<int> input_ends(g.inputs.size(), -1);
+    for (std::size_t w = 0; w < plan_.slots.size(); ++w) {
+      const BufferPlan::Slot& at = plan_.slots[w];
+      if (at.kind != Kind::input) continue;
+      int& end = input_ends[static_cast<std::size_t>(at.index)];
+      end = std::max(end, is_output_[w] ? static_cast<int>(fusion_.steps.size()) : lives_[w].last);
+    }
     for (std::size_t s = 0; s < fusion_.steps.size(); ++s) {
       const FusedStep& step = fusion_.steps[s];
       if (step.equation < 0 || step.writes_given_memory) continue;
       const Equation& e = g.equations[static_cast<std::size_t>(step.equation)];
+      HashMap<Var, int> uses;  // of one memory, by the first Var that lies there
+      for (Var o : e.inputs) ++uses[memory_of(o)];
       for (Var o : e.inputs) {
         const Var v = fusion_.storage[static_cast<std::size_t>(o)];
-        if (!is_only_operand(e, v)) continue;
+        if (uses.at(memory_of(o)) != 1) continue;
         const bool carried = slot(v).kind == Kind::input && is_control(e.op) &&
                              owned(static_cast<std::size_t>(slot(v).index));
         const bool ends = slot(v).kind == Kind::produced ? is_last_use(static_cast<int>(s), v)
-                                                         : carried && input_ends(static_cast<int>(s), v);
+                                                         : carried && input_ends[static_cast<std::size_t>(slot(v).index)] <= static_cast<int>(s);
         if (ends) plan_.handed_over[s].push_back(v);
       }
     }
   }
 
-  // Do `v` and `w` lie in the same memory for good, or over the same input?
-  bool lie_together(Var v, Var w) const {
-    const BufferPlan::Slot &a = plan_.slots[static_cast<std::size_t>(v)],
-                           &b = plan_.slots[static_cast<std::size_t>(w)];
-    return v == w || (a.kind == Kind::input && b.kind == Kind::input && a.index == b.index);
-  }
-  bool is_only_operand(const Equation& e, Var v) const {
-    int uses = 0;
-    for (Var o : e.inputs) uses += lie_together(fusion_.storage[static_cast<std::size_t>(o)], v);
-    return uses == 1;
+  // The same for all that shares memory for good, or lies over the same input.
+  Var memory_of(Var v) {
+    const Var stored = fusion_.storage[static_cast<std::size_t>(v)];
+    const BufferPlan::Slot& at = slot(stored);
+    return at.kind == Kind::input ? fusion_.graph.inputs[static_cast<std::size_t>(at.index)] : stored;
   }
   bool is_last_use(int step, Var v) const {
     return lives_[static_cast<std::size_t>(v)].last <= step && !is_output(v);
-  }
-  // The same for all that lies over the input where `v` lies.
-  bool input_ends(int step, Var v) const {
-    for (std::size_t w = 0; w < plan_.slots.size(); ++w)
-      if (lie_together(static_cast<Var>(w), v) && !is_last_use(step, static_cast<Var>(w))) return false;
-    return true;
   }
 
   void place_results(int s) {
@@ -183,77 +252,92 @@ class Planner {
 
   void place(Var v, int s, const FusedStep& step) {
     const Life life = lives_[static_cast<std::size_t>(v)];
-    const std::size_t size = (bytes(v) + 63) / 64 * 64;
     // Over an operand of this step that ends here.
     for (Var r : step.buffers) {
       const BufferPlan::Slot& old = slot(r);
-      if (old.kind == Kind::input && owned(static_cast<std::size_t>(old.index)) && fusion_.graph.inputs[static_cast<std::size_t>(old.index)] == r &&
-          place_over_input(v, s, step, static_cast<std::size_t>(old.index)))
-        return;
-      if ((old.kind != Kind::arena && old.kind != Kind::in_output) || lives_[static_cast<std::size_t>(r)].last != s || !updates(step, v, r)) continue;
-      if (old.kind == Kind::in_output && !free_until(old.index, life, v, r)) continue;
-      if (old.kind == Kind::arena && !free_in_arena(old.offset, size, life, r)) continue;
-      slot(v) = {old.kind, old.index, old.offset, bytes(v)};
-      placed_.push_back(v);
-      return;
+      if (is_owned_input(r) && place_over_input(v, s, step, static_cast<std::size_t>(old.index))) return;
+      if ((old.kind != Kind::arena && old.kind != Kind::in_output) || !can_pass_on(r, s) || !updates(step, v, r)) continue;
+      if (old.kind == Kind::in_output && !outlasts(old.index, life, v)) continue;
+      passed_on_[static_cast<std::size_t>(r)] = lies_over_[static_cast<std::size_t>(v)] = 1;
+      return take(v, {old.kind, old.index, old.offset, bytes(v)});
     }
-    // In an output that is written later: the tightest one.
-    int best = -1;
-    for (std::size_t o = 0; o < fusion_.graph.outputs.size(); ++o) {
-      const Var w = fusion_.storage[static_cast<std::size_t>(fusion_.graph.outputs[o])];
-      if (slot(w).kind != Kind::output || slot(w).index != static_cast<int>(o) || bytes(w) < bytes(v)) continue;
-      if (best >= 0 && bytes(w) >= bytes(fusion_.storage[static_cast<std::size_t>(fusion_.graph.outputs[static_cast<std::size_t>(best)])])) continue;
-      if (free_until(static_cast<int>(o), life, v, -1)) best = static_cast<int>(o);
+    // In an output that is written later: the tightest one of the next few.
+    int best = -1, looked_at = 0;
+    for (int o = open_outputs_.first(); o >= 0 && looked_at < most_outputs_asked; o = open_outputs_.after(o), ++looked_at) {
+      if (best >= 0 && bytes(output(o)) >= bytes(output(best))) continue;
+      if (output_busy_until_[static_cast<std::size_t>(o)] < s && outlasts(o, life, v)) best = o;
     }
-    if (best >= 0) {
-      slot(v) = {Kind::in_output, best, 0, bytes(v)};
-      placed_.push_back(v);
-      return;
-    }
-    // In the scratch block, at the lowest offset that is free all the time.
-    Vec<const BufferPlan::Slot*> busy;
-    for (Var other : placed_)
-      if (slot(other).kind == Kind::arena && lives_[static_cast<std::size_t>(other)].overlaps(life)) busy.push_back(&slot(other));
-    std::sort(busy.begin(), busy.end(), [](const auto* a, const auto* b) { return a->offset < b->offset; });
-    std::size_t offset = 0;
-    for (const BufferPlan::Slot* b : busy) {
-      if (offset + size <= b->offset) break;
-      offset = std::max(offset, (b->offset + b->bytes + 63) / 64 * 64);
-    }
-    slot(v) = {Kind::arena, -1, offset, bytes(v)};
-    plan_.arena_bytes = std::max(plan_.arena_bytes, offset + size);
-    placed_.push_back(v);
+    if (best >= 0) return take(v, {Kind::in_output, best, 0, bytes(v)});
+    // In the scratch block, at the lowest offset that is free.
+    take(v, {Kind::arena, -1, gaps_.take(rounded(v)), bytes(v)});
   }
 
-  bool free_in_arena(std::size_t offset, std::size_t size, const Life& life, Var except) {
-    for (Var other : placed_) {
-      const BufferPlan::Slot& s = slot(other);
-      if (other == except || s.kind != Kind::arena || !lives_[static_cast<std::size_t>(other)].overlaps(life)) continue;
-      if (offset < s.offset + s.bytes && s.offset < offset + size) return false;
-    }
-    return true;
+  void take(Var v, BufferPlan::Slot at) {
+    const int last = lives_[static_cast<std::size_t>(v)].last;
+    slot(v) = at;
+    if (at.kind == Kind::in_output) output_busy_until_[static_cast<std::size_t>(at.index)] = last;
+    if (at.kind != Kind::arena) return;
+    plan_.arena_bytes = std::max(plan_.arena_bytes, at.offset + rounded(v));
+    ending_[static_cast<std::size_t>(last)].push_back(v);
   }
 
-  // Is output `index`'s memory unused during `life` of v, so that v can lie there?
-  bool free_until(int index, const Life& life, Var v, Var except) {
-    const Var w = fusion_.storage[static_cast<std::size_t>(fusion_.graph.outputs[static_cast<std::size_t>(index)])];
+  // What ended before step s leaves its memory; outputs written before it hold nothing else any more.
+  void begin_step(int s) {
+    if (s == 0) return;
+    for (Var v : ending_[static_cast<std::size_t>(s) - 1])
+      if (!passed_on_[static_cast<std::size_t>(v)]) gaps_.give(slot(v).offset, rounded(v));
+    for (int o : written_[static_cast<std::size_t>(s) - 1]) open_outputs_.remove(o);
+  }
+
+  void begin_placing() {
+    const std::size_t steps = fusion_.steps.size(), outputs = fusion_.graph.outputs.size();
+    ending_.resize(steps);
+    written_.resize(steps);
+    passed_on_.assign(lives_.size(), 0);
+    lies_over_.assign(lives_.size(), 0);
+    output_busy_until_.assign(outputs, -1);
+    open_outputs_.resize(outputs);
+    for (std::size_t o = 0; o < outputs; ++o) {
+      const auto number = static_cast<int>(o);
+      const BufferPlan::Slot& at = slot(output(number));
+      const int written = lives_[static_cast<std::size_t>(output(number))].first;
+      if (at.kind != Kind::output || at.index != number || written < 0) continue;
+      open_outputs_.add(number);
+      written_[static_cast<std::size_t>(written)].push_back(number);
+    }
+  }
+
+  // r ends at step s, and no other value has the same memory at that step.
+  bool can_pass_on(Var r, int s) const {
+    const Life& life = lives_[static_cast<std::size_t>(r)];
+    return life.last == s && !passed_on_[static_cast<std::size_t>(r)] && !(life.first == s && lies_over_[static_cast<std::size_t>(r)]);
+  }
+
+  // Can v lie in the memory of output o until that is written?
+  bool outlasts(int o, const Life& life, Var v) const {
+    const Var w = output(o);
     const int written = lives_[static_cast<std::size_t>(w)].first;
-    if (written < 0 || bytes(w) < bytes(v)) return false;
-    if (life.last > written) return false;
-    if (life.last == written && !updates(fusion_.steps[static_cast<std::size_t>(written)], w, v)) return false;
-    for (Var other : placed_)
-      if (other != except && slot(other).kind == Kind::in_output && slot(other).index == index &&
-          lives_[static_cast<std::size_t>(other)].overlaps(life))
-        return false;
-    return true;
+    if (bytes(w) < bytes(v) || life.last > written) return false;
+    return life.last < written || updates(fusion_.steps[static_cast<std::size_t>(written)], w, v);
   }
+
+  Var output(int o) const { return fusion_.storage[static_cast<std::size_t>(fusion_.graph.outputs[static_cast<std::size_t>(o)])]; }
+  std::size_t rounded(Var v) const { return (bytes(v) + 63) / 64 * 64; }
+
+  static constexpr int most_outputs_asked = 64;
 
   const Fusion& fusion_;
   const OwnedInputs& owned_;
   BufferPlan plan_;
   Vec<Life> lives_;
-  Vec<Var> placed_;
   Vec<bool> taken_;  // per owned input: a result lies over it
+  Vec<char> is_output_, is_step_operand_;  // per Var that stores
+  Vec<char> passed_on_, lies_over_;        // per Var: a later one has its memory; it has an earlier one's
+  Vec<Vec<Var>> ending_;                   // per step: what lies in the scratch block and ends there
+  Vec<Vec<int>> written_;                  // per step: outputs that it writes first
+  Vec<int> output_busy_until_;             // per output: the last step of what lies in it before it is written
+  OpenOutputs open_outputs_;
+  Gaps gaps_;
 };
 
 }  // namespace buffer_planning

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "../trace/axis_map.hpp"
+#include "../trace/hash_map.hpp"
 #include "schedule.hpp"
 
 namespace vt::detail {
@@ -71,7 +72,7 @@ class Gain {
         if (of_.lanes.axis(v) < 0 || of_.numbers[at(v)]) continue;
         int m = of_.maker[at(v)];
         while (m >= 0 && of_.graph.equations[at(m)].op == Op::reshape) m = of_.maker[at(of_.graph.equations[at(m)].inputs[0])];
-        if (m < 0 || of_.in_region[at(m)] || std::find(members.begin(), members.end(), m) != members.end()) continue;
+        if (m < 0 || of_.in_region[at(m)] || std::binary_search(members.begin(), members.end(), m)) continue;
         const Op op = of_.graph.equations[at(m)].op;
         if (is_elementwise(op) || family_of(op) == Family::shape || op == Op::iota || op == Op::slice || op == Op::gather || op == Op::windows)
           return true;
@@ -85,14 +86,17 @@ class Gain {
     constexpr std::int64_t longest_part = 6;  // longer ones are rows of their own
     constexpr int least_work = 24, fewest_parts = 3;
     enum : char { given, computed, joined };  // joined: of such parts
-    Vec<char> kind(of_.graph.equations.size());
-    const auto kind_of = [&](Var v) { return of_.maker[at(v)] < 0 ? char{given} : kind[at(of_.maker[at(v)])]; };
+    HashMap<int, char> kinds;  // of members that are not given
+    const auto kind_of = [&](Var v) {
+      const auto* known = kinds.find(of_.maker[at(v)]);
+      return known == kinds.end() ? char{given} : known->second;
+    };
     double work = 0, products = 0;
     int parts = 0;
     bool reduced = false;
     for (int m : members) {
       const Equation& e = of_.graph.equations[at(m)];
-      char& own = kind[at(m)];
+      char own = given;
       for (Var v : e.inputs) own = std::max(own, kind_of(v));
       if (is_elementwise(e.op)) {
         work += op_weight(e.op, of_.graph.aval(e.outputs[0]).dtype);
@@ -100,11 +104,13 @@ class Gain {
       }
       if (e.op == Op::dot_general) products += terms(e);
       reduced = reduced || (family_of(e.op) == Family::reduce && own == joined);
-      if (e.op != Op::concatenate) continue;
-      const auto small =
-          std::count_if(e.inputs.begin(), e.inputs.end(), [&](Var v) { return kind_of(v) != given && of_.lanes.aval(v).elements() <= longest_part; });
-      parts += static_cast<int>(small);
-      if (small > 1) own = joined;
+      if (e.op == Op::concatenate) {
+        const auto is_small = [&](Var v) { return kind_of(v) != given && of_.lanes.aval(v).elements() <= longest_part; };
+        const auto small = std::count_if(e.inputs.begin(), e.inputs.end(), is_small);
+        parts += static_cast<int>(small);
+        if (small > 1) own = joined;
+      }
+      if (own != given) kinds.emplace(m, own);
     }
     return parts >= fewest_parts && products <= work && (work >= least_work || reduced);
   }
@@ -140,16 +146,16 @@ class Gain {
   // Does anything depend on several products? Others gain nothing from a common loop, as those of a dense layer's derivatives.
   bool products_meet(std::span<const int> members) const {
     constexpr int none = -1, several = -2;
-    Vec<int> product(of_.graph.equations.size(), none);  // that an equation depends on
+    HashMap<int, int> product;  // that a member depends on, if it does
     for (int m : members) {
       int mine = of_.graph.equations[at(m)].op == Op::dot_general ? m : none;
       for (Var v : of_.graph.equations[at(m)].inputs) {
-        const int theirs = of_.maker[at(v)] < 0 ? none : product[at(of_.maker[at(v)])];
-        if (theirs == none || theirs == mine) continue;
-        mine = mine == none ? theirs : several;
+        const auto* theirs = product.find(of_.maker[at(v)]);
+        if (theirs == product.end() || theirs->second == mine) continue;
+        mine = mine == none ? theirs->second : several;
       }
       if (mine == several) return true;
-      product[at(m)] = mine;
+      if (mine != none) product.emplace(m, mine);
     }
     return false;
   }

@@ -48,6 +48,7 @@ class Mover {
   /// Writes the scan and what goes in front and behind.
   void run() {
     move_products_in_front();
+    find_makers();
     write(find_sums());
   }
 
@@ -63,19 +64,23 @@ class Mover {
     Where where;
   };
 
-  int maker(Var v) const {
-    for (std::size_t i = 0; i < body_.equations.size(); ++i)
-      for (Var o : body_.equations[i].outputs)
-        if (o == v) return static_cast<int>(i);
-    return -1;
-  }
-  int uses(Var v) const {
-    int n = 0;
+  void find_makers() {
+    made_by_.assign(body_.avals.size(), -1);
+    uses_.assign(body_.avals.size(), 0);
+    for (std::size_t i = 0; i < body_.equations.size(); ++i) {
+      for (Var o : body_.equations[i].outputs) made_by_[at(o)] = static_cast<int>(i);
+      for (Var v : body_.equations[i].inputs) ++uses_[at(v)];
+    }
+    for (Var o : body_.outputs) ++uses_[at(o)];
+    is_rest_.assign(body_.avals.size(), 0);
+    for (const Pair& r : rest_) is_rest_[at(r.inner)] = 1;
+    becomes_sequence_.assign(body_.avals.size(), 0);
     for (const Equation& e : body_.equations)
-      for (Var i : e.inputs) n += i == v;
-    for (Var o : body_.outputs) n += o == v;
-    return n;
+      if (e.op == Op::dot_general && worth_it(e) && uses(e.outputs[0]) == 1)
+        for (Var v : e.inputs) becomes_sequence_[at(v)] = 1;
   }
+  int maker(Var v) const { return made_by_[at(v)]; }
+  int uses(Var v) const { return uses_[at(v)]; }
 
   // ---- in front ------------------------------------------------------------------------------------------------------------
   void move_products_in_front() {
@@ -161,7 +166,7 @@ class Mover {
       // 16-bit sums are rounded round by round; sums behind would not be.
       if (sum < 0 || uses(in) != 1 || uses(out) != 1 || !is_float(d) || d == DType::f16 || d == DType::bf16) continue;
       Vec<Var> added, others;
-      find_added(out, body_.aval(out).shape, added);
+      find_added(out, added);
       if (std::find(added.begin(), added.end(), in) == added.end()) continue;
       const Where where = body_.equations[static_cast<std::size_t>(sum)].where;
       const std::size_t before = found.size();
@@ -174,17 +179,21 @@ class Mover {
     return found;
   }
   /// What is added up to `v`, which nobody else uses.
-  void find_added(Var v, const Shape& shape, Vec<Var>& added) const {
-    const int made = maker(v);
-    if (made >= 0 && uses(v) == 1 && body_.equations[static_cast<std::size_t>(made)].op == Op::add) {
-      const Equation& add = body_.equations[static_cast<std::size_t>(made)];
-      if (body_.aval(add.inputs[0]).shape == shape && body_.aval(add.inputs[1]).shape == shape) {
-        find_added(add.inputs[0], shape, added);
-        find_added(add.inputs[1], shape, added);
-        return;
+  void find_added(Var out, Vec<Var>& added) const {
+    const Shape& shape = body_.aval(out).shape;
+    const auto same_shape = [&](Var v) { return body_.aval(v).shape == shape; };
+    Vec<Var> pending{out};  // the next one last: chains may be long
+    while (!pending.empty()) {
+      const Var v = pending.back();
+      pending.pop_back();
+      const Equation* e = maker(v) < 0 ? nullptr : &body_.equations[at(maker(v))];
+      if (e && uses(v) == 1 && e->op == Op::add && same_shape(e->inputs[0]) && same_shape(e->inputs[1])) {
+        pending.push_back(e->inputs[1]);
+        pending.push_back(e->inputs[0]);
+      } else {
+        added.push_back(v);
       }
     }
-    added.push_back(v);
   }
   /// Notes `v`, which is added to carry k, where it is better added up behind the loop.
   bool find_term(Var v, std::size_t k, Where where, Vec<Behind>& found) const {
@@ -197,7 +206,9 @@ class Mover {
     }
     if (made < 0 || uses(v) != 1) return false;
     const Equation& product = body_.equations[static_cast<std::size_t>(made)];
-    if (product.op == Op::dot_general ? !worth_it(product) : !is_cheap_sum(product)) return false;
+    // A sum of what another product behind needs as a sequence anyway costs nothing more in the loop.
+    const bool is_cheap_sum = product.op == Op::reduce_sum && becomes_sequence_[at(product.inputs[0])];
+    if (product.op == Op::dot_general ? !worth_it(product) : !is_cheap_sum) return false;
     found.push_back({k, product, turned, where});
     return true;
   }
@@ -212,24 +223,12 @@ class Mover {
     g.equations.push_back(std::move(add));
     return sum;
   }
-  bool is_rest(Var v) const {
-    return any_of(rest_, [&](const Pair& r) { return r.inner == v; });
-  }
   bool worth_it(const Equation& e) const {
-    if (is_rest(e.inputs[0]) || is_rest(e.inputs[1])) return false;
+    if (is_rest_[at(e.inputs[0])] || is_rest_[at(e.inputs[1])]) return false;
     const std::int64_t operands = body_.aval(e.inputs[0]).elements() + body_.aval(e.inputs[1]).elements();
     const std::size_t bytes = body_.aval(e.inputs[0]).bytes() + body_.aval(e.inputs[1]).bytes();
     return operands <= 2 * body_.aval(e.outputs[0]).elements() && bytes * static_cast<std::size_t>(p_.length) <= largest_sequence &&
            multiply_adds(body_, e) >= worth_moving;
-  }
-  // A sum of what another product behind needs as a sequence anyway costs nothing more in the loop.
-  bool is_cheap_sum(const Equation& e) const {
-    if (e.op != Op::reduce_sum) return false;
-    for (const Equation& other : body_.equations)
-      if (other.op == Op::dot_general && (other.inputs[0] == e.inputs[0] || other.inputs[1] == e.inputs[0]) && worth_it(other) &&
-          uses(other.outputs[0]) == 1)
-        return true;
-    return false;
   }
 
   void write(const Vec<Behind>& behind) {
@@ -320,6 +319,10 @@ class Mover {
   const ScanParams& p_;
   GraphBody body_;
   Vec<Pair> carried_, sequences_, rest_;
+  // Per Var of the body as it was found:
+  Vec<int> made_by_, uses_;
+  Vec<char> is_rest_;
+  Vec<char> becomes_sequence_;  ///< a product that may move behind needs it in all rounds
   Vec<Var> left_;  ///< per result of the body: itself, or a carry after a round without what moves behind
 };
 

@@ -148,13 +148,13 @@ std::int64_t scan_length(std::span<const Tensor> xs, const ScanOptions& options,
   std::optional<std::int64_t> length = options.length;
   if (length && *length < 0) refuse(ErrorKind::value, call, worded("length is {}; it is a number of elements", *length));
   for (std::size_t i = 0; i < xs.size(); ++i) {
-    const std::string name = leaf_name(call.sequence_name, i, "sequence");
-    if (xs[i].rank() == 0) refuse(ErrorKind::shape, call, worded("{} is a scalar {}, and has no elements", name, aval_of(xs[i]).str()));
+    const auto name = [&] { return leaf_name(call.sequence_name, i, "sequence"); };
+    if (xs[i].rank() == 0) refuse(ErrorKind::shape, call, worded("{} is a scalar {}, and has no elements", name(), aval_of(xs[i]).str()));
     const std::int64_t n = xs[i].shape()[0];
     if (!length) length = n;
     if (n != *length)
       refuse(ErrorKind::shape, call,
-             worded("the sequences must have one length, but {} is {} where the length is {}", name, aval_of(xs[i]).str(), *length));
+             worded("the sequences must have one length, but {} is {} where the length is {}", name(), aval_of(xs[i]).str(), *length));
   }
   if (!length) refuse(ErrorKind::shape, call, "there are no sequences, so the length is not known; give {.length = …}");
   return *length;

@@ -4,6 +4,7 @@
 
 #include <vt/small_vec.hpp>
 
+#include "hash_map.hpp"
 #include "simplify_control.hpp"
 
 namespace vt::detail::simplification {
@@ -25,17 +26,23 @@ inline Vec<const Scalar*> full_values(const GraphBody& g) {
 /// One operand given twice is one.
 bool ControlRewrite::merge_operands() {
   bool merged = false;
+  HashMap<Var, SmallVec<int, 2>> given;  // by the outer value: operands that differ in their role
   for (std::size_t j = 0; j < operands_.size(); ++j) {
     Operand& o = operands_[j];
     if (o.role != Role::sequence && o.role != Role::rest) continue;
-    for (std::size_t i = 0; i < j; ++i) {
-      const Operand& first = operands_[i];
-      if (first.role != o.role || first.outer != o.outer || first.mapped != o.mapped) continue;
-      for (std::size_t b = 0; b < bodies_.size(); ++b) rename(b, o.inner[b], first.inner[b]);
-      o.role = Role::gone;
-      merged = true;
-      break;
+    SmallVec<int, 2>& same = given[o.outer];
+    const auto* i = std::find_if(same.begin(), same.end(), [&](int k) {
+      const Operand& first = operands_[static_cast<std::size_t>(k)];
+      return first.role == o.role && first.mapped == o.mapped;
+    });
+    if (i == same.end()) {
+      same.push_back(static_cast<int>(j));
+      continue;
     }
+    const Operand& first = operands_[static_cast<std::size_t>(*i)];
+    for (std::size_t b = 0; b < bodies_.size(); ++b) rename(b, o.inner[b], first.inner[b]);
+    o.role = Role::gone;
+    merged = true;
   }
   return merged;
 }

@@ -28,13 +28,11 @@ void describe_argument(NamedParts& parts, std::size_t index, const T& argument) 
     parts.leaves.push_back(name);
   } else {
     const auto named = [&](const std::string& path) { return path.empty() ? name : name + " " + path; };
-    const std::size_t before = parts.fixed.size(), count = count_leaves(argument);
+    const std::size_t before = parts.fixed.size(), leaves = parts.leaves.size();
     append_parts(parts.fixed, "", argument);
     for (std::size_t i = before; i < parts.fixed.size(); ++i) parts.fixed[i].first = named(parts.fixed[i].first);
-    for (std::size_t i = 0; i < count; ++i) {
-      std::size_t wanted = i;
-      parts.leaves.push_back(named(leaf_path(argument, wanted)));
-    }
+    append_leaf_paths(parts.leaves, "", argument);
+    for (std::size_t i = leaves; i < parts.leaves.size(); ++i) parts.leaves[i] = named(parts.leaves[i]);
   }
 }
 template <class... A>

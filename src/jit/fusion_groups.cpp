@@ -23,6 +23,7 @@ constexpr int worth_storing_before_growth = 10;
 constexpr std::int64_t worth_a_kernel = 128;  // thousands of operations that storing saves
 constexpr int worth_vectors = 36;
 constexpr std::int64_t enough_for_vectors = 64;
+constexpr std::size_t many_parts = 16;  // of a concatenation: more are not worth code of their own each
 constexpr std::int64_t few_of = 4;  // a part of this many is read by single elements rather than made whole, in vectors
 
 // Inner products, one for each element of the result: reductions like others.
@@ -533,7 +534,7 @@ void FusionPlanner::make_groups() {
       for (Var o : e.inputs) {
         const Var part = woven(e) ? without_last_axis(o) : o;
         if (graph_.aval(o).elements() > 0)
-          add_elementwise({part, out, axis, offset}, graph_.aval(part).shape);
+          add_elementwise({part, out, axis, offset, e.inputs.size() > fusion_costs::many_parts}, graph_.aval(part).shape);
         offset += graph_.aval(o).shape[static_cast<std::size_t>(axis)];
       }
       continue;

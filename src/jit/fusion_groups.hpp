@@ -18,6 +18,7 @@ struct FusionRoot {
   int axis = -1;  ///< of the concatenation, which the value may lack as its last; −1: target is
                   ///< value itself
   std::int64_t offset = 0;  ///< along it
+  bool of_many = false;     ///< parts, too many for code of their own each
 };
 
 /// A Var in memory that is read, and how its axes follow those of the reader's domain.
@@ -105,7 +106,8 @@ class FusionPlanner {
   Vec<Vec<int>> definers_;         // per Var: groups that write it
   mutable Vec<int> leader_;        // union-find over groups
   mutable Vec<unsigned> marks_;    // per group: the last search that has seen it
-  mutable unsigned last_mark_ = 0;
+  mutable Vec<unsigned> listed_;   // per group: the last list of inputs that has it
+  mutable unsigned last_mark_ = 0, last_list_ = 0;
   Vec<int> first_;                 // per group: the first of those it was merged from, in the Graph's order
   Vec<int> latest_;                // per group: the last of those that it and all it depends on were merged from
   Vec<Vec<int>> readers_;          // per Var: the groups that read it

@@ -26,15 +26,17 @@ int FusionPlanner::find(int g) const {
 
 Vec<int> FusionPlanner::inputs_of(int group) const {
   Vec<int> result;
+  listed_.resize(groups.size());
+  ++last_list_;
+  const auto add = [&](int g) {
+    if (std::exchange(listed_[static_cast<std::size_t>(g)], last_list_) != last_list_) result.push_back(g);
+  };
   for (const FusionStage& s : groups[static_cast<std::size_t>(group)].stages)
     for (const auto* reads : {&s.full_reads, &s.after_reads})
       for (const FusionRead& r : *reads)
-        for (int d : definers_[static_cast<std::size_t>(r.var)]) {
-          const int g = find(d);
-          if (g != group && std::find(result.begin(), result.end(), g) == result.end()) result.push_back(g);
-        }
-  const int before = groups[static_cast<std::size_t>(group)].before;
-  if (before >= 0 && std::find(result.begin(), result.end(), before) == result.end()) result.push_back(before);
+        for (int d : definers_[static_cast<std::size_t>(r.var)])
+          if (const int g = find(d); g != group) add(g);
+  if (const int before = groups[static_cast<std::size_t>(group)].before; before >= 0) add(before);
   return result;
 }
 

@@ -107,16 +107,23 @@ class GroupBuilder {
     s.value = builder_.value_at(root.value, index);
     IndexVector at = index;
     if (root.axis == static_cast<int>(at.size())) {
-      at.push_back(builder_.indices().constant(root.offset));
+      at.push_back(offset_of(root));
     } else if (root.axis >= 0) {
       auto& i = at[static_cast<std::size_t>(root.axis)];
-      i = builder_.indices().add(i, root.offset);
+      i = builder_.indices().add(i, offset_of(root));
     }
     s.index = linear_index(builder_.indices(), at, graph_.aval(root.target).shape);
     s.buffer = builder_.buffer_of(root.target, true);
     s.stage = stage_;
     s.after = after;
     step_.nest.stores.push_back(s);
+  }
+
+  // One of many parts, made alone, is told its place, so that all of them share one kernel.
+  IndexId offset_of(const FusionRoot& root) {
+    if (!root.of_many || group_.defines.size() > 1) return builder_.indices().constant(root.offset);
+    return builder_.indices().value(builder_.argument(DType::i64, root.offset),
+                                    graph_.aval(root.target).shape[static_cast<std::size_t>(root.axis)]);
   }
 
   void build_stage(const FusionStage& stage, const IndexVector& index, const Partials* partials) {

@@ -137,14 +137,16 @@ int NestBuilder::in_range(IndexId index, std::int64_t low, std::int64_t high) {
 
 int NestBuilder::full(const FullParams& p) {
   const Scalar s = p.value.converted(p.aval.dtype);
-  if (nest_building::worth_baking(s)) return literal(s);
-  const std::int64_t bits = nest_building::argument_bits(s);
+  return nest_building::worth_baking(s) ? literal(s) : argument(s.dtype, nest_building::argument_bits(s));
+}
+
+int NestBuilder::argument(DType dtype, std::int64_t bits) {
   NestValue v;
   v.kind = NestValue::Kind::argument;
-  v.dtype = s.dtype;
+  v.dtype = dtype;
   for (std::size_t i = 0; i < nest_.values.size(); ++i) {
     const NestValue& k = nest_.values[i];
-    if (k.kind == NestValue::Kind::argument && k.dtype == s.dtype && step_.arguments[static_cast<std::size_t>(k.argument)] == bits)
+    if (k.kind == NestValue::Kind::argument && k.dtype == dtype && step_.arguments[static_cast<std::size_t>(k.argument)] == bits)
       return static_cast<int>(i);
   }
   v.argument = nest_.arguments++;
@@ -229,9 +231,7 @@ Vec<int> NestBuilder::apply(const GraphBody& body, const Vec<int>& arguments) {
 
 int NestBuilder::compute(const Equation& e, Var v, const IndexVector& index, int mask) {
   const auto where = static_cast<std::size_t>(source_.definition[static_cast<std::size_t>(v)]);
-  if (counted_.size() <= where) counted_.resize(where + 1, false);
-  if (!counted_[where]) {
-    counted_[where] = true;
+  if (counted_.emplace(where, true).fresh) {
     step_.fused.push_back(static_cast<int>(where));
     ++nest_.fused_ops;
   }

@@ -41,6 +41,8 @@ class NestBuilder {
   int buffer_of(Var v, bool written);
   int add_value(NestValue v);
   int literal(Scalar s);
+  /// A number that the kernel is given when it runs: those that differ in it only share their code.
+  int argument(DType dtype, std::int64_t bits);
   int op(Op op, DType dtype, std::initializer_list<int> operands, ParamsRef params = {});
   int convert(int value, DType dtype);
   int load(Var v, const IndexVector& index, int mask);
@@ -95,7 +97,7 @@ class NestBuilder {
   HashMap<Var, int> buffers_;
   HashMap<Key, int> memo_;
   HashMap<std::size_t, SmallVec<int, 1>> known_;
-  Vec<bool> counted_;
+  HashMap<std::size_t, bool> counted_;  // equations that are part of the kernel
   Where line_;  // of the equation that is being written
 };
 

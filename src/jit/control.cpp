@@ -25,8 +25,8 @@ bool lanes_in_groups() {
   return groups;
 }
 
-ControlRunner::ControlRunner(const GraphBody& graph, const Equation& e, const Backend& backend)
-    : equation_(e), alone_(alone(graph, e)), backend_(backend) {
+ControlRunner::ControlRunner(const Fusion& fusion, const Equation& e, const Backend& backend)
+    : equation_(e), alone_(alone(fusion.graph, e)), backend_(backend) {
   if (e.op == Op::recursive_call) return;  // compiled when it first runs: its program has such steps itself
   if (e.op == Op::cond) lanes_ = e.as<CondParams>().lanes;
   if (e.op == Op::while_) lanes_ = e.as<WhileParams>().lanes;
@@ -39,7 +39,7 @@ ControlRunner::ControlRunner(const GraphBody& graph, const Equation& e, const Ba
   if (e.op == Op::scan) carries_ = static_cast<std::size_t>(e.as<ScanParams>().carries);
   std::optional<LaneForm> form = lanes_ && lanes_in_groups() ? std::nullopt : register_form(alone_, most_in_frame);
   if (form) {
-    form->known = known_integers(graph, e);
+    form->known = known_integers(fusion.graph, fusion.maker, e);
     lane_count_ = form->count;
     runs_in_registers_ = true;
     if (!Planning::now()) in_registers_ = backend.compile_register_loop(*form, register_work(*form) < least_waking_work);

@@ -14,6 +14,7 @@
 #include "../trace/graph.hpp"
 #include "../trace/hash_map.hpp"
 #include "backend.hpp"
+#include "fuse.hpp"
 #include "row_cut.hpp"
 
 namespace vt::detail {
@@ -26,7 +27,7 @@ bool lanes_in_groups();
 class ControlRunner {
  public:
   /// Compiles the bodies. Throws: Error(backend).
-  ControlRunner(const GraphBody&, const Equation&, const Backend&);
+  ControlRunner(const Fusion&, const Equation&, const Backend&);
   ~ControlRunner();
   /// The equation's results. They own their memory, or are operands.
   /// Operands that nobody else holds may be written over.

@@ -146,6 +146,7 @@ Fusion fuse(GraphBody graph, const FuseOptions& options) {
     }
   }
   fusion.storage = std::move(source.storage);
+  fusion.maker = std::move(source.definition);
   fusion.again = std::move(planner.again);
   keep_rows_local(fusion);
   if (options.matrix_products && options.on_host) attach_epilogues(fusion, options.vector_bytes);

@@ -46,6 +46,7 @@ struct FusedStep {
 struct Fusion {
   GraphBody graph;   ///< as given, without calls; with extra Vars for partial results
   Vec<Var> storage;  ///< per Var: the Var whose buffer holds its elements (reshapes share), itself mostly
+  Vec<int> maker;    ///< per Var: the equation that makes it; −1: none
   Vec<FusedStep> steps;
   /// Per Var of the graph as given: what each reader would take to compute it again (in the cost model's operations an element), where it was stored
   /// for that reason; else 0.

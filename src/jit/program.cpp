@@ -138,7 +138,7 @@ void Program::compile_steps(const Backend& backend) {
     if (is_control(e.op) || e.op == Op::recursive_call) {
       step.kind = Step::Kind::control;
       const CodeLabelScope label(label_of(step, false));
-      step.control = new_shared<const ControlRunner>(g, e, backend);
+      step.control = new_shared<const ControlRunner>(fusion_, e, backend);
       continue;
     }
     if (e.op == Op::sort) {
@@ -241,7 +241,7 @@ void Program::make_chain(Step& step, const FusedStep& fused, const Backend& back
 
 void Program::prepare_sort(Step& step, const Equation& e) const {
   step.kind = Step::Kind::sort;
-  step.sort = sort_spec(fusion_.graph, e);
+  step.sort = sort_spec(fusion_, e);
   for (Var v : e.inputs) step.operands.push_back(fusion_.storage[static_cast<std::size_t>(v)]);
   for (Var v : e.outputs) step.operands.push_back(v);
 }

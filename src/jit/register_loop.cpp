@@ -409,14 +409,14 @@ GraphBody alone(const GraphBody& g, const Equation& e) {
   return one;
 }
 
-Vec<std::optional<std::int64_t>> known_integers(const GraphBody& g, const Equation& e) {
+Vec<std::optional<std::int64_t>> known_integers(const GraphBody& g, const Vec<int>& maker, const Equation& e) {
   Vec<std::optional<std::int64_t>> known(e.inputs.size());
-  for (const Equation& maker : g.equations) {
-    if (maker.op != Op::full || !is_int(g.aval(maker.outputs[0]).dtype)) continue;
-    const DType d = g.aval(maker.outputs[0]).dtype;
-    const Scalar value = maker.as<FullParams>().value.converted(d);
-    for (std::size_t i = 0; i < known.size(); ++i)
-      if (e.inputs[i] == maker.outputs[0]) known[i] = is_unsigned(d) ? static_cast<std::int64_t>(value.natural) : value.integer;
+  for (std::size_t i = 0; i < known.size(); ++i) {
+    const int made = maker[static_cast<std::size_t>(e.inputs[i])];
+    const DType d = g.aval(e.inputs[i]).dtype;
+    if (made < 0 || g.equations[static_cast<std::size_t>(made)].op != Op::full || !is_int(d)) continue;
+    const Scalar value = g.equations[static_cast<std::size_t>(made)].as<FullParams>().value.converted(d);
+    known[i] = is_unsigned(d) ? static_cast<std::int64_t>(value.natural) : value.integer;
   }
   return known;
 }

@@ -40,8 +40,8 @@ GraphBody alone(const GraphBody&, const Equation&);
 /// executor has memory for them in the function's frame, they lie there, so many bytes at most.
 constexpr std::int64_t most_in_frame = std::int64_t{1} << 16;
 
-/// LaneForm::known of an equation's operands: integers that the Graph fills arrays with.
-Vec<std::optional<std::int64_t>> known_integers(const GraphBody&, const Equation&);
+/// LaneForm::known of an equation's operands: integers that the Graph fills arrays with. `maker`: see Fusion.
+Vec<std::optional<std::int64_t>> known_integers(const GraphBody&, const Vec<int>& maker, const Equation&);
 
 /// The (only) equation of `alone` in the form to compile, if it can be compiled so: for each lane if it has lanes of its own or rounds that do the
 /// same along an axis, else as it is. `frame`: bytes of arrays that the function may have of its own.

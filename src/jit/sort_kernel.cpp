@@ -358,7 +358,8 @@ class Sorter {
 
 }  // namespace sorting
 
-SortSpec sort_spec(const GraphBody& g, const Equation& e) {
+SortSpec sort_spec(const Fusion& fusion, const Equation& e) {
+  const GraphBody& g = fusion.graph;
   const SortParams& p = e.as<SortParams>();
   const Shape& shape = g.aval(e.inputs[0]).shape;
   SortSpec s;
@@ -372,11 +373,8 @@ SortSpec sort_spec(const GraphBody& g, const Equation& e) {
   s.keys = p.keys;
   s.descending = p.descending;
   for (Var v : e.inputs) {
-    int definition = -1;
-    for (std::size_t i = 0; i < g.equations.size(); ++i)
-      if (!g.equations[i].outputs.empty() && g.equations[i].outputs[0] == v) definition = static_cast<int>(i);
     s.dtypes.push_back(g.aval(v).dtype);
-    s.is_place.push_back(is_sorted_place(g, e, definition));
+    s.is_place.push_back(is_sorted_place(g, e, fusion.maker[static_cast<std::size_t>(v)]));
   }
   return s;
 }

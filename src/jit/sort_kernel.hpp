@@ -18,7 +18,7 @@ struct SortSpec {
   SmallVec<char, 4> is_place;  ///< the operand is the element's place in its row, and not read
 };
 
-SortSpec sort_spec(const GraphBody&, const Equation& sort);
+SortSpec sort_spec(const struct Fusion&, const Equation& sort);
 /// May an iota of this dtype be left out of memory?
 inline bool can_be_place(DType d) { return is_int(d) && size_of(d) >= 4; }
 

@@ -3,6 +3,7 @@
 #include "simplify_control.hpp"
 
 #include <algorithm>
+#include <functional>
 
 #include "effects.hpp"
 
@@ -38,9 +39,10 @@ bool go_together(const Equation& a, const Equation& b) {
 }
 
 /// Can the first wait until the second runs?
-bool can_wait(const GraphBody& g, std::size_t a, std::size_t b) {
+bool can_wait(const GraphBody& g, std::size_t a, std::size_t b, const Vec<char>& gone) {
   const Equation& first = g.equations[a];
   for (std::size_t k = a + 1; k < b; ++k) {
+    if (gone[k]) continue;
     if (has_effect(g.equations[k])) return false;
     for (Var v : g.equations[k].inputs)
       if (std::find(first.outputs.begin(), first.outputs.end(), v) != first.outputs.end()) return false;
@@ -86,19 +88,39 @@ Equation joined(const Equation& a, const Equation& b) {
 
 std::size_t join_branches(GraphBody& g) {
   using namespace joined_branches;
+  if (none_of(g.equations, [](const Equation& e) { return e.op == Op::cond; })) return 0;
   std::size_t count = 0;
-  for (std::size_t b = 1; b < g.equations.size(); ++b) {
-    if (g.equations[b].op != Op::cond) continue;
-    for (std::size_t a = b; a-- > 0;) {
-      if (!go_together(g.equations[a], g.equations[b]) || !can_wait(g, a, b)) continue;
-      g.equations[b] = joined(g.equations[a], g.equations[b]);
-      for (std::size_t k = a; k + 1 < g.equations.size(); ++k) g.equations[k] = std::move(g.equations[k + 1]);
-      g.equations.pop_back();
-      --b;
-      ++count;
-      a = std::min(a, b);
+  Vec<std::int64_t> maker(g.avals.size(), -1);
+  Vec<char> gone(g.equations.size(), 0);
+  // The equations before `limit` that make operands of b, the latest first.
+  const auto makers = [&](const Equation& b, std::int64_t limit) {
+    Vec<std::int64_t> found;
+    for (Var v : b.inputs)
+      if (maker[at(v)] >= 0 && maker[at(v)] < limit) found.push_back(maker[at(v)]);
+    std::sort(found.begin(), found.end(), std::greater<>());
+    found.resize(static_cast<std::size_t>(std::unique(found.begin(), found.end()) - found.begin()));
+    return found;
+  };
+  for (std::size_t b = 0; b < g.equations.size(); ++b) {
+    if (g.equations[b].op == Op::cond) {
+      Vec<std::int64_t> before = makers(g.equations[b], static_cast<std::int64_t>(b));
+      for (std::size_t k = 0; k < before.size(); ++k) {
+        const auto a = static_cast<std::size_t>(before[k]);
+        if (!go_together(g.equations[a], g.equations[b]) || !can_wait(g, a, b, gone)) continue;
+        g.equations[b] = joined(g.equations[a], g.equations[b]);
+        gone[a] = 1;
+        ++count;
+        before = makers(g.equations[b], static_cast<std::int64_t>(a));
+        k = static_cast<std::size_t>(-1);
+      }
     }
+    for (Var v : g.equations[b].outputs) maker[at(v)] = static_cast<std::int64_t>(b);
   }
+  if (count == 0) return 0;
+  RecycledVec<Equation> left;
+  for (std::size_t k = 0; k < gone.size(); ++k)
+    if (!gone[k]) left.push_back(std::move(g.equations[k]));
+  g.equations = std::move(left);
   return count;
 }
 

@@ -298,7 +298,7 @@ void CudaProgram::prepare_sort(Step& step, const Equation& e) const {
     const Var v = fusion_.storage[static_cast<std::size_t>(o)];
     results.push_back(plan_.slots[static_cast<std::size_t>(v)].kind == BufferPlan::Slot::Kind::unused ? unwanted : Launch::Pointer{v});
   }
-  const SortSpec spec = sort_spec(fusion_.graph, e);
+  const SortSpec spec = sort_spec(fusion_, e);
   ScratchLayout scratch;
   add_sort(spec, operands, results, device_.facts().multiprocessors, scratch, step.launches);
   step.scratch_bytes = scratch.bytes();

@@ -135,6 +135,7 @@ Fusion fuse(GraphBody graph, const FuseOptions& options) {
   NestSource source = planner.source;
   for (int g : planner.order) {
     const FusionGroup& group = planner.groups[static_cast<std::size_t>(g)];
+    if (group.joins) continue;
     if (group.equation >= 0 && writes_window(fusion.graph, fusion.graph.equations[static_cast<std::size_t>(group.equation)])) {
       nest_assembly::build_update(source, fusion.graph, group.equation, fusion.steps);
     } else if (group.equation >= 0) {

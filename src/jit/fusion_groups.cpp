@@ -116,7 +116,7 @@ FusionPlanner::FusionPlanner(const GraphBody& graph, const FuseOptions& options)
   reads_windows_.assign(vars, -1);
   kept.assign(vars, 0);
   place_.resize(vars);
-  definers_.resize(vars);
+  definer_.assign(vars, -1);
 }
 
 void FusionPlanner::run() {
@@ -439,11 +439,12 @@ void FusionPlanner::make_groups() {
       g.weight = op_weight(graph_.equations[static_cast<std::size_t>(d)].op, graph_.aval(root.value).dtype);
       for (Var o : graph_.equations[static_cast<std::size_t>(d)].inputs) g.weight += cost(o);
     }
-    g.defines.push_back(root.target);
+    (root.axis < 0 ? g.defines : g.parts_of).push_back(root.target);
     groups.push_back(std::move(g));
     const int id = static_cast<int>(groups.size() - 1);
-    definers_[static_cast<std::size_t>(root.target)].push_back(id);
-    if (root.axis < 0) place_[static_cast<std::size_t>(root.value)] = {id, 0, Place::Kind::full};
+    if (root.axis >= 0) return;
+    definer_[static_cast<std::size_t>(root.target)] = id;
+    place_[static_cast<std::size_t>(root.value)] = {id, 0, Place::Kind::full};
   };
   int last_effect = -1;
   for (std::size_t i = 0; i < graph_.equations.size(); ++i) {
@@ -457,7 +458,7 @@ void FusionPlanner::make_groups() {
       for (Var v : e.outputs) g.defines.push_back(v);
       groups.push_back(std::move(g));
       const int id = static_cast<int>(groups.size() - 1);
-      for (Var v : e.outputs) definers_[static_cast<std::size_t>(v)].push_back(id);
+      for (Var v : e.outputs) definer_[static_cast<std::size_t>(v)] = id;
       if (has_effect(e)) {
         groups.back().before = last_effect;
         if (last_effect >= 0) groups[static_cast<std::size_t>(last_effect)].after = id;
@@ -521,7 +522,7 @@ void FusionPlanner::make_groups() {
       groups.push_back(std::move(g));
       const int id = static_cast<int>(groups.size() - 1);
       for (Var v : e.outputs) {
-        definers_[static_cast<std::size_t>(v)].push_back(id);
+        definer_[static_cast<std::size_t>(v)] = id;
         place_[static_cast<std::size_t>(v)] = {id, 0, place_kind(e)};
       }
       continue;
@@ -530,13 +531,22 @@ void FusionPlanner::make_groups() {
     if (e.op == Op::constant) continue;
     if (pieces_[i]) {
       const int axis = e.as<AxisParams>().axis;
+      const bool is_woven = woven(e), of_many = e.inputs.size() > fusion_costs::many_parts;
       std::int64_t offset = 0;
+      FusionGroup join;
+      join.equation = static_cast<int>(i);
+      join.joins = true;
       for (Var o : e.inputs) {
-        const Var part = woven(e) ? without_last_axis(o) : o;
-        if (graph_.aval(o).elements() > 0)
-          add_elementwise({part, out, axis, offset, e.inputs.size() > fusion_costs::many_parts}, graph_.aval(part).shape);
+        const Var part = is_woven ? without_last_axis(o) : o;
+        if (graph_.aval(o).elements() > 0) {
+          join.parts.push_back(static_cast<int>(groups.size()));
+          add_elementwise({part, out, axis, offset, of_many}, graph_.aval(part).shape);
+        }
         offset += graph_.aval(o).shape[static_cast<std::size_t>(axis)];
       }
+      join.defines.push_back(out);
+      groups.push_back(std::move(join));
+      definer_[static_cast<std::size_t>(out)] = static_cast<int>(groups.size() - 1);
       continue;
     }
     add_elementwise({out, out, -1, 0}, graph_.aval(out).shape);

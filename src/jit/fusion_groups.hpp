@@ -38,6 +38,8 @@ struct FusionStage {
 struct FusionGroup {
   bool alive = true;
   int equation = -1;  ///< ≥ 0: a step of its own, never merged
+  bool joins = false;  ///< no step: `equation` is done when the groups that store its parts are
+  Vec<int> parts;      ///< those groups
   Shape domain;
   Axes reduced;  ///< axes of the domain; empty for groups without reductions
   bool has_reductions = false;
@@ -47,6 +49,7 @@ struct FusionGroup {
   Vec<FusionStage> stages;
   int weight = 0;
   Vec<Var> defines;             ///< all Vars it computes into memory
+  Vec<Var> parts_of;            ///< concatenations that it stores parts of
   int before = -1, after = -1;  ///< with an effect: the groups of the effects before and after it
 };
 
@@ -103,7 +106,7 @@ class FusionPlanner {
   Vec<char> inlined_, reduction_;  // per equation
   Vec<char> pieces_;               // per equation: concatenations stored part by part
   Vec<Place> place_;               // per Var: where it is computed
-  Vec<Vec<int>> definers_;         // per Var: groups that write it
+  Vec<int> definer_;               // per Var: the group that writes it, −1: none
   mutable Vec<int> leader_;        // union-find over groups
   mutable Vec<unsigned> marks_;    // per group: the last search that has seen it
   mutable Vec<unsigned> listed_;   // per group: the last list of inputs that has it

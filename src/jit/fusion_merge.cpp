@@ -33,9 +33,11 @@ Vec<int> FusionPlanner::inputs_of(int group) const {
   };
   for (const FusionStage& s : groups[static_cast<std::size_t>(group)].stages)
     for (const auto* reads : {&s.full_reads, &s.after_reads})
-      for (const FusionRead& r : *reads)
-        for (int d : definers_[static_cast<std::size_t>(r.var)])
-          if (const int g = find(d); g != group) add(g);
+      for (const FusionRead& r : *reads) {
+        const int d = definer_[static_cast<std::size_t>(r.var)];
+        if (d >= 0 && find(d) != group) add(find(d));
+      }
+  for (int part : groups[static_cast<std::size_t>(group)].parts) add(find(part));
   if (const int before = groups[static_cast<std::size_t>(group)].before; before >= 0) add(before);
   return result;
 }
@@ -74,6 +76,7 @@ void FusionPlanner::raise_latest(int group) {
       pending.push_back(r);
     };
     if (const int after = groups[static_cast<std::size_t>(g)].after; after >= 0) raise(after);
+    for (Var v : groups[static_cast<std::size_t>(g)].parts_of) raise(definer_[static_cast<std::size_t>(v)]);
     for (Var v : groups[static_cast<std::size_t>(g)].defines)
       for (int reader : readers_[static_cast<std::size_t>(v)]) raise(find(reader));
   }
@@ -123,11 +126,9 @@ bool FusionPlanner::place_stage(const FusionGroup& a, int a_id, const FusionStag
   int earliest = first_stage;
   const auto check = [&](const Vec<FusionRead>& reads, bool after) {
     for (const FusionRead& r : reads) {
-      bool mine = false;
-      for (int d : definers_[static_cast<std::size_t>(r.var)]) mine = mine || find(d) == a_id;
-      if (!mine) continue;
+      const int d = definer_[static_cast<std::size_t>(r.var)];
+      if (d < 0 || find(d) != a_id) continue;
       const Place& p = place_[static_cast<std::size_t>(r.var)];
-      if (p.group < 0 || find(p.group) != a_id) return false;  // a part of a concatenation
       const Shape& shape = graph_.aval(r.var).shape;
       if (after) {
         if (p.kind == Place::Kind::full || !is_identity(r, kept_shape(frame), shape)) return false;
@@ -167,8 +168,9 @@ bool FusionPlanner::try_merge(int producer, int consumer) {
       for (const auto* reads : {&s.full_reads, &s.after_reads})
         for (const FusionRead& r : *reads)
           if (std::find(buffers.begin(), buffers.end(), r.var) == buffers.end()) buffers.push_back(r.var);
-    for (Var v : g->defines)
-      if (std::find(buffers.begin(), buffers.end(), v) == buffers.end()) buffers.push_back(v);
+    for (const auto* written : {&g->defines, &g->parts_of})
+      for (Var v : *written)
+        if (std::find(buffers.begin(), buffers.end(), v) == buffers.end()) buffers.push_back(v);
   }
   if (static_cast<int>(buffers.size()) > fusion_limits::most_buffers) return false;
   if (a.direction * b.direction < 0) return false;
@@ -230,6 +232,7 @@ bool FusionPlanner::try_merge(int producer, int consumer) {
   a.slides = a.slides || b.slides;
   a.weight += b.weight;
   a.defines.append(b.defines.begin(), b.defines.end());
+  a.parts_of.append(b.parts_of.begin(), b.parts_of.end());
   b.alive = false;
   leader_[static_cast<std::size_t>(consumer)] = producer;
   first_[static_cast<std::size_t>(producer)] = std::min(first_[static_cast<std::size_t>(producer)], first_[static_cast<std::size_t>(consumer)]);

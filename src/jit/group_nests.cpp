@@ -121,7 +121,7 @@ class GroupBuilder {
 
   // One of many parts, made alone, is told its place, so that all of them share one kernel.
   IndexId offset_of(const FusionRoot& root) {
-    if (!root.of_many || group_.defines.size() > 1) return builder_.indices().constant(root.offset);
+    if (!root.of_many || group_.defines.size() + group_.parts_of.size() > 1) return builder_.indices().constant(root.offset);
     return builder_.indices().value(builder_.argument(DType::i64, root.offset),
                                     graph_.aval(root.target).shape[static_cast<std::size_t>(root.axis)]);
   }

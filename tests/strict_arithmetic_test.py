@@ -8,6 +8,7 @@ file of the compiled library, with its options. Both are compiled with flags tha
 """
 
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -62,14 +63,17 @@ def with_functions(sources):
 def main():
     at = sys.argv.index("--")
     sources, compiler, options = pathlib.Path(sys.argv[1]), sys.argv[2], sys.argv[at + 1:]
-    clang = "clang" in subprocess.run([compiler, "--version"], capture_output=True, text=True).stdout
+    version = subprocess.run([compiler, "--version"], capture_output=True, text=True).stdout
+    clang = re.search(r"clang version (\d+)", version)
     unsafe = [["-funsafe-math-optimizations"],
               ["-fassociative-math", "-freciprocal-math", "-fno-signed-zeros", "-fno-trapping-math"]]
     text, parts = with_functions(sources)
     # GCC's have macros, so that vt.hpp refuses them.
     in_unit = [["-march=native"], *(unsafe if clang else [])]
     in_library = [[f, "-march=native"] for f in ("-O2", "-ffast-math", "-Ofast", "-ffinite-math-only")] + unsafe
-    cases = [(text, part, flags, []) for part in range(parts) for flags in in_unit]
+    # Products and sums that clang 18 and later do not optimise they fuse: see sources.hpp.
+    strict_parts = 1 if clang and int(clang[1]) >= 18 else parts
+    cases = [(text, part, flags, []) for part in range(strict_parts) for flags in in_unit]
     cases += [(FUNCTIONS.format(0), 0, flags, options) for flags in in_library]
     failed = 0
     with tempfile.TemporaryDirectory() as folder:

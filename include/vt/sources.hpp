@@ -16,7 +16,8 @@
 #endif
 
 // What runs on every call, every recorded op and every element: compiled as the user's flags say.
-// Of the rest what opens files: under _FORTIFY_SOURCE glibc's open compiles optimised only.
+// Of the rest what opens and reads files: under _FORTIFY_SOURCE glibc's open compiles optimised only,
+// and its fread without a warning.
 #include "../../src/jit/control.cpp"
 #include "../../src/jit/control_lanes.cpp"
 #include "../../src/jit/control_scratch.cpp"
@@ -36,6 +37,7 @@
 #include "../../src/trace/blocks.cpp"
 #include "../../src/trace/buffer.cpp"
 #include "../../src/trace/convert.cpp"
+#include "../../src/trace/csv.cpp"
 #include "../../src/trace/fft_kernels.cpp"
 #include "../../src/trace/fft_lanes.cpp"
 #include "../../src/trace/lazy.cpp"
@@ -47,6 +49,7 @@
 #include "../../src/trace/params.cpp"
 #include "../../src/trace/recycled.cpp"
 #include "../../src/trace/scope.cpp"
+#include "../../src/trace/shared_library.cpp"
 #include "../../src/trace/timeline.cpp"
 #include "../../src/trace/wide_loops.cpp"
 #include "../../src/trace/written_file.cpp"
@@ -199,7 +202,6 @@
 #include "../../src/trace/complex_functions.cpp"
 #include "../../src/trace/constant_folding.cpp"
 #include "../../src/trace/control_recording.cpp"
-#include "../../src/trace/csv.cpp"
 #include "../../src/trace/dependence.cpp"
 #include "../../src/trace/devices.cpp"
 #include "../../src/trace/dlpack.cpp"
@@ -267,7 +269,6 @@
 #include "../../src/trace/shape_rules_linalg.cpp"
 #include "../../src/trace/shape_rules_structure.cpp"
 #include "../../src/trace/shape_rules_window.cpp"
-#include "../../src/trace/shared_library.cpp"
 #include "../../src/trace/signature_changes.cpp"
 #include "../../src/trace/simplify.cpp"
 #include "../../src/trace/simplify_arithmetic.cpp"

@@ -25,6 +25,9 @@
 #include "../../src/jit/conv_spec.cpp"
 #include "../../src/jit/counters.cpp"
 #include "../../src/jit/cpu/visible_code.cpp"
+#ifdef VT_CUDA
+#include "../../src/jit/cuda/dump_code.cpp"
+#endif
 #include "../../src/jit/disk_cache.cpp"
 #include "../../src/jit/epilogue.cpp"
 #include "../../src/jit/execute.cpp"
@@ -126,7 +129,6 @@
 #include "../../src/jit/cuda/counted_loop.cpp"
 #include "../../src/jit/cuda/cuda_library.cpp"
 #include "../../src/jit/cuda/device.cpp"
-#include "../../src/jit/cuda/dump_code.cpp"
 #include "../../src/jit/cuda/element_source.cpp"
 #include "../../src/jit/cuda/executables.cpp"
 #include "../../src/jit/cuda/fft_library.cpp"

@@ -61,7 +61,7 @@ TEST(Bounded, KernelsShareMappingsAndAreUnloaded) {
   if (!compiles() || !can_load_objects()) GTEST_SKIP() << "no kernels of vt's own loader";
   const Tensor x = vt::full({5}, 0.5).eval(), y = vt::full({5}, 1.25).eval();
   set_most_kernels(64);
-  const std::size_t before = mappings();
+  [[maybe_unused]] const std::size_t before = mappings();
   for (int i = 0; i < 300; ++i) {
     const auto f = vt::jit([i](Tensor a, Tensor b) { return chain(a, b, i); });
     float wanted = 0.5f;
@@ -70,7 +70,9 @@ TEST(Bounded, KernelsShareMappingsAndAreUnloaded) {
   }
   EXPECT_LE(code_use().kernels, 200u);  // each may be there unoptimised and optimised, and what runs has some
   EXPECT_LE(code_use().mappings, 8u);
+#ifndef __SANITIZE_THREAD__  // which maps memory of its own all the time
   EXPECT_LE(mappings(), before + 40);
+#endif
   set_most_kernels(most_kernels);
 }
 

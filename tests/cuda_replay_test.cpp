@@ -8,6 +8,7 @@
 
 #include <vt/vt.hpp>
 
+#include "src/jit/cuda/compile.hpp"
 #include "src/jit/cuda/cuda_library.hpp"
 #include "src/trace/executable.hpp"
 #include "src/trace/node.hpp"
@@ -256,6 +257,30 @@ TEST(CudaReplay, NothingIsLeaked) {
 }
 
 // Results lie over what was donated: nothing is allocated for them, whether kernels run one by one or as a graph.
+TEST(CudaReplay, KernelsUnusedForLongAreUnloaded) {
+  const Tensor a = numbers({40, 40}, 1) * 0.3f, x = numbers({40}, 2), limit = vt::tensor(0.05f);
+  const Tensor da = a.to(device), dx = x.to(device), dl = limit.to(device);
+  const auto loaded = [] {
+    return emulator ? emulator->count("cuModuleLoadData") - emulator->count("cuModuleUnload") : 0;
+  };
+  cuda::set_most_kernels(1);
+  const auto loop = vt::jit(collatz_like);
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(all_close(loop(da, dx, dl), collatz_like(a, x, limit), rounding));
+  const auto of_loop = loaded();
+  for (int i = 1; i <= 4; ++i) {
+    const auto add = [i](Tensor y) {
+      for (int k = 0; k < i; ++k) y = vt::tanh(y) + 0.5f;
+      return y;
+    };
+    EXPECT_TRUE(all_close(vt::jit(add)(dx), add(x), rounding)) << i;
+  }
+  if (emulator) {
+    EXPECT_EQ(loaded(), of_loop + 1) << "what a program or its graph has stays";
+  }
+  EXPECT_TRUE(all_close(loop(da, dx * 2.0f, dl), collatz_like(a, x * 2.0f, limit), rounding));
+  cuda::set_most_kernels(cuda::most_kernels);
+}
+
 TEST(CudaReplay, ResultsLieOverDonatedArguments) {
   const auto step = [](Tensor p, Tensor m, Tensor g) {
     const Tensor moment = 0.5f * m + g, total = vt::sum(vt::tanh(vt::sum(moment, 0) * 0.25f));

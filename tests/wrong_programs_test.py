@@ -25,11 +25,11 @@ def is_clang(compiler):
 
 
 def precompiled(compiler, clang, flags, folder):
-    """Flags that include vt.hpp, read once."""
+    """Flags that include vt.hpp, read once, without a warning."""
     header = folder / "pre.hpp"
     header.write_text("#include <vt/vt.hpp>\n")
     out = folder / ("pre.hpp.pch" if clang else "pre.hpp.gch")
-    subprocess.run([compiler, *flags, "-x", "c++-header", str(header), "-o", str(out)], check=True)
+    subprocess.run([compiler, *flags, "-Werror", "-x", "c++-header", str(header), "-o", str(out)], check=True)
     return ["-include-pch", str(out)] if clang else ["-include", str(header)]
 
 
@@ -79,7 +79,8 @@ def main():
     failed = 0
     for compiler in compilers:
         clang = is_clang(compiler)
-        every = ["-std=c++20", "-Wall", "-Wextra", "-I", include, *flags]
+        every = ["-std=c++20", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Wold-style-cast",
+                 "-I", include, *flags]
         if clang:
             every.append("-Wno-unknown-warning-option")
         with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(2) as pool:

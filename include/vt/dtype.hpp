@@ -63,7 +63,7 @@ constexpr std::uint16_t f16_bits_from_float(float value) {
 }
 
 constexpr float float_from_f16_bits(std::uint16_t h) {
-  const std::uint32_t sign = static_cast<std::uint32_t>(h & 0x8000u) << 16;
+  const std::uint32_t sign = (h & 0x8000u) << 16;
   std::uint32_t exponent = (h >> 10) & 0x1fu, mantissa = h & 0x3ffu;
   if (exponent == 31) return std::bit_cast<float>(sign | 0x7f800000u | (mantissa << 13));
   if (exponent == 0) {

@@ -2,13 +2,33 @@
 // One line each, sorted by folder; new ones belong to the second part.
 #pragma once
 
+// Arithmetic as it is written, whatever the file's flags allow: GCC (but for -std=c++…) and clang fuse
+// products into sums where the processor can, and no macro tells vt.hpp of clang's
+// -funsafe-math-optimizations and its parts. Out of reach are clang's -ffp-contract=fast, and from
+// clang 18 on products and sums in what is not optimised.
+#if defined(__clang__)
+#pragma float_control(push)
+#pragma float_control(precise, on)
+#pragma clang fp contract(off)
+#elif defined(__GNUC__)
+#pragma GCC push_options
+#pragma GCC optimize("fp-contract=off")
+#endif
+
 // What runs on every call, every recorded op and every element: compiled as the user's flags say.
+// Of the rest what opens and reads files: under _FORTIFY_SOURCE glibc's open compiles optimised only,
+// and its fread without a warning.
 #include "../../src/jit/control.cpp"
 #include "../../src/jit/control_lanes.cpp"
 #include "../../src/jit/control_scratch.cpp"
 #include "../../src/jit/conv_prepare.cpp"
 #include "../../src/jit/conv_spec.cpp"
 #include "../../src/jit/counters.cpp"
+#include "../../src/jit/cpu/visible_code.cpp"
+#ifdef VT_CUDA
+#include "../../src/jit/cuda/dump_code.cpp"
+#endif
+#include "../../src/jit/disk_cache.cpp"
 #include "../../src/jit/epilogue.cpp"
 #include "../../src/jit/execute.cpp"
 #include "../../src/jit/jit_cache.cpp"
@@ -20,6 +40,7 @@
 #include "../../src/trace/blocks.cpp"
 #include "../../src/trace/buffer.cpp"
 #include "../../src/trace/convert.cpp"
+#include "../../src/trace/csv.cpp"
 #include "../../src/trace/fft_kernels.cpp"
 #include "../../src/trace/fft_lanes.cpp"
 #include "../../src/trace/lazy.cpp"
@@ -31,7 +52,10 @@
 #include "../../src/trace/params.cpp"
 #include "../../src/trace/recycled.cpp"
 #include "../../src/trace/scope.cpp"
+#include "../../src/trace/shared_library.cpp"
+#include "../../src/trace/timeline.cpp"
 #include "../../src/trace/wide_loops.cpp"
+#include "../../src/trace/written_file.cpp"
 
 // What runs while transforming, compiling and interpreting. A prototype waits for the compiler more often than for this, and
 // the work itself is done in code compiled at run time; so here GCC need not optimise (half of a prototype's build time).
@@ -98,7 +122,6 @@
 #include "../../src/jit/cpu/product_chain.cpp"
 #include "../../src/jit/cpu/runtime_symbols.cpp"
 #include "../../src/jit/cpu/target.cpp"
-#include "../../src/jit/cpu/visible_code.cpp"
 #ifdef VT_CUDA  // a prototype without it waits for less
 #include "../../src/jit/cuda/blas_library.cpp"
 #include "../../src/jit/cuda/compile.cpp"
@@ -106,7 +129,6 @@
 #include "../../src/jit/cuda/counted_loop.cpp"
 #include "../../src/jit/cuda/cuda_library.cpp"
 #include "../../src/jit/cuda/device.cpp"
-#include "../../src/jit/cuda/dump_code.cpp"
 #include "../../src/jit/cuda/element_source.cpp"
 #include "../../src/jit/cuda/executables.cpp"
 #include "../../src/jit/cuda/fft_library.cpp"
@@ -144,7 +166,6 @@
 #else
 #include "../../src/jit/cuda_absent.cpp"
 #endif
-#include "../../src/jit/disk_cache.cpp"
 #include "../../src/jit/dump.cpp"
 #include "../../src/jit/fuse.cpp"
 #include "../../src/jit/fusion_groups.cpp"
@@ -176,7 +197,6 @@
 #include "../../src/jit/schedule.cpp"
 #include "../../src/jit/schedule_costs.cpp"
 #include "../../src/jit/schedule_text.cpp"
-#include "../../src/jit/shared_library.cpp"
 #include "../../src/jit/short_axes.cpp"
 #include "../../src/jit/sum_products.cpp"
 #include "../../src/trace/called.cpp"
@@ -184,7 +204,6 @@
 #include "../../src/trace/complex_functions.cpp"
 #include "../../src/trace/constant_folding.cpp"
 #include "../../src/trace/control_recording.cpp"
-#include "../../src/trace/csv.cpp"
 #include "../../src/trace/dependence.cpp"
 #include "../../src/trace/devices.cpp"
 #include "../../src/trace/dlpack.cpp"
@@ -267,10 +286,8 @@
 #include "../../src/trace/simplify_window.cpp"
 #include "../../src/trace/special_functions.cpp"
 #include "../../src/trace/state.cpp"
-#include "../../src/trace/timeline.cpp"
 #include "../../src/trace/value_range.cpp"
 #include "../../src/trace/warnings.cpp"
-#include "../../src/trace/written_file.cpp"
 #include "../../src/transforms/control.cpp"
 #include "../../src/transforms/dataset.cpp"
 #include "../../src/transforms/dataset_streams.cpp"
@@ -318,4 +335,9 @@
 #endif
 #if defined(__clang__) && !defined(VT_OPTIMIZE_ALL)
 #pragma clang optimize on
+#endif
+#if defined(__clang__)
+#pragma float_control(pop)
+#elif defined(__GNUC__)
+#pragma GCC pop_options
 #endif

@@ -135,7 +135,7 @@ class Tensor {
 
   /// Under vmap these are the per-lane, logical ones. Throws: Error if the Tensor is empty.
   const Shape& shape(Where where = Where::here()) const&;
-  Shape shape(Where where = Where::here()) const&& { return static_cast<const Tensor&>(*this).shape(where); }
+  Shape shape(Where where = Where::here()) const&& { return shape(where); }
   DType dtype(Where where = Where::here()) const;
   int rank(Where where = Where::here()) const { return shape(where).rank(); }
   std::int64_t size(Where where = Where::here()) const { return shape(where).elements(); }

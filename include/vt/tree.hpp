@@ -174,9 +174,9 @@ void for_each_child(T& tree, Visit&& visit) {
     for (std::size_t i = 0; i < tree.size(); ++i) visit(tree[i], [i] { return "[" + std::to_string(i) + "]"; });
   } else if constexpr (is_map<Plain>) {
     for (auto& [key, child] : tree)
-      visit(child, [&key = key] {
-        if constexpr (std::is_arithmetic_v<std::remove_cvref_t<decltype(key)>>) return "[" + std::to_string(key) + "]";
-        else if constexpr (std::is_convertible_v<decltype(key), std::string>) return "[\"" + std::string(key) + "\"]";
+      visit(child, [&name = key] {
+        if constexpr (std::is_arithmetic_v<std::remove_cvref_t<decltype(name)>>) return "[" + std::to_string(name) + "]";
+        else if constexpr (std::is_convertible_v<decltype(name), std::string>) return "[\"" + std::string(name) + "\"]";
         else return std::string("[…]");
       });
   } else if constexpr (is_optional<Plain>) {

@@ -9,8 +9,8 @@
 -funsafe-math-optimizations and -fno-signed-zeros (give it a file of its own; the program's other files may keep them)"
 #endif
 
-#if defined(VT_IMPLEMENTATION) && !defined(__cpp_exceptions)
-#error "vt: errors are exceptions: compile the file with VT_IMPLEMENTATION without -fno-exceptions"
+#if !defined(__cpp_exceptions)
+#error "vt: errors are exceptions: compile files that include vt without -fno-exceptions"
 #endif
 #if __SIZEOF_POINTER__ < 8
 #error "vt: 64-bit processors only (no -m32)"

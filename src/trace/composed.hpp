@@ -27,7 +27,10 @@ class Composed {
     y.tensor = cast(y.tensor, f64, aval_of(y.tensor).weak, where_);
     z.tensor = cast(z.tensor, f64, aval_of(z.tensor).weak, where_);
   }
-  Tensor operator()(Tensor result) const { return cast(std::move(result), own_, weak_ && aval_of(result).weak, where_); }
+  Tensor operator()(Tensor result) const {
+    const bool weak = weak_ && aval_of(result).weak;  // before it moves: clang evaluates from the left
+    return cast(std::move(result), own_, weak, where_);
+  }
 
  private:
   void enter(Tensor t, Operand& x) {

@@ -133,11 +133,15 @@ class Collector {
 
 // A number, which nothing has to run for: most come as arguments of jitted functions.
 bool is_number(const Node* n) { return n->op == Op::full && n->avals[0].shape.empty() && default_device().kind == Device::Kind::cpu; }
-void publish_number(Node* n) {
+BufferRef buffer_of_number(const Node* n) {
   const DType dtype = n->avals[0].dtype;
   BufferRef buffer = allocate(size_of(dtype), "a number");
-  store_scalar(n->params->as<FullParams>().value.converted(dtype), buffer->data);
-  const std::lock_guard lock(lazy_mutex());
+  const Scalar& value = n->params->as<FullParams>().value;
+  store_scalar(value.dtype == dtype ? value : value.converted(dtype), buffer->data);
+  return buffer;
+}
+// Needs lazy_mutex() where others have the node.
+void publish_number(Node* n, BufferRef buffer) {
   if (!pending(n)) return;
   n->buffers.clear();
   n->buffers.push_back(std::move(buffer));
@@ -260,8 +264,13 @@ BufferRef buffer_of(const Tensor& t, Where where) {
     outer = lazy_run::look_through(outer, where);
   }
   if (Node* n = outer.node(); lazy_run::pending(n)) {
-    if (lazy_run::is_number(n)) lazy_run::publish_number(n);
-    else evaluate(std::span<const Tensor>(&outer, 1), where);
+    if (lazy_run::is_number(n)) {
+      BufferRef number = lazy_run::buffer_of_number(n);
+      const std::lock_guard lock(lazy_mutex());
+      lazy_run::publish_number(n, std::move(number));
+    } else {
+      evaluate(std::span<const Tensor>(&outer, 1), where);
+    }
   }
   return lazy_run::kept_buffer(outer, where);
 }
@@ -280,6 +289,13 @@ void donate(const Tensor& t, Where to) {
 }
 
 BufferRef value_of(const Tensor& t, Where where) { return on_host(buffer_of(t, where)); }
+
+Tensor number_argument(Scalar value) {
+  Tensor number = make_weak(value);
+  if (Node* n = number.node(); lazy_run::is_number(n))
+    lazy_run::publish_number(n, lazy_run::buffer_of_number(n));
+  return number;
+}
 
 Tensor made_at(Where where, Tensor value) {
   value.node()->where = where;

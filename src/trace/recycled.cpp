@@ -6,6 +6,8 @@
 
 #include <vt/small_vec.hpp>
 
+#include "shared_library.hpp"
+
 namespace vt::detail {
 
 namespace recycled_memory {
@@ -52,6 +54,13 @@ struct EndOfThread {
     return end;
   }
 };
+
+// The first use of vt comes by here.
+void* FreeList::take_elsewhere(std::size_t bytes) {
+  static const bool stays = (stay_loaded(), true);
+  static_cast<void>(stays);
+  return ::operator new(bytes);
+}
 
 void FreeList::give_elsewhere(void* memory) noexcept {
   if (recycled_memory::kept && !open_ && !recycled_memory::ended) {

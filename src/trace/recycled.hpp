@@ -16,7 +16,7 @@ namespace vt::detail {
 class FreeList {
  public:
   void* take(std::size_t bytes) {
-    if (!head_) return ::operator new(bytes);
+    if (!head_) return take_elsewhere(bytes);
     --count_;
     return std::exchange(head_, *static_cast<void**>(head_));
   }
@@ -30,6 +30,7 @@ class FreeList {
  private:
   friend struct EndOfThread;
   static constexpr int most = 1 << 16;
+  void* take_elsewhere(std::size_t bytes);
   void give_elsewhere(void* memory) noexcept;
 
   void* head_ = nullptr;

@@ -122,6 +122,9 @@ struct StaticKey {
 };
 /// Throws: Error(value) unless all of `donate` are between 0 and `arguments` − 1.
 void check_donated(const std::vector<int>& donate, std::size_t arguments, Where);
+/// A bare number that is read at once: its value is there already, without the locks that values
+/// which others may ask for need.
+Tensor number_argument(Scalar);
 /// The compiled programs of one jitted function, by signature. Any thread may use it.
 class JitCache {
  public:

@@ -124,8 +124,10 @@ inline constexpr bool number_for_tensor = Parameters<F>::type::template number_f
 
 template <class P, class A>
 decltype(auto) taken_as(const A& argument) {
-  if constexpr (Number<A> && std::is_same_v<std::remove_cvref_t<P>, Tensor>) return Tensor(argument);
-  else return (argument);
+  if constexpr (Number<A> && std::is_same_v<std::remove_cvref_t<P>, Tensor>)
+    return number_argument(Scalar(argument));
+  else
+    return (argument);
 }
 /// use(arguments…), those numbers as Tensors.
 template <class Use, class... P, class... A>

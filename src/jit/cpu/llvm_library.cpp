@@ -11,7 +11,7 @@
 #include <vt/error.hpp>
 #include <vt/small_vec.hpp>
 
-#include "../shared_library.hpp"
+#include "../../trace/shared_library.hpp"
 
 namespace vt::detail::cpu {
 

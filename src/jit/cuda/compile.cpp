@@ -6,7 +6,7 @@
 
 #include <vt/detail/message.hpp>
 
-#include "../../trace/hash_map.hpp"
+#include "../../trace/recent_map.hpp"
 #include "../../trace/timeline.hpp"
 #include "../backend.hpp"
 #include "../counters.hpp"
@@ -24,7 +24,7 @@ struct Slot {
 };
 struct Store {
   std::mutex mutex;
-  HashMap<std::string, std::shared_ptr<Slot>> slots;
+  RecentMap<std::string, std::shared_ptr<Slot>> slots{most_kernels};
 };
 Store& store() {
   static Store* const s = new Store;  // never destroyed: kernels may still run while the process ends
@@ -145,6 +145,8 @@ DeviceCode::DeviceCode(const CudaDevice& device, const Vec<char>& cubin, const s
 
 DeviceCode::~DeviceCode() {
   device_.enter_quietly();
+  // A launch may still be on its way.
+  static_cast<void>(device_.driver().cuStreamSynchronize(device_.stream()));
   static_cast<void>(device_.driver().cuModuleUnload(module_));
 }
 
@@ -174,17 +176,25 @@ std::shared_ptr<const DeviceCode> device_code(const CudaDevice& device, const st
   using namespace device_code_store;
   const std::string key = worded("{}|{}|", device.index(), name) + source;
   std::shared_ptr<Slot> slot;
+  Vec<std::shared_ptr<Slot>> gone;
   {
     Store& s = store();
     const std::lock_guard lock(s.mutex);
-    std::shared_ptr<Slot>& known = s.slots[key];
-    if (!known) known = new_shared<Slot>();
-    slot = known;
+    if (const std::shared_ptr<Slot>* const known = s.slots.find(key)) slot = *known;
+    else slot = *s.slots.emplace(key, new_shared<Slot>(), gone);
   }
+  gone.clear();
   const std::lock_guard lock(slot->mutex);
   if (slot->code) count(counters().kernel_memory_hits);
   else slot->code = make(device, source, name);
   return slot->code;
+}
+
+void set_most_kernels(std::size_t most) {
+  device_code_store::Store& s = device_code_store::store();
+  Vec<std::shared_ptr<device_code_store::Slot>> gone;  // until the lock has gone
+  const std::lock_guard lock(s.mutex);
+  s.slots.set_most(most, gone);
 }
 
 }  // namespace vt::detail::cuda

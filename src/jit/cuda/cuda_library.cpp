@@ -11,7 +11,7 @@
 
 #include <vt/detail/message.hpp>
 
-#include "../shared_library.hpp"
+#include "../../trace/shared_library.hpp"
 
 namespace vt::detail::cuda {
 

@@ -82,6 +82,7 @@ void ReplayGraph::drop() {
   if (graph_) static_cast<void>(device_.driver().cuGraphDestroy(graph_));
   exec_ = nullptr;
   graph_ = nullptr;
+  conditions_.clear();
 }
 
 void ReplayGraph::add_kernel(Graph graph, GraphNode& last, const KernelNodeParams& params) const {
@@ -90,13 +91,14 @@ void ReplayGraph::add_kernel(Graph graph, GraphNode& last, const KernelNodeParam
   last = node;
 }
 
-void ReplayGraph::add_condition(Graph graph, GraphNode& last, const ReplayStep& step, unsigned long long handle) const {
+void ReplayGraph::add_condition(Graph graph, GraphNode& last, const ReplayStep& step, unsigned long long handle) {
   const bool loop = step.kind == ReplayStep::Kind::loop;
-  const std::shared_ptr<const DeviceCode> code = device_code(device_, condition_source, loop ? "kernel_loop_goes_on" : "kernel_branch_is_taken");
+  conditions_.push_back(device_code(device_, condition_source,
+                                    loop ? "kernel_loop_goes_on" : "kernel_branch_is_taken"));
   DevicePtr at = resolve(step.places[0]);
   std::int64_t branch = loop ? 0 : step.numbers[0], most = loop ? 0 : step.numbers[1];
   void* parameters[] = {&handle, &at, &branch, &most};
-  add_kernel(graph, last, graph_replay::kernel_params(*code, {1, 1, 0}, parameters));
+  add_kernel(graph, last, graph_replay::kernel_params(*conditions_.back(), {1, 1, 0}, parameters));
 }
 
 // One node behind the other. `again`: the handle of the loop whose body this is, whose condition is looked at in the end.

@@ -47,7 +47,7 @@ class ReplayGraph {
   void add_kernel(Graph graph, GraphNode& last, const KernelNodeParams& params) const;
   /// What a step's library gives to a stream, for its present addresses.
   Graph capture(const ReplayStep& step) const;
-  void add_condition(Graph graph, GraphNode& last, const ReplayStep& step, unsigned long long handle) const;
+  void add_condition(Graph graph, GraphNode& last, const ReplayStep& step, unsigned long long handle);
   DevicePtr resolve(Place place) const;
   struct Parameters {
     SmallVec<DevicePtr, 16> addresses;
@@ -61,6 +61,7 @@ class ReplayGraph {
   const ReplayList& list_;
   Graph graph_ = nullptr;
   GraphExec exec_ = nullptr;
+  Vec<std::shared_ptr<const DeviceCode>> conditions_;  // that the graph runs beside the list's code
   Vec<DevicePtr> bases_;
   DevicePtr scratch_ = 0;
   Vec<Movable> nodes_;     // of the outermost graph

@@ -102,4 +102,16 @@ void* open_library(const std::string& path, std::string& why) {
   return nullptr;
 }
 
+void stay_loaded() {
+#ifdef __GLIBC__
+  if (linked_statically()) return;
+  Dl_info info;
+  void* own = nullptr;
+  if (::dladdr1(reinterpret_cast<void*>(&stay_loaded), &info, &own, RTLD_DL_LINKMAP) == 0) return;
+  const char* const name = static_cast<link_map*>(own)->l_name;
+  if (!*name) return;  // the program itself
+  static_cast<void>(::dlopen(name, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE));
+#endif
+}
+
 }  // namespace vt::detail

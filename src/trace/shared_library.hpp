@@ -12,4 +12,8 @@ bool linked_statically();
 /// library's dlopen would crash.
 void* open_library(const std::string& path, std::string& why);
 
+/// The library that vt is in is not unloaded any more: its threads do not end, and each thread of the
+/// program ends in its code. For a plugin that is closed while they are there.
+void stay_loaded();
+
 }  // namespace vt::detail

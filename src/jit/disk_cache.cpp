@@ -213,14 +213,14 @@ std::optional<Vec<char>> DiskCache::load(CacheKey key) {
   using namespace disk_entries;
   if (!usable()) return std::nullopt;
   const std::string own = own_file(key);
-  std::optional<std::string> file = contents(own);
-  std::string_view found;
-  if (file) {
-    found = find_record(*file, key);
-    if (found.size() != file->size()) found = {};
-    if (found.empty()) delete_file(own);
-  } else if ((file = contents(pack_file(key)))) {
-    found = find_record(*file, key);
+  std::string file = contents(own, sizeof(Header));
+  std::string_view found = find_record(file, key);
+  if (file.empty()) {
+    file = contents(pack_file(key));
+    found = find_record(file, key);
+  } else if (found.empty() || found.size() != file.size()) {
+    delete_file(own);
+    return std::nullopt;
   }
   if (found.empty()) return std::nullopt;
   found.remove_prefix(sizeof(Header));
@@ -233,14 +233,13 @@ void DiskCache::store(CacheKey key, std::span<const char> bytes) {
   if (!usable() || in_blocks(bytes.size() + sizeof(Header)) > limit_.bytes / 4) return;
   const std::string made = record(key, bytes);
   const bool small = made.size() <= most_packed;
-  const std::optional<Use> added =
-      small ? append(pack_file(key), made) : replace(own_file(key), made);
-  if (!added) return;
+  Use added;
+  if (!(small ? append(pack_file(key), made, added) : replace(own_file(key), made, added))) return;
   // What was kept of this key with another size.
   if (small) delete_file(own_file(key));
-  else shorten(pack_file(key), key);
+  else shorten(pack_file(key), &key);
   const std::lock_guard hold(lock_);
-  if (scanned_) used_ += *added, own_ += *added;
+  if (scanned_) used_ += added, own_ += added;
   else used_ = scan(false), scanned_ = true;
   // Counted anew from time to time: the first estimate may have been too low, and others write too.
   if (used_.beyond(limit_) || own_.beyond(limit_.eighth())) used_ = scan(true), own_ = {};
@@ -249,81 +248,81 @@ void DiskCache::store(CacheKey key, std::span<const char> bytes) {
 void DiskCache::remove(CacheKey key) {
   if (!usable()) return;
   delete_file(disk_entries::own_file(key));
-  shorten(disk_entries::pack_file(key), key);
+  shorten(disk_entries::pack_file(key), &key);
 }
 
-std::optional<std::string> DiskCache::contents(const std::string& name) {
+std::string DiskCache::contents(const std::string& name, std::uint64_t least) {
   using namespace disk_entries;
   const File file(::openat(folder_, name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!file) {
     if (errno == ELOOP) delete_file(name);  // a link is none of ours
-    return std::nullopt;
+    return {};
   }
   struct stat s{};
-  if (::fstat(file.fd, &s) != 0) return std::nullopt;
+  if (::fstat(file.fd, &s) != 0) return {};
   const auto size = static_cast<std::uint64_t>(s.st_size);
-  if (!trusted(s) || size > limit_.bytes / 4) {
+  if (!trusted(s) || size < least || size > limit_.bytes / 4) {
     delete_file(name);
-    return std::nullopt;
+    return {};
   }
   std::string bytes(size, 0);
-  if (!read_all(file.fd, bytes.data(), bytes.size())) return std::nullopt;
+  if (!read_all(file.fd, bytes.data(), bytes.size())) return {};
   // The time of last use, for eviction; not more often than needed to order files by age.
   if (std::time(nullptr) - s.st_mtim.tv_sec > 600) ::futimens(file.fd, nullptr);
   return bytes;
 }
 
-std::optional<DiskCache::Use> DiskCache::replace(const std::string& name,
-                                                 const std::string& bytes) {
+bool DiskCache::replace(const std::string& name, const std::string& bytes, Use& added) {
   using namespace disk_entries;
   static std::atomic<std::uint64_t> serial{0};
   const std::string temporary = std::string(temporary_prefix) + std::to_string(::getpid()) + "." +
                                 std::to_string(serial.fetch_add(1));
-  Use added{in_blocks(bytes.size()), 1};
+  added = {in_blocks(bytes.size()), 1};
   {
     const File file(::openat(folder_, temporary.c_str(),
                              O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
     if (!file) {
       if (errno == EEXIST) delete_file(temporary);  // left by a killed process of our number
-      return std::nullopt;
+      return false;
     }
     if (!write_all(file.fd, bytes.data(), bytes.size())) {
       delete_file(temporary);
-      return std::nullopt;
+      return false;
     }
     if (struct stat s{}; ::fstat(file.fd, &s) == 0) added.bytes = cost(s);
   }
-  if (::renameat(folder_, temporary.c_str(), folder_, name.c_str()) == 0) return added;
+  if (::renameat(folder_, temporary.c_str(), folder_, name.c_str()) == 0) return true;
   delete_file(temporary);
-  return std::nullopt;
+  return false;
 }
 
-std::optional<DiskCache::Use> DiskCache::append(const std::string& name,
-                                                const std::string& bytes) {
+bool DiskCache::append(const std::string& name, const std::string& bytes, Use& added) {
   using namespace disk_entries;
   const File file(::openat(folder_, name.c_str(),
                            O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK,
                            0600));
   struct stat s{};
-  if (!file || ::fstat(file.fd, &s) != 0 || !trusted(s)) return std::nullopt;
+  if (!file || ::fstat(file.fd, &s) != 0 || !trusted(s)) return false;
   // In one piece: others append at the same time.
-  if (!write_all(file.fd, bytes.data(), bytes.size())) return std::nullopt;
+  if (!write_all(file.fd, bytes.data(), bytes.size())) return false;
   const auto before = static_cast<std::uint64_t>(s.st_size), after = before + bytes.size();
   if (after > pack_limit_) shorten(name);
-  return Use{in_blocks(after) - in_blocks(before), before == 0};
+  added = {in_blocks(after) - in_blocks(before), before == 0};
+  return true;
 }
 
-void DiskCache::shorten(const std::string& pack, std::optional<CacheKey> without) {
+void DiskCache::shorten(const std::string& pack, const CacheKey* without) {
   using namespace disk_entries;
-  std::optional<std::string> all = contents(pack);
-  if (!all) return;
-  const std::size_t before = all->size();
-  if (before > pack_limit_) all->erase(0, all->find(magic, before - pack_limit_ / 2));
+  std::string all = contents(pack);
+  const std::size_t before = all.size();
+  if (before > pack_limit_) all.erase(0, all.find(magic, before - pack_limit_ / 2));
   if (without)
-    for (auto r = find_record(*all, *without); !r.empty(); r = find_record(*all, *without))
-      all->erase(static_cast<std::size_t>(r.data() - all->data()), r.size());
-  if (all->empty()) delete_file(pack);
-  else if (all->size() != before) replace(pack, *all);
+    for (auto r = find_record(all, *without); !r.empty(); r = find_record(all, *without))
+      all.erase(static_cast<std::size_t>(r.data() - all.data()), r.size());
+  if (all.size() == before) return;
+  Use added;
+  if (all.empty()) delete_file(pack);
+  else replace(pack, all, added);
 }
 
 DiskCache::Use DiskCache::scan(bool evict) {

@@ -81,11 +81,12 @@ class DiskCache {
 
   std::string open_folder();  // what is wrong with it, or nothing
   void delete_file(const std::string& name) { ::unlinkat(folder_, name.c_str(), 0); }
-  std::optional<std::string> contents(const std::string& name);
-  // Whether it is there then, and what the disk loses to it.
-  std::optional<Use> replace(const std::string& name, const std::string& bytes);
-  std::optional<Use> append(const std::string& name, const std::string& bytes);
-  void shorten(const std::string& pack, std::optional<CacheKey> without = {});
+  // Empty if it cannot be read; deleted if it is not to be trusted or has less than `least` bytes.
+  std::string contents(const std::string& name, std::uint64_t least = 0);
+  // Whether all is written, and what the disk loses to it.
+  bool replace(const std::string& name, const std::string& bytes, Use& added);
+  bool append(const std::string& name, const std::string& bytes, Use& added);
+  void shorten(const std::string& pack, const CacheKey* without = nullptr);
   Use scan(bool evict);  // of all files (after eviction)
 
   std::string name_, reason_;

@@ -82,7 +82,8 @@ TEST_F(DiskCacheTest, RoundTripsAndMakesItsFolderPrivate) {
   EXPECT_EQ(fs::status(folder()).permissions() & fs::perms::all, fs::perms::owner_all);
   const CacheKey key = cache_key("a kernel");
   EXPECT_FALSE(cache.load(key));
-  for (std::size_t n : {std::size_t{0}, std::size_t{1}, std::size_t{7}, std::size_t{4096}, std::size_t{100001}, std::size_t{9}}) {
+  for (std::size_t n : {std::size_t{0}, std::size_t{1}, std::size_t{7}, std::size_t{4096},
+                        std::size_t{100001}, std::size_t{9}}) {
     cache.store(key, payload(n));
     const auto back = cache.load(key);
     ASSERT_TRUE(back) << n;
@@ -122,7 +123,8 @@ TEST_F(DiskCacheTest, EveryFlippedByteIsFoundAndTheEntryDeleted) {
     EXPECT_FALSE(cache.load(key)) << "byte " << i;
     EXPECT_FALSE(fs::exists(file)) << "byte " << i;
   }
-  for (std::size_t length : {std::size_t{0}, std::size_t{10}, std::size_t{47}, std::size_t{48}, good.size() - 1}) {
+  for (std::size_t length :
+       {std::size_t{0}, std::size_t{10}, std::size_t{47}, std::size_t{48}, good.size() - 1}) {
     std::ofstream(file, std::ios::binary | std::ios::trunc) << good.substr(0, length);
     EXPECT_FALSE(cache.load(key)) << length;
     EXPECT_FALSE(fs::exists(file)) << length;
@@ -279,7 +281,8 @@ TEST_F(DiskCacheTest, EntriesOfOthersAreCountedFromTimeToTime) {
   const std::uint64_t limit = 4 << 20;
   DiskCache one(folder().string(), limit), other(folder().string());
   one.store(cache_key("first"), payload(80));
-  for (int i = 0; i < 1000; ++i) other.store(cache_key("other " + std::to_string(i)), payload(large));
+  for (int i = 0; i < 1000; ++i)
+    other.store(cache_key("other " + std::to_string(i)), payload(large));
   const std::uint64_t eighth = limit / DiskCache::bytes_a_file / 8;
   for (std::uint64_t i = 0; i <= eighth; ++i)
     one.store(cache_key("own " + std::to_string(i)), payload(large));

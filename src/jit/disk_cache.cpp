@@ -74,7 +74,8 @@ std::string record(CacheKey key, std::span<const char> bytes) {
   h.key = key;
   h.size = bytes.size();
   h.checksum = hashed(bytes.data(), bytes.size(), key.low);
-  return std::string(reinterpret_cast<const char*>(&h), sizeof h).append(bytes.data(), bytes.size());
+  return std::string(reinterpret_cast<const char*>(&h), sizeof h)
+      .append(bytes.data(), bytes.size());
 }
 
 /// The newest sound record of a key; empty if there is none. What lies around it does not matter: a
@@ -88,7 +89,8 @@ std::string_view find_record(std::string_view file, CacheKey key) {
     Header h{};
     if (from.size() < sizeof h) break;
     std::memcpy(&h, from.data(), sizeof h);
-    if (from.starts_with(magic) && h.version == emitter_version && h.size <= from.size() - sizeof h &&
+    if (from.starts_with(magic) && h.version == emitter_version &&
+        h.size <= from.size() - sizeof h &&
         h.checksum == hashed(from.data() + sizeof h, h.size, key.low))
       newest = from.substr(0, sizeof h + h.size);
   }

@@ -30,12 +30,13 @@ CacheKey cache_key(std::string_view text);
 /// changed an emitter and forgot `emitter_version`. Empty where it cannot be told.
 const std::string& program_identity();
 
-/// One cache folder. Nothing here throws for a trouble with files: what cannot be read is absent, what cannot be written is
-/// not kept. Safe for any number of threads and processes: what is read is checked.
+/// One cache folder. Nothing here throws for a trouble with files: what cannot be read is absent,
+/// what cannot be written is not kept. Safe for any number of threads and processes: what is read
+/// is checked.
 ///
-/// A large entry is a file of its own, which appears whole, by rename. A file takes whole blocks, so
-/// small entries share files, the packs; the key says which. Every process appends to them and reads
-/// one whole to find an entry. A pack that has grown too long loses its older half.
+/// A large entry is a file of its own, which appears whole, by rename. A file takes whole blocks,
+/// so small entries share files, the packs; the key says which. Every process appends to them and
+/// reads one whole to find an entry. A pack that has grown too long loses its older half.
 class DiskCache {
  public:
   static constexpr std::uint64_t default_limit = std::uint64_t{512} << 20;
@@ -60,8 +61,8 @@ class DiskCache {
   /// The entry's bytes. A damaged entry (magic, version, key, size, checksum) counts as absent; a
   /// file of its own is deleted.
   std::optional<Vec<char>> load(CacheKey key);
-  /// Keeps `bytes`, unless they take more than a quarter of the limit; then, beyond the limits, deletes the
-  /// files used longest ago until an eighth is free.
+  /// Keeps `bytes`, unless they take more than a quarter of the limit; then, beyond the limits,
+  /// deletes the files used longest ago until an eighth is free.
   void store(CacheKey key, std::span<const char> bytes);
   /// Deletes an entry that passed the checks but turned out unusable.
   void remove(CacheKey key);

@@ -402,6 +402,9 @@ TEST_F(DiskCacheTest, DamageOfAPackCostsOnlyTheEntryThatItHits) {
 TEST_F(DiskCacheTest, EntriesOfAPackAreReplacedAndRemoved) {
   DiskCache cache(folder().string());
   for (std::uint64_t i : {1, 2, 3}) cache.store(packed(i), payload(40));
+  const auto size = fs::file_size(files().at(0));
+  cache.store(packed(2), payload(40));
+  EXPECT_EQ(fs::file_size(files().at(0)), size) << "it is there already";
   cache.store(packed(2), payload(50));
   EXPECT_EQ(cache.load(packed(2)), payload(50)) << "the newest";
   cache.remove(packed(2));

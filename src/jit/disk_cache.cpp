@@ -235,6 +235,7 @@ void DiskCache::store(CacheKey key, std::span<const char> bytes) {
   if (!usable() || in_blocks(bytes.size() + sizeof(Header)) > limit_.bytes / 4) return;
   const std::string made = record(key, bytes);
   const bool small = made.size() <= most_packed;
+  if (small && find_record(contents(pack_file(key)), key) == made) return;  // by another process
   Use added;
   if (!(small ? append(pack_file(key), made, added) : replace(own_file(key), made, added))) return;
   // What was kept of this key with another size.

@@ -2,12 +2,14 @@
 #include <gtest/gtest.h>
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -32,6 +34,13 @@ vt::Vec<char> payload(std::size_t n, int seed = 1) {
   vt::Vec<char> v(n);
   for (std::size_t i = 0; i < n; ++i) v[i] = static_cast<char>((i * 131 + static_cast<std::size_t>(seed) * 29) >> 3);
   return v;
+}
+
+constexpr std::size_t large = 2048;  // with its header too much for a pack
+
+std::string text(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
 }
 
 class DiskCacheTest : public testing::Test {
@@ -73,7 +82,8 @@ TEST_F(DiskCacheTest, RoundTripsAndMakesItsFolderPrivate) {
   EXPECT_EQ(fs::status(folder()).permissions() & fs::perms::all, fs::perms::owner_all);
   const CacheKey key = cache_key("a kernel");
   EXPECT_FALSE(cache.load(key));
-  for (std::size_t n : {std::size_t{0}, std::size_t{1}, std::size_t{7}, std::size_t{4096}, std::size_t{100001}}) {
+  for (std::size_t n : {std::size_t{0}, std::size_t{1}, std::size_t{7}, std::size_t{4096},
+                        std::size_t{100001}, std::size_t{9}}) {
     cache.store(key, payload(n));
     const auto back = cache.load(key);
     ASSERT_TRUE(back) << n;
@@ -101,14 +111,10 @@ TEST_F(DiskCacheTest, KeysDependOnEveryByte) {
 TEST_F(DiskCacheTest, EveryFlippedByteIsFoundAndTheEntryDeleted) {
   DiskCache cache(folder().string());
   const CacheKey key = cache_key("k");
-  cache.store(key, payload(40));
+  cache.store(key, payload(large));
   const fs::path file = files().at(0);
-  std::string good;
-  {
-    std::ifstream in(file, std::ios::binary);
-    good.assign(std::istreambuf_iterator<char>(in), {});
-  }
-  ASSERT_EQ(good.size(), 48u + 40u);
+  const std::string good = text(file);
+  ASSERT_EQ(good.size(), 48u + large);
   for (std::size_t i = 0; i < good.size(); ++i) {
     if (i >= 12 && i < 16) continue;  // the reserved field says nothing
     std::string bad = good;
@@ -117,7 +123,8 @@ TEST_F(DiskCacheTest, EveryFlippedByteIsFoundAndTheEntryDeleted) {
     EXPECT_FALSE(cache.load(key)) << "byte " << i;
     EXPECT_FALSE(fs::exists(file)) << "byte " << i;
   }
-  for (std::size_t length : {std::size_t{0}, std::size_t{10}, std::size_t{47}, std::size_t{48}, std::size_t{87}}) {
+  for (std::size_t length :
+       {std::size_t{0}, std::size_t{10}, std::size_t{47}, std::size_t{48}, good.size() - 1}) {
     std::ofstream(file, std::ios::binary | std::ios::trunc) << good.substr(0, length);
     EXPECT_FALSE(cache.load(key)) << length;
     EXPECT_FALSE(fs::exists(file)) << length;
@@ -128,24 +135,38 @@ TEST_F(DiskCacheTest, EveryFlippedByteIsFoundAndTheEntryDeleted) {
   EXPECT_TRUE(cache.load(key)) << "the original is fine";
   fs::rename(file, file.parent_path() / "0123456789abcdef0123456789abcdef.vtk");
   EXPECT_FALSE(cache.load({0x0123456789abcdef, 0x0123456789abcdef})) << "an entry under another key's name";
-  cache.store(key, payload(40));
+  cache.store(key, payload(large));
   EXPECT_TRUE(cache.load(key)) << "rebuilt";
 }
 
-TEST_F(DiskCacheTest, LinksAndFoldersInPlaceOfEntriesAreNotFollowed) {
+// Files of one entry and packs alike.
+TEST_F(DiskCacheTest, WhatLiesInPlaceOfAFileIsNotFollowed) {
   DiskCache cache(folder().string());
   const CacheKey key = cache_key("k");
-  cache.store(key, payload(10));
-  const fs::path file = files().at(0), elsewhere = root_ / "elsewhere";
-  fs::rename(file, elsewhere);
-  fs::create_symlink(elsewhere, file);
-  EXPECT_FALSE(cache.load(key));
-  EXPECT_TRUE(fs::exists(elsewhere));
-  fs::remove(file);
-  fs::create_directory(file);
-  EXPECT_FALSE(cache.load(key));
-  cache.store(key, payload(10));  // cannot replace the folder; must not fail
-  EXPECT_FALSE(cache.load(key));
+  for (const std::size_t size : {std::size_t{10}, large}) {
+    cache.store(key, payload(size));
+    const fs::path file = files().at(0), elsewhere = root_ / "elsewhere";
+    fs::rename(file, elsewhere);
+    const std::string before = text(elsewhere);
+    fs::create_symlink(elsewhere, file);
+    cache.store(key, payload(size, 2));
+    EXPECT_EQ(text(elsewhere), before);
+    fs::remove(file);
+    fs::create_symlink(elsewhere, file);
+    EXPECT_FALSE(cache.load(key)) << size;
+    EXPECT_TRUE(fs::exists(elsewhere));
+    fs::remove(file);
+    ASSERT_EQ(::mkfifo(file.c_str(), 0600), 0);
+    EXPECT_FALSE(cache.load(key)) << size;
+    cache.store(key, payload(size));
+    EXPECT_TRUE(cache.load(key)) << size;
+    fs::remove(file);
+    fs::create_directory(file);
+    EXPECT_FALSE(cache.load(key)) << size;
+    cache.store(key, payload(size));  // cannot replace the folder; must not fail
+    EXPECT_FALSE(cache.load(key)) << size;
+    fs::remove(file);
+  }
 }
 
 TEST_F(DiskCacheTest, FoldersOfOthersOrWritableByOthersAreNotUsed) {
@@ -229,13 +250,14 @@ TEST_F(DiskCacheTest, BeyondTheLimitTheOldestGo) {
 }
 
 // A file takes whole blocks, however short it is, and an entry of the folder.
-TEST_F(DiskCacheTest, SmallEntriesCountByTheirBlocksAndTheirNumber) {
+TEST_F(DiskCacheTest, FilesCountByTheirBlocksAndTheirNumber) {
   const std::uint64_t limit = 4 << 20;
   DiskCache cache(folder().string(), limit);
-  for (int i = 0; i < 5000; ++i) cache.store(cache_key("small " + std::to_string(i)), payload(80));
+  for (int i = 0; i < 5000; ++i)
+    cache.store(cache_key("short " + std::to_string(i)), payload(large));
   expect_within(limit);
   EXPECT_GT(files().size(), limit / DiskCache::bytes_a_file / 2) << "not more than needed";
-  EXPECT_TRUE(cache.load(cache_key("small 4999")));
+  EXPECT_TRUE(cache.load(cache_key("short 4999")));
 }
 
 // As a program without these limits left it.
@@ -259,10 +281,11 @@ TEST_F(DiskCacheTest, EntriesOfOthersAreCountedFromTimeToTime) {
   const std::uint64_t limit = 4 << 20;
   DiskCache one(folder().string(), limit), other(folder().string());
   one.store(cache_key("first"), payload(80));
-  for (int i = 0; i < 1000; ++i) other.store(cache_key("other " + std::to_string(i)), payload(80));
+  for (int i = 0; i < 1000; ++i)
+    other.store(cache_key("other " + std::to_string(i)), payload(large));
   const std::uint64_t eighth = limit / DiskCache::bytes_a_file / 8;
   for (std::uint64_t i = 0; i <= eighth; ++i)
-    one.store(cache_key("own " + std::to_string(i)), payload(80));
+    one.store(cache_key("own " + std::to_string(i)), payload(large));
   expect_within(limit);
 }
 
@@ -308,6 +331,141 @@ TEST_F(DiskCacheTest, FreshTemporaryFilesCountToo) {
   cache.store(cache_key("k"), payload(80));
   expect_within(limit);
   EXPECT_TRUE(cache.load(cache_key("k")));
+}
+
+TEST_F(DiskCacheTest, ManySmallEntriesTakeAboutTheirLengths) {
+  const auto key = [](int i) { return cache_key("small " + std::to_string(i)); };
+  const int count = 30000, size = 80;
+  {
+    DiskCache cache(folder().string());
+    for (int i = 0; i < count; ++i) cache.store(key(i), payload(size, i));
+  }
+  EXPECT_LE(files().size(), DiskCache::packs);
+  std::uint64_t lost = 0;
+  for (const fs::path& f : files()) {
+    struct stat st{};
+    ASSERT_EQ(::lstat(f.c_str(), &st), 0) << f;
+    EXPECT_EQ(st.st_mode & 0777, 0600u);
+    lost += static_cast<std::uint64_t>(st.st_blocks) * 512;
+  }
+  EXPECT_LE(lost, std::uint64_t{count} * (48 + size) + DiskCache::packs * 4096);
+  DiskCache later(folder().string());
+  for (int i = 0; i < count; ++i) {
+    const auto got = later.load(key(i));
+    ASSERT_TRUE(got && *got == payload(size, i)) << i;
+  }
+}
+
+// Keys of one pack.
+CacheKey packed(std::uint64_t i) { return {i * 0x9e3779b97f4a7c15u, 7 + i * DiskCache::packs}; }
+
+TEST_F(DiskCacheTest, DamageOfAPackCostsOnlyTheEntryThatItHits) {
+  DiskCache cache(folder().string());
+  const auto stored = [&](std::uint64_t i) {
+    const auto got = cache.load(packed(i));
+    EXPECT_TRUE(!got || *got == payload(40, static_cast<int>(i))) << i;
+    return got.has_value();
+  };
+  const auto store = [&](std::uint64_t i) {
+    cache.store(packed(i), payload(40, static_cast<int>(i)));
+  };
+  for (std::uint64_t i : {1, 2, 3}) store(i);
+  ASSERT_EQ(files().size(), 1u);
+  const fs::path file = files()[0];
+  const std::string good = text(file);
+  const std::size_t each = 48 + 40;
+  ASSERT_EQ(good.size(), 3 * each);
+  const auto write = [&](const std::string& bytes) {
+    std::ofstream(file, std::ios::binary | std::ios::trunc) << bytes;
+  };
+  for (std::size_t i = 0; i < each; ++i) {
+    if (i >= 12 && i < 16) continue;  // the reserved field says nothing
+    std::string bad = good;
+    bad[each + i] = static_cast<char>(bad[each + i] ^ 0x10);
+    write(bad);
+    EXPECT_TRUE(stored(1) && !stored(2) && stored(3)) << "byte " << i;
+    store(2);
+    EXPECT_TRUE(stored(1) && stored(2) && stored(3)) << "byte " << i;
+  }
+  // Its writer was killed, or the disk was full; others append behind that.
+  for (std::size_t length = 0; length < each; ++length) {
+    write(good.substr(0, each + length));
+    store(3);
+    EXPECT_TRUE(stored(1) && !stored(2) && stored(3)) << length;
+  }
+  write(good + std::string(5000, '\0') + good.substr(0, 60) + good.substr(each, each));
+  EXPECT_TRUE(stored(1) && stored(2) && stored(3));
+  write(std::string(100, '\0'));
+  EXPECT_FALSE(stored(1));
+}
+
+TEST_F(DiskCacheTest, EntriesOfAPackAreReplacedAndRemoved) {
+  DiskCache cache(folder().string());
+  for (std::uint64_t i : {1, 2, 3}) cache.store(packed(i), payload(40));
+  const auto size = fs::file_size(files().at(0));
+  cache.store(packed(2), payload(40));
+  EXPECT_EQ(fs::file_size(files().at(0)), size) << "it is there already";
+  cache.store(packed(2), payload(50));
+  EXPECT_EQ(cache.load(packed(2)), payload(50)) << "the newest";
+  cache.remove(packed(2));
+  EXPECT_FALSE(cache.load(packed(2)));
+  EXPECT_TRUE(cache.load(packed(1)) && cache.load(packed(3)));
+  cache.remove(packed(1));
+  cache.remove(packed(3));
+  EXPECT_TRUE(files().empty());
+}
+
+TEST_F(DiskCacheTest, APackLosesWhatWasStoredLongestAgo) {
+  DiskCache cache(folder().string(), 8 << 20);  // packs of 16 KiB
+  for (std::uint64_t i = 1; i <= 1000; ++i) {
+    cache.store(packed(i), payload(80, static_cast<int>(i)));
+    ASSERT_LE(fs::file_size(files().at(0)), 16384u + 128u);
+    ASSERT_EQ(cache.load(packed(i)), payload(80, static_cast<int>(i)));
+  }
+  EXPECT_EQ(files().size(), 1u);
+  std::uint64_t kept = 0;
+  for (std::uint64_t i = 1000; i > 0 && cache.load(packed(i)); --i) ++kept;
+  EXPECT_GE(kept, 16384u / 2 / 128u);
+  EXPECT_FALSE(cache.load(packed(1)));
+}
+
+TEST_F(DiskCacheTest, ProcessesAppendToOnePackWhileOneIsKilled) {
+  const int writers = 4, count = 300;
+  pid_t children[writers];
+  for (int w = 0; w < writers; ++w) {
+    children[w] = ::fork();
+    ASSERT_GE(children[w], 0);
+    if (children[w] != 0) continue;
+    DiskCache cache(folder().string());
+    for (int i = 0; i < count; ++i) {
+      cache.store(packed(static_cast<std::uint64_t>(w * count + i)), payload(100, i));
+      if (w == 0 && i == count / 2) ::raise(SIGKILL);
+    }
+    ::_exit(0);
+  }
+  for (const pid_t child : children) ::waitpid(child, nullptr, 0);
+  DiskCache cache(folder().string());
+  for (int i = count; i < writers * count; ++i)
+    ASSERT_EQ(cache.load(packed(static_cast<std::uint64_t>(i))), payload(100, i % count)) << i;
+  EXPECT_EQ(files().size(), 1u);
+}
+
+TEST_F(DiskCacheTest, AFullDiskCostsOnlyTheNewEntry) {
+  ::signal(SIGXFSZ, SIG_IGN);
+  DiskCache cache(folder().string());
+  cache.store(packed(1), payload(500));
+  rlimit before{};
+  ::getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit little{600, before.rlim_max};
+  ::setrlimit(RLIMIT_FSIZE, &little);
+  cache.store(packed(2), payload(500));  // its beginning fits
+  cache.store(cache_key("large"), payload(large));
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  EXPECT_TRUE(cache.load(packed(1)));
+  EXPECT_FALSE(cache.load(packed(2)) || cache.load(cache_key("large")));
+  cache.store(packed(2), payload(500));
+  EXPECT_TRUE(cache.load(packed(1)) && cache.load(packed(2)));
+  EXPECT_EQ(files().size(), 1u) << "nothing else is left";
 }
 
 // Writers and readers of few keys: a reader sees a whole entry of some writer, or none.

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
@@ -26,11 +27,11 @@ struct Header {
   char magic[8];
   std::uint32_t version;
   std::uint32_t reserved;
-  std::uint64_t key_high, key_low;
+  CacheKey key;
   std::uint64_t size, checksum;
 };
 static_assert(sizeof(Header) == 48);
-constexpr char magic[8] = {'v', 't', 'k', 'e', 'r', 'n', 'e', 'l'};
+constexpr std::string_view magic = "vtkernel";
 constexpr std::string_view suffix = ".vtk", temporary_prefix = ".new.";
 constexpr std::size_t most_asked = 1024;  // entries that an estimate of the folder's size looks at, or few more
 constexpr std::uint64_t block = 4096;     // what file systems give out, most of them
@@ -65,13 +66,51 @@ std::uint64_t hashed(const char* data, std::size_t size, std::uint64_t seed) {
   return mixed(h ^ last ^ (std::uint64_t{size} << 56));
 }
 
-std::string file_name(CacheKey key) {
+/// An entry as it lies in a file.
+std::string record(CacheKey key, std::span<const char> bytes) {
+  Header h{};
+  std::memcpy(h.magic, magic.data(), sizeof h.magic);
+  h.version = emitter_version;
+  h.key = key;
+  h.size = bytes.size();
+  h.checksum = hashed(bytes.data(), bytes.size(), key.low);
+  return std::string(reinterpret_cast<const char*>(&h), sizeof h)
+      .append(bytes.data(), bytes.size());
+}
+
+/// The newest sound record of a key; empty if there is none. What lies around it does not matter: a
+/// process may have been killed while it appended to the file.
+std::string_view find_record(std::string_view file, CacheKey key) {
+  const std::string_view wanted(reinterpret_cast<const char*>(&key), sizeof key);
+  std::string_view newest;
+  for (auto at = file.find(wanted); at != file.npos; at = file.find(wanted, at + 1)) {
+    if (at < offsetof(Header, key)) continue;
+    const std::string_view from = file.substr(at - offsetof(Header, key));
+    Header h{};
+    if (from.size() < sizeof h) break;
+    std::memcpy(&h, from.data(), sizeof h);
+    if (from.starts_with(magic) && h.version == emitter_version &&
+        h.size <= from.size() - sizeof h &&
+        h.checksum == hashed(from.data() + sizeof h, h.size, key.low))
+      newest = from.substr(0, sizeof h + h.size);
+  }
+  return newest;
+}
+
+std::string own_file(CacheKey key) {
   constexpr char digits[] = "0123456789abcdef";
   std::string s;
   for (const std::uint64_t half : {key.high, key.low})
     for (int shift = 60; shift >= 0; shift -= 4) s += digits[(half >> shift) & 15];
   return s.append(suffix);
 }
+
+std::string pack_file(CacheKey key) {
+  return std::to_string(key.low % DiskCache::packs).append(suffix);
+}
+
+/// Not a link, a folder, or something that another user put there.
+bool trusted(const struct stat& s) { return S_ISREG(s.st_mode) && s.st_uid == ::geteuid(); }
 
 std::uint64_t in_blocks(std::uint64_t length) { return (length + block - 1) / block * block; }
 
@@ -82,16 +121,15 @@ std::uint64_t cost(const struct stat& s) {
   return std::max(given, in_blocks(static_cast<std::uint64_t>(s.st_size)));
 }
 
-/// 1: all read; 0: the file ended before; -1: the system refused.
-int read_all(int fd, char* to, std::size_t size) {
+bool read_all(int fd, char* to, std::size_t size) {
   while (size > 0) {
     const ssize_t n = ::read(fd, to, size);
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return n == 0 ? 0 : -1;
+    if (n <= 0) return false;
     to += n;
     size -= static_cast<std::size_t>(n);
   }
-  return 1;
+  return true;
 }
 
 bool write_all(int fd, const char* from, std::size_t size) {
@@ -137,7 +175,9 @@ const std::string& program_identity() {
 }
 
 DiskCache::DiskCache(const std::string& folder, std::uint64_t limit_bytes)
-    : name_(folder), limit_{limit_bytes, limit_bytes / bytes_a_file} {
+    : name_(folder),
+      limit_{limit_bytes, limit_bytes / bytes_a_file},
+      pack_limit_(std::max(limit_bytes / 4 / packs, 4 * disk_entries::block)) {
   while (name_.size() > 1 && name_.back() == '/') name_.pop_back();
   const std::string why = open_folder();
   if (why.empty()) return;
@@ -174,64 +214,33 @@ DiskCache& DiskCache::process() {
 std::optional<Vec<char>> DiskCache::load(CacheKey key) {
   using namespace disk_entries;
   if (!usable()) return std::nullopt;
-  const std::string name = file_name(key);
-  const File file(::openat(folder_, name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-  if (!file) {
-    if (errno == ELOOP) ::unlinkat(folder_, name.c_str(), 0);  // a link is none of ours
+  const std::string own = own_file(key);
+  std::string file = contents(own, sizeof(Header));
+  std::string_view found = find_record(file, key);
+  if (file.empty()) {
+    file = contents(pack_file(key));
+    found = find_record(file, key);
+  } else if (found.empty() || found.size() != file.size()) {
+    delete_file(own);
     return std::nullopt;
   }
-  struct stat s{};
-  if (::fstat(file.fd, &s) != 0) return std::nullopt;
-  const auto bad = [&]() -> std::optional<Vec<char>> {
-    ::unlinkat(folder_, name.c_str(), 0);
-    return std::nullopt;
-  };
-  if (!S_ISREG(s.st_mode) || s.st_uid != ::geteuid()) return bad();
-  Header h{};
-  if (s.st_size < static_cast<off_t>(sizeof(h))) return bad();
-  int got = read_all(file.fd, reinterpret_cast<char*>(&h), sizeof(h));
-  if (got < 0) return std::nullopt;
-  const std::uint64_t payload = static_cast<std::uint64_t>(s.st_size) - sizeof(h);
-  if (got == 0 || std::memcmp(h.magic, magic, sizeof(magic)) != 0 || h.version != emitter_version || h.key_high != key.high || h.key_low != key.low ||
-      h.size != payload)
-    return bad();
-  Vec<char> bytes(payload);
-  got = read_all(file.fd, bytes.data(), bytes.size());
-  if (got < 0) return std::nullopt;
-  if (got == 0 || hashed(bytes.data(), bytes.size(), key.low) != h.checksum) return bad();
-  // The time of last use, for eviction; not more often than needed to order entries by age.
-  if (std::time(nullptr) - s.st_mtim.tv_sec > 600) ::futimens(file.fd, nullptr);
-  return bytes;
+  if (found.empty()) return std::nullopt;
+  found.remove_prefix(sizeof(Header));
+  return Vec<char>(found.begin(), found.end());
 }
 
 void DiskCache::store(CacheKey key, std::span<const char> bytes) {
   using namespace disk_entries;
-  Use added{in_blocks(bytes.size() + sizeof(Header)), 1};
-  if (!usable() || added.bytes > limit_.bytes / 4) return;  // one entry must not push out all others
-  Header h{};
-  std::memcpy(h.magic, magic, sizeof(magic));
-  h.version = emitter_version;
-  h.key_high = key.high, h.key_low = key.low;
-  h.size = bytes.size();
-  h.checksum = hashed(bytes.data(), bytes.size(), key.low);
-  static std::atomic<std::uint64_t> serial{0};
-  const std::string temporary = std::string(temporary_prefix) + std::to_string(::getpid()) + "." + std::to_string(serial.fetch_add(1));
-  {
-    const File file(::openat(folder_, temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
-    if (!file) {
-      if (errno == EEXIST) ::unlinkat(folder_, temporary.c_str(), 0);  // left by a process of our number that was killed
-      return;
-    }
-    if (!write_all(file.fd, reinterpret_cast<const char*>(&h), sizeof(h)) || !write_all(file.fd, bytes.data(), bytes.size())) {
-      ::unlinkat(folder_, temporary.c_str(), 0);
-      return;
-    }
-    if (struct stat s{}; ::fstat(file.fd, &s) == 0) added.bytes = cost(s);
-  }
-  if (::renameat(folder_, temporary.c_str(), folder_, file_name(key).c_str()) != 0) {
-    ::unlinkat(folder_, temporary.c_str(), 0);
-    return;
-  }
+  // One entry must not push out all others.
+  if (!usable() || in_blocks(bytes.size() + sizeof(Header)) > limit_.bytes / 4) return;
+  const std::string made = record(key, bytes);
+  const bool small = made.size() <= most_packed;
+  if (small && find_record(contents(pack_file(key)), key) == made) return;  // by another process
+  Use added;
+  if (!(small ? append(pack_file(key), made, added) : replace(own_file(key), made, added))) return;
+  // What was kept of this key with another size.
+  if (small) delete_file(own_file(key));
+  else shorten(pack_file(key), &key);
   const std::lock_guard hold(lock_);
   if (scanned_) used_ += added, own_ += added;
   else used_ = scan(false), scanned_ = true;
@@ -240,7 +249,83 @@ void DiskCache::store(CacheKey key, std::span<const char> bytes) {
 }
 
 void DiskCache::remove(CacheKey key) {
-  if (usable()) ::unlinkat(folder_, disk_entries::file_name(key).c_str(), 0);
+  if (!usable()) return;
+  delete_file(disk_entries::own_file(key));
+  shorten(disk_entries::pack_file(key), &key);
+}
+
+std::string DiskCache::contents(const std::string& name, std::uint64_t least) {
+  using namespace disk_entries;
+  const File file(::openat(folder_, name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  if (!file) {
+    if (errno == ELOOP) delete_file(name);  // a link is none of ours
+    return {};
+  }
+  struct stat s{};
+  if (::fstat(file.fd, &s) != 0) return {};
+  const auto size = static_cast<std::uint64_t>(s.st_size);
+  if (!trusted(s) || size < least || size > limit_.bytes / 4) {
+    delete_file(name);
+    return {};
+  }
+  std::string bytes(size, 0);
+  if (!read_all(file.fd, bytes.data(), bytes.size())) return {};
+  // The time of last use, for eviction; not more often than needed to order files by age.
+  if (std::time(nullptr) - s.st_mtim.tv_sec > 600) ::futimens(file.fd, nullptr);
+  return bytes;
+}
+
+bool DiskCache::replace(const std::string& name, const std::string& bytes, Use& added) {
+  using namespace disk_entries;
+  static std::atomic<std::uint64_t> serial{0};
+  const std::string temporary = std::string(temporary_prefix) + std::to_string(::getpid()) + "." +
+                                std::to_string(serial.fetch_add(1));
+  added = {in_blocks(bytes.size()), 1};
+  {
+    const File file(::openat(folder_, temporary.c_str(),
+                             O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (!file) {
+      if (errno == EEXIST) delete_file(temporary);  // left by a killed process of our number
+      return false;
+    }
+    if (!write_all(file.fd, bytes.data(), bytes.size())) {
+      delete_file(temporary);
+      return false;
+    }
+    if (struct stat s{}; ::fstat(file.fd, &s) == 0) added.bytes = cost(s);
+  }
+  if (::renameat(folder_, temporary.c_str(), folder_, name.c_str()) == 0) return true;
+  delete_file(temporary);
+  return false;
+}
+
+bool DiskCache::append(const std::string& name, const std::string& bytes, Use& added) {
+  using namespace disk_entries;
+  const File file(::openat(folder_, name.c_str(),
+                           O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK,
+                           0600));
+  struct stat s{};
+  if (!file || ::fstat(file.fd, &s) != 0 || !trusted(s)) return false;
+  // In one piece: others append at the same time.
+  if (!write_all(file.fd, bytes.data(), bytes.size())) return false;
+  const auto before = static_cast<std::uint64_t>(s.st_size), after = before + bytes.size();
+  if (after > pack_limit_) shorten(name);
+  added = {in_blocks(after) - in_blocks(before), before == 0};
+  return true;
+}
+
+void DiskCache::shorten(const std::string& pack, const CacheKey* without) {
+  using namespace disk_entries;
+  std::string all = contents(pack);
+  const std::size_t before = all.size();
+  if (before > pack_limit_) all.erase(0, all.find(magic, before - pack_limit_ / 2));
+  if (without)
+    for (auto r = find_record(all, *without); !r.empty(); r = find_record(all, *without))
+      all.erase(static_cast<std::size_t>(r.data() - all.data()), r.size());
+  if (all.size() == before) return;
+  Use added;
+  if (all.empty()) delete_file(pack);
+  else replace(pack, all, added);
 }
 
 DiskCache::Use DiskCache::scan(bool evict) {
@@ -265,7 +350,7 @@ DiskCache::Use DiskCache::scan(bool evict) {
       // Its writer was killed, or is at work: then it is an entry, and as the newest goes last.
       if (::fstatat(folder_, one->d_name, &s, AT_SYMLINK_NOFOLLOW) != 0) continue;
       if (S_ISREG(s.st_mode) && std::time(nullptr) - s.st_mtim.tv_sec > 3600) {
-        ::unlinkat(folder_, one->d_name, 0);
+        delete_file(one->d_name);
         continue;
       }
     } else if (name.size() <= suffix.size() || name.substr(name.size() - suffix.size()) != suffix) {
@@ -299,7 +384,7 @@ DiskCache::Use DiskCache::scan(bool evict) {
   for (const Entry& e : entries) {
     if (!total.beyond(aim)) break;
     if (e.name.empty()) continue;
-    ::unlinkat(folder_, e.name.c_str(), 0);
+    delete_file(e.name);
     total -= {e.bytes, 1};
   }
   return total;

@@ -1,6 +1,8 @@
 // Owns the cache of compiled kernels on disk: one folder of checked entries by key, shared by all processes of a user.
 #pragma once
 
+#include <unistd.h>
+
 #include <cstdint>
 #include <mutex>
 #include <optional>
@@ -28,13 +30,22 @@ CacheKey cache_key(std::string_view text);
 /// changed an emitter and forgot `emitter_version`. Empty where it cannot be told.
 const std::string& program_identity();
 
-/// One cache folder. Nothing here throws for a trouble with files: what cannot be read is absent, what cannot be written is
-/// not kept. Safe for any number of threads and processes: entries appear by rename, whole, and are checked when read.
+/// One cache folder. Nothing here throws for a trouble with files: what cannot be read is absent,
+/// what cannot be written is not kept. Safe for any number of threads and processes: what is read
+/// is checked.
+///
+/// A large entry is a file of its own, which appears whole, by rename. A file takes whole blocks,
+/// so small entries share files, the packs; the key says which. Every process appends to them and
+/// reads one whole to find an entry. A pack that has grown too long loses its older half.
 class DiskCache {
  public:
   static constexpr std::uint64_t default_limit = std::uint64_t{512} << 20;
   /// For so many bytes of the limit there may be one file.
   static constexpr std::uint64_t bytes_a_file = 8192;
+  /// Entries up to this size, header included, go to packs. Larger ones fill half their blocks.
+  static constexpr std::uint64_t most_packed = 2048;
+  /// More of them take more blocks while there are few entries, fewer are longer to read.
+  static constexpr std::uint64_t packs = 512;
 
   /// Uses (and makes, with mode 0700) `folder`; only if it belongs to the user and nobody else may write in it.
   /// The limit is on what the disk loses to the entries, in whole blocks; from it follows the limit on
@@ -47,10 +58,11 @@ class DiskCache {
   /// The process's cache: VT_CACHE_DIR, else $XDG_CACHE_HOME/vt, else ~/.cache/vt. VT_CACHE_DIR set but empty: no cache.
   static DiskCache& process();
 
-  /// The entry's bytes. A damaged entry (magic, version, key, size, checksum) is deleted and counts as absent.
+  /// The entry's bytes. A damaged entry (magic, version, key, size, checksum) counts as absent; a
+  /// file of its own is deleted.
   std::optional<Vec<char>> load(CacheKey key);
-  /// Keeps `bytes`, unless they take more than a quarter of the limit; then, beyond the limits, deletes the
-  /// entries used longest ago until an eighth is free.
+  /// Keeps `bytes`, unless they take more than a quarter of the limit; then, beyond the limits,
+  /// deletes the files used longest ago until an eighth is free.
   void store(CacheKey key, std::span<const char> bytes);
   /// Deletes an entry that passed the checks but turned out unusable.
   void remove(CacheKey key);
@@ -69,14 +81,22 @@ class DiskCache {
   };
 
   std::string open_folder();  // what is wrong with it, or nothing
-  Use scan(bool evict);       // of all entries (after eviction)
+  void delete_file(const std::string& name) { ::unlinkat(folder_, name.c_str(), 0); }
+  // Empty if it cannot be read; deleted if it is not to be trusted or has less than `least` bytes.
+  std::string contents(const std::string& name, std::uint64_t least = 0);
+  // Whether all is written, and what the disk loses to it.
+  bool replace(const std::string& name, const std::string& bytes, Use& added);
+  bool append(const std::string& name, const std::string& bytes, Use& added);
+  void shorten(const std::string& pack, const CacheKey* without = nullptr);
+  Use scan(bool evict);  // of all files (after eviction)
 
   std::string name_, reason_;
   int folder_ = -1;  // all accesses are relative to this descriptor: the folder that was checked is the one that is used
   Use limit_;
-  std::mutex lock_;  // of what is below
-  Use used_;         // estimate: other processes write too
-  Use own_;          // what was stored here since all was counted
+  std::uint64_t pack_limit_;  // bytes; all packs may take a quarter of the whole limit
+  std::mutex lock_;           // of what is below
+  Use used_;                  // estimate: other processes write too
+  Use own_;                   // what was stored here since all was counted
   bool scanned_ = false;
 };
 

@@ -8,6 +8,7 @@
 
 #include <vt/small_vec.hpp>
 
+#include "hash_map.hpp"
 #include "recursion.hpp"
 #include "thread_state.hpp"
 #include "timeline.hpp"
@@ -80,6 +81,19 @@ RecordingScope::RecordingScope(const RecordOptions& options) {
   state.scopes.push_back(std::move(scope));
   state.floor = state.scopes.back().floor;
 }
+
+namespace scope_captures {
+
+/// Which value a Tensor is.
+struct Value {
+  const Node* node;
+  int output;
+  bool operator==(const Value&) const = default;
+  friend std::size_t key_hash(const Value& v) { return detail::key_hash(static_cast<const void*>(v.node)) * 31 + static_cast<std::size_t>(v.output); }
+};
+Value which(const Tensor& t) { return {t.node(), t.output()}; }
+
+}  // namespace scope_captures
 
 namespace scope_close {
 
@@ -175,14 +189,14 @@ class Closer {
     }
     // A Tensor of an outer scope, or a value: a captured input, once.
     if (t.output() == 0 && n->live == epoch_) return n->first_var;
-    if (t.output() != 0) {
-      for (std::size_t i = 0; i < result_.captured.size(); ++i)
-        if (result_.captured[i].node() == n && result_.captured[i].output() == t.output()) return result_.graph.inputs[scope_.inputs.size() + i];
-    }
+    if (t.output() != 0)
+      if (const auto* known = captured_results_.find(scope_captures::which(t)); known != captured_results_.end()) return known->second;
     const Var v = result_.graph.fresh(aval_of(t));
     if (t.output() == 0) {
       n->live = epoch_;
       n->first_var = v;
+    } else {
+      captured_results_.emplace(scope_captures::which(t), v);
     }
     result_.graph.inputs.push_back(v);
     result_.captured.push_back(t);
@@ -200,6 +214,7 @@ class Closer {
   int level_;
   std::uint32_t epoch_;
   Number numbers_[1 << numbers_bits];  // by hash; of two that collide, the later one stays
+  HashMap<scope_captures::Value, Var> captured_results_;  // of nodes with several, but for their first
   Recorded result_;
 };
 
@@ -264,20 +279,22 @@ Recorded record(const FlatFunction& f, std::span<const Aval> avals, const Record
 }
 
 std::vector<Tensor> share_captures(std::span<Recorded* const> parts) {
+  using scope_captures::Value;
   std::vector<Tensor> all;
-  const auto find = [](const std::vector<Tensor>& in, const Tensor& t) {
-    return std::find_if(in.begin(), in.end(), [&](const Tensor& u) { return t.node() == u.node() && t.output() == u.output(); });
-  };
+  HashMap<Value, bool> seen;
   for (const Recorded* part : parts)
     for (const Tensor& t : part->captured)
-      if (find(all, t) == all.end()) all.push_back(t);
+      if (seen.emplace(scope_captures::which(t), true).fresh) all.push_back(t);
   for (Recorded* part : parts) {
     GraphBody& g = part->graph;
     const auto own = static_cast<std::ptrdiff_t>(g.inputs.size() - part->captured.size());
     Vec<Var> inputs(g.inputs.begin(), g.inputs.begin() + own);
+    HashMap<Value, Var> known;
+    for (std::size_t i = 0; i < part->captured.size(); ++i)
+      known.emplace(scope_captures::which(part->captured[i]), g.inputs[static_cast<std::size_t>(own) + i]);
     for (const Tensor& t : all) {
-      const auto at = find(part->captured, t);
-      inputs.push_back(at == part->captured.end() ? g.fresh(aval_of(t)) : g.inputs[static_cast<std::size_t>(own + (at - part->captured.begin()))]);
+      const auto* at = known.find(scope_captures::which(t));
+      inputs.push_back(at == known.end() ? g.fresh(aval_of(t)) : at->second);
     }
     g.inputs = std::move(inputs);
     part->captured = all;

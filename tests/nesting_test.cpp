@@ -115,10 +115,9 @@ TEST(Nesting, TooDeepIsAnError) {
           FAIL() << "5,000 levels were recorded";
         } catch (const vt::Error& e) {
           const std::string message = e.what();
-          EXPECT_NE(message.find(name == "function" && kib == 8192 ? "such a recursion has no end"
-                                                                   : "nested"),
-                    std::string::npos)
-              << message;
+          const bool says = message.find("nested") != std::string::npos;
+          const bool endless = message.find("such a recursion has no end") != std::string::npos;
+          EXPECT_TRUE(says || (name == "function" && endless)) << message;
           EXPECT_NE(message.find("nesting_test.cpp:"), std::string::npos)
               << "no line in: " << message;
         }

@@ -1,5 +1,4 @@
 // Wrong uses of control flow: each message names the function, the types and, inside trees, the place, and ends with the user's line.
-#include <functional>
 #include <map>
 
 #include "support/property.hpp"
@@ -161,19 +160,6 @@ TEST(ControlErrors, ValuesThatAreNotKnownYet) {
     vt::while_loop([](Tensor v) { return v > 3; }, [&](Tensor v) { return kept = v; }, one);
     vt::sin(kept).eval();
   });
-}
-
-TEST(ControlErrors, NestedTooDeeply) {
-  const std::function<Tensor(int, Tensor)> nested = [&](int depth, Tensor x) -> Tensor {
-    if (depth == 0) return vt::sin(x);
-    return vt::cond(x > 0.0, [&](Tensor v) { return nested(depth - 1, v); }, [](Tensor v) { return v * 2.0; }, x);
-  };
-  try {
-    vt::jit([&](Tensor x) { return nested(5000, x); })(vt::tensor(0.5));
-    FAIL() << "5,000 branches in one another were recorded";
-  } catch (const vt::Error& e) {
-    EXPECT_NE(std::string(e.what()).find("nested more than 500 deep"), std::string::npos) << e.what();
-  }
 }
 
 }  // namespace

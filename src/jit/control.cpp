@@ -27,6 +27,7 @@ bool lanes_in_groups() {
 
 ControlRunner::ControlRunner(const Fusion& fusion, const Equation& e, const Backend& backend)
     : equation_(e), alone_(alone(fusion.graph, e)), backend_(backend) {
+  need_stack(e.where);
   if (e.op == Op::recursive_call) return;  // compiled when it first runs: its program has such steps itself
   if (e.op == Op::cond) lanes_ = e.as<CondParams>().lanes;
   if (e.op == Op::while_) lanes_ = e.as<WhileParams>().lanes;
@@ -60,7 +61,9 @@ ControlRunner::~ControlRunner() = default;
 
 GraphBody ControlRunner::graph_for(std::size_t body, std::int64_t lanes) const {
   const GraphBody& g = *bodies_[body]->graph;
-  return simplify(!lanes ? g : cut_ ? body_of_rows(g, cut_, lanes) : batch_body(g, mapped_, lanes), SimplifyFor::running);
+  if (!lanes) return simplify(g, SimplifyFor::running);
+  return simplify(cut_ ? body_of_rows(g, cut_, lanes) : batch_body(g, mapped_, lanes),
+                  SimplifyFor::running);
 }
 
 Program& ControlRunner::program(std::size_t body, std::int64_t lanes) const {
@@ -76,6 +79,7 @@ Program& ControlRunner::program(std::size_t body, std::int64_t lanes) const {
 }
 
 Vec<BufferRef> ControlRunner::run(Vec<BufferRef> operands) const {
+  need_stack(equation_.where);
   if (equation_.op == Op::recursive_call) return run_recursive(operands);
   if (runs_in_registers_) return run_in_registers(std::move(operands));
   if (lanes_ && has_effect(equation_)) return run_one_by_one(operands);

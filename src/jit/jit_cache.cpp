@@ -25,7 +25,9 @@ struct JitCache::Entry {
   GraphRef graph;
   std::vector<Tensor> captured;
   Vec<BufferRef> captured_values;
-  std::shared_ptr<Executable> executable;  // null when the trace captured tracers or used a named axis: such a program is good for one call only
+  // Null when the trace captured tracers or used a named axis: such a program is good for one call
+  // only. Null as well as long as all calls were inside of other traces.
+  std::shared_ptr<Executable> executable;
   Device device;
   std::shared_ptr<void> kept;
   Vec<OwnState> states;  // variables: inputs behind the arguments, and results of those that are updated
@@ -39,6 +41,8 @@ struct JitCache::Entry {
     all.append(captured_values.begin(), captured_values.end());
     return all;
   }
+  void compile(std::span<const Tensor> arguments, const std::optional<Device>& wanted,
+               std::span<const char> donated, Where);
 };
 
 namespace jit_program {
@@ -75,6 +79,16 @@ std::string key_of(const StaticKey& static_key, std::span<const Tensor> argument
 }
 
 }  // namespace jit_program
+
+void JitCache::Entry::compile(std::span<const Tensor> arguments,
+                              const std::optional<Device>& wanted, std::span<const char> donated,
+                              Where where) {
+  for (const Tensor& t : captured) captured_values.push_back(buffer_of(t, where));
+  const WhereScope line(where);  // what messages name where an equation knows no line
+  device = wanted ? *wanted : device_of(*graph, jit_program::places_of(arguments));
+  captured_values = brought(captured_values, device);
+  executable = compile_graph(*graph, device, donated);
+}
 
 struct JitCache::State {
   explicit State(std::optional<Device> d, std::size_t most) : programs(most), device(d) {}
@@ -142,38 +156,36 @@ std::shared_ptr<const JitCache::Entry> JitCache::entry(std::span<const Tensor> a
   std::string key = jit_program::key_of(static_key, arguments, state_->device);
 
   std::shared_ptr<const Entry> program = state_->program(key);
+  if (program && (traced || program->executable)) return program;
+  auto fresh = program ? new_shared<Entry>(*program) : new_shared<Entry>();
+  bool reusable = true;
   if (!program) {
     Vec<Aval> avals;
     for (const Tensor& t : arguments) avals.push_back(aval_of(t));
     const OuterAxes axes;
     const std::uint64_t references = thread_state().references;
-    auto fresh = new_shared<Entry>();
     Recorded recorded =
         record(with_states(f, fresh->states), avals, {.kind = ScopeKind::jit, .transform = "vt::jit", .stateful = true, .where = where});
     fresh->kept = keep();
     fresh->graph = new_shared<const GraphBody>(simplify(recorded.graph));
     debug_check(*fresh->graph, "simplify");
     fresh->captured = std::move(recorded.captured);
-    bool reusable = !axes.used() && references == thread_state().references;  // not what refers to a function that is being recorded
+    // Not what refers to a function that is being recorded.
+    reusable = !axes.used() && references == thread_state().references;
     for (const Tensor& t : fresh->captured) reusable = reusable && !is_tracer(t);
-    if (reusable) {
-      if (state_->device) require_usable(*state_->device, "vt::jit", where);
-      for (const Tensor& t : fresh->captured) fresh->captured_values.push_back(buffer_of(t, where));
-      const WhereScope line(where);  // what messages name where an equation knows no line
-      if (state_->device) fresh->device = *state_->device;
-      else fresh->device = device_of(*fresh->graph, jit_program::places_of(arguments));
-      fresh->captured_values = brought(fresh->captured_values, fresh->device);
-      fresh->executable = compile_graph(*fresh->graph, fresh->device, donated);
-      Vec<std::shared_ptr<const Entry>> gone;  // until the lock has gone
-      std::unique_lock lock(state_->mutex);
-      state_->changes.add("vt::jit", "compiles a program", arguments, static_key, where);
-      // Another thread may have been first; its program is as good.
-      program = *state_->programs.emplace(std::move(key), std::move(fresh), gone);
-    } else {
-      program = std::move(fresh);
-    }
+    if (reusable && state_->device) require_usable(*state_->device, "vt::jit", where);
   }
-  return program;
+  if (!reusable) return fresh;
+  // Inside of another trace its equations are compiled with the rest; a program of its own is for
+  // calls from outside.
+  if (!traced) fresh->compile(arguments, state_->device, donated, where);
+  Vec<std::shared_ptr<const Entry>> gone;  // until the lock has gone
+  const std::unique_lock lock(state_->mutex);
+  if (!traced) state_->changes.add("vt::jit", "compiles a program", arguments, static_key, where);
+  std::shared_ptr<const Entry>& kept = *state_->programs.emplace(std::move(key), fresh, gone);
+  // Another thread may have been first; its program is as good.
+  if (!traced && !kept->executable) gone.push_back(std::exchange(kept, std::move(fresh)));
+  return kept;
 }
 
 std::vector<Tensor> JitCache::call(std::span<const Tensor> arguments, const StaticKey& static_key, const FlatFunction& f,

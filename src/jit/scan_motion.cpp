@@ -45,11 +45,15 @@ class Mover {
       (i < carries ? carried_ : i < looped ? sequences_ : rest_).push_back({body_.inputs[i], e.inputs[i]});
   }
 
-  /// Writes the scan and what goes in front and behind.
-  void run() {
-    move_products_in_front();
+  /// Writes the scan and what goes in front and behind. Is there any? Else it is the scan that was
+  /// there.
+  bool run() {
+    const bool in_front = move_products_in_front();
     find_makers();
-    write(find_sums());
+    const Vec<Behind> behind = find_sums();
+    if (!in_front && behind.empty()) outer_.equations.push_back(e_);
+    else write(behind);
+    return in_front || !behind.empty();
   }
 
  private:
@@ -83,7 +87,7 @@ class Mover {
   int uses(Var v) const { return uses_[at(v)]; }
 
   // ---- in front ------------------------------------------------------------------------------------------------------------
-  void move_products_in_front() {
+  bool move_products_in_front() {
     Vec<bool> from_carry(body_.avals.size()), from_sequence(body_.avals.size());
     for (const Pair& c : carried_) from_carry[at(c.inner)] = true;
     for (const Pair& s : sequences_) from_sequence[at(s.inner)] = true;
@@ -101,7 +105,7 @@ class Mover {
       if (e.op != Op::dot_general || carry || !sequence || multiply_adds(body_, e) < worth_moving) continue;
       if (stacked(body_.aval(e.outputs[0]), p_.length).bytes() <= largest_sequence) moved.push_back(e.outputs[0]);
     }
-    if (moved.empty()) return;
+    if (moved.empty()) return false;
     // What they are made of, as a function of the sequences' elements and the rest.
     GraphBody front;
     front.avals = body_.avals;
@@ -135,6 +139,7 @@ class Mover {
     body_.equations.clear();
     for (Equation& e : left) body_.equations.push_back(std::move(e));
     for (std::size_t k = 0; k < moved.size(); ++k) sequences_.push_back({moved[k], made[k]});
+    return true;
   }
 
   Vec<Var> inlined(const GraphBody& g, const Vec<Var>& operands) {
@@ -337,10 +342,12 @@ GraphBody move_out_of_scans(const GraphBody& graph, std::int64_t frame) {
   moved.avals = graph.avals;
   moved.inputs = graph.inputs;
   moved.outputs = graph.outputs;
+  bool any = false;
   for (const Equation& e : graph.equations) {
-    if (movable(e)) scan_motion::Mover(moved, e).run();
+    if (movable(e)) any = scan_motion::Mover(moved, e).run() || any;
     else moved.equations.push_back(e);
   }
+  if (!any) return graph;
   return simplify(moved, SimplifyFor::running);
 }
 

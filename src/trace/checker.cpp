@@ -7,6 +7,7 @@
 #include <vt/small_vec.hpp>
 
 #include "printer.hpp"
+#include "recursion.hpp"
 
 namespace vt::detail {
 
@@ -19,6 +20,7 @@ class GraphChecker {
       : graph_(g), after_(after), sound_(sound), around_(around), defined_(g.avals.size(), false) {}
 
   void run() {
+    need_stack({});
     for (Var v : graph_.inputs) define(v, -1);
     for (at_ = 0; at_ < end(); ++at_) check_equation(at_);
     for (std::size_t i = 0; i < graph_.outputs.size(); ++i)

@@ -15,6 +15,7 @@ inline bool any(const Dependence::Flags& flags) { return std::find(flags.begin()
 Dependence::Flags Dependence::outputs(const GraphBody& graph, const Flags& inputs) {
   FlagsOfGraph key{&graph, inputs};
   if (const auto found = known_.find(key); found != known_.end()) return found->second;
+  need_stack({});
   Flags flags(graph.avals.size()), operands, result;
   for (std::size_t i = 0; i < graph.inputs.size(); ++i) flags[static_cast<std::size_t>(graph.inputs[i])] = inputs[i];
   for (const Equation& e : graph.equations) {

@@ -14,12 +14,13 @@
 namespace vt::detail {
 
 bool has_effects(const GraphBody& g) {
-  signed char known = g.effects_known.state.load(std::memory_order_relaxed);
+  signed char known = g.facts.effects.load(std::memory_order_relaxed);
   if (known < 0) {
+    need_stack({});
     known = 0;
     for (const Equation& e : g.equations)
       if (has_effect(e)) known = 1;
-    g.effects_known.state.store(known, std::memory_order_relaxed);
+    g.facts.effects.store(known, std::memory_order_relaxed);
   }
   return known == 1;
 }

@@ -495,13 +495,17 @@ struct Equation {
   }
 };
 
-/// Whether a Graph has effects, once somebody has asked. A copy may be about to change: it does not know.
-struct EffectsKnown {
-  mutable std::atomic<signed char> state{-1};
-  EffectsKnown() = default;
-  EffectsKnown(const EffectsKnown&) {}
-  EffectsKnown& operator=(const EffectsKnown&) {
-    state.store(-1, std::memory_order_relaxed);
+/// What has been found out about a Graph. A copy may be about to change: nothing is known of it.
+struct GraphFacts {
+  mutable std::atomic<signed char> effects{-1};  ///< does it have any? −1: nobody has asked
+  /// Would simplify leave it as it is?
+  mutable std::atomic<bool> simple_to_transform{false}, simple_to_run{false};
+  GraphFacts() = default;
+  GraphFacts(const GraphFacts&) {}
+  GraphFacts& operator=(const GraphFacts&) {
+    effects.store(-1, std::memory_order_relaxed);
+    simple_to_transform.store(false, std::memory_order_relaxed);
+    simple_to_run.store(false, std::memory_order_relaxed);
     return *this;
   }
 };
@@ -512,7 +516,7 @@ struct GraphBody {
   Vec<Var> inputs;
   RecycledVec<Equation> equations;
   Vec<Var> outputs;
-  EffectsKnown effects_known;
+  GraphFacts facts;
 
   const Aval& aval(Var v) const { return avals[static_cast<std::size_t>(v)]; }
   Var fresh(const Aval& a) {

@@ -6,6 +6,7 @@
 
 #include <vt/small_vec.hpp>
 
+#include "recursion.hpp"
 #include "special_functions.hpp"
 #include "special_math.hpp"
 #include "thread_state.hpp"
@@ -180,9 +181,13 @@ inline constexpr auto rules = rule_table<InterpretRule>({
 });
 static_assert(RuleMissingFor<first_without_rule(rules)>::ok);
 
+/// Of the user's call; of what asked for the value, where the equation knows none.
+inline Where line_of(const Equation& e) { return e.where.file ? e.where : thread_state().where; }
+
 /// The rule that the dtypes of an equation ask for.
 void run(Frame& frame) {
   const Equation& e = frame.equation;
+  if (family_of(e.op) == Family::structure) need_stack(line_of(e));
   bool any_complex = false;
   for (Var v : e.inputs) any_complex = any_complex || is_complex(frame.graph.aval(v).dtype);
   for (Var v : e.outputs) any_complex = any_complex || is_complex(frame.graph.aval(v).dtype);
@@ -191,9 +196,6 @@ void run(Frame& frame) {
   if (!rule) refuse_dtype(frame);
   rule(frame);
 }
-
-/// Of the user's call; of what asked for the value, where the equation knows none.
-inline Where line_of(const Equation& e) { return e.where.file ? e.where : thread_state().where; }
 
 }  // namespace interp
 

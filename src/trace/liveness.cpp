@@ -3,9 +3,17 @@
 
 #include <algorithm>
 
+#include "recursion.hpp"
+#include "simplify.hpp"
+
 namespace vt::detail {
 
 namespace liveness_parts {
+/// Has the simplifier dropped what nobody needs?
+inline bool is_simple(const GraphBody& g) {
+  using simplification::is_simple;
+  return is_simple(g, SimplifyFor::running) || is_simple(g, SimplifyFor::transforming);
+}
 inline std::size_t at(Var v) { return static_cast<std::size_t>(v); }
 inline bool any(const Liveness::Flags& flags) { return std::find(flags.begin(), flags.end(), true) != flags.end(); }
 inline void join(Liveness::Flags& flags, std::size_t first, const Liveness::Flags& more) {
@@ -34,6 +42,7 @@ void Liveness::spread(const GraphBody& graph, Flags& live) {
 
 Liveness::Flags Liveness::inputs(const GraphRef& graph, const Flags& outputs) {
   using liveness_parts::at;
+  need_stack({});
   FlagsOfGraph key{graph.get(), outputs};
   if (const auto found = known_.find(key); found != known_.end()) return found->second.inputs;
   Flags live(graph->avals.size()), result;
@@ -45,8 +54,13 @@ Liveness::Flags Liveness::inputs(const GraphRef& graph, const Flags& outputs) {
 }
 
 Liveness::Flags Liveness::operands(const Equation& e, const Flags& results) {
-  using liveness_parts::join;
+  using namespace liveness_parts;
   Flags needed(e.inputs.size(), true);
+  // A simple body reads all of its inputs. Going into it would go into all bodies inside, at each
+  // level of nesting anew.
+  const bool all = std::find(results.begin(), results.end(), false) == results.end();
+  if (all && all_of(bodies_of(e.params), [](const GraphRef& body) { return is_simple(*body); }))
+    return needed;
   switch (e.op) {
     case Op::call:
     case Op::checkpoint:

@@ -178,7 +178,8 @@ std::vector<Tensor> FunctionCache::call(std::span<const Tensor> arguments, const
   // What was captured in a trace that has ended cannot be captured again.
   if (entry && !all_of(entry->captured, is_alive)) entry = nullptr;
   if (!entry) {
-    if (current_level() >= deepest_nesting || stack_is_short())
+    constexpr std::size_t unasked = 32;  // as RecordingScope does
+    if (current_level() >= deepest_nesting || (depth >= unasked && stack_left() < stack_to_record))
       own.refuse(ErrorKind::transform, worded("is recorded inside of {} others, each with arguments of its own; such a recursion has no end", depth),
                  where);
     FunctionRecording recording(&own, key);

@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "called.hpp"
+#include "recursion.hpp"
 
 namespace vt {
 
@@ -248,6 +249,7 @@ std::size_t hash_of(const GraphBody& g) {
 
 bool equal(const GraphBody& a, const GraphBody& b) {
   if (&a == &b) return true;
+  need_stack({});
   if (a.inputs != b.inputs || a.outputs != b.outputs || a.equations.size() != b.equations.size()) return false;
   // Only the inputs' types are compared: all others follow from them.
   for (Var v : a.inputs)

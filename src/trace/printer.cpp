@@ -258,6 +258,7 @@ inline bool shown_before(const Equation& e, const GraphRef& body, Shown& shown) 
 }
 
 inline void write_graph(const GraphBody& g, const std::string& indent, bool lines, Shown& shown, std::string& out) {
+  need_stack({});
   const Names names(g);
   out += indent + "{ lambda";
   for (Var v : g.inputs) out += " " + names.typed(v);
@@ -296,6 +297,7 @@ class DotWriter {
   explicit DotWriter(std::string& out) : out_(out) {}
 
   void write(const GraphBody& g, const std::string& prefix, const std::string& indent) {
+    need_stack({});
     const Names names(g);
     Vec<std::string> maker(g.avals.size());
     for (Var v : g.inputs) {

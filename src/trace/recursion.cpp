@@ -2,6 +2,7 @@
 #include "recursion.hpp"
 
 #include <algorithm>
+#include <limits>
 #if defined(__linux__)
 #include <pthread.h>
 #endif
@@ -116,7 +117,7 @@ RecursionParams without_effects(const RecursionParams& p) {
 
 // --- depth -----------------------------------------------------------------------------------------------------------
 
-bool stack_is_short() {
+std::size_t stack_left() {
 #if defined(__linux__)
   static thread_local const char* lowest = [] {
     pthread_attr_t attributes;
@@ -128,13 +129,26 @@ bool stack_is_short() {
     }
     return static_cast<const char*>(begin);
   }();
-  constexpr std::ptrdiff_t needed = 512 * 1024;  // what one more level and an error on top of it may take
   // Not the address of a variable: AddressSanitizer keeps those elsewhere.
   const char* here = static_cast<const char*>(__builtin_frame_address(0));
-  return lowest && here - lowest < needed;
-#else
-  return false;
+  if (lowest) return here < lowest ? 0 : static_cast<std::size_t>(here - lowest);
 #endif
+  return std::numeric_limits<std::size_t>::max();
+}
+
+void need_stack(Where where) {
+  // An op at the innermost level, or an error.
+#if defined(__SANITIZE_ADDRESS__)
+  constexpr std::size_t needed = 128 * 1024;
+#else
+  constexpr std::size_t needed = 48 * 1024;
+#endif
+  if (stack_left() < needed)
+    fail(ErrorKind::transform,
+         "vt: bodies and transforms are nested deeper than the stack of this thread holds; write "
+         "a loop (vt::fori_loop, vt::while_loop, vt::scan) in place of the nesting, or call from a "
+         "thread with a larger stack",
+         where);
 }
 
 RecursionGuard::RecursionGuard(const RecursiveFunction& f, Where where) {
@@ -142,7 +156,7 @@ RecursionGuard::RecursionGuard(const RecursiveFunction& f, Where where) {
   if (depth >= f.max_depth)
     fail(ErrorKind::value,
          worded("vt::Recursive: {} calls itself more than {} deep; if that is no mistake, give it a greater max_depth", f.name, depth), where);
-  if (stack_is_short())
+  if (stack_left() < stack_to_record)
     fail(ErrorKind::value, worded("vt::Recursive: {} calls itself {} deep, and the stack of the thread holds no more", f.name, depth), where);
   ++depth;
 }

@@ -80,7 +80,7 @@ void repeat(const GraphBody& graph, const Equation& e, std::span<const Tensor> o
 std::vector<Tensor> replay(const GraphBody& graph, std::span<const Tensor> arguments);
 
 /// More scopes inside of each other are an error: passes and executors walk bodies of bodies by recursion.
-inline constexpr int deepest_nesting = 500;
+inline constexpr int deepest_nesting = 1000;
 /// Depth of the innermost open scope of this thread; 0 outside.
 int current_level();
 /// Is this Tensor a tracer of an open or ended scope (as opposed to a value or a lazy op)?

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "called.hpp"
+#include "recursion.hpp"
 #include "simplify_control.hpp"
 #include "timeline.hpp"
 
@@ -199,22 +200,36 @@ Var Pass::slice(Var v, const Shape& start, const Shape& limit, const Shape& stri
 
 // --- the walk --------------------------------------------------------------------------------------------------------
 
+namespace walk_details {
+std::atomic<bool>& simple(const GraphBody& g, SimplifyFor purpose) {
+  return purpose == SimplifyFor::running ? g.facts.simple_to_run : g.facts.simple_to_transform;
+}
+}  // namespace walk_details
+
+bool is_simple(const GraphBody& g, SimplifyFor purpose) {
+  return walk_details::simple(g, purpose).load(std::memory_order_relaxed);
+}
+
+GraphRef Pass::remembered(GraphRef simple) {
+  walk_details::simple(*simple, purpose_).store(true, std::memory_order_relaxed);
+  memo_.bodies[simple.get()] = {simple, simple};
+  memo_.checked.push_back(simple.get());
+  return simple;
+}
+
 GraphRef Pass::simplified_body(const GraphRef& body) {
   if (!body) return body;
   if (const auto done = memo_.bodies.find(body.get()); done != memo_.bodies.end()) return done->second.simple;
+  if (is_simple(*body, purpose_)) return remembered(body);
   GraphBody simple = simplify_body(*body, memo_, purpose_);
-  GraphRef result = equal(simple, *body) ? body : new_shared<const GraphBody>(std::move(simple));
-  memo_.bodies[result.get()] = {result, result};
-  memo_.checked.push_back(result.get());
+  GraphRef result =
+      remembered(equal(simple, *body) ? body : new_shared<const GraphBody>(std::move(simple)));
   memo_.bodies[body.get()] = {body, result};
   return result;
 }
 
 GraphRef Pass::simplified_body(GraphBody&& body) {
-  GraphRef result = new_shared<const GraphBody>(simplify_body(body, memo_, purpose_));
-  memo_.bodies[result.get()] = {result, result};
-  memo_.checked.push_back(result.get());
-  return result;
+  return remembered(new_shared<const GraphBody>(simplify_body(body, memo_, purpose_)));
 }
 
 // One element is in order; and what is no key need not be carried along if nobody reads it.
@@ -375,6 +390,7 @@ void Pass::copy_equation(const GraphBody& g, const Equation& e, Vec<Var>& map, c
 
 void Pass::walk(const GraphBody& g, Vec<Var>& map, bool outermost) {
   using walk_details::at;
+  need_stack(where_);
   const Vec<std::int32_t> uses = walk_details::count_uses(g);
   if (outermost)
     for (Var v : g.inputs) uses_[at(map[at(v)])] += uses[at(v)];
@@ -447,6 +463,7 @@ GraphBody simplify_body(const GraphBody& graph, BodyMemo& memo, SimplifyFor purp
 }  // namespace simplification
 
 GraphBody simplify(const GraphBody& graph, SimplifyFor purpose) {
+  if (simplification::is_simple(graph, purpose)) return graph;
   const Span span("transform", "simplify");
   simplification::BodyMemo memo;
   return simplification::simplify_body(graph, memo, purpose);

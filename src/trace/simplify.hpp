@@ -68,6 +68,8 @@ struct BodyMemo {
   Liveness liveness;
 };
 
+/// Is it known that simplify would leave the Graph as it is?
+bool is_simple(const GraphBody&, SimplifyFor);
 /// a op b = b op a, also in which of two NaNs or zeros comes out.
 bool commutes(Op);
 std::size_t hash_equation(Op, const ParamsRef&, std::span<const Var> inputs);
@@ -146,6 +148,7 @@ class Pass {
   std::int32_t find_equal(Op, const ParamsRef&, std::span<const Var> inputs, std::size_t hash) const;
   void remember(std::int32_t equation, std::size_t hash);
   Var fresh(Aval);
+  GraphRef remembered(GraphRef simple);
   GraphRef simplified_body(const GraphRef&);
   GraphRef simplified_body(GraphBody&&);
   GraphBody compacted(std::span<const Var> inputs, std::span<const Var> outputs);

@@ -129,14 +129,18 @@ bool ControlRewrite::apply(Rule rule) {
 SmallVec<Var, 2> ControlRewrite::run() {
   using C = ControlRewrite;
   apply(&C::drop_dead);
-  bool decided = false;  // nothing is left of the equation, also where it has effects
-  for (int round = 0; round < control_parts::most_rounds; ++round) {
+  const auto decide = [&] {
+    const bool is = choose_branch() || unroll();
+    pass_.rewrites_ += is;
+    return is;
+  };
+  // Nothing is left of the equation, also where it has effects. Asked at first, too: a body that
+  // takes the equation's place is walked anyway, and would be simplified at each level of nesting
+  // once more.
+  bool decided = decide();
+  for (int round = 0; !decided && round < control_parts::most_rounds; ++round) {
     simplify_bodies();
-    decided = choose_branch() || unroll();
-    if (decided) {
-      ++pass_.rewrites_;
-      break;
-    }
+    if ((decided = decide())) break;
     bool again = false;
     for (const Rule rule : {&C::merge_operands, &C::share_operands, &C::drop_lanes, &C::settle_results, &C::merge_results, &C::merge_carries,
                             &C::move_out, &C::drop_dead, &C::drop_operands})

@@ -82,17 +82,33 @@ inline std::vector<Tensor> chosen(std::span<const Tensor> leaves, const Mask& ma
   return out;
 }
 
+/// Where the leaves of argument W begin among those of the arguments `Wanted…`, which lie in the
+/// order of the arguments.
+template <std::size_t W, std::size_t... Wanted, class... A>
+std::size_t leaves_before(const std::tuple<A...>& arguments) {
+  return ((Wanted < W ? count_leaves(std::get<Wanted>(arguments)) : 0) + ...);
+}
 /// The arguments `I…` holding `leaves`, their numbers zero: the bare tree when there is one, else a tuple.
 template <std::size_t... Wanted, class... A>
 auto rebuild_wanted(const std::tuple<A...>& arguments, std::span<const Tensor> leaves) {
-  const Tensor* next = leaves.data();
-  auto one = [&](auto tree) {
+  auto one = [&](auto tree, std::size_t before) {
+    const Tensor* next = leaves.data() + before;
     assign_leaves(tree, next);
     zero_numbers(tree);
     return tree;
   };
-  if constexpr (sizeof...(Wanted) == 1) return one((std::get<Wanted>(arguments), ...));
-  else return std::tuple{one(std::get<Wanted>(arguments))...};
+  if constexpr (sizeof...(Wanted) == 1) return one((std::get<Wanted>(arguments), ...), 0);
+  else return std::tuple{one(std::get<Wanted>(arguments), leaves_before<Wanted, Wanted...>(arguments))...};
+}
+/// The places of the leaves of such a tuple among those of the arguments.
+template <std::size_t... Wanted, class... A>
+Vec<std::size_t> wanted_order(const std::tuple<A...>& arguments) {
+  Vec<std::size_t> order;
+  const auto append = [&](std::size_t before, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) order.push_back(before + i);
+  };
+  (append(leaves_before<Wanted, Wanted...>(arguments), count_leaves(std::get<Wanted>(arguments))), ...);
+  return order;
 }
 template <class... A>
 auto rebuild_all(const std::tuple<A...>& arguments, std::span<const Tensor> leaves) {
@@ -371,11 +387,12 @@ auto hessian(F f, JacobianOptions options = {}, Where where = Where::here()) {
         call.memory_limit = options.memory_limit;
         const auto blocks = detail::hessian_flat(g.flat(), call, options.chunk);
         using Columns = decltype(detail::rebuild_wanted<I...>(g.arguments(), {}));
+        const Vec<std::size_t> order = detail::wanted_order<I...>(g.arguments());
         std::size_t out = 0;
         auto rows = [&] {
           const auto& of_output = blocks[out++];
           std::size_t row = 0;
-          auto columns = [&]() -> Columns { return detail::rebuild_wanted<I...>(g.arguments(), of_output[row++]); };
+          auto columns = [&]() -> Columns { return detail::rebuild_wanted<I...>(g.arguments(), of_output[order[row++]]); };
           const Columns like = detail::rebuild_wanted<I...>(g.arguments(), detail::chosen(g.leaves(), wanted));
           return detail::replace_leaves<Columns>(like, columns);
         };

@@ -209,6 +209,11 @@ TEST(ControlGrad, JacobianAndHessianOfXTimesYToTheFourth) {
   expect_close(vt::jacfwd<1>(f)(x, y), vt::tensor(96.0));
   const auto h = vt::hessian<0, 1>(f)(x, y);
   expect_close(vt::tree_leaves(h), {vt::tensor(0.0), vt::tensor(32.0), vt::tensor(32.0), vt::tensor(144.0)});
+  // Derivatives come in the order that is asked for.
+  expect_close(vt::tree_leaves(vt::grad<1, 0>(f)(x, y)), {vt::tensor(96.0), vt::tensor(16.0)});
+  expect_close(vt::tree_leaves(vt::jacrev<1, 0>(f)(x, y)), {vt::tensor(96.0), vt::tensor(16.0)});
+  const auto turned = vt::hessian<1, 0>(f)(x, y);
+  expect_close(vt::tree_leaves(turned), {vt::tensor(144.0), vt::tensor(32.0), vt::tensor(32.0), vt::tensor(0.0)});
   // Rows of x and y, and a batch of rows.
   const Tensor xs = vt::tensor({1.0, 2.0}), ys = vt::tensor({3.0, -1.0});
   expect_close(vt::jacrev<1>(f)(xs, ys), vt::tensor({{108.0, 0.0}, {0.0, -8.0}}));

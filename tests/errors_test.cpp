@@ -87,7 +87,10 @@ TEST(Errors, making_and_reading) {
   expect("negative extent", {ErrorKind::shape, {"vt::zeros", "[2,-1]"}, [] { vt::zeros({2, -1}); }});
   expect("negative matrix", {ErrorKind::value, {"vt::eye", "[2,-1]"}, [] { vt::eye(2, -1); }});
   expect("item of many", {ErrorKind::shape, {"vt::Tensor::item", "f32[3]", "3 elements"}, [] { f({3}).item<float>(); }});
-  expect("data of another type", {ErrorKind::dtype, {"vt::Tensor::data", "f64", "f32[3]"}, [] { const Tensor t = f({3}); t.data<double>(); }});
+  expect("data of another type", {ErrorKind::dtype, {"vt::Tensor::data", "f64", "f32[3]"}, [] {
+                                    const Tensor t = f({3});
+                                    t.data<double>();
+                                  }});
   expect("dim", {ErrorKind::shape, {"axis 2", "f32[3,4]"}, [] { f({3, 4}).dim(2); }});
   expect("zero step", {ErrorKind::value, {"vt::arange", "step"}, [] { vt::arange(0, 5, 0); }});
   expect("truth of many", {ErrorKind::shape, {"bool[3]", "vt::any"}, [] { return f({3}) > 0 ? 1 : 2; }});
@@ -215,7 +218,8 @@ TEST(Errors, derivatives) {
   expect("tangent shape", {ErrorKind::shape, {"vt::jvp", "f32[3]", "f32[2]"}, [&] { vt::jvp(id, std::tuple(f({3})), std::tuple(f({2}))); }});
   expect("tangent dtype",
          {ErrorKind::dtype, {"vt::jvp", "f32[3]", "f64[3]"}, [&] { vt::jvp(id, std::tuple(f({3})), std::tuple(vt::ones({3}, vt::f64))); }});
-  expect("tangent count", {ErrorKind::tree, {"vt::jvp", "1", "2"}, [&] { vt::jvp(id, std::tuple(f({3})), std::tuple(f({3}), f({3}))); }});
+  const auto list = [](std::vector<Tensor> x) { return x[0]; };
+  expect("tangent count", {ErrorKind::tree, {"vt::jvp", "1", "2"}, [&] { vt::jvp(list, std::vector{f({3})}, std::vector{f({3}), f({3})}); }});
   expect("cotangent shape", {ErrorKind::shape, {"vt::vjp", "f32[3]", "f32[4]"}, [&] { vt::vjp(id, f({3})).second(f({4})); }});
   expect("push shape", {ErrorKind::shape, {"vt::linearize", "f32[3]", "f32[4]"}, [&] { vt::linearize(id, f({3})).second(f({4})); }});
   expect("push of nothing",
@@ -224,7 +228,7 @@ TEST(Errors, derivatives) {
   expect("vjp at nothing",
          {ErrorKind::value, {"vt::vjp", "argument 1", "empty"}, [] { vt::vjp([](Tensor a, Tensor b) { return a * b; }, f({}), Tensor()); }});
   expect("pull of too few", {ErrorKind::tree, {"vt::vjp", "1 cotangents", "2 results"}, [] {
-                               vt::vjp([](Tensor a) { return std::pair(a, a); }, f({3})).second(f({3}));
+                               vt::vjp([](Tensor a) { return std::vector{a, a}; }, f({3})).second(std::vector{f({3})});
                              }});
   expect("pull of nothing", {ErrorKind::value, {"vt::vjp", "cotangent of the result", "empty"}, [&] { vt::vjp(id, f({3})).second(Tensor()); }});
   expect("shape of what does not fit",

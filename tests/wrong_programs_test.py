@@ -6,7 +6,7 @@ Usage: wrong_programs_test.py INCLUDE_DIR COMPILER… [-- FLAG…]
 Every file in tests/wrong_programs is compiled by each compiler. Its first lines, "// expect: TEXT", must be found in the first error,
 that is in the first twenty lines of the output (runs of white space count as one space, quotation marks of any sort are alike). A file
 with "// only: clang" or "// only: g++" among these lines is for that compiler. "// compiles" instead of an expectation says that the
-program does compile: it keeps a check from being too strict.
+program does compile: it keeps a check from being too strict. The whole output must be short, and hold one error.
 """
 
 import concurrent.futures
@@ -17,6 +17,7 @@ import sys
 import tempfile
 
 LINES_READ = 20
+MOST_LINES = 30  # of the whole output
 HERE = pathlib.Path(__file__).resolve().parent / "wrong_programs"
 
 
@@ -65,6 +66,9 @@ def complaint(program, compiler, clang, flags):
     first = next((line for line in shown if re.search(r"\berror:", line)), "")
     if not any(plain(e) in plain(first) for e in expected):
         return f"what is expected stands in no first error:\n{text}"
+    errors = sum(bool(re.search(r"\berror:", line)) for line in shown)
+    if errors > 1 or len(shown) > MOST_LINES:
+        return f"{errors} errors in {len(shown)} lines:\n{text}"
     return None
 
 

@@ -68,16 +68,34 @@ constexpr bool has_base() {
   }(std::make_index_sequence<N - 1>{});
 }
 
-enum class StructFault { none, no_fields, many_fields, c_array, base };
+/// What keeps a type from being a tree.
+enum class TreeFault {
+  none,
+  refused,
+  is_void,
+  eigen,
+  pointer,
+  unordered,
+  vector_bool,
+  many_fields,
+  c_array,
+  base,
+  reference,
+  constant,
+  recursive,
+  uncopyable,
+  other
+};
 /// What keeps an aggregate from being taken apart.
 template <class T>
-constexpr StructFault struct_fault() {
-  if constexpr (std::is_empty_v<T>) return StructFault::none;
-  else if constexpr (takes_fields<T>(std::make_index_sequence<most_fields + 1>{})) return StructFault::many_fields;
-  else if constexpr (field_count<T>() == 0) return StructFault::no_fields;
-  else if constexpr (has_base<T, field_count<T>()>()) return StructFault::base;
-  else if constexpr (has_c_array<T, field_count<T>()>()) return StructFault::c_array;
-  else return StructFault::none;
+constexpr TreeFault struct_fault() {
+  if constexpr (std::is_empty_v<T>) return TreeFault::none;
+  else if constexpr (!std::is_copy_constructible_v<T>) return TreeFault::uncopyable;  // fields would be counted wrongly
+  else if constexpr (takes_fields<T>(std::make_index_sequence<most_fields + 1>{})) return TreeFault::many_fields;
+  else if constexpr (field_count<T>() == 0) return TreeFault::other;
+  else if constexpr (has_base<T, field_count<T>()>()) return TreeFault::base;
+  else if constexpr (has_c_array<T, field_count<T>()>()) return TreeFault::c_array;
+  else return TreeFault::none;
 }
 
 /// References to the fields of an aggregate, as a tuple. A wrong count does not compile.
@@ -131,6 +149,11 @@ FieldAddress(T) -> FieldAddress<T>;
 template <auto field>
 constexpr const char* field_text() {
   return __PRETTY_FUNCTION__;
+}
+/// Is a field of T a reference? Then it has no address as long as T is nowhere; a bit-field has none.
+template <class T, std::size_t... I>
+constexpr bool has_reference(std::index_sequence<I...>) {
+  return !requires { typename std::bool_constant<((&std::get<I>(fields_of(unborn<T>.value)) != nullptr) && ...)>; };
 }
 /// Such texts of all fields of T, in order.
 template <class T, std::size_t... I>

@@ -49,11 +49,17 @@ Tensor pshuffle_flat(const Tensor&, const std::string& name, const std::vector<s
 
 /// `f` of every Tensor; numbers are Tensors.
 template <class T, class F>
-LiftedTree<T> on_leaves(const T& tree, const F& f) {
-  LiftedTree<T> own = lifted(tree);
-  std::vector<Tensor> leaves = tree_leaves(own);
-  for (Tensor& t : leaves) t = f(t);
-  return with_leaves(std::move(own), leaves);
+auto on_leaves(const T& tree, const F& f) {
+  using Check = TreesCheck<T>;
+  VT_ASSERT_CALL("vt::psum and the other collectives", Check);
+  if constexpr (!Check::holds) {
+    return Refused();
+  } else {
+    LiftedTree<T> own = lifted(tree);
+    std::vector<Tensor> leaves = tree_leaves(own);
+    for (Tensor& t : leaves) t = f(t);
+    return with_leaves(std::move(own), leaves);
+  }
 }
 
 }  // namespace detail

@@ -83,39 +83,49 @@ LiftedTree<T> lifted(const T& tree) {
   }
 }
 
-/// Can f be called with the carry, whole or in parts?
-template <class F, class Carry>
-inline constexpr bool takes_carry = std::is_invocable_v<F&, const Carry&>;
-template <class F, class... T>
-inline constexpr bool takes_carry<F, std::tuple<T...>> = std::is_invocable_v<F&, const std::tuple<T...>&> || std::is_invocable_v<F&, const T&...>;
-template <class F, class A, class B>
-inline constexpr bool takes_carry<F, std::pair<A, B>> =
-    std::is_invocable_v<F&, const std::pair<A, B>&> || std::is_invocable_v<F&, const A&, const B&>;
-
-/// f(carry, more…), or with the carry's parts, as call_on_carry does.
+/// What f(carry, more…) gives, or f(parts…, more…); NotCallable if neither is possible.
 template <class F, class Carry, class... More>
-constexpr bool fits_carry() {
-  if constexpr (std::is_invocable_v<F&, const Carry&, const More&...>) return true;
+constexpr auto given_by_carry() {
+  if constexpr (std::is_invocable_v<F&, const Carry&, const More&...>) return std::type_identity<ResultOf<F, Carry, More...>>();
   else if constexpr (is_product<Carry>)
     return []<std::size_t... I>(std::index_sequence<I...>) {
-      return std::is_invocable_v<F&, const std::tuple_element_t<I, Carry>&..., const More&...>;
+      return std::type_identity<GivenBy<F, std::tuple_element_t<I, Carry>..., More...>>();
     }(std::make_index_sequence<std::tuple_size_v<Carry>>());
-  else return false;
+  else return std::type_identity<NotCallable>();
 }
-/// f(i, carry), or f(i, parts…).
-template <class F, class Carry>
-constexpr bool fits_round() {
-  if constexpr (std::is_invocable_v<F&, const Tensor&, const Carry&>) return true;
-  else if constexpr (is_product<Carry>)
-    return []<std::size_t... I>(std::index_sequence<I...>) {
-      return std::is_invocable_v<F&, const Tensor&, const std::tuple_element_t<I, Carry>&...>;
-    }(std::make_index_sequence<std::tuple_size_v<Carry>>());
-  else return false;
+template <class F, class Carry, class... More>
+using GivenByCarry = typename decltype(given_by_carry<F, Carry, More...>())::type;
+/// f with the index in front: as a function of the carry it is one like others.
+template <class F>
+struct RoundOf {
+  F& f;
+  const Tensor& index;
+  template <class... Part>
+  auto operator()(const Part&... part) const -> std::invoke_result_t<F&, const Tensor&, const Part&...> {
+    return f(index, part...);
+  }
+};
+
+/// The same for scan's body, which need not take elements where there are none.
+template <class F, class Carry, class Xs>
+constexpr auto given_by_scan() {
+  if constexpr (std::is_same_v<Xs, std::nullopt_t> && !std::is_same_v<GivenByCarry<F, Carry>, NotCallable>)
+    return std::type_identity<GivenByCarry<F, Carry>>();
+  else return std::type_identity<GivenByCarry<F, Carry, Xs>>();
 }
-template <class T>
-inline constexpr bool is_two = is_pair<T>;
-template <class A, class B>
-inline constexpr bool is_two<std::tuple<A, B>> = true;
+template <class F, class Carry, class Xs>
+using GivenByScan = typename decltype(given_by_scan<F, Carry, Xs>())::type;
+
+/// Is what a function gave a tree, of the type that is wanted?
+template <class Given, class Wanted>
+constexpr auto check_given() {
+  if constexpr (std::is_same_v<Given, NotCallable>) return CallFaultOf<CallFault::parameters>();
+  else if constexpr (!ResultCheck<Given>::holds) return ResultCheck<Given>();
+  else if constexpr (!std::is_convertible_v<LiftedTree<Given>, Wanted>) return CallFaultOf<CallFault::type>();
+  else return CallFaultOf<CallFault::none>();
+}
+template <class Given, class Wanted>
+struct GivenCheck : decltype(check_given<Given, Wanted>()) {};
 
 /// f(carry, more…); a tuple or pair may be taken apart by f's parameters.
 template <class F, class Carry, class... More>
@@ -158,15 +168,6 @@ LeafName carry_names(const T& carry) {
 /// Throws: `what`, a tree, must not differ from the one before it, but does at `path`.
 [[noreturn]] void refuse_structure(const ControlCall&, const char* must, const char* what, const std::string& path);
 
-/// What a function gave, as a Tree.
-template <class Tree, class T>
-Tree tree_of(const T& given) {
-  static_assert(std::is_convertible_v<LiftedTree<T>, Tree>,
-                "vt: the body of a loop must return the type of its carry, and the functions of cond and switch_ must return one type, op of "
-                "associative_scan that of an element");
-  return lifted(given);
-}
-
 // On flat lists of Tensors; src/trace/ops_control.cpp and, for the last two, src/transforms/control.cpp.
 /// branches[index](operands…), the index clamped.
 std::vector<Tensor> switch_flat(const Tensor& index, std::span<const FlatFunction> branches, std::span<const Tensor> operands, const ControlCall&);
@@ -190,7 +191,7 @@ template <class Result, class F, class Operands>
 FlatFunction branch_function(F& f, const Operands& operands, std::optional<Result>& result, const ControlCall& call) {
   return [&](std::span<const Tensor> leaves) {
     const Operands now = with_leaves(operands, leaves);
-    const Result out = tree_of<Result>(std::apply(f, now));
+    const Result out = lifted(std::apply(f, now));
     if (!result) result.emplace(out);
     else if (const auto path = first_difference(*result, out))
       refuse_structure(call, "the functions must give trees of one structure", "result", *path);
@@ -206,7 +207,7 @@ LeafName branch_names(const std::optional<Result>& result) {
 /// The leaves of what a function made of a tree, whose structure it must keep.
 template <class Tree, class T>
 std::vector<Tensor> kept_structure(const Tree& tree, const T& given, const char* must, const char* what, const ControlCall& call) {
-  const Tree next = tree_of<Tree>(given);
+  const Tree next = lifted(given);
   if (const auto path = first_difference(tree, next)) refuse_structure(call, must, what, *path);
   return tree_leaves(next);
 }
@@ -226,20 +227,27 @@ std::vector<Tensor> next_carry(const Carry& carry, const T& given, const Control
 /// Source: JAX `lax.cond`.
 template <class OnTrue, class OnFalse, class... A>
 auto cond(Operand predicate, OnTrue on_true, OnFalse on_false, const A&... operands) {
-  using True = detail::CallCheck<OnTrue, detail::Owned<A>...>;
-  using False = detail::CallCheck<OnFalse, detail::Owned<A>...>;
-  VT_ASSERT_CALL("vt::cond", True);
-  VT_ASSERT_CALL("vt::cond", False);
-  if constexpr (!True::holds || !False::holds) {
+  using Check = detail::FirstOf<detail::CallCheck<OnTrue, detail::Owned<A>...>, detail::CallCheck<OnFalse, detail::Owned<A>...>>;
+  VT_ASSERT_CALL("vt::cond", Check);
+  if constexpr (!Check::holds) {
     return detail::Refused();
   } else {
-    const auto own = detail::own(operands...);
     using Result = detail::LiftedTree<detail::ResultOf<OnTrue, detail::Owned<A>...>>;
-    std::optional<Result> result;
-    const detail::ControlCall call{.name = "vt::cond", .where = predicate.where, .result_name = detail::branch_names(result)};
-    const auto out = detail::cond_flat(predicate.tensor, detail::branch_function(on_true, own, result, call),
-                                       detail::branch_function(on_false, own, result, call), tree_leaves(own), call);
-    return detail::with_leaves(std::move(*result), out);
+    using Other = detail::LiftedTree<detail::ResultOf<OnFalse, detail::Owned<A>...>>;
+    constexpr bool alike = std::is_convertible_v<Other, Result>;
+    static_assert(detail::same_type<Other, Result, alike>,
+                  "vt::cond: on_true and on_false return different types: both must return the "
+                  "same one; numbers count as vt::Tensor");
+    if constexpr (!alike) {
+      return detail::Refused();
+    } else {
+      const auto own = detail::own(operands...);
+      std::optional<Result> result;
+      const detail::ControlCall call{.name = "vt::cond", .where = predicate.where, .result_name = detail::branch_names(result)};
+      const auto out = detail::cond_flat(predicate.tensor, detail::branch_function(on_true, own, result, call),
+                                         detail::branch_function(on_false, own, result, call), tree_leaves(own), call);
+      return detail::with_leaves(std::move(*result), out);
+    }
   }
 }
 
@@ -248,16 +256,39 @@ auto cond(Operand predicate, OnTrue on_true, OnFalse on_false, const A&... opera
 /// Source: JAX `lax.switch`.
 template <class... Branches, class... A>
 auto switch_(Operand index, std::tuple<Branches...> branches, const A&... operands) {
-  static_assert(sizeof...(Branches) > 0, "vt::switch_: no functions");
-  const auto own = detail::own(operands...);
-  using First = std::tuple_element_t<0, std::tuple<Branches...>>;
-  using Result = detail::LiftedTree<detail::ResultOf<First, detail::Owned<A>...>>;
-  std::optional<Result> result;
-  const detail::ControlCall call{.name = "vt::switch_", .where = index.where, .result_name = detail::branch_names(result)};
-  Vec<detail::FlatFunction> flat;
-  std::apply([&](auto&... f) { (flat.push_back(detail::branch_function(f, own, result, call)), ...); }, branches);
-  const auto out = detail::switch_flat(index.tensor, flat, tree_leaves(own), call);
-  return detail::with_leaves(std::move(*result), out);
+  static_assert(sizeof...(Branches) > 0, "vt::switch_: the tuple holds no functions");
+  using Check = detail::FirstOf<detail::CallCheck<Branches, detail::Owned<A>...>...>;
+  VT_ASSERT_CALL("vt::switch_", Check);
+  if constexpr (!Check::holds || sizeof...(Branches) == 0) {
+    return detail::Refused();
+  } else {
+    using Results = std::tuple<detail::LiftedTree<detail::ResultOf<Branches, detail::Owned<A>...>>...>;
+    using Result = std::tuple_element_t<0, Results>;
+    constexpr bool alike = (std::is_convertible_v<detail::LiftedTree<detail::ResultOf<Branches, detail::Owned<A>...>>, Result> && ...);
+    static_assert(detail::same_type<Results, Result, alike>,
+                  "vt::switch_: the functions return different types: all must return the same "
+                  "one; numbers count as vt::Tensor");
+    if constexpr (!alike) {
+      return detail::Refused();
+    } else {
+      const auto own = detail::own(operands...);
+      std::optional<Result> result;
+      const detail::ControlCall call{.name = "vt::switch_", .where = index.where, .result_name = detail::branch_names(result)};
+      Vec<detail::FlatFunction> flat;
+      std::apply([&](auto&... f) { (flat.push_back(detail::branch_function(f, own, result, call)), ...); }, branches);
+      const auto out = detail::switch_flat(index.tensor, flat, tree_leaves(own), call);
+      return detail::with_leaves(std::move(*result), out);
+    }
+  }
+}
+/// Functions that stand in no tuple.
+template <class First, class... More>
+  requires(!detail::is_tuple<First>)
+auto switch_(Operand, const First&, const More&...) {
+  static_assert(detail::is_tuple<First>,
+                "vt::switch_: the functions stand in a tuple: vt::switch_(index, std::tuple(f, g), "
+                "operands...)");
+  return detail::Refused();
 }
 
 /// carry = init; while (condition(carry)) carry = body(carry). The carry keeps its structure, shapes and dtypes; numbers in `init`
@@ -269,30 +300,49 @@ auto switch_(Operand index, std::tuple<Branches...> branches, const A&... operan
 /// Source: JAX `lax.while_loop`, which has no reverse mode.
 template <class Condition, class Body, class T>
 auto while_loop(Condition condition, Body body, const T& init, WhileOptions options = {}, Where where = Where::here()) {
-  using Carry = detail::LiftedTree<T>;
-  const Carry carry = detail::lifted(init);
-  const detail::ControlCall call{.name = "vt::while_loop", .where = where, .carry_name = detail::carry_names(carry)};
-  constexpr bool called = detail::fits_carry<Condition, Carry>() && detail::fits_carry<Body, Carry>();
-  static_assert(called,
-                "vt::while_loop: the condition and the body must be callable with the carry, which holds Tensors for numbers; the parts of a "
-                "tuple may be parameters of their own");
-  if constexpr (!called) {
+  using Start = detail::TreesCheck<T>;
+  VT_ASSERT_CALL("vt::while_loop", Start);
+  if constexpr (!Start::holds) {
     return detail::Refused();
   } else {
-    using Holds = decltype(detail::call_on_carry(condition, carry));
-    static_assert(std::is_constructible_v<Tensor, Holds>, "vt::while_loop: the condition must return a scalar vt::Tensor or a bool");
-    if constexpr (!std::is_constructible_v<Tensor, Holds>) {
+    using Carry = detail::LiftedTree<T>;
+    using Holds = detail::GivenByCarry<Condition, Carry>;
+    using Test = detail::GivenCheck<Holds, Tensor>;
+    static_assert(detail::fits<Test, detail::CallFault::parameters>,
+                  "vt::while_loop: the condition cannot be called with the carry: write [](Carry "
+                  "carry) { return carry < 3; }; numbers of the carry are vt::Tensor, the parts of "
+                  "a tuple may be parameters of their own");
+    constexpr bool tests = Test::holds || Test::fault == detail::CallFault::parameters || Test::fault == detail::CallFault::refused;
+    static_assert(detail::same_type<Holds, Tensor, tests>,
+                  "vt::while_loop: the condition must return a scalar vt::Tensor or a bool");
+    if constexpr (!Test::holds) {
       return detail::Refused();
     } else {
-      const detail::FlatFunction flat_condition = [&](std::span<const Tensor> leaves) {
-        const Carry now = detail::with_leaves(carry, leaves);
-        return std::vector<Tensor>{Tensor(detail::call_on_carry(condition, now))};
-      };
-      const detail::FlatFunction flat_body = [&](std::span<const Tensor> leaves) {
-        const Carry now = detail::with_leaves(carry, leaves);
-        return detail::next_carry(carry, detail::call_on_carry(body, now), call);
-      };
-      return detail::with_leaves(carry, detail::while_flat(flat_condition, flat_body, tree_leaves(carry), options, call));
+      using Next = detail::GivenByCarry<Body, Carry>;
+      using Round = detail::GivenCheck<Next, Carry>;
+      VT_ASSERT_CALL("vt::while_loop", Round);
+      static_assert(detail::fits<Round, detail::CallFault::parameters>,
+                    "vt::while_loop: the body cannot be called with the carry: write [](Carry "
+                    "carry) { return carry; }; numbers of the carry are vt::Tensor, the parts of a "
+                    "tuple may be parameters of their own");
+      static_assert(detail::same_type<Next, Carry, detail::fits<Round, detail::CallFault::type>>,
+                    "vt::while_loop: the body returns another type than that of the carry: return "
+                    "the next carry, of the type of the initial one");
+      if constexpr (!Round::holds) {
+        return detail::Refused();
+      } else {
+        const Carry carry = detail::lifted(init);
+        const detail::ControlCall call{.name = "vt::while_loop", .where = where, .carry_name = detail::carry_names(carry)};
+        const detail::FlatFunction flat_condition = [&](std::span<const Tensor> leaves) {
+          const Carry now = detail::with_leaves(carry, leaves);
+          return std::vector<Tensor>{Tensor(detail::call_on_carry(condition, now))};
+        };
+        const detail::FlatFunction flat_body = [&](std::span<const Tensor> leaves) {
+          const Carry now = detail::with_leaves(carry, leaves);
+          return detail::next_carry(carry, detail::call_on_carry(body, now), call);
+        };
+        return detail::with_leaves(carry, detail::while_flat(flat_condition, flat_body, tree_leaves(carry), options, call));
+      }
     }
   }
 }
@@ -302,25 +352,39 @@ auto while_loop(Condition condition, Body body, const T& init, WhileOptions opti
 /// Source: JAX `lax.fori_loop`.
 template <class Lower, class Upper, class Body, class T>
 auto fori_loop(const Lower& lower, const Upper& upper, Body body, const T& init, WhileOptions options = {}, Where where = Where::here()) {
-  using Carry = detail::LiftedTree<T>;
-  const Carry carry = detail::lifted(init);
-  const detail::ControlCall call{.name = "vt::fori_loop", .where = where, .carry_name = detail::carry_names(carry)};
-  constexpr bool called = detail::fits_round<Body, Carry>();
-  static_assert(called,
-                "vt::fori_loop: the body cannot be called with the index and the carry: write [](vt::Tensor i, Carry carry) { return carry; }; "
-                "numbers of the carry are Tensors, the parts of a tuple may be parameters of their own");
-  if constexpr (!called) {
+  constexpr bool counts = std::is_constructible_v<Tensor, const Lower&> && std::is_constructible_v<Tensor, const Upper&>;
+  static_assert(counts, "vt::fori_loop: the bounds must be integers: numbers or scalar Tensors");
+  using Start = detail::TreesCheck<T>;
+  VT_ASSERT_CALL("vt::fori_loop", Start);
+  if constexpr (!counts || !Start::holds) {
     return detail::Refused();
   } else {
-    const detail::FlatFunction flat = [&](std::span<const Tensor> leaves) {
-      const Carry now = detail::with_leaves(carry, leaves.subspan(1));
-      const auto round = [&](const auto&... own) -> decltype(body(leaves[0], own...)) { return body(leaves[0], own...); };
-      return detail::next_carry(carry, detail::call_on_carry(round, now), call);
-    };
-    if constexpr (std::is_integral_v<Lower> && std::is_integral_v<Upper>)
-      return detail::with_leaves(
-          carry, detail::fori_flat(static_cast<std::int64_t>(lower), static_cast<std::int64_t>(upper), flat, tree_leaves(carry), call));
-    else return detail::with_leaves(carry, detail::fori_flat(Tensor(lower), Tensor(upper), flat, tree_leaves(carry), options, call));
+    using Carry = detail::LiftedTree<T>;
+    using Next = detail::GivenByCarry<const detail::RoundOf<Body>, Carry>;
+    using Round = detail::GivenCheck<Next, Carry>;
+    VT_ASSERT_CALL("vt::fori_loop", Round);
+    static_assert(detail::fits<Round, detail::CallFault::parameters>,
+                  "vt::fori_loop: the body cannot be called with the index and the carry: write "
+                  "[](vt::Tensor i, Carry carry) { return carry; }; numbers of the carry are "
+                  "vt::Tensor, the parts of a tuple may be parameters of their own");
+    static_assert(detail::same_type<Next, Carry, detail::fits<Round, detail::CallFault::type>>,
+                  "vt::fori_loop: the body returns another type than that of the carry: return the "
+                  "next carry, of the type of the initial one");
+    if constexpr (!Round::holds) {
+      return detail::Refused();
+    } else {
+      const Carry carry = detail::lifted(init);
+      const detail::ControlCall call{.name = "vt::fori_loop", .where = where, .carry_name = detail::carry_names(carry)};
+      const detail::FlatFunction flat = [&](std::span<const Tensor> leaves) {
+        const Carry now = detail::with_leaves(carry, leaves.subspan(1));
+        const detail::RoundOf<Body> round{body, leaves[0]};
+        return detail::next_carry(carry, detail::call_on_carry(round, now), call);
+      };
+      if constexpr (std::is_integral_v<Lower> && std::is_integral_v<Upper>)
+        return detail::with_leaves(
+            carry, detail::fori_flat(static_cast<std::int64_t>(lower), static_cast<std::int64_t>(upper), flat, tree_leaves(carry), call));
+      else return detail::with_leaves(carry, detail::fori_flat(Tensor(lower), Tensor(upper), flat, tree_leaves(carry), options, call));
+    }
   }
 }
 
@@ -332,46 +396,62 @@ auto fori_loop(const Lower& lower, const Upper& upper, Body body, const T& init,
 /// Source: JAX `lax.scan`.
 template <class Body, class T, class Xs>
 auto scan(Body body, const T& init, const Xs& xs, ScanOptions options = {}, Where where = Where::here()) {
-  using Carry = detail::LiftedTree<T>;
-  const Carry carry = detail::lifted(init);
-  const std::size_t carries = detail::count_leaves(carry);
-  constexpr bool called = std::is_same_v<Xs, std::nullopt_t> ? detail::fits_carry<Body, Carry>() || detail::fits_carry<Body, Carry, Xs>()
-                                                             : detail::fits_carry<Body, Carry, Xs>();
-  static_assert(called,
-                "vt::scan: the body cannot be called with the carry and an element of the sequences: write "
-                "[](Carry carry, vt::Tensor x) { return std::pair(carry, y); }; the parts of a tuple may be parameters of their own");
-  if constexpr (!called) {
+  using Start = detail::TreesCheck<T, Xs>;
+  VT_ASSERT_CALL("vt::scan", Start);
+  if constexpr (!Start::holds) {
     return detail::Refused();
   } else {
-    const auto run = [&](std::span<const Tensor> leaves) {
-      const Carry now = detail::with_leaves(carry, leaves.first(carries));
-      if constexpr (std::is_same_v<Xs, std::nullopt_t>) {
-        if constexpr (detail::takes_carry<Body, Carry>) return detail::call_on_carry(body, now);
-        else return detail::call_on_carry(body, now, std::nullopt);
-      } else {
-        const Xs x = detail::with_leaves(xs, leaves.subspan(carries));
-        return detail::call_on_carry(body, now, x);
-      }
-    };
-    using Pair = std::decay_t<decltype(run(std::span<const Tensor>{}))>;
-    static_assert(detail::is_two<Pair>,
-                  "vt::scan: the body must return pair(carry, y): std::pair(carry, y), or std::pair(carry, std::nullopt) without results");
-    if constexpr (!detail::is_two<Pair>) {
+    using Carry = detail::LiftedTree<T>;
+    using Pair = detail::GivenByScan<Body, Carry, Xs>;
+    constexpr bool called = !std::is_same_v<Pair, detail::NotCallable>;
+    static_assert(called,
+                  "vt::scan: the body cannot be called with the carry and an element of the "
+                  "sequences: write [](Carry carry, vt::Tensor x) { return std::pair(carry, y); }; "
+                  "numbers of the carry are vt::Tensor, sequences of numbers are "
+                  "vt::tensor(values), the parts of a tuple may be parameters of their own");
+    static_assert(!called || detail::is_two<Pair>,
+                  "vt::scan: the body must return pair(carry, y): std::pair(carry, y), or "
+                  "std::pair(carry, std::nullopt) without results");
+    if constexpr (!called || !detail::is_two<Pair>) {
       return detail::Refused();
     } else {
-      using Ys = detail::LiftedTree<std::tuple_element_t<1, Pair>>;
-      std::optional<std::pair<Carry, Ys>> result;
-      const detail::ControlCall call{
-          .name = "vt::scan", .where = where, .carry_name = detail::carry_names(carry), .sequence_name = detail::leaf_names("xs", "xs", xs)};
-      const detail::FlatFunction flat = [&](std::span<const Tensor> leaves) {
-        const Pair both = run(leaves);
-        std::vector<Tensor> out = detail::next_carry(carry, std::get<0>(both), call);
-        result.emplace(carry, detail::lifted(std::get<1>(both)));
-        detail::append_leaves(result->second, out);
-        return out;
-      };
-      const std::vector<Tensor> out = detail::scan_flat(flat, tree_leaves(carry), tree_leaves(xs), options, call);
-      return detail::with_leaves(std::move(*result), out);
+      using Next = std::tuple_element_t<0, Pair>;
+      using Results = std::tuple_element_t<1, Pair>;
+      using Round = detail::FirstOf<detail::GivenCheck<Next, Carry>, detail::ResultCheck<Results>>;
+      VT_ASSERT_CALL("vt::scan", Round);
+      static_assert(detail::same_type<Next, Carry, detail::fits<Round, detail::CallFault::type>>,
+                    "vt::scan: the first of the pair that the body returns is of another type than "
+                    "the carry: return std::pair(carry, y), the next carry of the type of the "
+                    "initial one");
+      if constexpr (!Round::holds) {
+        return detail::Refused();
+      } else {
+        using Ys = detail::LiftedTree<Results>;
+        const Carry carry = detail::lifted(init);
+        const std::size_t carries = detail::count_leaves(carry);
+        const auto run = [&](std::span<const Tensor> leaves) -> Pair {
+          const Carry now = detail::with_leaves(carry, leaves.first(carries));
+          if constexpr (std::is_same_v<Xs, std::nullopt_t>) {
+            if constexpr (!std::is_same_v<detail::GivenByCarry<Body, Carry>, detail::NotCallable>) return detail::call_on_carry(body, now);
+            else return detail::call_on_carry(body, now, std::nullopt);
+          } else {
+            const Xs x = detail::with_leaves(xs, leaves.subspan(carries));
+            return detail::call_on_carry(body, now, x);
+          }
+        };
+        std::optional<std::pair<Carry, Ys>> result;
+        const detail::ControlCall call{
+            .name = "vt::scan", .where = where, .carry_name = detail::carry_names(carry), .sequence_name = detail::leaf_names("xs", "xs", xs)};
+        const detail::FlatFunction flat = [&](std::span<const Tensor> leaves) {
+          const Pair both = run(leaves);
+          std::vector<Tensor> out = detail::next_carry(carry, std::get<0>(both), call);
+          result.emplace(carry, detail::lifted(std::get<1>(both)));
+          detail::append_leaves(result->second, out);
+          return out;
+        };
+        const std::vector<Tensor> out = detail::scan_flat(flat, tree_leaves(carry), tree_leaves(xs), options, call);
+        return detail::with_leaves(std::move(*result), out);
+      }
     }
   }
 }
@@ -403,16 +483,36 @@ auto map(F f, const Xs& xs, MapOptions options = {}, Where where = Where::here()
 /// Source: JAX `lax.associative_scan`, after Blelloch 1990, Prefix Sums and Their Applications; `op` is written for one element here.
 template <class F, class T>
 auto associative_scan(F op, const T& elements, AssociativeScanOptions options = {}, Where where = Where::here()) {
-  using Tree = detail::LiftedTree<T>;
-  const Tree own = detail::lifted(elements);
-  const detail::ControlCall call{
-      .name = "vt::associative_scan", .where = where, .sequence_name = detail::leaf_names("elements", "the elements", own)};
-  const detail::FlatFunction flat = [&](std::span<const Tensor> leaves) {
-    const std::size_t n = leaves.size() / 2;
-    const Tree a = detail::with_leaves(own, leaves.first(n)), b = detail::with_leaves(own, leaves.subspan(n));
-    return detail::kept_structure(own, op(a, b), "the function must give an element of the same structure", "element", call);
-  };
-  return detail::with_leaves(own, detail::associative_scan_flat(flat, tree_leaves(own), options, call));
+  using Start = detail::TreesCheck<T>;
+  VT_ASSERT_CALL("vt::associative_scan", Start);
+  if constexpr (!Start::holds) {
+    return detail::Refused();
+  } else {
+    using Tree = detail::LiftedTree<T>;
+    using Both = detail::GivenBy<F, Tree, Tree>;
+    using Check = detail::GivenCheck<Both, Tree>;
+    VT_ASSERT_CALL("vt::associative_scan", Check);
+    static_assert(detail::fits<Check, detail::CallFault::parameters>,
+                  "vt::associative_scan: the function cannot be called with two elements: write "
+                  "[](Element a, Element b) { return a + b; }, Element of the type of the "
+                  "elements");
+    static_assert(detail::same_type<Both, Tree, detail::fits<Check, detail::CallFault::type>>,
+                  "vt::associative_scan: the function returns another type than that of the "
+                  "elements: two elements combined are one");
+    if constexpr (!Check::holds) {
+      return detail::Refused();
+    } else {
+      const Tree own = detail::lifted(elements);
+      const detail::ControlCall call{
+          .name = "vt::associative_scan", .where = where, .sequence_name = detail::leaf_names("elements", "the elements", own)};
+      const detail::FlatFunction flat = [&](std::span<const Tensor> leaves) {
+        const std::size_t n = leaves.size() / 2;
+        const Tree a = detail::with_leaves(own, leaves.first(n)), b = detail::with_leaves(own, leaves.subspan(n));
+        return detail::kept_structure(own, op(a, b), "the function must give an element of the same structure", "element", call);
+      };
+      return detail::with_leaves(own, detail::associative_scan_flat(flat, tree_leaves(own), options, call));
+    }
+  }
 }
 
 }  // namespace vt

@@ -15,6 +15,19 @@ T filled(T like, const Tensor*& next) {
   assign_leaves(like, next);
   return like;
 }
+/// Is Both a pair of what can be a First and, if that matters, a Second?
+template <class Both, class First, class... Second>
+constexpr bool is_pair_of() {
+  if constexpr (!is_two<Both>) return false;
+  else return std::is_convertible_v<std::tuple_element_t<0, Both>, First> && (std::is_convertible_v<std::tuple_element_t<1, Both>, Second> && ...);
+}
+/// What the rule of custom_jvp gives, called with tuples or with their parts.
+template <class Rule, class... A>
+constexpr auto given_by_rule() {
+  if constexpr (std::is_invocable_v<Rule&, const std::tuple<A...>&, const std::tuple<A...>&>)
+    return std::type_identity<GivenBy<Rule, std::tuple<A...>, std::tuple<A...>>>();
+  else return std::type_identity<GivenBy<Rule, A..., A...>>();
+}
 inline void expect_leaves(std::size_t got, std::size_t wanted, const char* what, Where where) {
   if (got != wanted)
     fail(ErrorKind::tree, std::string(what) + " returned " + std::to_string(got) + " Tensors; " + std::to_string(wanted) + " are needed", where);
@@ -29,26 +42,49 @@ inline void expect_leaves(std::size_t got, std::size_t wanted, const char* what,
 template <class F, class Rule>
 auto custom_jvp(F f, Rule rule, Where where = Where::here()) {
   return [f = detail::Callable(std::move(f)), rule = detail::Callable(std::move(rule)), where]<class... A>(const A&... arguments) {
-    auto g = detail::tree_function(f, detail::own(arguments...));
+    using Check = detail::CallCheck<F, detail::Owned<A>...>;
+    VT_ASSERT_CALL("vt::custom_jvp", Check);
     using Arguments = std::tuple<detail::Owned<A>...>;
-    const Arguments like = std::apply([](const auto&... a) { return Arguments(detail::hollow(a)...); }, g.arguments());
-    auto flat_rule = [rule, like, where](std::span<const Tensor> leaves) mutable {
-      const Tensor* next = leaves.data();
-      Arguments primals = like, tangents = like;
-      std::apply([&](auto&... a) { (detail::assign_leaves(a, next), ...); }, primals);
-      std::apply([&](auto&... a) { (detail::assign_leaves(a, next), ...); }, tangents);
-      auto both = [&] {
-        if constexpr (std::is_invocable_v<Rule&, const Arguments&, const Arguments&>) return rule(std::as_const(primals), std::as_const(tangents));
-        else return std::apply(rule, std::tuple_cat(primals, tangents));
-      }();
-      std::vector<Tensor> out = tree_leaves(std::get<0>(both));
-      const std::size_t n = out.size();
-      detail::append_leaves(std::get<1>(both), out);
-      detail::expect_leaves(out.size() - n, n, "vt::custom_jvp: the tangent of the rule", where);
-      return out;
-    };
-    const std::vector<Tensor> out = detail::custom_jvp_flat(g.flat(), flat_rule, g.leaves(), where, !std::is_empty_v<Rule>);
-    return g.rebuild(out);
+    using Both = typename decltype(detail::given_by_rule<Rule, detail::Owned<A>...>())::type;
+    constexpr bool called = !Check::holds || !std::is_same_v<Both, detail::NotCallable>;
+    static_assert(called,
+                  "vt::custom_jvp: the rule cannot be called with the arguments and their "
+                  "tangents: write [](vt::Tensor x, vt::Tensor dx) { return std::pair(value, "
+                  "tangent); }, for several arguments (x, y, dx, dy), or (std::tuple primals, "
+                  "std::tuple tangents)");
+    if constexpr (!Check::holds || !called) {
+      return detail::Refused();
+    } else {
+      using Result = detail::ResultOf<F, detail::Owned<A>...>;
+      constexpr bool fitting = detail::is_pair_of<Both, Result, Result>();
+      static_assert(detail::same_type<Both, std::pair<Result, Result>, fitting>,
+                    "vt::custom_jvp: the rule must return std::pair(value, tangent), both of the "
+                    "type of the function's result");
+      if constexpr (!fitting) {
+        return detail::Refused();
+      } else {
+        auto g = detail::tree_function(f, detail::own(arguments...));
+        const Arguments like = std::apply([](const auto&... a) { return Arguments(detail::hollow(a)...); }, g.arguments());
+        auto flat_rule = [rule, like, where](std::span<const Tensor> leaves) mutable {
+          const Tensor* next = leaves.data();
+          Arguments primals = like, tangents = like;
+          std::apply([&](auto&... a) { (detail::assign_leaves(a, next), ...); }, primals);
+          std::apply([&](auto&... a) { (detail::assign_leaves(a, next), ...); }, tangents);
+          auto both = [&] {
+            if constexpr (std::is_invocable_v<Rule&, const Arguments&, const Arguments&>)
+              return rule(std::as_const(primals), std::as_const(tangents));
+            else return std::apply(rule, std::tuple_cat(primals, tangents));
+          }();
+          std::vector<Tensor> out = tree_leaves(std::get<0>(both));
+          const std::size_t n = out.size();
+          detail::append_leaves(std::get<1>(both), out);
+          detail::expect_leaves(out.size() - n, n, "vt::custom_jvp: the tangent of the rule", where);
+          return out;
+        };
+        const std::vector<Tensor> out = detail::custom_jvp_flat(g.flat(), flat_rule, g.leaves(), where, !std::is_empty_v<Rule>);
+        return g.rebuild(out);
+      }
+    }
   };
 }
 
@@ -59,41 +95,73 @@ template <class F, class Forward, class Backward>
 auto custom_vjp(F f, Forward forward, Backward backward, Where where = Where::here()) {
   return [f = detail::Callable(std::move(f)), forward = detail::Callable(std::move(forward)), backward = detail::Callable(std::move(backward)),
           where]<class... A>(const A&... arguments) {
-    auto g = detail::tree_function(f, detail::own(arguments...));
-    using Arguments = std::tuple<detail::Owned<A>...>;
-    using Pair = detail::ResultOf<Forward, detail::Owned<A>...>;
-    using Value = std::decay_t<std::tuple_element_t<0, Pair>>;
-    using Residuals = std::decay_t<std::tuple_element_t<1, Pair>>;
-    struct Trees {
-      std::optional<Value> value;
-      std::optional<Residuals> residuals;
-    };
-    auto trees = detail::new_shared<Trees>();
-    const Arguments like = std::apply([](const auto&... a) { return Arguments(detail::hollow(a)...); }, g.arguments());
-    auto flat_forward = [forward, like, trees](std::span<const Tensor> leaves) mutable {
-      const Tensor* next = leaves.data();
-      Arguments primals = like;
-      std::apply([&](auto&... a) { (detail::assign_leaves(a, next), ...); }, primals);
-      auto both = std::apply(forward, std::as_const(primals));
-      std::vector<Tensor> out = tree_leaves(std::get<0>(both));
-      detail::append_leaves(std::get<1>(both), out);
-      trees->value.emplace(detail::hollow(std::get<0>(both)));
-      trees->residuals.emplace(detail::hollow(std::get<1>(both)));
-      return out;
-    };
-    const std::size_t wanted = g.leaves().size();
-    auto flat_backward = [backward, trees, wanted, where](std::span<const Tensor> leaves) mutable {
-      const Tensor* next = leaves.data();
-      const Residuals residuals = detail::filled(*trees->residuals, next);
-      const Value cotangent = detail::filled(*trees->value, next);
-      auto cotangents = backward(residuals, cotangent);
-      std::vector<Tensor> out = tree_leaves(cotangents);
-      detail::expect_leaves(out.size(), wanted, "vt::custom_vjp: the backward function", where);
-      return out;
-    };
-    const std::vector<Tensor> out =
-        detail::custom_vjp_flat(g.flat(), flat_forward, flat_backward, g.leaves(), where, !std::is_empty_v<Forward> || !std::is_empty_v<Backward>);
-    return g.rebuild(out);
+    using Check = detail::CallCheck<F, detail::Owned<A>...>;
+    VT_ASSERT_CALL("vt::custom_vjp", Check);
+    if constexpr (!Check::holds) {
+      return detail::Refused();
+    } else {
+      using Result = detail::ResultOf<F, detail::Owned<A>...>;
+      using Pair = detail::GivenBy<Forward, detail::Owned<A>...>;
+      constexpr bool forward_fits = detail::is_pair_of<Pair, Result>();
+      static_assert(detail::same_type<Pair, Result, forward_fits>,
+                    "vt::custom_vjp: the forward function must take the arguments and return "
+                    "std::pair(value, residuals): the function's result, and a tree of what the "
+                    "backward function needs");
+      if constexpr (!forward_fits) {
+        return detail::Refused();
+      } else {
+        using Value = std::decay_t<std::tuple_element_t<0, Pair>>;
+        using Residuals = std::decay_t<std::tuple_element_t<1, Pair>>;
+        using Cotangents = detail::GivenBy<Backward, Residuals, Value>;
+        constexpr bool called = !std::is_same_v<Cotangents, detail::NotCallable>;
+        static_assert(detail::same_type<Residuals, Value, called>,
+                      "vt::custom_vjp: the backward function cannot be called with the residuals "
+                      "and the cotangent of the result: write [](Residuals r, vt::Tensor ct) { "
+                      "return cotangents; }");
+        using Trees = detail::FirstOf<detail::ResultCheck<Residuals>, detail::ResultCheck<Cotangents>>;
+        if constexpr (!called) {
+          return detail::Refused();
+        } else {
+          VT_ASSERT_CALL("vt::custom_vjp, a rule", Trees);
+          if constexpr (!Trees::holds) {
+            return detail::Refused();
+          } else {
+            auto g = detail::tree_function(f, detail::own(arguments...));
+            using Arguments = std::tuple<detail::Owned<A>...>;
+            struct Kept {
+              std::optional<Value> value;
+              std::optional<Residuals> residuals;
+            };
+            auto trees = detail::new_shared<Kept>();
+            const Arguments like = std::apply([](const auto&... a) { return Arguments(detail::hollow(a)...); }, g.arguments());
+            auto flat_forward = [forward, like, trees](std::span<const Tensor> leaves) mutable {
+              const Tensor* next = leaves.data();
+              Arguments primals = like;
+              std::apply([&](auto&... a) { (detail::assign_leaves(a, next), ...); }, primals);
+              auto both = std::apply(forward, std::as_const(primals));
+              std::vector<Tensor> out = tree_leaves(std::get<0>(both));
+              detail::append_leaves(std::get<1>(both), out);
+              trees->value.emplace(detail::hollow(std::get<0>(both)));
+              trees->residuals.emplace(detail::hollow(std::get<1>(both)));
+              return out;
+            };
+            const std::size_t wanted = g.leaves().size();
+            auto flat_backward = [backward, trees, wanted, where](std::span<const Tensor> leaves) mutable {
+              const Tensor* next = leaves.data();
+              const Residuals residuals = detail::filled(*trees->residuals, next);
+              const Value cotangent = detail::filled(*trees->value, next);
+              auto cotangents = backward(residuals, cotangent);
+              std::vector<Tensor> out = tree_leaves(cotangents);
+              detail::expect_leaves(out.size(), wanted, "vt::custom_vjp: the backward function", where);
+              return out;
+            };
+            const std::vector<Tensor> out = detail::custom_vjp_flat(g.flat(), flat_forward, flat_backward, g.leaves(), where,
+                                                                    !std::is_empty_v<Forward> || !std::is_empty_v<Backward>);
+            return g.rebuild(out);
+          }
+        }
+      }
+    }
   };
 }
 
@@ -103,33 +171,56 @@ auto custom_vjp(F f, Forward forward, Backward backward, Where where = Where::he
 template <class F, class Rule>
 auto custom_vmap(F f, Rule rule, Where where = Where::here()) {
   return [f = detail::Callable(std::move(f)), rule = detail::Callable(std::move(rule)), where]<class... A>(const A&... arguments) {
-    auto g = detail::tree_function(f, detail::own(arguments...));
-    using Arguments = std::tuple<detail::Owned<A>...>;
-    const Arguments like = std::apply([](const auto&... a) { return Arguments(detail::hollow(a)...); }, g.arguments());
-    auto flat_rule = [rule, like](std::int64_t size, const Vec<bool>& leaf_mapped, std::span<const Tensor> leaves, Vec<bool>& out_mapped) mutable {
-      const Tensor* next = leaves.data();
-      Arguments given = like;
-      std::array<bool, sizeof...(A)> mapped{};
-      std::size_t leaf = 0, argument = 0;
-      std::apply(
-          [&](auto&... a) {
-            auto one = [&](auto& tree) {
-              const std::size_t n = detail::count_leaves(tree);
-              for (std::size_t i = 0; i < n; ++i) mapped[argument] = mapped[argument] || leaf_mapped[leaf + i];
-              leaf += n;
-              ++argument;
-              detail::assign_leaves(tree, next);
-            };
-            (one(a), ...);
-          },
-          given);
-      auto both = std::apply([&](const auto&... a) { return rule(size, mapped, a...); }, given);
-      std::vector<Tensor> out = tree_leaves(std::get<0>(both));
-      out_mapped.assign(out.size(), static_cast<bool>(std::get<1>(both)));
-      return out;
-    };
-    const std::vector<Tensor> out = detail::custom_vmap_flat(g.flat(), flat_rule, g.leaves(), where);
-    return g.rebuild(out);
+    using Check = detail::CallCheck<F, detail::Owned<A>...>;
+    VT_ASSERT_CALL("vt::custom_vmap", Check);
+    using Both = detail::GivenBy<Rule, std::int64_t, std::array<bool, sizeof...(A)>, detail::Owned<A>...>;
+    constexpr bool called = !Check::holds || !std::is_same_v<Both, detail::NotCallable>;
+    static_assert(called,
+                  "vt::custom_vmap: the rule cannot be called with the number of lanes, which "
+                  "arguments have lanes, and the arguments: write [](std::int64_t lanes, "
+                  "std::array<bool, 1> mapped, vt::Tensor x) { return std::pair(result, true); }, "
+                  "the array with an entry for each argument");
+    if constexpr (!Check::holds || !called) {
+      return detail::Refused();
+    } else {
+      using Result = detail::ResultOf<F, detail::Owned<A>...>;
+      constexpr bool fitting = detail::is_pair_of<Both, Result, bool>();
+      static_assert(detail::same_type<Both, std::pair<Result, bool>, fitting>,
+                    "vt::custom_vmap: the rule must return std::pair(result, has_lanes): what is "
+                    "of the type of the function's result, and a bool");
+      if constexpr (!fitting) {
+        return detail::Refused();
+      } else {
+        auto g = detail::tree_function(f, detail::own(arguments...));
+        using Arguments = std::tuple<detail::Owned<A>...>;
+        const Arguments like = std::apply([](const auto&... a) { return Arguments(detail::hollow(a)...); }, g.arguments());
+        auto flat_rule = [rule, like](std::int64_t size, const Vec<bool>& leaf_mapped, std::span<const Tensor> leaves,
+                                      Vec<bool>& out_mapped) mutable {
+          const Tensor* next = leaves.data();
+          Arguments given = like;
+          std::array<bool, sizeof...(A)> mapped{};
+          std::size_t leaf = 0, argument = 0;
+          std::apply(
+              [&](auto&... a) {
+                auto one = [&](auto& tree) {
+                  const std::size_t n = detail::count_leaves(tree);
+                  for (std::size_t i = 0; i < n; ++i) mapped[argument] = mapped[argument] || leaf_mapped[leaf + i];
+                  leaf += n;
+                  ++argument;
+                  detail::assign_leaves(tree, next);
+                };
+                (one(a), ...);
+              },
+              given);
+          auto both = std::apply([&](const auto&... a) { return rule(size, mapped, a...); }, given);
+          std::vector<Tensor> out = tree_leaves(std::get<0>(both));
+          out_mapped.assign(out.size(), static_cast<bool>(std::get<1>(both)));
+          return out;
+        };
+        const std::vector<Tensor> out = detail::custom_vmap_flat(g.flat(), flat_rule, g.leaves(), where);
+        return g.rebuild(out);
+      }
+    }
   };
 }
 
@@ -137,9 +228,15 @@ auto custom_vmap(F f, Rule rule, Where where = Where::here()) {
 template <class F>
 auto checkpoint(F f, Where where = Where::here()) {
   return [f = detail::Callable(std::move(f)), where]<class... A>(const A&... arguments) {
-    auto g = detail::tree_function(f, detail::own(arguments...));
-    const std::vector<Tensor> out = detail::checkpoint_flat(g.flat(), g.leaves(), where);
-    return g.rebuild(out);
+    using Check = detail::CallCheck<F, detail::Owned<A>...>;
+    VT_ASSERT_CALL("vt::checkpoint", Check);
+    if constexpr (!Check::holds) {
+      return detail::Refused();
+    } else {
+      auto g = detail::tree_function(f, detail::own(arguments...));
+      const std::vector<Tensor> out = detail::checkpoint_flat(g.flat(), g.leaves(), where);
+      return g.rebuild(out);
+    }
   };
 }
 

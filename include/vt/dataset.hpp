@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include <vt/custom.hpp>
+#include <vt/control.hpp>
 #include <vt/detail/shared.hpp>
 #include <vt/jit.hpp>
 
@@ -34,20 +34,6 @@ struct ProgressOptions {
 namespace detail {
 
 using ElementLeaves = std::vector<Tensor>;
-
-/// The tree holding `leaves`.
-template <class T>
-T with_element_leaves(T like, std::span<const Tensor> leaves) {
-  const Tensor* next = leaves.data();
-  assign_leaves(like, next);
-  return like;
-}
-/// f(element), or f of its parts.
-template <class F, class T>
-auto call_on_element(const F& f, const T& element) {
-  if constexpr (std::is_invocable_v<const F&, const T&>) return f(element);
-  else return std::apply([&](const auto&... part) { return f(part...); }, element);
-}
 
 /// A running pass. `next` gives the leaves of the next element, or false at the end.
 class LeafStream {
@@ -85,7 +71,15 @@ class Dataset {
  public:
   /// Examples along axis 0 of every Tensor of the tree.
   /// Throws: Error if there is no Tensor, or one is a scalar or of another length.
-  explicit Dataset(const T& arrays, Where where = Where::here()) : Dataset(detail::rows_plan(tree_leaves(arrays), where), detail::hollow(arrays)) {}
+  explicit Dataset(const T& arrays, Where where = Where::here()) : like_(arrays) {
+    using Check = detail::TreesCheck<T>;
+    VT_ASSERT_CALL("vt::Dataset", Check);
+    if constexpr (Check::holds) {
+      static_assert(detail::holds_tensor<T>(), "vt::Dataset: the examples hold no vt::Tensor: write vt::tensor(values)");
+      plan_ = detail::rows_plan(tree_leaves(arrays), where);
+      like_ = detail::hollow(arrays);
+    }
+  }
 
   /// The number of elements; −1 if they never end.
   std::int64_t size() const { return detail::length_of(plan_); }
@@ -102,16 +96,23 @@ class Dataset {
   /// f of each element. f is traced (it sees one element, and may take the parts of a tuple or pair), and compiled.
   template <class F>
   auto map(F f, Where where = Where::here()) const {
-    auto function = detail::Callable(std::move(f));
-    const auto on_tree = [function](const T& element) { return detail::call_on_element(function, element); };
-    using Result = std::decay_t<decltype(on_tree(like_))>;
-    const T example = detail::with_element_leaves(like_, detail::element_shapes(plan_));
-    const Result like = detail::hollow(eval_shape(on_tree, example, where));
-    const T own = like_;
-    detail::FlatFunction flat = [on_tree, own](std::span<const Tensor> leaves) {
-      return tree_leaves(on_tree(detail::with_element_leaves(own, leaves)));
-    };
-    return Dataset<Result>(detail::mapped_plan(plan_, std::move(flat), where), like);
+    using Result = detail::GivenByCarry<F, T>;
+    constexpr bool called = !std::is_same_v<Result, detail::NotCallable>;
+    static_assert(detail::same_type<F, T, called>,
+                  "vt::Dataset::map: the function cannot be called with an element, whole or in "
+                  "parts: compare its parameters with the type of the elements, Dataset<T>");
+    using Check = detail::ResultCheck<std::conditional_t<called, Result, Tensor>>;
+    VT_ASSERT_CALL("vt::Dataset::map", Check);
+    if constexpr (!called || !Check::holds) {
+      return detail::Refused();
+    } else {
+      const auto on_tree = [function = detail::Callable(std::move(f))](const T& element) { return detail::call_on_carry(function, element); };
+      const T example = detail::with_leaves(like_, detail::element_shapes(plan_));
+      const Result like = detail::hollow(eval_shape(on_tree, example, where));
+      const T own = like_;
+      detail::FlatFunction flat = [on_tree, own](std::span<const Tensor> leaves) { return tree_leaves(on_tree(detail::with_leaves(own, leaves))); };
+      return Dataset<Result>(detail::mapped_plan(plan_, std::move(flat), where), like);
+    }
   }
   /// Elements in groups of `size`, along a new axis 0 of every Tensor.
   Dataset batch(std::int64_t size, BatchOptions options = {}, Where where = Where::here()) const {
@@ -133,7 +134,7 @@ class Dataset {
     const T* operator->() const { return &element_; }
     Iterator& operator++() {
       detail::ElementLeaves leaves;
-      if (stream_->next(leaves)) element_ = detail::with_element_leaves(std::move(element_), leaves);
+      if (stream_->next(leaves)) element_ = detail::with_leaves(std::move(element_), leaves);
       else stream_ = {};
       return *this;
     }

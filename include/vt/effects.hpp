@@ -8,8 +8,7 @@
 #include <tuple>
 #include <type_traits>
 
-#include <vt/detail/entry_points.hpp>
-#include <vt/tree.hpp>
+#include <vt/detail/tree_function.hpp>
 
 namespace vt {
 
@@ -44,6 +43,9 @@ struct TextArgument {
     requires std::is_arithmetic_v<T>
   TextArgument(T number) : tensor(number), is_text(false) {}
 };
+/// Can all of these fill a place?
+template <class... A>
+inline constexpr bool are_texts = (std::is_convertible_v<const A&, TextArgument> && ...);
 void print_flat(const TextFormat&, const PrintOptions&, std::span<const TextArgument>);
 void check_flat(const Operand& holds, const TextFormat&, std::span<const TextArgument>);
 
@@ -57,8 +59,13 @@ void check_flat(const Operand& holds, const TextFormat&, std::span<const TextArg
 /// Throws: Error(value) if the format is broken or does not fit the arguments.
 template <class... A>
 void debug_print(PrintOptions options, TextFormat format, const A&... values) {
-  const detail::TextArgument arguments[] = {values..., detail::TextArgument("")};
-  detail::print_flat(format, options, {arguments, sizeof...(A)});
+  static_assert(detail::are_texts<A...>,
+                "vt::debug_print: values are Tensors, numbers and texts: vt::tensor(values) for a "
+                "container of numbers, the parts one by one of other trees");
+  if constexpr (detail::are_texts<A...>) {
+    const detail::TextArgument arguments[] = {values..., detail::TextArgument("")};
+    detail::print_flat(format, options, {arguments, sizeof...(A)});
+  }
 }
 template <class... A>
 void debug_print(TextFormat format, const A&... values) {
@@ -70,8 +77,13 @@ void debug_print(TextFormat format, const A&... values) {
 /// Shapes: holds: any (a number counts as true unless it is 0).
 template <class... A>
 void check(Operand holds, TextFormat format, const A&... values) {
-  const detail::TextArgument arguments[] = {values..., detail::TextArgument("")};
-  detail::check_flat(holds, format, {arguments, sizeof...(A)});
+  static_assert(detail::are_texts<A...>,
+                "vt::check: values are Tensors, numbers and texts: vt::tensor(values) for a "
+                "container of numbers, the parts one by one of other trees");
+  if constexpr (detail::are_texts<A...>) {
+    const detail::TextArgument arguments[] = {values..., detail::TextArgument("")};
+    detail::check_flat(holds, format, {arguments, sizeof...(A)});
+  }
 }
 
 struct CallbackOptions {
@@ -90,35 +102,59 @@ struct HostCall {
 };
 std::vector<Tensor> callback_flat(const HostCall&, std::span<const Tensor> like, std::span<const Tensor> arguments, const CallbackOptions&, Where);
 
+/// Is what the function gives like `like`? Nothing is, where there are no Tensors.
+template <class Given, class Like>
+constexpr bool gives_like() {
+  if constexpr (std::is_void_v<Given>) return !holds_tensor<Like>();
+  else return std::is_convertible_v<Given, Like>;
+}
 template <bool pure, class F, class Like>
 auto host_function(F f, Like like, CallbackOptions options, Where where) {
   return [identity = detail::new_shared<const char>(), f = std::move(f), like = std::move(like), options = std::move(options),
           where]<class... A>(const A&... arguments) {
     using Arguments = std::tuple<std::decay_t<const A>...>;
-    const Arguments own(arguments...);
-    std::vector<Tensor> leaves;
-    std::apply([&](const auto&... a) { (append_leaves(a, leaves), ...); }, own);
-    const FlatFunction flat = [f, own](std::span<const Tensor> values) mutable {
-      Arguments given = own;
-      const Tensor* next = values.data();
-      std::apply([&](auto&... a) { (assign_leaves(a, next), ...); }, given);
-      using Result = decltype(std::apply(f, std::as_const(given)));
-      if constexpr (std::is_void_v<Result>) {
-        std::apply(f, std::as_const(given));
-        return std::vector<Tensor>();
+    using Trees = TreesCheck<Like, std::decay_t<const A>...>;
+    VT_ASSERT_CALL("vt::callback, vt::pure_callback", Trees);
+    if constexpr (!Trees::holds) {
+      return Refused();
+    } else {
+      using Given = GivenBy<F, std::decay_t<const A>...>;
+      constexpr bool called = !std::is_same_v<Given, NotCallable>;
+      static_assert(same_type<F, Arguments, called>,
+                    "vt::callback, vt::pure_callback: the function cannot be called with these "
+                    "arguments: compare their number and their types with its parameters");
+      constexpr bool fitting = gives_like<Given, Like>();
+      static_assert(same_type < Given, Like, !called || fitting >,
+                    "vt::callback, vt::pure_callback: the function must return a tree like the one "
+                    "given as its second argument, `like`: Tensors of the shapes and dtypes of the "
+                    "results; std::tuple<>() for none");
+      if constexpr (!called || !fitting) {
+        return Refused();
       } else {
-        static_assert(std::is_convertible_v<Result, Like>, "vt: the function must return a tree like the one that was given");
-        const Like result = std::apply(f, std::as_const(given));
-        return tree_leaves(result);
+        const Arguments own(arguments...);
+        std::vector<Tensor> leaves;
+        std::apply([&](const auto&... a) { (append_leaves(a, leaves), ...); }, own);
+        const FlatFunction flat = [f, own](std::span<const Tensor> values) mutable {
+          Arguments given = own;
+          const Tensor* next = values.data();
+          std::apply([&](auto&... a) { (assign_leaves(a, next), ...); }, given);
+          if constexpr (std::is_void_v<Given>) {
+            std::apply(f, std::as_const(given));
+            return std::vector<Tensor>();
+          } else {
+            const Like result = std::apply(f, std::as_const(given));
+            return tree_leaves(result);
+          }
+        };
+        Like result = like;
+        std::string key;
+        std::apply([&](const auto&... a) { (append_static(key, a), ...); }, own);
+        const std::vector<Tensor> out = callback_flat({flat, identity, std::move(key), pure}, tree_leaves(like), leaves, options, where);
+        const Tensor* next = out.data();
+        assign_leaves(result, next);
+        return result;
       }
-    };
-    Like result = like;
-    std::string key;
-    std::apply([&](const auto&... a) { (append_static(key, a), ...); }, own);
-    const std::vector<Tensor> out = callback_flat({flat, identity, std::move(key), pure}, tree_leaves(like), leaves, options, where);
-    const Tensor* next = out.data();
-    assign_leaves(result, next);
-    return result;
+    }
   };
 }
 }  // namespace detail

@@ -19,7 +19,10 @@ class Named {
   /// f(arguments…), as one equation. Numbers for parameters of type Tensor are Tensors, as with jit.
   template <class... A>
   auto operator()(const A&... arguments) const {
-    if constexpr (detail::number_for_tensor<F, A...>)
+    using Check = detail::CallCheck<F, detail::Owned<A>...>;
+    VT_ASSERT_CALL("vt::function", Check);
+    if constexpr (!Check::holds) return detail::Refused();
+    else if constexpr (detail::number_for_tensor<F, A...>)
       return detail::with_tensors(typename detail::Parameters<F>::type(), [this](const auto&... taken) { return (*this)(taken...); }, arguments...);
     else return detail::call_by_signature(*cache_, f_, where_, arguments...);
   }
@@ -63,20 +66,22 @@ class Recursive;
 /// Throws: Error where every branch calls, where results differ in type, where it runs too deep, where it assigns variables.
 template <class R, class... A>
 class Recursive<R(A...)> {
+  using Check = detail::CallCheck<R(const A&...), std::decay_t<A>...>;
+  VT_ASSERT_CALL("vt::Recursive", Check);
+
  public:
   explicit Recursive(std::string name, RecursionOptions options = {}, Where where = Where::here())
       : state_(detail::new_shared<State>(std::move(name), options, where)) {}
   template <class F>
-    requires std::is_invocable_r_v<R, F&, const A&...>
+    requires(!std::is_same_v<F, RecursionOptions>)
   Recursive(std::string name, F f, RecursionOptions options = {}, Where where = Where::here()) : Recursive(std::move(name), options, where) {
-    state_->f = std::move(f);
+    define(std::move(f));
   }
   /// The body, for functions that call each other: declare them, then define each of them once.
   template <class F>
-    requires std::is_invocable_r_v<R, F&, const A&...>
   Recursive& operator=(F f) {
     if (state_->f) state_->cache.defined_twice(state_->where);
-    state_->f = std::move(f);
+    define(std::move(f));
     return *this;
   }
 
@@ -93,6 +98,15 @@ class Recursive<R(A...)> {
     Where where;
     detail::Function<R(const A&...)> f;
   };
+  template <class F>
+  void define(F f) {
+    constexpr bool fitting = std::is_invocable_r_v<R, F&, const A&...>;
+    static_assert(detail::same_type<detail::GivenBy<F, A...>, R, fitting>,
+                  "vt::Recursive: the function must take these parameters and return this type: "
+                  "vt::Recursive<Result(Parameters...)>");
+    if constexpr (fitting) state_->f = std::move(f);
+  }
+
   std::shared_ptr<State> state_;
 };
 

@@ -47,7 +47,6 @@ struct LiftedArgument<F, I, std::tuple<A...>> {
 /// The argument list with the arguments `I…` lifted.
 template <std::size_t... Wanted, class F, class... A>
 auto lift(F&, const std::tuple<A...>& arguments) {
-  static_assert(((Wanted < sizeof...(A)) && ...), "vt: there is no argument of that number");
   return [&]<std::size_t... K>(std::index_sequence<K...>) {
     return std::tuple<std::conditional_t<one_of<K, Wanted...>, typename LiftedArgument<F, K, std::tuple<A...>>::type, A>...>(
         std::get<K>(arguments)...);
@@ -83,17 +82,33 @@ inline std::vector<Tensor> chosen(std::span<const Tensor> leaves, const Mask& ma
   return out;
 }
 
+/// Where the leaves of argument W begin among those of the arguments `Wanted…`, which lie in the
+/// order of the arguments.
+template <std::size_t W, std::size_t... Wanted, class... A>
+std::size_t leaves_before(const std::tuple<A...>& arguments) {
+  return ((Wanted < W ? count_leaves(std::get<Wanted>(arguments)) : 0) + ...);
+}
 /// The arguments `I…` holding `leaves`, their numbers zero: the bare tree when there is one, else a tuple.
 template <std::size_t... Wanted, class... A>
 auto rebuild_wanted(const std::tuple<A...>& arguments, std::span<const Tensor> leaves) {
-  const Tensor* next = leaves.data();
-  auto one = [&](auto tree) {
+  auto one = [&](auto tree, std::size_t before) {
+    const Tensor* next = leaves.data() + before;
     assign_leaves(tree, next);
     zero_numbers(tree);
     return tree;
   };
-  if constexpr (sizeof...(Wanted) == 1) return one((std::get<Wanted>(arguments), ...));
-  else return std::tuple{one(std::get<Wanted>(arguments))...};
+  if constexpr (sizeof...(Wanted) == 1) return one((std::get<Wanted>(arguments), ...), 0);
+  else return std::tuple{one(std::get<Wanted>(arguments), leaves_before<Wanted, Wanted...>(arguments))...};
+}
+/// The places of the leaves of such a tuple among those of the arguments.
+template <std::size_t... Wanted, class... A>
+Vec<std::size_t> wanted_order(const std::tuple<A...>& arguments) {
+  Vec<std::size_t> order;
+  const auto append = [&](std::size_t before, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) order.push_back(before + i);
+  };
+  (append(leaves_before<Wanted, Wanted...>(arguments), count_leaves(std::get<Wanted>(arguments))), ...);
+  return order;
 }
 template <class... A>
 auto rebuild_all(const std::tuple<A...>& arguments, std::span<const Tensor> leaves) {
@@ -121,17 +136,88 @@ GradCall grad_call(const CallTrees<Result, A...>& g, const Mask& wanted, const c
           .where = where};
 }
 
-/// May f be differentiated by the arguments `I…` of these, its own with numbers as Tensors?
-template <class Check, class Arguments, std::size_t... I>
-constexpr bool by_tensors() {
-  if constexpr (!Check::holds || !((I < std::tuple_size_v<Arguments>)&&...)) return true;
-  else return (holds_tensor<std::tuple_element_t<I, Arguments>>() && ...);
+template <std::size_t... I>
+inline constexpr bool are_different = true;
+template <std::size_t I, std::size_t... More>
+inline constexpr bool are_different<I, More...> = ((I != More) && ...) && are_different<More...>;
+
+/// What is taken: a gradient (of the first of a pair), blocks, or derivatives by all arguments.
+enum class Derivative { gradient, gradient_with_aux, blocks, by_all };
+enum class GradFault { none, call, no_argument, twice, numbers, all_numbers, result, pair, value };
+template <GradFault what, class T = void>
+struct GradFaultOf {
+  static constexpr GradFault fault = what;
+  static constexpr bool holds = what == GradFault::none;
+  using Culprit = T;
+};
+template <class Result>
+constexpr auto check_gradient() {
+  if constexpr (std::is_same_v<Result, Tensor>) return GradFaultOf<GradFault::none>();
+  else return GradFaultOf<GradFault::value, Result>();
 }
-#define VT_ASSERT_GRAD(name, Check, Arguments, ...)                                                                                       \
-  VT_ASSERT_CALL(name, Check);                                                                                                            \
-  static_assert(::vt::detail::by_tensors<Check, Arguments, __VA_ARGS__>(), name                                                           \
-                ": an argument to differentiate by holds no vt::Tensor, and numbers are constants: make the parameter a vt::Tensor, for " \
-                "which a bare number like 3.0 may be given: [](vt::Tensor a) { ... }")
+/// What keeps the derivative of a function of Arguments by those of the numbers `I…` from being taken.
+template <Derivative what, class Result, class Arguments, std::size_t... I>
+constexpr auto check_derivative() {
+  if constexpr (!((I < std::tuple_size_v<Arguments>) && ...)) return GradFaultOf<GradFault::no_argument, Arguments>();
+  else if constexpr (!are_different<I...>) return GradFaultOf<GradFault::twice, Arguments>();
+  else if constexpr (!(holds_tensor<std::tuple_element_t<I, Arguments>>() && ...)) return GradFaultOf<GradFault::numbers, Arguments>();
+  else if constexpr (what == Derivative::by_all && !holds_tensor<Arguments>()) return GradFaultOf<GradFault::all_numbers, Arguments>();
+  else if constexpr (what == Derivative::gradient) return check_gradient<Result>();
+  else if constexpr (what != Derivative::gradient_with_aux)
+    return GradFaultOf<holds_tensor<Result>() ? GradFault::none : GradFault::result, Result>();
+  else if constexpr (!is_two<Result>) return GradFaultOf<GradFault::pair, Result>();
+  else return check_gradient<std::tuple_element_t<0, Result>>();
+}
+template <Derivative what, class F, class... A, std::size_t... I>
+constexpr auto check_derivative_of(std::type_identity<std::tuple<A...>>, std::index_sequence<I...>) {
+  if constexpr (!CallCheck<F, A...>::holds) return GradFaultOf<GradFault::call>();
+  else return check_derivative<what, ResultOf<F, A...>, std::tuple<A...>, I...>();
+}
+template <Derivative what, class F, class Arguments, std::size_t... I>
+struct GradCheck : decltype(check_derivative_of<what, F>(std::type_identity<Arguments>(), std::index_sequence<I...>())) {
+  using Call = CallCheckOf<F, Arguments>;
+};
+/// For the messages of compilers, which show what the first parameter is.
+template <class Culprit, bool holds>
+inline constexpr bool is_differentiable = holds;
+/// As VT_ASSERT_CALL, to which it comes.
+// clang-format off
+#define VT_ASSERT_GRAD(name, Check)                                                              \
+  static_assert(::vt::detail::is_differentiable<typename Check::Culprit,                         \
+                    Check::fault != ::vt::detail::GradFault::no_argument>,                       \
+                name ": there is no argument of that number: they are counted from 0");          \
+  static_assert(::vt::detail::is_differentiable<typename Check::Culprit,                         \
+                    Check::fault != ::vt::detail::GradFault::twice>,                             \
+                name ": the number of an argument is given twice");                              \
+  static_assert(::vt::detail::is_differentiable<typename Check::Culprit,                         \
+                    Check::fault != ::vt::detail::GradFault::numbers>,                           \
+                name ": an argument to differentiate by holds no vt::Tensor, and numbers are "   \
+                     "constants: make the parameter a vt::Tensor, for which a bare number like " \
+                     "3.0 may be given: [](vt::Tensor a) { ... }");                              \
+  static_assert(::vt::detail::is_differentiable<typename Check::Culprit,                         \
+                    Check::fault != ::vt::detail::GradFault::all_numbers>,                       \
+                name ": no argument holds a vt::Tensor, and numbers are constants: make the "    \
+                     "parameter a vt::Tensor, for which a bare number like 3.0 may be given");   \
+  static_assert(::vt::detail::is_differentiable<typename Check::Culprit,                         \
+                    Check::fault != ::vt::detail::GradFault::result>,                            \
+                name ": the function's result holds no vt::Tensor, and numbers are constants: "  \
+                     "return a vt::Tensor, computed from the arguments");                        \
+  static_assert(::vt::detail::is_differentiable<typename Check::Culprit,                         \
+                    Check::fault != ::vt::detail::GradFault::pair>,                              \
+                name ": with vt::has_aux the function must return std::pair(value, aux)");       \
+  static_assert(::vt::detail::is_differentiable<typename Check::Culprit,                         \
+                    Check::fault != ::vt::detail::GradFault::value>,                             \
+                name ": the function must return one scalar vt::Tensor to be differentiated: "   \
+                     "what comes besides is aux, std::pair(value, aux) with vt::has_aux; of "    \
+                     "several results take vt::jacobian")
+// clang-format on
+
+/// Are these tangents of such arguments?
+template <class Tangents, class Arguments>
+inline constexpr bool are_tangents = false;
+template <class... T, class... A>
+  requires(sizeof...(T) == sizeof...(A))
+inline constexpr bool are_tangents<std::tuple<T...>, std::tuple<A...>> = TreesCheck<T...>::holds && (std::is_convertible_v<T, A> && ...);
 
 /// The value and gradients of `f`, a function with these trees: the same code for all functions of the same types.
 template <bool value_too, bool aux, std::size_t... I, class Result, class... A>
@@ -143,12 +229,9 @@ auto value_and_gradient(const FlatFunction& f, CallTrees<Result, A...>& g, const
   auto gradient = rebuild_wanted<I...>(g.arguments(), flat.gradients);
   Result result = g.rebuild(flat.outputs);
   if constexpr (aux) {
-    static_assert(is_pair<Result> || is_tuple<Result>, "vt::has_aux: the function must return pair(value, aux)");
-    static_assert(std::is_same_v<std::tuple_element_t<0, Result>, Tensor>, "vt::grad: the value must be one scalar Tensor");
     if constexpr (value_too) return std::pair(std::pair(std::get<0>(result), std::get<1>(result)), std::move(gradient));
     else return std::pair(std::move(gradient), std::get<1>(result));
   } else {
-    static_assert(std::is_same_v<Result, Tensor>, "vt::grad: the function must return one scalar Tensor (or use vt::has_aux)");
     if constexpr (value_too) return std::pair(std::move(result), std::move(gradient));
     else return gradient;
   }
@@ -159,9 +242,11 @@ template <bool value_too, bool aux, std::size_t... I, class F>
 auto gradient_function(F f, GradOptions options, const char* transform, Where where) {
   return [f = Callable(std::move(f)), options, transform, where]<class... A>(const A&... arguments) {
     using Arguments = typename LiftedArguments<F, std::index_sequence<I...>, Owned<A>...>::type;
-    using Check = CallCheckOf<F, Arguments>;
-    VT_ASSERT_GRAD("vt::grad, vt::value_and_grad", Check, Arguments, I...);
-    if constexpr (!Check::holds || !by_tensors<Check, Arguments, I...>()) {
+    using Check = GradCheck<aux ? Derivative::gradient_with_aux : Derivative::gradient, F, Arguments, I...>;
+    using Call = typename Check::Call;
+    VT_ASSERT_CALL("vt::grad, vt::value_and_grad", Call);
+    VT_ASSERT_GRAD("vt::grad, vt::value_and_grad", Check);
+    if constexpr (!Check::holds) {
       return Refused();
     } else {
       auto g = tree_function(f, lift<I...>(f, own(arguments...)));
@@ -189,9 +274,11 @@ template <JacobianMode mode, std::size_t... I, class F>
 auto jacobian_function(F f, JacobianOptions options, const char* transform, Where where, bool by_example = false) {
   return [f = Callable(std::move(f)), options, transform, where, by_example]<class... A>(const A&... arguments) {
     using Arguments = typename LiftedArguments<F, std::index_sequence<I...>, Owned<A>...>::type;
-    using Check = CallCheckOf<F, Arguments>;
-    VT_ASSERT_GRAD("vt::jacobian, vt::jacfwd, vt::jacrev, vt::batch_jacobian", Check, Arguments, I...);
-    if constexpr (!Check::holds || !by_tensors<Check, Arguments, I...>()) {
+    using Check = GradCheck<Derivative::blocks, F, Arguments, I...>;
+    using Call = typename Check::Call;
+    VT_ASSERT_CALL("vt::jacobian, vt::jacfwd, vt::jacrev, vt::batch_jacobian", Call);
+    VT_ASSERT_GRAD("vt::jacobian, vt::jacfwd, vt::jacrev, vt::batch_jacobian", Check);
+    if constexpr (!Check::holds) {
       return Refused();
     } else {
       auto g = tree_function(f, lift<I...>(f, own(arguments...)));
@@ -286,9 +373,11 @@ auto hessian(F f, JacobianOptions options = {}, Where where = Where::here()) {
   } else {
     return [f = detail::Callable(std::move(f)), options, where]<class... A>(const A&... arguments) {
       using Arguments = typename detail::LiftedArguments<F, std::index_sequence<I...>, detail::Owned<A>...>::type;
-      using Check = detail::CallCheckOf<F, Arguments>;
-      VT_ASSERT_GRAD("vt::hessian", Check, Arguments, I...);
-      if constexpr (!Check::holds || !detail::by_tensors<Check, Arguments, I...>()) {
+      using Check = detail::GradCheck<detail::Derivative::blocks, F, Arguments, I...>;
+      using Call = typename Check::Call;
+      VT_ASSERT_CALL("vt::hessian", Call);
+      VT_ASSERT_GRAD("vt::hessian", Check);
+      if constexpr (!Check::holds) {
         return detail::Refused();
       } else {
         auto g = detail::tree_function(f, detail::lift<I...>(f, detail::own(arguments...)));
@@ -298,11 +387,12 @@ auto hessian(F f, JacobianOptions options = {}, Where where = Where::here()) {
         call.memory_limit = options.memory_limit;
         const auto blocks = detail::hessian_flat(g.flat(), call, options.chunk);
         using Columns = decltype(detail::rebuild_wanted<I...>(g.arguments(), {}));
+        const Vec<std::size_t> order = detail::wanted_order<I...>(g.arguments());
         std::size_t out = 0;
         auto rows = [&] {
           const auto& of_output = blocks[out++];
           std::size_t row = 0;
-          auto columns = [&]() -> Columns { return detail::rebuild_wanted<I...>(g.arguments(), of_output[row++]); };
+          auto columns = [&]() -> Columns { return detail::rebuild_wanted<I...>(g.arguments(), of_output[order[row++]]); };
           const Columns like = detail::rebuild_wanted<I...>(g.arguments(), detail::chosen(g.leaves(), wanted));
           return detail::replace_leaves<Columns>(like, columns);
         };
@@ -316,18 +406,22 @@ auto hessian(F f, JacobianOptions options = {}, Where where = Where::here()) {
 /// f's value at `primals` and its derivative along `tangents` (trees of the same structure; several arguments as std::tuple).
 template <class F, class P, class T>
 auto jvp(F f, const P& primals, const T& tangents, Where where = Where::here()) {
-  using Lifted = decltype(detail::lift_all(f, detail::as_arguments(primals)));
-  using Check = detail::CallCheckOf<F, Lifted>;
-  VT_ASSERT_CALL("vt::jvp", Check);
-  static_assert(!Check::holds || detail::holds_tensor<Lifted>(),
-                "vt::jvp: no argument holds a vt::Tensor, and numbers are constants: make the parameter a vt::Tensor, for which a bare number like "
-                "3.0 may be given");
-  if constexpr (!Check::holds) {
+  using Arguments = decltype(detail::lift_all(f, detail::as_arguments(primals)));
+  using Tangents = decltype(detail::lift_all(f, detail::as_arguments(tangents)));
+  using Check = detail::GradCheck<detail::Derivative::by_all, F, Arguments>;
+  using Call = typename Check::Call;
+  VT_ASSERT_CALL("vt::jvp, which takes several arguments as one std::tuple", Call);
+  VT_ASSERT_GRAD("vt::jvp", Check);
+  constexpr bool fitting = !Check::holds || detail::are_tangents<Tangents, Arguments>;
+  static_assert(detail::same_type<Tangents, Arguments, fitting>,
+                "vt::jvp: the tangents must be trees like the primals: one for each argument, "
+                "several as a std::tuple");
+  if constexpr (!Check::holds || !fitting) {
     return detail::Refused();
   } else {
     auto g = detail::tree_function(f, detail::lift_all(f, detail::as_arguments(primals)));
     detail::Mask wanted(g.leaves().size(), true);
-    auto given = detail::lift_all(f, detail::as_arguments(tangents));
+    const auto given = detail::lift_all(f, detail::as_arguments(tangents));
     std::vector<Tensor> directions;
     std::apply([&](const auto&... t) { (detail::append_leaves(t, directions), ...); }, given);
     if (directions.size() != g.leaves().size())
@@ -346,6 +440,13 @@ auto jvp(F f, const P& primals, const T& tangents, Where where = Where::here()) 
 
 namespace detail {
 
+/// May these be given for parameters of the types A…, or does the last one say where the call is?
+template <class Given, class... A>
+inline constexpr bool may_be_tangents = false;
+template <class... T, class... A>
+  requires(sizeof...(T) == sizeof...(A))
+inline constexpr bool may_be_tangents<std::tuple<T...>, A...> = (std::is_convertible_v<const T&, A> && ...);
+
 /// A derivative as a function of tangents, one like each argument.
 template <class Value, class... A>
 class Push {
@@ -360,6 +461,14 @@ class Push {
     assign_leaves(result, next);
     return result;
   }
+  template <class... T>
+    requires(!may_be_tangents<std::tuple<T...>, A...> && !(std::is_same_v<T, Where> || ...))
+  Refused operator()(const T&...) const {
+    static_assert(same_type < std::tuple<T...>, std::tuple<A...>, sizeof...(T) == 0 && sizeof...(A) == 0 >,
+                  "vt::linearize: the derivative takes a tangent for each argument of the "
+                  "function, a tree like it");
+    return Refused();
+  }
 
  private:
   LinearMap map_;
@@ -369,11 +478,10 @@ class Push {
 template <class F, class... A>
 auto linearize_at(Where where, F f, const A&... arguments) {
   return [&]<class... L>(const std::tuple<L...>& lifted) {
-    using Check = CallCheck<F, L...>;
-    VT_ASSERT_CALL("vt::linearize", Check);
-    static_assert(!Check::holds || (holds_tensor<L>() || ...),
-                  "vt::linearize: no argument holds a vt::Tensor, and numbers are constants: make the parameter a vt::Tensor, for which a bare "
-                  "number like 3.0 may be given");
+    using Check = GradCheck<Derivative::by_all, F, std::tuple<L...>>;
+    using Call = typename Check::Call;
+    VT_ASSERT_CALL("vt::linearize", Call);
+    VT_ASSERT_GRAD("vt::linearize", Check);
     if constexpr (!Check::holds) {
       return Refused();
     } else {
@@ -389,12 +497,10 @@ auto linearize_at(Where where, F f, const A&... arguments) {
 
 template <class F, class... A>
 auto vjp_at(Where where, F f, const A&... arguments) {
-  using Lifted = decltype(lift_all(f, own(arguments...)));
-  using Check = CallCheckOf<F, Lifted>;
-  VT_ASSERT_CALL("vt::vjp", Check);
-  static_assert(!Check::holds || holds_tensor<Lifted>(),
-                "vt::vjp: no argument holds a vt::Tensor, and numbers are constants: make the parameter a vt::Tensor, for which a bare number like "
-                "3.0 may be given");
+  using Check = GradCheck<Derivative::by_all, F, decltype(lift_all(f, own(arguments...)))>;
+  using Call = typename Check::Call;
+  VT_ASSERT_CALL("vt::vjp", Call);
+  VT_ASSERT_GRAD("vt::vjp", Check);
   if constexpr (!Check::holds) {
     return Refused();
   } else {
@@ -402,11 +508,18 @@ auto vjp_at(Where where, F f, const A&... arguments) {
     Mask wanted(g.leaves().size(), true);
     LinearizedFlat flat = linearize_flat(g.flat(), grad_call(g, wanted, "vt::vjp", where));
     auto value = g.rebuild(flat.outputs);
-    auto pull = [map = std::move(flat.map), like = g.arguments()](const auto& cotangent, Where line = Where::here()) {
-      std::vector<Tensor> leaves;
-      if constexpr (Number<std::decay_t<decltype(cotangent)>>) leaves.push_back(Tensor(cotangent));
-      else append_leaves(cotangent, leaves);
-      return rebuild_all(like, map.pull(leaves, line));
+    using Value = decltype(value);
+    auto pull = [map = std::move(flat.map), like = g.arguments()]<class C>(const C& cotangent, Where line = Where::here()) {
+      constexpr bool fitting = TreesCheck<C>::holds && std::is_convertible_v<C, Value>;
+      static_assert(same_type<C, Value, fitting>, "vt::vjp: the cotangent must be a tree like the function's result");
+      if constexpr (!fitting) {
+        return Refused();
+      } else {
+        std::vector<Tensor> leaves;
+        if constexpr (Number<C>) leaves.push_back(Tensor(cotangent));
+        else append_leaves(cotangent, leaves);
+        return rebuild_all(like, map.pull(leaves, line));
+      }
     };
     return std::pair(std::move(value), std::move(pull));
   }

@@ -67,9 +67,12 @@ class Jitted {
   /// Throws: Error(value) where a donated argument is passed twice, or `donate` names one that the call does not have.
   template <class... A>
   auto operator()(const A&... arguments) const {
-    if constexpr (detail::number_for_tensor<F, A...>) {
-      return detail::with_tensors(
-          Listed(), [this](const auto&... taken) { return (*this)(taken...); }, arguments...);
+    using Check = detail::CallCheck<F, detail::Owned<A>...>;
+    VT_ASSERT_CALL("vt::jit", Check);
+    if constexpr (!Check::holds) {
+      return detail::Refused();
+    } else if constexpr (detail::number_for_tensor<F, A...>) {
+      return detail::with_tensors(Listed(), [this](const auto&... taken) { return (*this)(taken...); }, arguments...);
     } else {
       if (donate_.empty()) return detail::call_by_signature(*cache_, f_, where_, arguments...);
       const detail::DonatingCache cache{*cache_, detail::donated_leaves(donate_, where_, arguments...)};
@@ -81,26 +84,28 @@ class Jitted {
   /// Throws: Error(value) where a program is good for one call only (called inside another transform, or with tracers captured).
   template <class... A>
   Memory memory(const A&... arguments) const {
-    if constexpr (detail::number_for_tensor<F, A...>) {
-      return detail::with_tensors(
-          Listed(), [this](const auto&... taken) { return memory(taken...); }, arguments...);
+    using Check = detail::CallCheck<F, detail::Owned<A>...>;
+    VT_ASSERT_CALL("vt::Jitted::memory", Check);
+    if constexpr (!Check::holds) {
+      return detail::Refused();
+    } else if constexpr (detail::number_for_tensor<F, A...>) {
+      return detail::with_tensors(Listed(), [this](const auto&... taken) { return memory(taken...); }, arguments...);
     } else {
       const Vec<char> donated = detail::donated_leaves(donate_, where_, arguments...);
       return detail::with_signature(
-          f_,
-          [&](const auto&... call) {
-            return cache_->memory(call..., where_, {donated.begin(), donated.size()});
-          },
-          arguments...);
+          f_, [&](const auto&... call) { return cache_->memory(call..., where_, {donated.begin(), donated.size()}); }, arguments...);
     }
   }
 
   /// What runs for arguments like these, once they have been called: see vt::explain.
   template <class... A>
   std::string explain(const A&... arguments) const {
-    if constexpr (detail::number_for_tensor<F, A...>) {
-      return detail::with_tensors(
-          Listed(), [this](const auto&... taken) { return explain(taken...); }, arguments...);
+    using Check = detail::CallCheck<F, detail::Owned<A>...>;
+    VT_ASSERT_CALL("vt::Jitted::explain", Check);
+    if constexpr (!Check::holds) {
+      return detail::Refused();
+    } else if constexpr (detail::number_for_tensor<F, A...>) {
+      return detail::with_tensors(Listed(), [this](const auto&... taken) { return explain(taken...); }, arguments...);
     } else {
       SmallVec<Tensor, 8> leaves;
       const detail::StaticKey key = detail::signature_of(leaves, arguments...);
@@ -111,9 +116,12 @@ class Jitted {
   /// The same as a page of HTML: see vt::explain_html.
   template <class... A>
   std::string explain_html(const A&... arguments) const {
-    if constexpr (detail::number_for_tensor<F, A...>) {
-      return detail::with_tensors(
-          Listed(), [this](const auto&... taken) { return explain_html(taken...); }, arguments...);
+    using Check = detail::CallCheck<F, detail::Owned<A>...>;
+    VT_ASSERT_CALL("vt::Jitted::explain_html", Check);
+    if constexpr (!Check::holds) {
+      return detail::Refused();
+    } else if constexpr (detail::number_for_tensor<F, A...>) {
+      return detail::with_tensors(Listed(), [this](const auto&... taken) { return explain_html(taken...); }, arguments...);
     } else {
       const auto page = [&](const auto& leaves, const auto& key, const auto& flat, const auto&) {
         return cache_->explain_page(leaves, key, flat, where_);
@@ -149,9 +157,13 @@ Jitted<F> jit(F f, JitOptions options, Where where = Where::here()) {
 /// A function that is not jitted is jitted for it.
 template <class F>
 auto explain(const Jitted<F>& f) {
-  return [f](const auto&... arguments) {
-    static_cast<void>(f(arguments...));
-    return f.explain(arguments...);
+  return [f](const auto&... arguments) -> std::string {
+    if constexpr (!std::is_same_v<decltype(f(arguments...)), detail::Refused>) {
+      static_cast<void>(f(arguments...));
+      return f.explain(arguments...);
+    } else {
+      return detail::Refused();
+    }
   };
 }
 template <class F>
@@ -164,9 +176,13 @@ auto explain(F f, Where where = Where::here()) {
 /// and after transforms and simplification, for which f is recorded once more.
 template <class F>
 auto explain_html(const Jitted<F>& f) {
-  return [f](const auto&... arguments) {
-    static_cast<void>(f(arguments...));
-    return f.explain_html(arguments...);
+  return [f](const auto&... arguments) -> std::string {
+    if constexpr (!std::is_same_v<decltype(f(arguments...)), detail::Refused>) {
+      static_cast<void>(f(arguments...));
+      return f.explain_html(arguments...);
+    } else {
+      return detail::Refused();
+    }
   };
 }
 template <class F>

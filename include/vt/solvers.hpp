@@ -41,14 +41,47 @@ FlatFunction on_leaves_of(F& f, const T& like, const ControlCall& call) {
     return kept_structure(like, f(with_leaves(like, leaves)), "the function must give a tree like its argument", "leaf", call);
   };
 }
+/// The function that a solver gets: on trees, by a flat one.
+template <class T>
+struct FunctionOfTrees {
+  const FlatFunction& flat;
+  const T& like;
+  T operator()(const T& x) const { return with_leaves(like, flat(tree_leaves(x))); }
+};
 /// solve(function, tree), where the function that it gets takes and gives trees. It may outlive the call.
 template <class Solve, class T>
 auto solver_on_leaves(const Solve& solve, const T& like, const ControlCall& call) {
   return [solve = Callable(solve), like = hollow(like), call](const FlatFunction& f, std::span<const Tensor> leaves) {
-    const auto on_trees = [&](const T& x) { return with_leaves(like, f(tree_leaves(x))); };
-    return kept_structure(like, solve(on_trees, with_leaves(like, leaves)), "the solution must be a tree like the other side", "leaf", call);
+    return kept_structure(like, solve(FunctionOfTrees<T>{f, like}, with_leaves(like, leaves)), "the solution must be a tree like the other side",
+                          "leaf", call);
   };
 }
+
+/// Is F a function from trees like T to such trees?
+template <class F, class T>
+struct EquationCheck : GivenCheck<GivenBy<F, LiftedTree<T>>, LiftedTree<T>> {};
+/// Can F solve such an equation?
+template <class F, class T>
+constexpr auto check_solve() {
+  using Check = GivenCheck<GivenBy<F, FunctionOfTrees<LiftedTree<T>>, LiftedTree<T>>, LiftedTree<T>>;
+  if constexpr (Check::fault == CallFault::parameters || Check::fault == CallFault::type) return CallFaultOf<CallFault::solver>();
+  else return Check();
+}
+template <class F, class T>
+struct SolveCheck : decltype(check_solve<F, T>()) {};
+
+/// The assertions on what a solver is given, besides VT_ASSERT_CALL.
+// clang-format off
+#define VT_ASSERT_SOLVER(name, Check)                                                                \
+  static_assert(::vt::detail::fits<Check, ::vt::detail::CallFault::parameters> &&                    \
+                    ::vt::detail::fits<Check, ::vt::detail::CallFault::type>,                        \
+                name ": the function must take a tree like the second argument and return one like " \
+                     "it: write [&](vt::Tensor x) { return ...; }, for a matrix A "                  \
+                     "[&](vt::Tensor x) { return vt::matmul(A, x); }");                              \
+  static_assert(::vt::detail::fits<Check, ::vt::detail::CallFault::solver>,                          \
+                name ": a solver must take the function and a tree like the second argument and "    \
+                     "return one like it: write [](auto f, vt::Tensor b) { return x; }")
+// clang-format on
 
 }  // namespace detail
 
@@ -60,11 +93,19 @@ auto solver_on_leaves(const Solve& solve, const T& like, const ControlCall& call
 /// Source: JAX `lax.custom_linear_solve`.
 template <class MatVec, class T, class Solve, class TransposeSolve>
 auto linear_solve(MatVec matvec, const T& b, Solve solve, TransposeSolve transpose_solve, Where where = Where::here()) {
-  const auto own = detail::lifted(b);
-  const detail::ControlCall call{.name = "vt::linear_solve", .where = where};
-  return detail::with_leaves(
-      own, detail::linear_solve_flat(detail::on_leaves_of(matvec, own, call), tree_leaves(own), detail::solver_on_leaves(solve, own, call),
-                                     detail::solver_on_leaves(transpose_solve, own, call), detail::Transposed::other, "vt::linear_solve", where));
+  using Check =
+      detail::FirstOf<detail::TreesCheck<T>, detail::EquationCheck<MatVec, T>, detail::SolveCheck<Solve, T>, detail::SolveCheck<TransposeSolve, T>>;
+  VT_ASSERT_CALL("vt::linear_solve", Check);
+  VT_ASSERT_SOLVER("vt::linear_solve", Check);
+  if constexpr (!Check::holds) {
+    return detail::Refused();
+  } else {
+    const auto own = detail::lifted(b);
+    const detail::ControlCall call{.name = "vt::linear_solve", .where = where};
+    return detail::with_leaves(
+        own, detail::linear_solve_flat(detail::on_leaves_of(matvec, own, call), tree_leaves(own), detail::solver_on_leaves(solve, own, call),
+                                       detail::solver_on_leaves(transpose_solve, own, call), detail::Transposed::other, "vt::linear_solve", where));
+  }
 }
 struct LinearSolveOptions {
   /// matvec is its own transpose (a Hermitian one of complex numbers is not), so that `solve` serves reverse mode too; else there is none
@@ -72,11 +113,18 @@ struct LinearSolveOptions {
 };
 template <class MatVec, class T, class Solve>
 auto linear_solve(MatVec matvec, const T& b, Solve solve, LinearSolveOptions options = {}, Where where = Where::here()) {
-  const auto own = detail::lifted(b);
-  const detail::ControlCall call{.name = "vt::linear_solve", .where = where};
-  return detail::with_leaves(
-      own, detail::linear_solve_flat(detail::on_leaves_of(matvec, own, call), tree_leaves(own), detail::solver_on_leaves(solve, own, call), {},
-                                     options.symmetric ? detail::Transposed::same : detail::Transposed::other, "vt::linear_solve", where));
+  using Check = detail::FirstOf<detail::TreesCheck<T>, detail::EquationCheck<MatVec, T>, detail::SolveCheck<Solve, T>>;
+  VT_ASSERT_CALL("vt::linear_solve", Check);
+  VT_ASSERT_SOLVER("vt::linear_solve", Check);
+  if constexpr (!Check::holds) {
+    return detail::Refused();
+  } else {
+    const auto own = detail::lifted(b);
+    const detail::ControlCall call{.name = "vt::linear_solve", .where = where};
+    return detail::with_leaves(
+        own, detail::linear_solve_flat(detail::on_leaves_of(matvec, own, call), tree_leaves(own), detail::solver_on_leaves(solve, own, call), {},
+                                       options.symmetric ? detail::Transposed::same : detail::Transposed::other, "vt::linear_solve", where));
+  }
 }
 
 /// x with matvec(x) = b by conjugate gradients, from x = 0, for a symmetric (Hermitian) positive definite matrix. Ends when the
@@ -85,21 +133,35 @@ auto linear_solve(MatVec matvec, const T& b, Solve solve, LinearSolveOptions opt
 /// Source: Hestenes and Stiefel 1952; JAX `scipy.sparse.linalg.cg`.
 template <class MatVec, class T>
 auto cg(MatVec matvec, const T& b, IterationOptions options = {}, Where where = Where::here()) {
-  const auto own = detail::lifted(b);
-  const detail::ControlCall call{.name = "vt::cg", .where = where};
-  return detail::with_leaves(
-      own, detail::linear_solve_flat(detail::on_leaves_of(matvec, own, call), tree_leaves(own), detail::cg_solver({}, options, where), {},
-                                     detail::Transposed::conjugate, "vt::cg", where));
+  using Check = detail::FirstOf<detail::TreesCheck<T>, detail::EquationCheck<MatVec, T>>;
+  VT_ASSERT_CALL("vt::cg", Check);
+  VT_ASSERT_SOLVER("vt::cg", Check);
+  if constexpr (!Check::holds) {
+    return detail::Refused();
+  } else {
+    const auto own = detail::lifted(b);
+    const detail::ControlCall call{.name = "vt::cg", .where = where};
+    return detail::with_leaves(
+        own, detail::linear_solve_flat(detail::on_leaves_of(matvec, own, call), tree_leaves(own), detail::cg_solver({}, options, where), {},
+                                       detail::Transposed::conjugate, "vt::cg", where));
+  }
 }
 /// The same with a preconditioner, a function that comes near to the inverse of matvec and is symmetric and positive definite too.
 template <class MatVec, class T, class Preconditioner>
   requires(!std::is_same_v<Preconditioner, IterationOptions>)
 auto cg(MatVec matvec, const T& b, Preconditioner preconditioner, IterationOptions options = {}, Where where = Where::here()) {
-  const auto own = detail::lifted(b);
-  const detail::ControlCall call{.name = "vt::cg", .where = where};
-  return detail::with_leaves(own, detail::linear_solve_flat(detail::on_leaves_of(matvec, own, call), tree_leaves(own),
-                                                            detail::cg_solver(detail::on_leaves_of(preconditioner, own, call), options, where), {},
-                                                            detail::Transposed::conjugate, "vt::cg", where));
+  using Check = detail::FirstOf<detail::TreesCheck<T>, detail::EquationCheck<MatVec, T>, detail::EquationCheck<Preconditioner, T>>;
+  VT_ASSERT_CALL("vt::cg", Check);
+  VT_ASSERT_SOLVER("vt::cg", Check);
+  if constexpr (!Check::holds) {
+    return detail::Refused();
+  } else {
+    const auto own = detail::lifted(b);
+    const detail::ControlCall call{.name = "vt::cg", .where = where};
+    return detail::with_leaves(own, detail::linear_solve_flat(detail::on_leaves_of(matvec, own, call), tree_leaves(own),
+                                                              detail::cg_solver(detail::on_leaves_of(preconditioner, own, call), options, where), {},
+                                                              detail::Transposed::conjugate, "vt::cg", where));
+  }
 }
 /// The same for any regular matrix, by stabilized biconjugate gradients.
 /// It breaks down where a residual is orthogonal to what the matrix makes of it, as with the zero block of a saddle point: then x stays as it
@@ -107,11 +169,18 @@ auto cg(MatVec matvec, const T& b, Preconditioner preconditioner, IterationOptio
 /// Source: van der Vorst 1992; JAX `scipy.sparse.linalg.bicgstab`.
 template <class MatVec, class T>
 auto bicgstab(MatVec matvec, const T& b, IterationOptions options = {}, Where where = Where::here()) {
-  const auto own = detail::lifted(b);
-  const detail::ControlCall call{.name = "vt::bicgstab", .where = where};
-  const detail::FlatSolve solve = detail::bicgstab_solver(options, where);
-  return detail::with_leaves(own, detail::linear_solve_flat(detail::on_leaves_of(matvec, own, call), tree_leaves(own), solve, solve,
-                                                            detail::Transposed::other, "vt::bicgstab", where));
+  using Check = detail::FirstOf<detail::TreesCheck<T>, detail::EquationCheck<MatVec, T>>;
+  VT_ASSERT_CALL("vt::bicgstab", Check);
+  VT_ASSERT_SOLVER("vt::bicgstab", Check);
+  if constexpr (!Check::holds) {
+    return detail::Refused();
+  } else {
+    const auto own = detail::lifted(b);
+    const detail::ControlCall call{.name = "vt::bicgstab", .where = where};
+    const detail::FlatSolve solve = detail::bicgstab_solver(options, where);
+    return detail::with_leaves(own, detail::linear_solve_flat(detail::on_leaves_of(matvec, own, call), tree_leaves(own), solve, solve,
+                                                              detail::Transposed::other, "vt::bicgstab", where));
+  }
 }
 
 /// x with f(x) = 0, found by `solve(f, guess)`, however it does that. By what f captures x is differentiable, as the implicit function
@@ -120,44 +189,74 @@ auto bicgstab(MatVec matvec, const T& b, IterationOptions options = {}, Where wh
 /// Source: JAX `lax.custom_root`.
 template <class F, class T, class Solve>
 auto root(F f, const T& guess, Solve solve, Where where = Where::here()) {
-  const auto own = detail::lifted(guess);
-  const detail::ControlCall call{.name = "vt::root", .where = where};
-  return detail::with_leaves(own, detail::root_flat(detail::on_leaves_of(f, own, call), tree_leaves(own), detail::solver_on_leaves(solve, own, call),
-                                                    {}, "vt::root", where));
+  using Check = detail::FirstOf<detail::TreesCheck<T>, detail::EquationCheck<F, T>, detail::SolveCheck<Solve, T>>;
+  VT_ASSERT_CALL("vt::root", Check);
+  VT_ASSERT_SOLVER("vt::root", Check);
+  if constexpr (!Check::holds) {
+    return detail::Refused();
+  } else {
+    const auto own = detail::lifted(guess);
+    const detail::ControlCall call{.name = "vt::root", .where = where};
+    return detail::with_leaves(own, detail::root_flat(detail::on_leaves_of(f, own, call), tree_leaves(own),
+                                                      detail::solver_on_leaves(solve, own, call), {}, "vt::root", where));
+  }
 }
 /// The same with a way to solve the linear equation of the derivative: tangent_solve(v ↦ ∂f/∂x · v, b). It must be linear in b.
 template <class F, class T, class Solve, class TangentSolve>
   requires(!std::is_same_v<TangentSolve, Where>)
 auto root(F f, const T& guess, Solve solve, TangentSolve tangent_solve, Where where = Where::here()) {
-  const auto own = detail::lifted(guess);
-  const detail::ControlCall call{.name = "vt::root", .where = where};
-  return detail::with_leaves(own, detail::root_flat(detail::on_leaves_of(f, own, call), tree_leaves(own), detail::solver_on_leaves(solve, own, call),
-                                                    detail::solver_on_leaves(tangent_solve, own, call), "vt::root", where));
+  using Check =
+      detail::FirstOf<detail::TreesCheck<T>, detail::EquationCheck<F, T>, detail::SolveCheck<Solve, T>, detail::SolveCheck<TangentSolve, T>>;
+  VT_ASSERT_CALL("vt::root", Check);
+  VT_ASSERT_SOLVER("vt::root", Check);
+  if constexpr (!Check::holds) {
+    return detail::Refused();
+  } else {
+    const auto own = detail::lifted(guess);
+    const detail::ControlCall call{.name = "vt::root", .where = where};
+    return detail::with_leaves(own,
+                               detail::root_flat(detail::on_leaves_of(f, own, call), tree_leaves(own), detail::solver_on_leaves(solve, own, call),
+                                                 detail::solver_on_leaves(tangent_solve, own, call), "vt::root", where));
+  }
 }
 /// root by Newton's method, until no element of f(x) is greater than `tolerance`, or after max_iterations (50). Each step solves with
 /// the whole Jacobian. Where it does not converge, the last x; NaN once the Jacobian is singular.
 template <class F, class T>
 auto newton(F f, const T& guess, IterationOptions options = {}, Where where = Where::here()) {
-  const auto own = detail::lifted(guess);
-  const detail::ControlCall call{.name = "vt::newton", .where = where};
-  return detail::with_leaves(
-      own, detail::root_flat(detail::on_leaves_of(f, own, call), tree_leaves(own), detail::newton_solver(options, where), {}, "vt::newton", where));
+  using Check = detail::FirstOf<detail::TreesCheck<T>, detail::EquationCheck<F, T>>;
+  VT_ASSERT_CALL("vt::newton", Check);
+  VT_ASSERT_SOLVER("vt::newton", Check);
+  if constexpr (!Check::holds) {
+    return detail::Refused();
+  } else {
+    const auto own = detail::lifted(guess);
+    const detail::ControlCall call{.name = "vt::newton", .where = where};
+    return detail::with_leaves(
+        own, detail::root_flat(detail::on_leaves_of(f, own, call), tree_leaves(own), detail::newton_solver(options, where), {}, "vt::newton", where));
+  }
 }
 /// x with f(x) = x, by x ← f(x) until no element changes by more than `tolerance`, or max_iterations times (1000). Differentiable as root.
 template <class F, class T>
 auto fixed_point(F f, const T& guess, IterationOptions options = {}, Where where = Where::here()) {
-  const auto own = detail::lifted(guess);
-  const detail::ControlCall call{.name = "vt::fixed_point", .where = where};
-  const detail::FlatFunction flat = detail::on_leaves_of(f, own, call);
-  const detail::FlatFunction change = [&](std::span<const Tensor> x) {
-    std::vector<Tensor> out = flat(x);
-    // Another shape is refused where it is looked at.
-    for (std::size_t i = 0; i < out.size(); ++i)
-      if (out[i].defined() && out[i].shape() == x[i].shape()) out[i] = out[i] - x[i];
-    return out;
-  };
-  return detail::with_leaves(own,
-                             detail::root_flat(change, tree_leaves(own), detail::repetition_solver(options, where), {}, "vt::fixed_point", where));
+  using Check = detail::FirstOf<detail::TreesCheck<T>, detail::EquationCheck<F, T>>;
+  VT_ASSERT_CALL("vt::fixed_point", Check);
+  VT_ASSERT_SOLVER("vt::fixed_point", Check);
+  if constexpr (!Check::holds) {
+    return detail::Refused();
+  } else {
+    const auto own = detail::lifted(guess);
+    const detail::ControlCall call{.name = "vt::fixed_point", .where = where};
+    const detail::FlatFunction flat = detail::on_leaves_of(f, own, call);
+    const detail::FlatFunction change = [&](std::span<const Tensor> x) {
+      std::vector<Tensor> out = flat(x);
+      // Another shape is refused where it is looked at.
+      for (std::size_t i = 0; i < out.size(); ++i)
+        if (out[i].defined() && out[i].shape() == x[i].shape()) out[i] = out[i] - x[i];
+      return out;
+    };
+    return detail::with_leaves(own,
+                               detail::root_flat(change, tree_leaves(own), detail::repetition_solver(options, where), {}, "vt::fixed_point", where));
+  }
 }
 
 }  // namespace vt

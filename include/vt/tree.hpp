@@ -35,6 +35,10 @@ inline constexpr bool is_pair = false;
 template <class A, class B>
 inline constexpr bool is_pair<std::pair<A, B>> = true;
 template <class T>
+inline constexpr bool is_two = is_pair<T>;
+template <class A, class B>
+inline constexpr bool is_two<std::tuple<A, B>> = true;
+template <class T>
 inline constexpr bool is_array = false;
 template <class T, std::size_t N>
 inline constexpr bool is_array<std::array<T, N>> = true;
@@ -60,7 +64,7 @@ inline constexpr bool is_static = Number<T> || std::is_enum_v<T> || std::is_same
 template <class T>
 inline constexpr bool is_product = is_tuple<T> || is_pair<T> || is_array<T>;
 template <class T>
-inline constexpr bool is_plain_struct = std::is_aggregate_v<T> && !is_array<T> && !is_static<T>;
+inline constexpr bool is_plain_struct = std::is_aggregate_v<T> && !std::is_union_v<T> && !is_array<T> && !is_static<T>;
 
 /// Stands for the result of a call that an assertion has refused, so that no other error follows.
 struct Refused {
@@ -68,35 +72,54 @@ struct Refused {
   operator T() const;
 };
 
-enum class TreeFault { none, refused, is_void, eigen, pointer, unordered, vector_bool, many_fields, c_array, base, other };
-
 template <class T>
 inline constexpr bool is_pointer_like = std::is_pointer_v<T> || std::is_member_pointer_v<T>;
 template <class T>
 inline constexpr bool is_pointer_like<std::shared_ptr<T>> = true;
+template <class T>
+inline constexpr bool is_pointer_like<std::weak_ptr<T>> = true;
 template <class T, class D>
 inline constexpr bool is_pointer_like<std::unique_ptr<T, D>> = true;
 
 /// Is T a tree, or what keeps it from being one? `Culprit` is the type of the part that is none.
 template <class T>
 struct TreeCheck;
-template <class... T>
-struct FirstFault {
-  static constexpr TreeFault fault = TreeFault::none;
-  using Culprit = void;
-};
-template <class T, class... Rest>
-struct FirstFault<T, Rest...> : std::conditional_t<TreeCheck<T>::fault != TreeFault::none, std::type_identity<TreeCheck<T>>, std::type_identity<FirstFault<Rest...>>>::type {};
-template <class T>
-struct FaultOfFields;
-template <class... T>
-struct FaultOfFields<std::tuple<T&...>> : FirstFault<std::remove_const_t<T>...> {};
-
 template <TreeFault what, class T>
 struct Fault {
   static constexpr TreeFault fault = what;
   using Culprit = T;
 };
+/// The check of a part. One that has begun and is not done yet is a part of itself.
+template <class T, bool done = requires { TreeCheck<T>::fault; }>
+struct PartCheck : TreeCheck<T> {};
+template <class T>
+struct PartCheck<T, false> : Fault<TreeFault::recursive, T> {};
+template <class... T>
+struct FirstFault : Fault<TreeFault::none, void> {};
+template <class T, class... Rest>
+struct FirstFault<T, Rest...>
+    : std::conditional_t<PartCheck<T>::fault != TreeFault::none, std::type_identity<PartCheck<T>>, std::type_identity<FirstFault<Rest...>>>::type {};
+
+/// A field of a struct. It may be const if it holds no Tensor: others are put in their place.
+template <class T>
+struct Field;
+template <class T>
+struct TreeCheck<Field<T>> : PartCheck<T> {};
+template <class T>
+constexpr bool holds_tensor();
+template <class T>
+constexpr auto check_const_field() {
+  if constexpr (PartCheck<T>::fault != TreeFault::none) return PartCheck<T>();
+  else if constexpr (holds_tensor<T>()) return Fault<TreeFault::constant, const T>();
+  else return Fault<TreeFault::none, void>();
+}
+template <class T>
+struct TreeCheck<Field<const T>> : decltype(check_const_field<T>()) {};
+template <class T>
+struct FaultOfFields;
+template <class... T>
+struct FaultOfFields<std::tuple<T&...>> : FirstFault<Field<T>...> {};
+
 template <class T>
 constexpr auto check_tree() {
   if constexpr (std::is_same_v<T, Tensor> || is_static<T>) {
@@ -105,17 +128,20 @@ constexpr auto check_tree() {
     return Fault<TreeFault::refused, T>();
   } else if constexpr (std::is_void_v<T>) {
     return Fault<TreeFault::is_void, T>();
-  } else if constexpr (is_array<T>) {
-    return FirstFault<typename T::value_type>();
+  } else if constexpr (std::is_reference_v<T>) {
+    return Fault<TreeFault::reference, T>();
+  } else if constexpr (std::is_const_v<T>) {
+    return Fault<TreeFault::constant, T>();
+  } else if constexpr (is_array<T> || is_optional<T>) {
+    return PartCheck<typename T::value_type>();
   } else if constexpr (is_product<T>) {
-    return []<template <class...> class Product, class... E>(std::type_identity<Product<E...>>) { return FirstFault<E...>(); }(std::type_identity<T>());
+    return
+        []<template <class...> class Product, class... E>(std::type_identity<Product<E...>>) { return FirstFault<E...>(); }(std::type_identity<T>());
   } else if constexpr (is_vector<T>) {
     if constexpr (std::is_same_v<typename T::value_type, bool>) return Fault<TreeFault::vector_bool, T>();
-    else return FirstFault<typename T::value_type>();
+    else return PartCheck<typename T::value_type>();
   } else if constexpr (is_map<T>) {
-    return FirstFault<typename T::mapped_type>();
-  } else if constexpr (is_optional<T>) {
-    return FirstFault<typename T::value_type>();
+    return FirstFault<typename T::key_type, typename T::mapped_type>();
   } else if constexpr (is_pointer_like<T>) {
     return Fault<TreeFault::pointer, T>();
   } else if constexpr (requires { T::RowsAtCompileTime; }) {
@@ -123,12 +149,10 @@ constexpr auto check_tree() {
   } else if constexpr (requires { typename T::key_type; }) {
     return Fault<TreeFault::unordered, T>();
   } else if constexpr (is_plain_struct<T>) {
-    constexpr StructFault fault = struct_fault<T>();
-    if constexpr (fault == StructFault::many_fields) return Fault<TreeFault::many_fields, T>();
-    else if constexpr (fault == StructFault::base) return Fault<TreeFault::base, T>();
-    else if constexpr (fault == StructFault::c_array) return Fault<TreeFault::c_array, T>();
-    else if constexpr (fault != StructFault::none) return Fault<TreeFault::other, T>();
+    constexpr TreeFault fault = struct_fault<T>();
+    if constexpr (fault != TreeFault::none) return Fault<fault, T>();
     else if constexpr (std::is_empty_v<T>) return Fault<TreeFault::none, void>();
+    else if constexpr (has_reference<T>(std::make_index_sequence<field_count<T>()>())) return Fault<TreeFault::reference, T>();
     else return FaultOfFields<decltype(fields_of(std::declval<T&>()))>();
   } else {
     return Fault<TreeFault::other, T>();
@@ -137,31 +161,119 @@ constexpr auto check_tree() {
 template <class T>
 struct TreeCheck : decltype(check_tree<T>()) {};
 
-/// Is it a part of a tree, and none of the given fault? For messages, which show T.
-template <class T, TreeFault fault, TreeFault never>
-inline constexpr bool is_tree_part = fault != never;
+/// What keeps a call of a transform from being compiled: an argument or a result that is no tree; an
+/// argument that the function wants to change, or cannot take; where a certain function is wanted,
+/// its parameters or the type of its result; what solves an equation.
+enum class CallFault { none, refused, argument, result, reference, arguments, parameters, type, solver };
+template <CallFault what, class Part = FirstFault<>>
+struct CallFaultOf {
+  static constexpr CallFault fault = what;
+  static constexpr bool holds = what == CallFault::none;
+  static constexpr TreeFault tree_fault = Part::fault;
+  using Culprit = typename Part::Culprit;
+};
+template <class Part, CallFault place>
+constexpr auto tree_fault_of() {
+  if constexpr (Part::fault == TreeFault::none) return CallFaultOf<CallFault::none>();
+  else if constexpr (Part::fault == TreeFault::refused) return CallFaultOf<CallFault::refused>();
+  else return CallFaultOf<place, Part>();
+}
+/// Are these trees?
+template <class... T>
+struct TreesCheck : decltype(tree_fault_of<FirstFault<T...>, CallFault::argument>()) {};
+template <class T>
+struct ResultCheck : decltype(tree_fault_of<FirstFault<T>, CallFault::result>()) {};
+/// The first of some checks that does not hold.
+template <class... Check>
+struct FirstOf : CallFaultOf<CallFault::none> {};
+template <class Check, class... Rest>
+struct FirstOf<Check, Rest...> : std::conditional_t<!Check::holds, std::type_identity<Check>, std::type_identity<FirstOf<Rest...>>>::type {};
 
-/// The assertions on trees: `what` is the beginning of the message, Check a FirstFault.
-#define VT_ASSERT_TREE(what, Check)                                                                                                             \
-  static_assert(::vt::detail::is_tree_part<typename Check::Culprit, Check::fault, ::vt::detail::TreeFault::is_void>,                            \
-                what " is void: return the results, std::tuple<>() for none");                                                                  \
-  static_assert(::vt::detail::is_tree_part<typename Check::Culprit, Check::fault, ::vt::detail::TreeFault::eigen>,                              \
-                what " is or holds an Eigen matrix, which is no tree: pass vt::from_eigen(matrix), return a Tensor; see vt/eigen.hpp");         \
-  static_assert(::vt::detail::is_tree_part<typename Check::Culprit, Check::fault, ::vt::detail::TreeFault::pointer>,                            \
-                what " is or holds a pointer, which is no tree: pass what it points to, or capture it in the function");                        \
-  static_assert(::vt::detail::is_tree_part<typename Check::Culprit, Check::fault, ::vt::detail::TreeFault::unordered>,                          \
-                what " is or holds an unordered map or a set, which is no tree: use std::map or std::vector");                                  \
-  static_assert(::vt::detail::is_tree_part<typename Check::Culprit, Check::fault, ::vt::detail::TreeFault::vector_bool>,                        \
-                what " is or holds a std::vector<bool>, which is no tree: use std::vector<int>");                                               \
-  static_assert(::vt::detail::is_tree_part<typename Check::Culprit, Check::fault, ::vt::detail::TreeFault::many_fields>,                        \
-                what " is or holds a struct with more than 20 fields: nest structs, or use std::array, std::vector or std::map");               \
-  static_assert(::vt::detail::is_tree_part<typename Check::Culprit, Check::fault, ::vt::detail::TreeFault::c_array>,                            \
-                what " is or holds a struct with a C array as a member: use std::array");                                                       \
-  static_assert(::vt::detail::is_tree_part<typename Check::Culprit, Check::fault, ::vt::detail::TreeFault::base>,                               \
-                what " is or holds a struct with a base class, which is no tree: make the base a member");                                      \
-  static_assert(::vt::detail::is_tree_part<typename Check::Culprit, Check::fault, ::vt::detail::TreeFault::other>,                              \
-                what " is or holds what is no tree. Trees are Tensors, numbers, enums, strings, std::pair, tuple, array, vector, map, optional " \
-                     "and structs of them with public members only, without constructors. Capture other values in the function")
+/// For the messages of compilers, which show what the first parameters are.
+template <class Culprit, CallFault place, bool holds>
+inline constexpr bool is_tree = holds;
+template <class Given, class Wanted, bool holds>
+inline constexpr bool same_type = holds;
+template <class Check, CallFault never>
+inline constexpr bool fits = Check::fault != never;
+
+/// The assertions on a call, a message for each thing that can be wrong. Nothing of the call may be
+/// compiled unless Check::holds. There is no macro inside: compilers show each on the way to an
+/// assertion.
+// clang-format off
+#define VT_ASSERT_CALL(name, Check)                                                                 \
+  static_assert(::vt::detail::is_tree<typename Check::Culprit, Check::fault,                        \
+                    Check::tree_fault != ::vt::detail::TreeFault::is_void>,                         \
+                name ": a function returns nothing: return its results, std::tuple<>() for none");  \
+  static_assert(::vt::detail::is_tree<typename Check::Culprit, Check::fault,                        \
+                    Check::tree_fault != ::vt::detail::TreeFault::eigen>,                           \
+                name ": an argument or result is or holds an Eigen matrix, which is no tree: "      \
+                     "pass vt::from_eigen(matrix), return a vt::Tensor; see vt/eigen.hpp");         \
+  static_assert(::vt::detail::is_tree<typename Check::Culprit, Check::fault,                        \
+                    Check::tree_fault != ::vt::detail::TreeFault::pointer>,                         \
+                name ": an argument or result is or holds a pointer, which is no tree: pass "       \
+                     "what it points to, or capture it in the function");                           \
+  static_assert(::vt::detail::is_tree<typename Check::Culprit, Check::fault,                        \
+                    Check::tree_fault != ::vt::detail::TreeFault::unordered>,                       \
+                name ": an argument or result is or holds an unordered map or a set, which is "     \
+                     "no tree: use std::map or std::vector");                                       \
+  static_assert(::vt::detail::is_tree<typename Check::Culprit, Check::fault,                        \
+                    Check::tree_fault != ::vt::detail::TreeFault::vector_bool>,                     \
+                name ": an argument or result is or holds a std::vector<bool>, which is no "        \
+                     "tree: use std::vector<int>");                                                 \
+  static_assert(::vt::detail::is_tree<typename Check::Culprit, Check::fault,                        \
+                    Check::tree_fault != ::vt::detail::TreeFault::many_fields>,                     \
+                name ": an argument or result is or holds a struct with more than 20 fields "       \
+                     "(each element of a C array is one): nest structs, or use std::array, "        \
+                     "std::vector or std::map");                                                    \
+  static_assert(::vt::detail::is_tree<typename Check::Culprit, Check::fault,                        \
+                    Check::tree_fault != ::vt::detail::TreeFault::c_array>,                         \
+                name ": an argument or result is or holds a struct with a C array as a member: "    \
+                     "use std::array");                                                             \
+  static_assert(::vt::detail::is_tree<typename Check::Culprit, Check::fault,                        \
+                    Check::tree_fault != ::vt::detail::TreeFault::base>,                            \
+                name ": an argument or result is or holds a struct with a base class, which is "    \
+                     "no tree: make the base a member");                                            \
+  static_assert(::vt::detail::is_tree<typename Check::Culprit, Check::fault,                        \
+                    Check::tree_fault != ::vt::detail::TreeFault::reference>,                       \
+                name ": an argument or result holds a reference or a bit-field, which is no tree: " \
+                     "hold the value (copies of a vt::Tensor share its memory)");                   \
+  static_assert(::vt::detail::is_tree<typename Check::Culprit, Check::fault,                        \
+                    Check::tree_fault != ::vt::detail::TreeFault::constant>,                        \
+                name ": an argument or result holds a const vt::Tensor or a const container of "    \
+                     "them, in whose place others are put: leave const off");                       \
+  static_assert(::vt::detail::is_tree<typename Check::Culprit, Check::fault,                        \
+                    Check::tree_fault != ::vt::detail::TreeFault::recursive>,                       \
+                name ": an argument or result holds a struct that is a part of itself: use a "      \
+                     "std::vector<vt::Tensor>, with indices for the structure");                    \
+  static_assert(::vt::detail::is_tree<typename Check::Culprit, Check::fault,                        \
+                    Check::tree_fault != ::vt::detail::TreeFault::uncopyable>,                      \
+                name ": an argument or result is or holds a struct that cannot be copied, as one "  \
+                     "with a std::unique_ptr or a std::mutex: leave that member out, or capture "   \
+                     "the struct in the function");                                                 \
+  static_assert(::vt::detail::is_tree<typename Check::Culprit, Check::fault,                        \
+                    Check::tree_fault != ::vt::detail::TreeFault::other>,                           \
+                name ": an argument or result is or holds what is no tree. Trees are "              \
+                     "vt::Tensor, numbers, enums, strings, std::pair, tuple, array, vector, "       \
+                     "map, optional and structs of them with public members only, without "         \
+                     "constructors. Capture other values in the function");                         \
+  static_assert(::vt::detail::fits<Check, ::vt::detail::CallFault::reference>,                      \
+                name ": the function takes a reference that may change its argument: take it by "   \
+                     "value or as const&, and return changes");                                     \
+  static_assert(::vt::detail::fits<Check, ::vt::detail::CallFault::arguments>,                      \
+                name ": the function cannot be called with these arguments: compare their "         \
+                     "number and their types, which stand in the lines around this one, with "      \
+                     "its parameters. Numbers convert to vt::Tensor, containers do not: "           \
+                     "vt::tensor(values)")
+// clang-format on
+
+/// The assertion for what no transform has checked; here it is made once for each type.
+template <class T>
+constexpr bool is_tree_type() {
+  using Check = TreesCheck<T>;
+  VT_ASSERT_CALL("vt", Check);
+  return Check::holds;
+}
 
 /// Calls `visit(child, name)` for each child of an inner node of a tree; names are ".2", "[3]", "[\"key\"]".
 template <class T, class Visit>
@@ -184,16 +296,13 @@ void for_each_child(T& tree, Visit&& visit) {
   } else if constexpr (is_plain_struct<Plain>) {
     std::size_t i = 0;
     if constexpr (!std::is_empty_v<Plain>) {
-      using Check = FirstFault<Plain>;
-      VT_ASSERT_TREE("vt: an argument or result", Check);
-      if constexpr (Check::fault == TreeFault::none) {
+      if constexpr (is_tree_type<Plain>()) {
         const auto name = [](std::size_t n) { return "." + field_name(field_texts<Plain>(std::make_index_sequence<field_count<Plain>()>())[n], n); };
         std::apply([&](auto&... child) { (visit(child, [&name, n = i++] { return name(n); }), ...); }, fields_of(tree));
       }
     }
   } else {
-    using Check = FirstFault<Plain>;
-    VT_ASSERT_TREE("vt: an argument or result", Check);
+    static_cast<void>(is_tree_type<Plain>());
   }
 }
 
@@ -225,11 +334,14 @@ constexpr bool holds_tensor() {
   else if constexpr (is_map<T>) return holds_tensor<typename T::mapped_type>();
   else if constexpr (is_vector<T> || is_array<T> || is_optional<T>) return holds_tensor<typename T::value_type>();
   else if constexpr (is_product<T>)
-    return []<template <class...> class Product, class... E>(std::type_identity<Product<E...>>) { return (holds_tensor<E>() || ...); }(std::type_identity<T>());
+    return []<template <class...> class Product, class... E>(std::type_identity<Product<E...>>) {
+      return (holds_tensor<E>() || ...);
+    }(std::type_identity<T>());
   else if constexpr (std::is_empty_v<T>) return false;
   else
-    return []<class... E>(std::type_identity<std::tuple<E&...>>) { return (holds_tensor<std::remove_const_t<E>>() || ...); }(
-        std::type_identity<decltype(fields_of(std::declval<T&>()))>());
+    return []<class... E>(std::type_identity<std::tuple<E&...>>) {
+      return (holds_tensor<std::remove_const_t<E>>() || ...);
+    }(std::type_identity<decltype(fields_of(std::declval<T&>()))>());
 }
 /// Sets the numbers of a tree of derivatives, which are constants, to zero.
 template <class T>
@@ -467,27 +579,42 @@ typename Replaced<T, Leaf>::type replace_leaves(const T& tree, Make& make) {
 /// All Tensors of a tree, in order: struct members and tuple elements as written, maps by key.
 template <class T>
 std::vector<Tensor> tree_leaves(const T& tree) {
+  using Check = detail::TreesCheck<T>;
+  VT_ASSERT_CALL("vt::tree_leaves", Check);
   std::vector<Tensor> leaves;
-  detail::append_leaves(tree, leaves);
+  if constexpr (Check::holds) detail::append_leaves(tree, leaves);
   return leaves;
 }
 
 namespace detail {
+template <class>
+using TensorFor = Tensor;
 template <class F, class T, class... Rest>
-T tree_map_at(Where where, F f, const T& tree, const Rest&... rest) {
-  T result = tree;
-  const Vec<std::vector<Tensor>> others{tree_leaves(rest)...};
-  const std::size_t n = detail::count_leaves(tree);
-  for (const auto& other : others)
-    if (other.size() != n)
-      detail::fail(ErrorKind::tree, "vt::tree_map: trees of " + std::to_string(n) + " and " + std::to_string(other.size()) + " leaves", where);
-  std::size_t i = 0;
-  auto apply_at = [&]<std::size_t... K>(Tensor& t, std::index_sequence<K...>) { t = f(t, others[K][i]...); };
-  detail::for_each_leaf(result, [&](Tensor& t) {
-    apply_at(t, std::index_sequence_for<Rest...>{});
-    ++i;
-  });
-  return result;
+auto tree_map_at(Where where, F f, const T& tree, const Rest&... rest) {
+  using Check = TreesCheck<T, Rest...>;
+  VT_ASSERT_CALL("vt::tree_map", Check);
+  constexpr bool fitting = !Check::holds || std::is_invocable_r_v<Tensor, F&, Tensor&, const TensorFor<Rest>&...>;
+  static_assert(fitting,
+                "vt::tree_map: the function takes a vt::Tensor of each tree and returns a "
+                "vt::Tensor: vt::tree_map([](vt::Tensor a, vt::Tensor b) { return a + b; }, tree, "
+                "like_it)");
+  if constexpr (!Check::holds || !fitting) {
+    return Refused();
+  } else {
+    T result = tree;
+    const Vec<std::vector<Tensor>> others{tree_leaves(rest)...};
+    const std::size_t n = detail::count_leaves(tree);
+    for (const auto& other : others)
+      if (other.size() != n)
+        detail::fail(ErrorKind::tree, "vt::tree_map: trees of " + std::to_string(n) + " and " + std::to_string(other.size()) + " leaves", where);
+    std::size_t i = 0;
+    auto apply_at = [&]<std::size_t... K>(Tensor& t, std::index_sequence<K...>) { t = f(t, others[K][i]...); };
+    detail::for_each_leaf(result, [&](Tensor& t) {
+      apply_at(t, std::index_sequence_for<Rest...>{});
+      ++i;
+    });
+    return result;
+  }
 }
 }  // namespace detail
 
@@ -503,7 +630,9 @@ void evaluate_leaves(std::span<const Tensor> leaves, Where where);
 /// Throws: Error(tracer) under a transform, where values are not known.
 template <class T>
 T eval(T tree, Where where = Where::here()) {
-  detail::evaluate_leaves(tree_leaves(tree), where);
+  using Check = detail::TreesCheck<T>;
+  VT_ASSERT_CALL("vt::eval", Check);
+  if constexpr (Check::holds) detail::evaluate_leaves(tree_leaves(tree), where);
   return tree;
 }
 

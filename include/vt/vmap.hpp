@@ -120,19 +120,14 @@ auto pfor_of(F& f, std::int64_t n, PforOptions options, Where where) {
 /// Throws: Error if n is negative, or more than an i32 holds.
 template <class F>
 auto pfor(F f, std::int64_t n, PforOptions options = {}, Where where = Where::here()) {
-  using Check = detail::CallCheck<F, Tensor>;
-  if constexpr (std::is_invocable_v<F&, const Tensor&>) {
-    if constexpr (std::is_void_v<std::invoke_result_t<F&, const Tensor&>>) {
-      return pfor([&f](const Tensor& i) { return f(i), std::tuple<>(); }, n, std::move(options), where), void();
-    } else {
-      VT_ASSERT_CALL("vt::pfor", Check);
-      if constexpr (!Check::holds) return detail::Refused();
-      else if constexpr (Number<detail::ResultOf<F, Tensor>>) return pfor(detail::NumberAsTensor<F>{f}, n, std::move(options), where);
-      else return detail::pfor_of(f, n, std::move(options), where);
-    }
+  if constexpr (std::is_void_v<detail::GivenBy<F, Tensor>>) {
+    return pfor([&f](const Tensor& i) { return f(i), std::tuple<>(); }, n, std::move(options), where), void();
   } else {
+    using Check = detail::CallCheck<F, Tensor>;
     VT_ASSERT_CALL("vt::pfor", Check);
-    return detail::Refused();
+    if constexpr (!Check::holds) return detail::Refused();
+    else if constexpr (Number<detail::ResultOf<F, Tensor>>) return pfor(detail::NumberAsTensor<F>{f}, n, std::move(options), where);
+    else return detail::pfor_of(f, n, std::move(options), where);
   }
 }
 

@@ -1,4 +1,4 @@
-// expect: vt::function: an argument is or holds a pointer
+// expect: vt::jit: an argument or result is or holds a pointer
 #include <vt/vt.hpp>
 struct P { std::shared_ptr<vt::Tensor> w; };
 

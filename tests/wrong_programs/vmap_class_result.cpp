@@ -1,4 +1,4 @@
-// expect: vt::vmap: the function's result is or holds what is no tree
+// expect: vt::vmap: an argument or result is or holds what is no tree
 #include <vt/vt.hpp>
 class C { vt::Tensor a_; public: explicit C(vt::Tensor a) : a_(a) {} };
 

@@ -1,4 +1,4 @@
-// expect: vt::vmap: the function's result is void
+// expect: vt::vmap: a function returns nothing
 #include <vt/vt.hpp>
 
 int main() {

@@ -73,19 +73,13 @@ auto with_signature(F& f, const Use& use, const A&... arguments) {
 /// f(arguments…) by way of what `cache` keeps for their signature; f itself runs only where it is new.
 template <class Cache, class F, class... A>
 auto call_by_signature(Cache& cache, F& f, Where where, const A&... arguments) {
-  using Check = CallCheck<F, Owned<A>...>;
-  VT_ASSERT_CALL("vt::jit, vt::function", Check);
-  if constexpr (!Check::holds) {
-    return Refused();
-  } else {
-    using Result = typename TreeFunction<F, Owned<A>...>::Result;
-    std::shared_ptr<void> kept;
-    const std::vector<Tensor> results = with_signature(f, [&](const auto&... call) { return cache.call(call..., kept, where); }, arguments...);
-    Result result = *static_cast<const Result*>(kept.get());
-    const Tensor* next = results.data();
-    assign_leaves(result, next);
-    return result;
-  }
+  using Result = typename TreeFunction<F, Owned<A>...>::Result;
+  std::shared_ptr<void> kept;
+  const std::vector<Tensor> results = with_signature(f, [&](const auto&... call) { return cache.call(call..., kept, where); }, arguments...);
+  Result result = *static_cast<const Result*>(kept.get());
+  const Tensor* next = results.data();
+  assign_leaves(result, next);
+  return result;
 }
 
 // --- numbers for Tensors ----------------------------------------------------------------------------------------------

@@ -34,30 +34,16 @@ template <class F, class... A>
   else return f(static_cast<A&&>(arguments)...);
 }
 
-enum class CallFault { none, argument, refused, reference, arguments, result };
 /// What keeps f(arguments…), f given trees of the types A, from being transformed.
 template <class F, class... A>
-constexpr CallFault call_fault() {
-  constexpr TreeFault of_arguments = FirstFault<A...>::fault;
-  if constexpr (of_arguments == TreeFault::refused) return CallFault::refused;
-  else if constexpr (of_arguments != TreeFault::none) return CallFault::argument;
-  else if constexpr (!std::is_invocable_v<F&, const A&...>)
-    return std::is_invocable_v<F&, A&...> || std::is_invocable_v<F&, A...> ? CallFault::reference : CallFault::arguments;
-  else if constexpr (FirstFault<ResultOf<F, A...>>::fault == TreeFault::refused) return CallFault::refused;
-  else if constexpr (FirstFault<ResultOf<F, A...>>::fault != TreeFault::none) return CallFault::result;
-  else return CallFault::none;
+constexpr auto check_call() {
+  if constexpr (!TreesCheck<A...>::holds) return TreesCheck<A...>();
+  else if constexpr (std::is_invocable_v<F&, const A&...>) return ResultCheck<ResultOf<F, A...>>();
+  else if constexpr (std::is_invocable_v<F&, A&...> || std::is_invocable_v<F&, A...>) return CallFaultOf<CallFault::reference>();
+  else return CallFaultOf<CallFault::arguments>();
 }
 template <class F, class... A>
-struct CallCheck {
-  static constexpr CallFault fault = call_fault<F, A...>();
-  static constexpr bool holds = fault == CallFault::none;
-  using Arguments = FirstFault<A...>;
-  static auto result() {
-    if constexpr (fault == CallFault::result) return FirstFault<ResultOf<F, A...>>();
-    else return FirstFault<>();
-  }
-  using Result = decltype(result());
-};
+struct CallCheck : decltype(check_call<F, A...>()) {};
 template <class F, class Arguments>
 struct CallCheckOf;
 template <class F, class... A>
@@ -73,15 +59,15 @@ struct NumberAsTensor {
   }
 };
 
-/// The assertions on a call, which give a message of their own for each fault. Nothing of the call may be compiled unless Check::holds.
-#define VT_ASSERT_CALL(name, Check)                                                                                                      \
-  VT_ASSERT_TREE(name ": an argument", Check::Arguments);                                                                                \
-  static_assert(Check::fault != ::vt::detail::CallFault::reference,                                                                      \
-                name ": the function takes a reference that may change its argument: take it by value or as const&, and return changes"); \
-  static_assert(Check::fault != ::vt::detail::CallFault::arguments,                                                                      \
-                name ": the function cannot be called with these arguments: compare their number and their types, which stand in the "    \
-                     "lines around this one, with its parameters. Numbers convert to vt::Tensor, containers do not: vt::tensor(values)");  \
-  VT_ASSERT_TREE(name ": the function's result", Check::Result)
+/// Stands for the result of a call that is not possible.
+struct NotCallable {};
+template <class F, class... A>
+constexpr auto given_by() {
+  if constexpr (std::is_invocable_v<F&, const A&...>) return std::type_identity<ResultOf<F, A...>>();
+  else return std::type_identity<NotCallable>();
+}
+template <class F, class... A>
+using GivenBy = typename decltype(given_by<F, A...>())::type;
 
 /// A user's function as a transform keeps it: called through const, so that `const auto g = vt::grad(f)` works for every f.
 template <class F>
@@ -101,8 +87,6 @@ class Callable {
 /// all functions from A… to Result.
 template <class Result, class... A>
 class CallTrees {
-  static_assert(!std::is_void_v<Result>, "vt: a transformed function must return its results");
-
  public:
   const std::vector<Tensor>& leaves() const { return leaves_; }
   const std::tuple<A...>& arguments() const { return arguments_; }

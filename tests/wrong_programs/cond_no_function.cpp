@@ -1,0 +1,6 @@
+// expect: vt::cond: the function cannot be called
+#include <vt/vt.hpp>
+
+int main() {
+  vt::cond(true, vt::tensor(1.0), vt::tensor(2.0));
+}

@@ -1,0 +1,6 @@
+// expect: vt::Dataset: an argument or result is or holds a pointer
+#include <vt/vt.hpp>
+
+int main() {
+  vt::Dataset data(std::make_shared<int>(1));
+}

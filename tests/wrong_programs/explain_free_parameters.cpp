@@ -1,0 +1,6 @@
+// expect: vt::jit: the function cannot be called
+#include <vt/vt.hpp>
+
+int main() {
+  vt::explain([](vt::Tensor a) { return a; })(vt::tensor(1.0), vt::tensor(2.0));
+}

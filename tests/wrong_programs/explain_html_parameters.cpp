@@ -1,0 +1,6 @@
+// expect: vt::Jitted::explain_html: the function cannot be called
+#include <vt/vt.hpp>
+
+int main() {
+  vt::jit([](vt::Tensor a) { return a; }).explain_html(vt::tensor(1.0), vt::tensor(2.0));
+}

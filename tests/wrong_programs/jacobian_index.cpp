@@ -1,0 +1,6 @@
+// expect: there is no argument of that number
+#include <vt/vt.hpp>
+
+int main() {
+  vt::jacobian<2>([](vt::Tensor a) { return a; })(vt::tensor(1.0));
+}

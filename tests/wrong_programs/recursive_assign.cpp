@@ -1,0 +1,7 @@
+// expect: vt::Recursive: the function must take these parameters and return this type
+#include <vt/vt.hpp>
+
+int main() {
+  vt::Recursive<vt::Tensor(vt::Tensor)> f("f");
+  f = [](vt::Tensor a, vt::Tensor b) { return a; };
+}

@@ -1,0 +1,6 @@
+// expect: vt::scan: the body must return pair(carry, y)
+#include <vt/vt.hpp>
+
+int main() {
+  vt::scan([](vt::Tensor, vt::Tensor) {}, vt::tensor(0.0), vt::arange(3));
+}

@@ -10,20 +10,24 @@
 
 namespace vt {
 
-struct Unmapped {};
+struct Unmapped {
+  constexpr explicit Unmapped(int) {}
+};
 /// Marks an argument (or result) that all lanes share.
-inline constexpr Unmapped unmapped{};
+inline constexpr Unmapped unmapped{0};
 
 class AxisSpec {
  public:
-  AxisSpec(int axis) : axis_(axis) {}
+  template <detail::ParamFor<int> T>
+  AxisSpec(T axis) : axis_(Param<int>(axis)) {}
   AxisSpec(Unmapped) {}
   AxisSpec(std::initializer_list<AxisSpec> items) : items_(items), is_list_(true) {}
   AxisSpec(std::vector<AxisSpec> items) : items_(std::move(items)), is_list_(true) {}
 
   bool is_list() const { return is_list_; }
   std::optional<int> axis() const { return axis_; }
-  const std::vector<AxisSpec>& items() const { return items_; }
+  const std::vector<AxisSpec>& items() const& { return items_; }
+  std::vector<AxisSpec> items() && { return std::move(items_); }
   std::string str() const {
     if (!is_list_) return axis_ ? std::to_string(*axis_) : "unmapped";
     std::string s = "{";

@@ -18,21 +18,22 @@ class AxisNames {
   AxisNames(std::string name) : names_{std::move(name)} {}
   AxisNames(std::initializer_list<std::string_view> names) : names_(names.begin(), names.end()) {}
   AxisNames(std::vector<std::string> names) : names_(std::move(names)) {}
-  const std::vector<std::string>& list() const { return names_; }
+  const std::vector<std::string>& list() const& { return names_; }
+  std::vector<std::string> list() && { return std::move(names_); }
 
  private:
   std::vector<std::string> names_;
 };
 
 struct AllGatherOptions {
-  int axis = 0;        ///< of the result
+  Param<int> axis = 0;  ///< of the result
   bool tiled = false;  ///< the lanes' values one behind the other along `axis`, instead of along a new axis there
 };
 struct AllToAllOptions {
   bool tiled = false;  ///< split_axis is cut in a block for each lane, and blocks come one behind the other along concat_axis
 };
 struct PsumScatterOptions {
-  int axis = 0;        ///< of the operand
+  Param<int> axis = 0;  ///< of the operand
   bool tiled = false;  ///< `axis` stays, cut in a block for each lane
 };
 
@@ -99,7 +100,8 @@ auto all_gather(const T& x, const AxisNames& names, AllGatherOptions options = {
 /// Element j of the result along concat_axis is what lane j has for this lane along split_axis.
 /// Shapes: x.dim(split_axis) is the number of lanes; that axis goes, one of the same size comes at concat_axis (tiled: both stay).
 template <class T>
-auto all_to_all(const T& x, const std::string& name, int split_axis, int concat_axis, AllToAllOptions options = {}, Where where = Where::here()) {
+auto all_to_all(const T& x, const std::string& name, Param<int> split_axis, Param<int> concat_axis, AllToAllOptions options = {},
+                Where where = Where::here()) {
   return detail::on_leaves(x, [&](const Tensor& t) { return detail::all_to_all_flat(t, name, split_axis, concat_axis, options, where); });
 }
 /// The sum over all lanes of their element for this lane: psum, of which each lane keeps its part.

@@ -12,18 +12,18 @@ namespace vt {
 struct WhileOptions {
   /// States of the loop that reverse mode keeps, to start again from; 0: as many as fit in 4 MB, but 16 to 256. A loop of more
   /// rounds is run a second time, from one kept state to the next.
-  std::int64_t checkpoint = 0;
+  Param<std::int64_t> checkpoint = 0;
 };
 struct ScanOptions {
-  std::optional<std::int64_t> length = std::nullopt;  ///< needed only when there are no sequences
+  std::optional<Param<std::int64_t>> length = std::nullopt;  ///< needed only when there are no sequences
   bool reverse = false;                               ///< from the last element to the first; results lie as the sequences do
-  std::int64_t unroll = 1;                            ///< elements per round of the loop
+  Param<std::int64_t> unroll = 1;                     ///< elements per round of the loop
 };
 struct MapOptions {
-  std::int64_t batch_size = 0;  ///< elements at a time, vectorized by vmap; 0: one by one
+  Param<std::int64_t> batch_size = 0;  ///< elements at a time, vectorized by vmap; 0: one by one
 };
 struct AssociativeScanOptions {
-  int axis = 0;
+  Param<int> axis = 0;
   bool reverse = false;
 };
 

@@ -19,8 +19,10 @@ class Padding {
   Padding(std::string scheme) : scheme_(std::move(scheme)) {}
   Padding(std::initializer_list<std::pair<std::int64_t, std::int64_t>> edges) : scheme_(), edges_(edges) {}
   Padding(Edges edges) : scheme_(), edges_(std::move(edges)) {}
-  const std::string& scheme() const { return scheme_; }  ///< empty: edges() hold
-  const Edges& edges() const { return edges_; }
+  const std::string& scheme() const& { return scheme_; }  ///< empty: edges() hold
+  std::string scheme() && { return std::move(scheme_); }
+  const Edges& edges() const& { return edges_; }
+  Edges edges() && { return std::move(edges_); }
 
  private:
   std::string scheme_ = "VALID";
@@ -35,8 +37,8 @@ struct ConvOptions {
   Padding padding = {};
   Shape lhs_dilation = {};  ///< zeros between the elements of x: a stride of 1 / n
   Shape rhs_dilation = {};  ///< between those of the filter ("à trous")
-  std::int64_t feature_group_count = 1;
-  std::int64_t batch_group_count = 1;
+  Param<std::int64_t> feature_group_count = 1;
+  Param<std::int64_t> batch_group_count = 1;
   /// The axes of x, a letter each: N images, C channels, any other letters the spatial axes ("NHWC", "NCHW", "NWC"). Without N: one image.
   std::string layout = {};
   std::string filter_layout = {};             ///< I and O features, and the spatial letters of `layout` ("HWIO", "OIHW")

@@ -15,7 +15,7 @@ struct CsvOptions {
   DType dtype = f32;
   char separator = ',';
   bool header = false;       ///< the first row holds names, not numbers
-  std::int64_t columns = 0;  ///< that every row must have; 0: as many as the first one
+  Param<std::int64_t> columns = 0;  ///< that every row must have; 0: as many as the first one
 };
 /// The numbers of a text file with one row a line; empty lines and spaces around numbers (tabs too, unless they separate) are skipped.
 /// Integers are read exactly, 9007199254740993.0 and 2e3 among them; floats are rounded to the nearest, which beyond the
@@ -28,7 +28,7 @@ struct BatchOptions {
 };
 struct ProgressOptions {
   std::string label = "vt";
-  double interval = 0.2;  ///< seconds between two updates of the line on stderr
+  Param<double> interval = 0.2;  ///< seconds between two updates of the line on stderr
 };
 
 namespace detail {
@@ -89,10 +89,10 @@ class Dataset {
   /// In an order drawn with the key: another one in each repetition, the same in each pass.
   Dataset shuffle(const Tensor& key, Where where = Where::here()) const { return {detail::shuffled_plan(plan_, key, where), like_}; }
   /// The first `count`; −1: all.
-  Dataset take(std::int64_t count, Where where = Where::here()) const { return {detail::taken_plan(plan_, 0, count, where), like_}; }
-  Dataset skip(std::int64_t count, Where where = Where::here()) const { return {detail::taken_plan(plan_, count, -1, where), like_}; }
+  Dataset take(Param<std::int64_t> count, Where where = Where::here()) const { return {detail::taken_plan(plan_, 0, count, where), like_}; }
+  Dataset skip(Param<std::int64_t> count, Where where = Where::here()) const { return {detail::taken_plan(plan_, count, -1, where), like_}; }
   /// So many times over; −1: without end.
-  Dataset repeat(std::int64_t times = -1, Where where = Where::here()) const { return {detail::repeated_plan(plan_, times, where), like_}; }
+  Dataset repeat(Param<std::int64_t> times = -1, Where where = Where::here()) const { return {detail::repeated_plan(plan_, times, where), like_}; }
   /// f of each element. f is traced (it sees one element, and may take the parts of a tuple or pair), and compiled.
   template <class F>
   auto map(F f, Where where = Where::here()) const {
@@ -115,11 +115,13 @@ class Dataset {
     }
   }
   /// Elements in groups of `size`, along a new axis 0 of every Tensor.
-  Dataset batch(std::int64_t size, BatchOptions options = {}, Where where = Where::here()) const {
+  Dataset batch(Param<std::int64_t> size, BatchOptions options = {}, Where where = Where::here()) const {
     return {detail::batched_plan(plan_, size, options, where), like_};
   }
   /// Makes up to so many elements ahead, on a thread of their own.
-  Dataset prefetch(std::int64_t elements, Where where = Where::here()) const { return {detail::prefetched_plan(plan_, elements, where), like_}; }
+  Dataset prefetch(Param<std::int64_t> elements, Where where = Where::here()) const {
+    return {detail::prefetched_plan(plan_, elements, where), like_};
+  }
   /// Shows on stderr, in one line, how far a pass over this is. Nothing is ever printed without it.
   Dataset progress(ProgressOptions options = {}) const { return {detail::progress_plan(plan_, options), like_}; }
 

@@ -7,12 +7,13 @@
 #include <vector>
 
 #include <vt/error.hpp>
+#include <vt/param.hpp>
 
 namespace vt {
 
 /// Threads that kernels may use, the calling one included. Results do not depend on it. Default: VT_NUM_THREADS, or the
 /// number of processors. Throws: Error(value) if `count` is not between 1 and 1024.
-void set_num_threads(int count, Where where = Where::here());
+void set_num_threads(Param<int> count, Where where = Where::here());
 int num_threads();
 
 /// What happened since the process began (or since `reset_stats`), over all threads.

@@ -12,7 +12,7 @@ namespace vt::fft {
 /// Where the factor 1/n is: in the inverse transform, its root in both, or in the forward one.
 enum class Norm : std::uint8_t { backward, ortho, forward };
 
-using Length = std::optional<std::int64_t>;
+using Length = std::optional<Param<std::int64_t>>;
 struct Lengths : std::optional<Shape> {
   using std::optional<Shape>::optional;
   Lengths(std::initializer_list<Dim> lengths) : std::optional<Shape>(Shape(lengths)) {}
@@ -20,19 +20,19 @@ struct Lengths : std::optional<Shape> {
 /// None: the last ones, as many as there are lengths, or all.
 struct TransformAxes : std::optional<Axes> {
   using std::optional<Axes>::optional;
-  TransformAxes(std::initializer_list<int> axes) : std::optional<Axes>(Axes(axes)) {}
+  TransformAxes(std::initializer_list<Param<int>> axes) : std::optional<Axes>(Axes(axes)) {}
 };
 
 /// Complex → complex; real operands are converted first.
-Tensor fft(Operand x, Length n = std::nullopt, int axis = -1, Norm norm = Norm::backward);
-Tensor ifft(Operand x, Length n = std::nullopt, int axis = -1, Norm norm = Norm::backward);
+Tensor fft(Operand x, Length n = std::nullopt, Param<int> axis = -1, Norm norm = Norm::backward);
+Tensor ifft(Operand x, Length n = std::nullopt, Param<int> axis = -1, Norm norm = Norm::backward);
 /// Real → complex: the n/2 + 1 numbers of the transform that are not conjugates of others. Throws: Error for complex operands.
-Tensor rfft(Operand x, Length n = std::nullopt, int axis = -1, Norm norm = Norm::backward);
+Tensor rfft(Operand x, Length n = std::nullopt, Param<int> axis = -1, Norm norm = Norm::backward);
 /// Complex → real: the inverse of rfft, of n elements (2·(m − 1) of m unless given). What belongs to conjugates is not read.
-Tensor irfft(Operand x, Length n = std::nullopt, int axis = -1, Norm norm = Norm::backward);
+Tensor irfft(Operand x, Length n = std::nullopt, Param<int> axis = -1, Norm norm = Norm::backward);
 /// The real spectrum of a signal that equals its mirrored conjugate, given by its first half; and back.
-Tensor hfft(Operand x, Length n = std::nullopt, int axis = -1, Norm norm = Norm::backward);
-Tensor ihfft(Operand x, Length n = std::nullopt, int axis = -1, Norm norm = Norm::backward);
+Tensor hfft(Operand x, Length n = std::nullopt, Param<int> axis = -1, Norm norm = Norm::backward);
+Tensor ihfft(Operand x, Length n = std::nullopt, Param<int> axis = -1, Norm norm = Norm::backward);
 
 /// Over several axes; the real transforms have their half along the last of them.
 Tensor fftn(Operand x, const Lengths& s = std::nullopt, const TransformAxes& axes = std::nullopt, Norm norm = Norm::backward);
@@ -46,8 +46,8 @@ Tensor rfft2(Operand x, const Lengths& s = std::nullopt, const TransformAxes& ax
 Tensor irfft2(Operand x, const Lengths& s = std::nullopt, const TransformAxes& axes = std::nullopt, Norm norm = Norm::backward);
 
 /// The frequencies of the results of fft (0, 1, …, −1) and rfft (0, 1, …, n/2), over n·d.
-Tensor fftfreq(std::int64_t n, double d = 1.0, DType = f32, Where = Where::here());
-Tensor rfftfreq(std::int64_t n, double d = 1.0, DType = f32, Where = Where::here());
+Tensor fftfreq(Param<std::int64_t> n, Param<double> d = 1.0, DType = f32, Where = Where::here());
+Tensor rfftfreq(Param<std::int64_t> n, Param<double> d = 1.0, DType = f32, Where = Where::here());
 using vt::fftshift;
 using vt::ifftshift;
 

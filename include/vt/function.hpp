@@ -48,7 +48,7 @@ Named<F> function(std::string name, F f, Where where = Where::here()) {
 }
 
 struct RecursionOptions {
-  int max_depth = 1000;  ///< how many calls may wait for each other's results; running deeper is an error
+  Param<int> max_depth = 1000;  ///< how many calls may wait for each other's results; running deeper is an error
 };
 
 template <class Signature>

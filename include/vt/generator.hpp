@@ -20,13 +20,15 @@ struct VariableState;
 class Generator {
  public:
   explicit Generator(std::uint64_t seed = 0, Where where = Where::here());
+  template <std::same_as<bool> T>
+  explicit Generator(T seed) : Generator(std::uint64_t{Param<std::uint64_t>(seed)}) {}
   /// Goes on from a key of vt::random.
   explicit Generator(const Tensor& key, Where where = Where::here());
 
   /// The next key, for any function of vt::random, each of which has its key as the first argument.
   Tensor next(Where where = Where::here()) const;
   /// As if made anew.
-  void seed(std::uint64_t seed, Where where = Where::here()) const;
+  void seed(Param<std::uint64_t> seed, Where where = Where::here()) const;
   /// u64[2], the key and the count: what to save, and to go on from. Throws: Error if `state` is something else.
   Tensor state(Where where = Where::here()) const;
   void set_state(Operand state) const;
@@ -43,7 +45,7 @@ class Generator {
     return random::randint(drawn(low.where), shape, std::move(low), std::move(high), dtype);
   }
   Tensor bernoulli(const Shape& shape = {}, Operand p = 0.5) const { return random::bernoulli(drawn(p.where), shape, std::move(p)); }
-  Tensor categorical(Operand logits, int axis = -1) const { return random::categorical(drawn(logits.where), std::move(logits), axis); }
+  Tensor categorical(Operand logits, Param<int> axis = -1) const { return random::categorical(drawn(logits.where), std::move(logits), axis); }
   Tensor normal(const Shape& shape = {}, DType dtype = f32, Where where = Where::here()) const { return random::normal(drawn(where), shape, dtype); }
   Tensor truncated_normal(const Shape& shape, Operand lower, Operand upper, DType dtype = f32) const {
     return random::truncated_normal(drawn(lower.where), shape, std::move(lower), std::move(upper), dtype);
@@ -65,9 +67,17 @@ class Generator {
   Tensor binomial(const Shape& shape, Operand n, Operand p, DType dtype = i32) const {
     return random::binomial(drawn(n.where), shape, std::move(n), std::move(p), dtype);
   }
+  template <std::same_as<bool> T>
+  Tensor permutation(T n) const {
+    return permutation(std::int64_t{Param<std::int64_t>(n)});
+  }
   Tensor permutation(std::int64_t n, Where where = Where::here()) const { return random::permutation(drawn(where), n); }
-  Tensor permutation(const Tensor& x, int axis = 0, bool independent = false, Where where = Where::here()) const {
+  Tensor permutation(const Tensor& x, Param<int> axis = 0, bool independent = false, Where where = Where::here()) const {
     return random::permutation(drawn(where), Operand(x, where.file, where.line), axis, independent);
+  }
+  template <std::same_as<bool> T>
+  Tensor choice(T n, const Shape& shape = {}, const random::ChoiceOptions& options = {}) const {
+    return choice(std::int64_t{Param<std::int64_t>(n)}, shape, options);
   }
   Tensor choice(std::int64_t n, const Shape& shape = {}, const random::ChoiceOptions& options = {}, Where where = Where::here()) const {
     return random::choice(drawn(where), n, shape, options);

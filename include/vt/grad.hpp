@@ -7,17 +7,20 @@
 
 namespace vt {
 
-struct HasAux {};
+/// Not made of {}, which are default options.
+struct HasAux {
+  constexpr explicit HasAux(int) {}
+};
 /// Says that the function returns pair(value, anything else); the rest is handed back undifferentiated.
-inline constexpr HasAux has_aux{};
+inline constexpr HasAux has_aux{0};
 
 using JacobianMode = detail::JacobianMode;
 struct GradOptions {
   bool holomorphic = false;  ///< a complex function of complex arguments with one complex derivative, not two real ones
 };
 struct JacobianOptions {
-  std::int64_t chunk = 0;                       ///< rows (reverse) or columns (forward) at a time; 0: all
-  std::int64_t memory_limit = 0;                ///< bytes; 0: none. `chunk` is chosen so that arguments, results and what is planned stay below it
+  Param<std::int64_t> chunk = 0;                ///< rows (reverse) or columns (forward) at a time; 0: all
+  Param<std::int64_t> memory_limit = 0;         ///< bytes; 0: none. `chunk` is chosen so that arguments, results and what is planned stay below it
   bool holomorphic = false;                     ///< a complex function of complex arguments with one complex derivative, not two real ones
   JacobianMode mode = JacobianMode::automatic;  ///< of jacobian and batch_jacobian: whichever needs fewer passes
 };
@@ -297,40 +300,24 @@ auto jacobian_function(F f, JacobianOptions options, const char* transform, Wher
 /// Throws: Error if the value is not a float scalar (a complex one, if holomorphic), or an argument has a leaf that is not a float or
 /// complex Tensor.
 template <std::size_t... I, class F>
-auto grad(F f, GradOptions options, Where where = Where::here()) {
+auto grad(F f, GradOptions options = {}, Where where = Where::here()) {
   if constexpr (sizeof...(I) == 0) return detail::gradient_function<false, false, 0>(std::move(f), options, "vt::grad", where);
   else return detail::gradient_function<false, false, I...>(std::move(f), options, "vt::grad", where);
 }
 template <std::size_t... I, class F>
-auto grad(F f, Where where = Where::here()) {
-  return grad<I...>(std::move(f), GradOptions{}, where);
-}
-template <std::size_t... I, class F>
-auto grad(F f, HasAux, GradOptions options, Where where = Where::here()) {
+auto grad(F f, HasAux, GradOptions options = {}, Where where = Where::here()) {
   if constexpr (sizeof...(I) == 0) return detail::gradient_function<false, true, 0>(std::move(f), options, "vt::grad", where);
   else return detail::gradient_function<false, true, I...>(std::move(f), options, "vt::grad", where);
 }
 template <std::size_t... I, class F>
-auto grad(F f, HasAux aux, Where where = Where::here()) {
-  return grad<I...>(std::move(f), aux, GradOptions{}, where);
-}
-template <std::size_t... I, class F>
-auto value_and_grad(F f, GradOptions options, Where where = Where::here()) {
+auto value_and_grad(F f, GradOptions options = {}, Where where = Where::here()) {
   if constexpr (sizeof...(I) == 0) return detail::gradient_function<true, false, 0>(std::move(f), options, "vt::value_and_grad", where);
   else return detail::gradient_function<true, false, I...>(std::move(f), options, "vt::value_and_grad", where);
 }
 template <std::size_t... I, class F>
-auto value_and_grad(F f, Where where = Where::here()) {
-  return value_and_grad<I...>(std::move(f), GradOptions{}, where);
-}
-template <std::size_t... I, class F>
-auto value_and_grad(F f, HasAux, GradOptions options, Where where = Where::here()) {
+auto value_and_grad(F f, HasAux, GradOptions options = {}, Where where = Where::here()) {
   if constexpr (sizeof...(I) == 0) return detail::gradient_function<true, true, 0>(std::move(f), options, "vt::value_and_grad", where);
   else return detail::gradient_function<true, true, I...>(std::move(f), options, "vt::value_and_grad", where);
-}
-template <std::size_t... I, class F>
-auto value_and_grad(F f, HasAux aux, Where where = Where::here()) {
-  return value_and_grad<I...>(std::move(f), aux, GradOptions{}, where);
 }
 
 /// The Jacobian: for each result Tensor of shape [m…] and argument Tensor of shape [n…] a block [m…, n…]; the result's tree with

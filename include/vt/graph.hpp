@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <vt/tensor.hpp>
@@ -31,7 +32,8 @@ class Graph {
   std::vector<Tensor> operator()(std::span<const Tensor> arguments, Where where = Where::here()) const;
 
   const detail::GraphBody& body() const { return *body_; }
-  const std::vector<Tensor>& captured() const { return captured_; }
+  const std::vector<Tensor>& captured() const& { return captured_; }
+  std::vector<Tensor> captured() && { return std::move(captured_); }
 
  private:
   std::shared_ptr<const detail::GraphBody> body_;

@@ -48,7 +48,7 @@ struct JitOptions {
   /// transforms nothing is given up. See Jitted::memory: results that lie "over an input" take no memory.
   std::vector<int> donate = {};
   /// The most programs that are kept, those used last: a call with the signature of one that went is traced and compiled again.
-  int programs = 256;
+  Param<int> programs = 256;
 };
 
 /// A compiled function. Copies share their programs; any thread may call it.
@@ -145,11 +145,7 @@ struct Parameters<Jitted<F>> : Parameters<F> {};
 }  // namespace detail
 
 template <class F>
-Jitted<F> jit(F f, Where where = Where::here()) {
-  return Jitted<F>(std::move(f), {}, where);
-}
-template <class F>
-Jitted<F> jit(F f, JitOptions options, Where where = Where::here()) {
+Jitted<F> jit(F f, JitOptions options = {}, Where where = Where::here()) {
   return Jitted<F>(std::move(f), options, where);
 }
 
@@ -168,7 +164,7 @@ auto explain(const Jitted<F>& f) {
 }
 template <class F>
 auto explain(F f, Where where = Where::here()) {
-  return explain(jit(std::move(f), where));
+  return explain(jit(std::move(f), {}, where));
 }
 
 /// `explain_html(f)(args…)`: calls f and gives a page of HTML that needs nothing else: the time of each step (the program runs some times, unless
@@ -187,7 +183,7 @@ auto explain_html(const Jitted<F>& f) {
 }
 template <class F>
 auto explain_html(F f, Where where = Where::here()) {
-  return explain_html(jit(std::move(f), where));
+  return explain_html(jit(std::move(f), {}, where));
 }
 
 /// `make_graph(f)(args…)`: the Graph that f records on Tensors like these.

@@ -110,7 +110,7 @@ struct TriangularSolveOptions {
 /// x with op(a) x = b or x op(a) = b. b is [..., n, k] (or [..., k, n]). Source: JAX `lax.linalg.triangular_solve`.
 Tensor triangular_solve(Operand a, Operand b, const TriangularSolveOptions& options = {});
 /// x with a x = b (trans = 1: aᵀ x = b, 2: aᴴ x = b) for triangular a; b is [n] or [..., n, k]. Source: SciPy.
-Tensor solve_triangular(Operand a, Operand b, int trans = 0, bool lower = false, bool unit_diagonal = false);
+Tensor solve_triangular(Operand a, Operand b, Param<int> trans = 0, bool lower = false, bool unit_diagonal = false);
 /// x with T x = b; T has dl[i] at (i, i − 1), d[i] at (i, i) and du[i] at (i, i + 1).
 /// Shapes: dl, d, du [..., n] (dl[0] and du[n − 1] are not used); b is [n] or [..., n, k]. Source: JAX `lax.linalg.tridiagonal_solve`.
 Tensor tridiagonal_solve(Operand dl, Operand d, Operand du, Operand b);
@@ -123,14 +123,14 @@ struct LstsqResult {
 };
 /// Least squares for a [..., m, n] and b [m] or [..., m, k]. Singular values up to rcond · the largest count as 0; by default rcond is
 /// the machine's epsilon times max(m, n). Source: NumPy `linalg.lstsq`.
-LstsqResult lstsq(Operand a, Operand b, std::optional<double> rcond = std::nullopt);
+LstsqResult lstsq(Operand a, Operand b, std::optional<Param<double>> rcond = std::nullopt);
 /// The Moore–Penrose inverse of [..., m, n], [..., n, m]; rtol as rcond of lstsq (10 times that by default).
 /// Derivative: Golub and Pereyra 1973. Source: NumPy `linalg.pinv`, with JAX's tolerance.
-Tensor pinv(Operand a, std::optional<double> rtol = std::nullopt);
+Tensor pinv(Operand a, std::optional<Param<double>> rtol = std::nullopt);
 /// x with tensordot(a, x, x.rank()) = b. Source: NumPy.
 Tensor tensorsolve(Operand a, Operand b);
 /// The inverse of tensordot(a, ·, a.rank() − ind). Source: NumPy.
-Tensor tensorinv(Operand a, int ind = 2);
+Tensor tensorinv(Operand a, Param<int> ind = 2);
 
 // --- numbers of a matrix ---------------------------------------------------------------------------------------------
 
@@ -148,18 +148,15 @@ struct SlogdetResult {
 /// Of subnormal matrices it has only as many digits as their LU.
 SlogdetResult slogdet(Operand a);
 /// How many singular values are above `rtol` · the largest (by default epsilon · max(m, n)), as i32.
-Tensor matrix_rank(Operand a, std::optional<double> rtol = std::nullopt);
+Tensor matrix_rank(Operand a, std::optional<Param<double>> rtol = std::nullopt);
 
 /// What norm measures: a number p, "fro" or "nuc".
 struct NormOrd {
   enum class Kind { number, frobenius, nuclear, unknown } kind = Kind::number;
   double p = 2;
   std::string_view name = {};  ///< as given; the function that gets it refuses an unknown one, which knows the caller's line
-  template <class T>
-    requires std::is_arithmetic_v<T>
-  NormOrd(T value) : p(static_cast<double>(value)) {
-    static_assert(!std::is_same_v<T, bool>, "vt: a bool given for ord: keepdims comes last, as in vt::linalg::norm(x, 2, 0, true)");
-  }
+  template <detail::ParamFor<double> T>
+  NormOrd(T value) : p(Param<double>(value)) {}
   NormOrd(const char* name);
 };
 /// Of vectors (one axis): (Σ|x|ᵖ)^(1/p), or the largest (smallest) |x| for p = ±inf, or the number of nonzeros for 0. Of matrices (two axes):
@@ -172,11 +169,11 @@ Tensor cond(Operand a, std::optional<NormOrd> p = std::nullopt);
 // --- products --------------------------------------------------------------------------------------------------------
 
 /// x multiplied n times by itself; n < 0: its inverse.
-inline Tensor matrix_power(Operand x, int n) { return vt::matrix_power(std::move(x), n); }
+inline Tensor matrix_power(Operand x, Param<int> n) { return vt::matrix_power(std::move(x), n); }
 /// eˣ of square matrices: Padé approximant of degree 13 (7 for f32), scaling and squaring (Higham 2005), each matrix as often as it needs.
 Tensor expm(Operand x);
 /// The product of several matrices (the first and the last may be vectors) in the cheapest order. Source: NumPy `linalg.multi_dot`.
-Tensor multi_dot(const std::vector<Tensor>& factors, Where where = Where::here());
+Tensor multi_dot(TensorSpan factors, Where where = Where::here());
 
 }  // namespace vt::linalg
 

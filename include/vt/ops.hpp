@@ -15,49 +15,28 @@
 
 namespace vt {
 
-namespace detail {
-/// std::array, std::span and C arrays of Tensors, where a std::vector is taken.
-template <class T>
-concept TensorRange = !std::same_as<T, std::vector<Tensor>> && !std::same_as<T, Tensor> && requires(const T& r) {
-  { *std::begin(r) } -> std::same_as<const Tensor&>;
-  std::end(r);
-};
-template <TensorRange R>
-std::vector<Tensor> listed(const R& range) {
-  return std::vector<Tensor>(std::begin(range), std::end(range));
-}
-
-/// A number where keepdims may follow: a bool does not convert to it.
-template <class T>
-class NumberBeforeKeepdims {
+/// Tensors side by side as a parameter: a std::vector, std::array, C array or std::span of them, or braces, where numbers are
+/// Tensors too. A view: it does not keep them.
+class TensorSpan : public std::span<const Tensor> {
  public:
-  template <Number U>
-  constexpr NumberBeforeKeepdims(U value) : value_(static_cast<T>(value)) {
-    static_assert(!std::is_same_v<U, bool>, "vt: a bool given for ord or ddof: keepdims comes after it, as in vt::norm(x, 0, 2, true) or vt::std(x, 0, 0, true)");
-  }
-  constexpr operator T() const { return value_; }
-
- private:
-  T value_;
+  TensorSpan(std::initializer_list<Tensor> list) : TensorSpan(std::span(std::data(list), list.size())) {}
+  template <std::convertible_to<std::span<const Tensor>> R>
+  TensorSpan(const R& range) : std::span<const Tensor>(range) {}
 };
-}  // namespace detail
 
 /// The axes of a reduction: none given means all of them.
 class ReduceAxes {
  public:
   ReduceAxes() = default;
   ReduceAxes(std::nullopt_t) {}
-  template <detail::Integer T>
+  template <detail::ParamFor<int> T>
   ReduceAxes(T axis) : axes_(axis), all_(false) {}
-  template <std::same_as<bool> T>
-  ReduceAxes(T) {
-    static_assert(!sizeof(T), "vt: a bool is no axis: keepdims follows the axes, as in vt::sum(x, {}, true) or vt::sum(x, 0, true)");
-  }
-  ReduceAxes(std::initializer_list<int> axes) : axes_(axes), all_(false) {}
+  ReduceAxes(std::initializer_list<Param<int>> axes) : axes_(axes), all_(false) {}
   ReduceAxes(const Axes& axes) : axes_(axes), all_(false) {}
   ReduceAxes(const std::vector<int>& axes) : axes_(axes), all_(false) {}
   bool all() const { return all_; }
-  const Axes& axes() const { return axes_; }
+  const Axes& axes() const& { return axes_; }
+  Axes axes() && { return std::move(axes_); }
 
  private:
   Axes axes_;
@@ -108,21 +87,22 @@ Tensor isnan(Operand x);
 Tensor isinf(Operand x);
 /// Up to ±16 by squaring, within as many units in the last place, beyond within one; over the whole
 /// range, subnormal results too. 1 for exponent 0, of NaN as well; integers wrap.
-Tensor integer_pow(Operand x, int exponent);
+Tensor integer_pow(Operand x, Param<int> exponent);
 Tensor logical_not(Operand x);
 Tensor bitwise_not(Operand x);
 Tensor popcount(Operand x);
 Tensor clz(Operand x);
 Tensor convert(Operand x, DType dtype);
 Tensor bitcast(Operand x, DType dtype);  ///< same element size only
-Tensor reduce_precision(Operand x, int exponent_bits, int mantissa_bits);
+Tensor reduce_precision(Operand x, Param<int> exponent_bits, Param<int> mantissa_bits);
 Tensor stop_gradient(Operand x);
 Tensor square(Operand x);
 Tensor reciprocal(Operand x);
 Tensor logit(Operand x);    ///< log(x / (1 − x)), the inverse of sigmoid
 Tensor signbit(Operand x);  ///< true for −0 as well
 /// NaN → `nan`; infinities → the largest numbers of the dtype unless others are given.
-Tensor nan_to_num(Operand x, double nan = 0.0, std::optional<double> posinf = std::nullopt, std::optional<double> neginf = std::nullopt);
+Tensor nan_to_num(Operand x, Param<double> nan = 0.0, std::optional<Param<double>> posinf = std::nullopt,
+                  std::optional<Param<double>> neginf = std::nullopt);
 Tensor deg2rad(Operand x);
 Tensor rad2deg(Operand x);
 
@@ -188,8 +168,8 @@ Tensor logical_xor(Operand a, Operand b);
 Tensor shift_left(Operand a, Operand b);  ///< shifts by the width or more give 0
 Tensor shift_right_logical(Operand a, Operand b);
 Tensor shift_right_arithmetic(Operand a, Operand b);  ///< … or the sign
-Tensor isclose(Operand a, Operand b, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false);
-Tensor allclose(Operand a, Operand b, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false);
+Tensor isclose(Operand a, Operand b, Param<double> rtol = 1e-5, Param<double> atol = 1e-8, bool equal_nan = false);
+Tensor allclose(Operand a, Operand b, Param<double> rtol = 1e-5, Param<double> atol = 1e-8, bool equal_nan = false);
 
 inline Tensor operator+(Operand a, Operand b) { return add(std::move(a), std::move(b)); }
 inline Tensor operator-(Operand a, Operand b) { return subtract(std::move(a), std::move(b)); }
@@ -218,56 +198,25 @@ template <class T>
 concept Temporary = std::same_as<T, Tensor>;
 inline Operand beside(const Tensor& a, const Operand& b) { return Operand(a, b.where.file, b.where.line); }
 }  // namespace detail
-inline Tensor& operator+=(Tensor& a, Operand b) { return a = detail::beside(a, b) + std::move(b); }
-inline Tensor& operator-=(Tensor& a, Operand b) { return a = detail::beside(a, b) - std::move(b); }
-inline Tensor& operator*=(Tensor& a, Operand b) { return a = detail::beside(a, b) * std::move(b); }
-inline Tensor& operator/=(Tensor& a, Operand b) { return a = detail::beside(a, b) / std::move(b); }
-inline Tensor& operator%=(Tensor& a, Operand b) { return a = detail::beside(a, b) % std::move(b); }
-inline Tensor& operator&=(Tensor& a, Operand b) { return a = detail::beside(a, b) & std::move(b); }
-inline Tensor& operator|=(Tensor& a, Operand b) { return a = detail::beside(a, b) | std::move(b); }
-inline Tensor& operator^=(Tensor& a, Operand b) { return a = detail::beside(a, b) ^ std::move(b); }
-inline Tensor& operator<<=(Tensor& a, Operand b) { return a = detail::beside(a, b) << std::move(b); }
-inline Tensor& operator>>=(Tensor& a, Operand b) { return a = detail::beside(a, b) >> std::move(b); }
-template <detail::Temporary T>
-void operator+=(T&&, const Operand&) {
-  static_assert(!sizeof(T), "vt: += on a temporary changes nothing: write x = vt::index_add(x, index, value)");
-}
-template <detail::Temporary T>
-void operator-=(T&&, const Operand&) {
-  static_assert(!sizeof(T), "vt: -= on a temporary changes nothing: write x = vt::index_update(x, index, value)");
-}
-template <detail::Temporary T>
-void operator*=(T&&, const Operand&) {
-  static_assert(!sizeof(T), "vt: *= on a temporary changes nothing: write x = vt::index_update(x, index, value)");
-}
-template <detail::Temporary T>
-void operator/=(T&&, const Operand&) {
-  static_assert(!sizeof(T), "vt: /= on a temporary changes nothing: write x = vt::index_update(x, index, value)");
-}
-template <detail::Temporary T>
-void operator%=(T&&, const Operand&) {
-  static_assert(!sizeof(T), "vt: %= on a temporary changes nothing: write x = vt::index_update(x, index, value)");
-}
-template <detail::Temporary T>
-void operator&=(T&&, const Operand&) {
-  static_assert(!sizeof(T), "vt: &= on a temporary changes nothing: write x = vt::index_update(x, index, value)");
-}
-template <detail::Temporary T>
-void operator|=(T&&, const Operand&) {
-  static_assert(!sizeof(T), "vt: |= on a temporary changes nothing: write x = vt::index_update(x, index, value)");
-}
-template <detail::Temporary T>
-void operator^=(T&&, const Operand&) {
-  static_assert(!sizeof(T), "vt: ^= on a temporary changes nothing: write x = vt::index_update(x, index, value)");
-}
-template <detail::Temporary T>
-void operator<<=(T&&, const Operand&) {
-  static_assert(!sizeof(T), "vt: <<= on a temporary changes nothing: write x = vt::index_update(x, index, value)");
-}
-template <detail::Temporary T>
-void operator>>=(T&&, const Operand&) {
-  static_assert(!sizeof(T), "vt: >>= on a temporary changes nothing: write x = vt::index_update(x, index, value)");
-}
+#define VT_ASSIGNS(op)                                                                                             \
+  inline Tensor& operator op##=(Tensor & a, Operand b) { return a = detail::beside(a, b) op std::move(b); }        \
+  template <detail::Temporary T>                                                                                   \
+  void operator op##=(T&&, const Operand&) {                                                                       \
+    static_assert(!sizeof(T), "vt: " #op                                                                           \
+                              "= on a temporary changes nothing: write x = vt::index_update(x, index, value), or " \
+                              "vt::index_add and its like");                                                       \
+  }
+VT_ASSIGNS(+)
+VT_ASSIGNS(-)
+VT_ASSIGNS(*)
+VT_ASSIGNS(/)
+VT_ASSIGNS(%)
+VT_ASSIGNS(&)
+VT_ASSIGNS(|)
+VT_ASSIGNS(^)
+VT_ASSIGNS(<<)
+VT_ASSIGNS(>>)
+#undef VT_ASSIGNS
 /// Takes the Tensor itself (and so knows no line): `!` also converts to bool, and through an Operand the two would be as good.
 inline Tensor operator!(const Tensor& x) { return logical_not(Operand(x, nullptr, 0)); }
 inline Tensor operator~(Operand x) { return bitwise_not(std::move(x)); }
@@ -302,26 +251,16 @@ Tensor any(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
 Tensor all(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
 /// Index of the first extreme element; of the flattened Tensor without an axis. NaN counts as
 /// extreme.
-Tensor argmax(Operand x, std::optional<int> axis = std::nullopt, bool keepdims = false);
-Tensor argmin(Operand x, std::optional<int> axis = std::nullopt, bool keepdims = false);
-template <std::same_as<bool> T>
-Tensor argmax(Operand, T, bool = false) {
-  static_assert(!sizeof(T), "vt: a bool is no axis: keepdims follows the axis, as in vt::argmax(x, std::nullopt, true)");
-  return {};
-}
-template <std::same_as<bool> T>
-Tensor argmin(Operand, T, bool = false) {
-  static_assert(!sizeof(T), "vt: a bool is no axis: keepdims follows the axis, as in vt::argmin(x, std::nullopt, true)");
-  return {};
-}
+Tensor argmax(Operand x, std::optional<Param<int>> axis = std::nullopt, bool keepdims = false);
+Tensor argmin(Operand x, std::optional<Param<int>> axis = std::nullopt, bool keepdims = false);
 Tensor mean(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
-Tensor var(Operand x, const ReduceAxes& axes = {}, detail::NumberBeforeKeepdims<int> ddof = 0, bool keepdims = false);
-Tensor std(Operand x, const ReduceAxes& axes = {}, detail::NumberBeforeKeepdims<int> ddof = 0, bool keepdims = false);  ///< all derivatives are 0 where it is
+Tensor var(Operand x, const ReduceAxes& axes = {}, Param<int> ddof = 0, bool keepdims = false);
+Tensor std(Operand x, const ReduceAxes& axes = {}, Param<int> ddof = 0, bool keepdims = false);  ///< all derivatives are 0 where it is
 Tensor logsumexp(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
 Tensor count_nonzero(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
 /// `ord`: 2 (Euclidean, the default), 1, infinity, 0 (count) or any p. All derivatives are 0 where x is; but for even p, whose powers are smooth,
 /// elements that are 0 have none.
-Tensor norm(Operand x, const ReduceAxes& axes = {}, detail::NumberBeforeKeepdims<double> ord = 2.0, bool keepdims = false);
+Tensor norm(Operand x, const ReduceAxes& axes = {}, Param<double> ord = 2.0, bool keepdims = false);
 Tensor ptp(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
 /// Mean weighted by `weights`, which broadcast to x.
 Tensor average(Operand x, Operand weights, const ReduceAxes& axes = {});
@@ -342,13 +281,13 @@ Tensor reduce(F f, Operand init, Operand x, const ReduceAxes& axes = {}) {
 
 /// Of f32 and narrower floats in f64, rounded for each element; of f64 one element after the other,
 /// at most about n · u · Σ|x| off.
-Tensor cumsum(Operand x, int axis = 0, bool reverse = false);
-Tensor cumprod(Operand x, int axis = 0, bool reverse = false);
-Tensor cummax(Operand x, int axis = 0, bool reverse = false);
-Tensor cummin(Operand x, int axis = 0, bool reverse = false);
-Tensor cumlogsumexp(Operand x, int axis = 0, bool reverse = false);
+Tensor cumsum(Operand x, Param<int> axis = 0, bool reverse = false);
+Tensor cumprod(Operand x, Param<int> axis = 0, bool reverse = false);
+Tensor cummax(Operand x, Param<int> axis = 0, bool reverse = false);
+Tensor cummin(Operand x, Param<int> axis = 0, bool reverse = false);
+Tensor cumlogsumexp(Operand x, Param<int> axis = 0, bool reverse = false);
 /// x[i + 1] − x[i] along an axis, `n` times.
-Tensor diff(Operand x, int n = 1, int axis = -1);
+Tensor diff(Operand x, Param<int> n = 1, Param<int> axis = -1);
 
 // --- order -----------------------------------------------------------------------------------------------------------
 // Ascending; NaN comes after all numbers, −0 equals +0 and every NaN every other. Equal elements keep their order.
@@ -361,27 +300,27 @@ struct SortOptions {
 /// Shapes: any → the same; dtype kept.
 /// Throws: Error if the axis is out of range.
 /// Source: NumPy and JAX `sort`. Its derivative moves tangents as it moves elements.
-Tensor sort(Operand x, std::optional<int> axis = -1, const SortOptions& options = {});
+Tensor sort(Operand x, std::optional<Param<int>> axis = -1, const SortOptions& options = {});
 /// Sorts Tensors of one shape together, by the first `num_keys` of them: the second decides where the first is equal, and so on.
 /// Throws: Error if the shapes differ or there are fewer operands than keys.
 /// Source: JAX `lax.sort`.
-std::vector<Tensor> sort(const std::vector<Tensor>& operands, int axis = -1, int num_keys = 1, const SortOptions& options = {},
+std::vector<Tensor> sort(TensorSpan operands, Param<int> axis = -1, Param<int> num_keys = 1, const SortOptions& options = {},
                          Where where = Where::here());
 /// Where the sorted elements come from: `take_along_axis(x, argsort(x), -1)` is `sort(x)`.
 /// Shapes: any → the same, i32 (i64 on axes beyond 2^31).
-Tensor argsort(Operand x, std::optional<int> axis = -1, const SortOptions& options = {});
+Tensor argsort(Operand x, std::optional<Param<int>> axis = -1, const SortOptions& options = {});
 /// argsort by several keys of one shape: the last is the first to decide.
 /// Source: NumPy `lexsort`.
-Tensor lexsort(const std::vector<Tensor>& keys, int axis = -1, Where where = Where::here());
+Tensor lexsort(TensorSpan keys, Param<int> axis = -1, Where where = Where::here());
 /// The k greatest elements along an axis, the greatest first, and their indices (i32); of equals the first ones.
 /// Shapes: [… n …] → [… k …] twice.
 /// Throws: Error if k is negative or greater than n.
 /// Source: JAX `lax.top_k`.
-std::pair<Tensor, Tensor> top_k(Operand x, std::int64_t k, int axis = -1);
+std::pair<Tensor, Tensor> top_k(Operand x, Param<std::int64_t> k, Param<int> axis = -1);
 /// x with the element that belongs to place `kth` there, none that is greater before it and none that is less behind.
 /// Source: NumPy `partition`. (Both parts are in order as well.)
-Tensor partition(Operand x, std::int64_t kth, int axis = -1);
-Tensor argpartition(Operand x, std::int64_t kth, int axis = -1);
+Tensor partition(Operand x, Param<std::int64_t> kth, Param<int> axis = -1);
+Tensor argpartition(Operand x, Param<std::int64_t> kth, Param<int> axis = -1);
 
 /// Which value a quantile between two neighbours of the order has. `nearest` of the middle: the even place.
 enum class QuantileMethod : std::uint8_t { linear, lower, higher, nearest, midpoint };
@@ -401,10 +340,10 @@ Tensor nanmedian(Operand x, const ReduceAxes& axes = {}, bool keepdims = false);
 
 struct UniqueOptions {
   /// How many values to give; without it, as many as there are, which is known only outside jit and vmap.
-  std::optional<std::int64_t> size = std::nullopt;
+  std::optional<Param<std::int64_t>> size = std::nullopt;
   std::optional<Operand> fill_value = std::nullopt;  ///< where there are fewer than `size`; the least value unless given
   bool equal_nan = true;                             ///< all NaNs are one value
-  std::optional<int> axis = std::nullopt;            ///< slices along it are compared as wholes, in the order of their elements
+  std::optional<Param<int>> axis = std::nullopt;     ///< slices along it are compared as wholes, in the order of their elements
 };
 struct UniqueResult {
   Tensor values;   ///< ascending
@@ -425,7 +364,7 @@ UniqueResult unique_all(Operand x, const UniqueOptions& options = {});
 Tensor reshape(Operand x, const Shape& shape);  ///< one extent may be −1
 Tensor ravel(Operand x);
 Tensor transpose(Operand x, const Axes& permutation = {});  ///< reverses the axes without a permutation
-Tensor swapaxes(Operand x, int a, int b);
+Tensor swapaxes(Operand x, Param<int> a, Param<int> b);
 Tensor moveaxis(Operand x, const Axes& from, const Axes& to);
 Tensor matrix_transpose(Operand x);
 Tensor broadcast_to(Operand x, const Shape& shape);
@@ -433,19 +372,15 @@ Tensor broadcast_to(Operand x, const Shape& shape);
 Tensor broadcast_in_dim(Operand x, const Shape& shape, const Axes& axes);
 Tensor expand_dims(Operand x, const Axes& axes);
 Tensor squeeze(Operand x, const ReduceAxes& axes = {});
-Tensor concatenate(const std::vector<Tensor>& parts, int axis = 0, Where where = Where::here());
-template <detail::TensorRange R>
-Tensor concatenate(const R& parts, int axis = 0, Where where = Where::here()) {
-  return concatenate(detail::listed(parts), axis, where);
+Tensor concatenate(TensorSpan parts, Param<int> axis = 0, Where where = Where::here());
+Tensor stack(TensorSpan parts, Param<int> axis = 0, Where where = Where::here());
+std::vector<Tensor> unstack(Operand x, Param<int> axis = 0);
+std::vector<Tensor> split(Operand x, Param<int> sections, Param<int> axis = 0);
+/// Cut in front of each of these indices; braces are indices too: split(x, {2}) are x[:2] and x[2:].
+std::vector<Tensor> split(Operand x, const std::vector<std::int64_t>& at, Param<int> axis = 0);
+inline std::vector<Tensor> split(Operand x, std::initializer_list<Param<std::int64_t>> at, Param<int> axis = 0) {
+  return split(std::move(x), std::vector<std::int64_t>(at.begin(), at.end()), axis);
 }
-Tensor stack(const std::vector<Tensor>& parts, int axis = 0, Where where = Where::here());
-template <detail::TensorRange R>
-Tensor stack(const R& parts, int axis = 0, Where where = Where::here()) {
-  return stack(detail::listed(parts), axis, where);
-}
-std::vector<Tensor> unstack(Operand x, int axis = 0);
-std::vector<Tensor> split(Operand x, int sections, int axis = 0);
-std::vector<Tensor> split(Operand x, const std::vector<std::int64_t>& at, int axis = 0);
 /// Per axis (low, high) edges filled with `value`, zeros unless given; negative edges crop.
 Tensor pad(Operand x, const std::vector<std::pair<std::int64_t, std::int64_t>>& edges, Operand value = false);
 Tensor pad(Operand x, Operand value, const Shape& low, const Shape& high, const Shape& interior);
@@ -456,9 +391,12 @@ enum class PadMode : std::uint8_t { edge, reflect, symmetric, wrap };
 Tensor pad(Operand x, const std::vector<std::pair<std::int64_t, std::int64_t>>& edges, PadMode mode);
 Tensor rev(Operand x, const Axes& axes);
 Tensor flip(Operand x, const ReduceAxes& axes = {});
-Tensor roll(Operand x, std::int64_t shift, std::optional<int> axis = std::nullopt);
+Tensor roll(Operand x, Param<std::int64_t> shift, std::optional<Param<int>> axis = std::nullopt);
 /// Several axes, each by its own shift. Throws: Error if there are not as many shifts as axes.
 Tensor roll(Operand x, const std::vector<std::int64_t>& shifts, const Axes& axes);
+inline Tensor roll(Operand x, std::initializer_list<Param<std::int64_t>> shifts, const Axes& axes) {
+  return roll(std::move(x), std::vector<std::int64_t>(shifts.begin(), shifts.end()), axes);
+}
 /// The zero frequency to the middle, and back: half a roll along each axis.
 Tensor fftshift(Operand x, const ReduceAxes& axes = {});
 Tensor ifftshift(Operand x, const ReduceAxes& axes = {});
@@ -466,10 +404,10 @@ Tensor ifftshift(Operand x, const ReduceAxes& axes = {});
 /// Throws: Error if a repetition is negative or the result is too large to address, as every
 /// function here that computes a size does.
 Tensor tile(Operand x, const Shape& repetitions);
-Tensor repeat(Operand x, std::int64_t count, std::optional<int> axis = std::nullopt);
-std::vector<Tensor> meshgrid(const std::vector<Tensor>& axes, bool matrix_indexing = false, Where where = Where::here());
-Tensor space_to_depth(Operand x, int block);  ///< [N,H,W,C]
-Tensor depth_to_space(Operand x, int block);
+Tensor repeat(Operand x, Param<std::int64_t> count, std::optional<Param<int>> axis = std::nullopt);
+std::vector<Tensor> meshgrid(TensorSpan axes, bool matrix_indexing = false, Where where = Where::here());
+Tensor space_to_depth(Operand x, Param<int> block);  ///< [N,H,W,C]
+Tensor depth_to_space(Operand x, Param<int> block);
 /// Cuts the axes 1 … block.size() of x into blocks, once padded with zeros: their places become images, a block's first element first.
 /// Shapes: [N, s…, rest…] → [N · Π block, (s + low + high) / block…, rest…]. Source: TensorFlow `space_to_batch_nd`.
 Tensor space_to_batch(Operand x, const Shape& block, const std::vector<std::pair<std::int64_t, std::int64_t>>& padding);
@@ -480,16 +418,16 @@ Tensor batch_to_space(Operand x, const Shape& block, const std::vector<std::pair
 
 /// start ≤ limit per axis, stride ≥ 1; strides of 1 where none are given.
 Tensor slice(Operand x, const Shape& start, const Shape& limit, const Shape& stride = {});
-Tensor slice_in_dim(Operand x, std::int64_t start, std::int64_t limit, std::int64_t stride = 1, int axis = 0);
+Tensor slice_in_dim(Operand x, Param<std::int64_t> start, Param<std::int64_t> limit, Param<std::int64_t> stride = 1, Param<int> axis = 0);
 /// A window of `sizes` at the index Tensors `start` (one scalar per axis), moved inside the operand if it sticks out: also where a start
 /// is negative, which does not count from the end here.
-Tensor dynamic_slice(Operand x, const std::vector<Tensor>& start, const Shape& sizes);
-Tensor dynamic_update_slice(Operand x, Operand update, const std::vector<Tensor>& start);
-Tensor dynamic_slice_in_dim(Operand x, Operand start, std::int64_t size, int axis = 0);
-Tensor dynamic_update_slice_in_dim(Operand x, Operand update, Operand start, int axis = 0);
+Tensor dynamic_slice(Operand x, TensorSpan start, const Shape& sizes);
+Tensor dynamic_update_slice(Operand x, Operand update, TensorSpan start);
+Tensor dynamic_slice_in_dim(Operand x, Operand start, Param<std::int64_t> size, Param<int> axis = 0);
+Tensor dynamic_update_slice_in_dim(Operand x, Operand update, Operand start, Param<int> axis = 0);
 /// Rows of `x` along `axis` (of the flattened Tensor without one); negative indices count from the end, others clamp.
-Tensor take(Operand x, Operand indices, std::optional<int> axis = std::nullopt);
-Tensor take_along_axis(Operand x, Operand indices, int axis);
+Tensor take(Operand x, Operand indices, std::optional<Param<int>> axis = std::nullopt);
+Tensor take_along_axis(Operand x, Operand indices, Param<int> axis);
 Tensor index_update(Operand x, Operand indices, Operand values);  ///< x with x[indices] = values; out-of-range indices are dropped
 Tensor index_add(Operand x, Operand indices, Operand values);
 Tensor index_mul(Operand x, Operand indices, Operand values);
@@ -498,25 +436,25 @@ Tensor index_max(Operand x, Operand indices, Operand values);
 /// The last axis of `indices` addresses the leading axes of `x`.
 Tensor gather_nd(Operand x, Operand indices);
 Tensor scatter_nd(Operand indices, Operand updates, const Shape& shape);
-Tensor one_hot(Operand indices, std::int64_t classes, DType dtype = f32, int axis = -1);
+Tensor one_hot(Operand indices, Param<std::int64_t> classes, DType dtype = f32, Param<int> axis = -1);
 /// Rows of x with one id, combined one after the other (a sum of n floats is at most about
 /// n · u · Σ|x| off, see vt::sum); what has an id outside 0 … segments − 1 (negative ones too) is left
 /// out. Segments without rows: 0, 1, −∞ (the least integer), ∞ (the greatest).
 /// Shapes: x [n, …], segment_ids [n] → [segments, …].
-Tensor segment_sum(Operand x, Operand segment_ids, std::int64_t segments);
-Tensor segment_prod(Operand x, Operand segment_ids, std::int64_t segments);
-Tensor segment_max(Operand x, Operand segment_ids, std::int64_t segments);
-Tensor segment_min(Operand x, Operand segment_ids, std::int64_t segments);
-Tensor segment_mean(Operand x, Operand segment_ids, std::int64_t segments);
+Tensor segment_sum(Operand x, Operand segment_ids, Param<std::int64_t> segments);
+Tensor segment_prod(Operand x, Operand segment_ids, Param<std::int64_t> segments);
+Tensor segment_max(Operand x, Operand segment_ids, Param<std::int64_t> segments);
+Tensor segment_min(Operand x, Operand segment_ids, Param<std::int64_t> segments);
+Tensor segment_mean(Operand x, Operand segment_ids, Param<std::int64_t> segments);
 /// How often each of 0 … length − 1 stands in x; other numbers are left out. i32 (i64 beyond 2^31
 /// elements).
-Tensor bincount(Operand x, std::int64_t length);
-Tensor diag(Operand x, int k = 0);
-Tensor diagonal(Operand x, int offset = 0, int axis1 = 0, int axis2 = 1);
-Tensor trace(Operand x, int offset = 0);
-Tensor tril(Operand x, int k = 0);
-Tensor triu(Operand x, int k = 0);
-Tensor band_part(Operand x, std::int64_t lower, std::int64_t upper);
+Tensor bincount(Operand x, Param<std::int64_t> length);
+Tensor diag(Operand x, Param<int> k = 0);
+Tensor diagonal(Operand x, Param<int> offset = 0, Param<int> axis1 = 0, Param<int> axis2 = 1);
+Tensor trace(Operand x, Param<int> offset = 0);
+Tensor tril(Operand x, Param<int> k = 0);
+Tensor triu(Operand x, Param<int> k = 0);
+Tensor band_part(Operand x, Param<std::int64_t> lower, Param<std::int64_t> upper);
 Tensor matrix_diag(Operand x);
 Tensor matrix_set_diag(Operand x, Operand diagonal);
 /// The line through the points (xp, fp), xp ascending, at x; beyond the ends the end's value. As
@@ -533,11 +471,11 @@ Tensor searchsorted(Operand sorted, Operand values, bool right = false);
 /// Shapes: any → [bins]; i32 (i64 beyond 2^31 elements).
 /// Throws: Error unless there is a bin, and low < high are finite.
 /// Source: NumPy `histogram` with a range.
-Tensor histogram(Operand x, std::int64_t bins, double low, double high);
+Tensor histogram(Operand x, Param<std::int64_t> bins, Param<double> low, Param<double> high);
 /// The indices of the first `size` elements that are not zero, one [size] per axis; `fill` where
 /// there are fewer. Without `size`, of all of them; then the shape depends on values, which are known only
 /// outside jit and vmap.
-std::vector<Tensor> nonzero(Operand x, std::optional<std::int64_t> size = std::nullopt, std::int64_t fill = 0);
+std::vector<Tensor> nonzero(Operand x, std::optional<Param<std::int64_t>> size = std::nullopt, Param<std::int64_t> fill = 0);
 
 // --- contract --------------------------------------------------------------------------------------------------------
 
@@ -552,52 +490,48 @@ Tensor dot(Operand a, Operand b);
 Tensor vdot(Operand a, Operand b);
 Tensor inner(Operand a, Operand b);
 Tensor outer(Operand a, Operand b);
-Tensor tensordot(Operand a, Operand b, int axes = 2);
+Tensor tensordot(Operand a, Operand b, Param<int> axes = 2);
 Tensor tensordot(Operand a, Operand b, const Axes& a_axes, const Axes& b_axes);
-Tensor einsum(std::string_view expression, const std::vector<Tensor>& operands, Where where = Where::here());
-template <detail::TensorRange R>
-Tensor einsum(std::string_view expression, const R& operands, Where where = Where::here()) {
-  return einsum(expression, detail::listed(operands), where);
-}
+Tensor einsum(std::string_view expression, TensorSpan operands, Where where = Where::here());
 template <class... Rest>
   requires(std::convertible_to<Rest, Tensor> && ...)
 Tensor einsum(std::string_view expression, Operand first, const Rest&... rest) {
-  return einsum(expression, std::vector<Tensor>{first.tensor, rest...}, first.where);
+  return einsum(expression, {first.tensor, rest...}, first.where);
 }
 Tensor kron(Operand a, Operand b);
-Tensor cross(Operand a, Operand b, int axis = -1);
+Tensor cross(Operand a, Operand b, Param<int> axis = -1);
 Tensor polyval(Operand coefficients, Operand x);
-Tensor matrix_power(Operand x, int n);
-Tensor cov(Operand x, bool rowvar = true, int ddof = 1);
+Tensor matrix_power(Operand x, Param<int> n);
+Tensor cov(Operand x, bool rowvar = true, Param<int> ddof = 1);
 Tensor corrcoef(Operand x, bool rowvar = true);  ///< complex: both parts in −1 … 1, as NumPy has them
 
 // --- networks --------------------------------------------------------------------------------------------------------
 
-Tensor softmax(Operand x, int axis = -1);
-Tensor log_softmax(Operand x, int axis = -1);
+Tensor softmax(Operand x, Param<int> axis = -1);
+Tensor log_softmax(Operand x, Param<int> axis = -1);
 Tensor relu(Operand x);  ///< derivative 0 at 0
 Tensor relu6(Operand x);
-Tensor elu(Operand x, double alpha = 1.0);
+Tensor elu(Operand x, Param<double> alpha = 1.0);
 Tensor selu(Operand x);
 /// x Φ(x), to all digits of the left tail as far as results are normal numbers. `approximate`: with
 /// ½ (1 + tanh(√(2/π) (x + 0.044715 x³))) for Φ, whose tail's relative error grows with the exponent.
 Tensor gelu(Operand x, bool approximate = false);
 Tensor silu(Operand x);
-Tensor leaky_relu(Operand x, double slope = 0.01);
+Tensor leaky_relu(Operand x, Param<double> slope = 0.01);
 Tensor softplus(Operand x);
 Tensor softsign(Operand x);
 Tensor hard_tanh(Operand x);
-Tensor layer_norm(Operand x, Operand scale, Operand shift, int axis = -1, double epsilon = 1e-5);
-Tensor rms_norm(Operand x, Operand scale, int axis = -1, double epsilon = 1e-6);
-Tensor group_norm(Operand x, int groups, Operand scale, Operand shift, double epsilon = 1e-5);  ///< [N,…,C]
+Tensor layer_norm(Operand x, Operand scale, Operand shift, Param<int> axis = -1, Param<double> epsilon = 1e-5);
+Tensor rms_norm(Operand x, Operand scale, Param<int> axis = -1, Param<double> epsilon = 1e-6);
+Tensor group_norm(Operand x, Param<int> groups, Operand scale, Operand shift, Param<double> epsilon = 1e-5);  ///< [N,…,C]
 struct BatchNormResult {
   Tensor y, mean, variance;
 };
 /// Normalises with the batch's own moments over all axes but the last.
-BatchNormResult batch_norm_training(Operand x, Operand scale, Operand shift, double epsilon = 1e-5);
-Tensor batch_norm_inference(Operand x, Operand scale, Operand shift, Operand mean, Operand variance, double epsilon = 1e-5);
+BatchNormResult batch_norm_training(Operand x, Operand scale, Operand shift, Param<double> epsilon = 1e-5);
+Tensor batch_norm_inference(Operand x, Operand scale, Operand shift, Operand mean, Operand variance, Param<double> epsilon = 1e-5);
 /// −Σ targets · log_softmax(logits) over `axis`.
-Tensor cross_entropy(Operand logits, Operand targets, int axis = -1);
+Tensor cross_entropy(Operand logits, Operand targets, Param<int> axis = -1);
 /// `labels` are class indices; result has the logits' shape without the last axis.
 Tensor sparse_cross_entropy(Operand logits, Operand labels);
 Tensor l2_loss(Operand x);  ///< Σ x² / 2
@@ -624,7 +558,7 @@ Tensor resize(Operand x, const Shape& shape, Resize method = Resize::linear, boo
 /// Shapes: images [N, H, W, C]; boxes [M, 4]: y0, x0, y1, x1, where 0 is the middle of the first pixel and 1 of the last, reversed ones
 /// turn the window around; box_images i32 [M] → [M, height, width, C]. Differentiable in images and boxes. What lies outside is `outside`.
 /// Throws: Error if shapes do not fit. Source: TensorFlow `image.crop_and_resize`.
-Tensor crop_and_resize(Operand images, Operand boxes, Operand box_images, std::int64_t height, std::int64_t width, Resize method = Resize::linear,
-                       Operand outside = 0.0);
+Tensor crop_and_resize(Operand images, Operand boxes, Operand box_images, Param<std::int64_t> height, Param<std::int64_t> width,
+                       Resize method = Resize::linear, Operand outside = 0.0);
 
 }  // namespace vt

@@ -12,13 +12,13 @@ namespace vt::random {
 
 /// A key is one u64. Use each for one draw, or to make further keys with `split` or `fold_in`.
 /// vmap over an array of keys gives every lane what it would draw alone with its key.
-Tensor key(std::uint64_t seed, Where where = Where::here());
+Tensor key(Param<std::uint64_t> seed, Where where = Where::here());
 /// `count` new keys, u64[count]. Throws: Error if `key` is not a u64 scalar, as every function here does.
-Tensor split(Operand key, std::int64_t count);
+Tensor split(Operand key, Param<std::int64_t> count);
 /// The same as an array: `auto [a, b] = vt::random::split<2>(key)`.
 template <std::size_t N>
 std::array<Tensor, N> split(const Operand& key) {
-  const Tensor keys = split(key, static_cast<std::int64_t>(N));
+  const Tensor keys = random::split(key, static_cast<std::int64_t>(N));
   std::array<Tensor, N> each;
   for (std::size_t i = 0; i < N; ++i) each[i] = keys[static_cast<std::int64_t>(i)];
   return each;
@@ -46,10 +46,10 @@ Tensor bernoulli(Operand key, const Shape& shape = {}, Operand p = 0.5);
 /// −1 or 1 with equal probability. dtype: a signed integer or a float.
 Tensor rademacher(Operand key, const Shape& shape = {}, DType dtype = i32);
 /// An index along `axis` of `logits`, drawn with probability softmax(logits); i32, of the shape without that axis.
-Tensor categorical(Operand key, Operand logits, int axis = -1);
+Tensor categorical(Operand key, Operand logits, Param<int> axis = -1);
 
 struct CategoricalOptions {
-  int axis = -1;        ///< of the logits
+  Param<int> axis = -1;  ///< of the logits
   bool replace = true;  ///< may a draw of `shape` repeat another one of the same row?
 };
 /// Several draws from each row: of shape `shape` ⧺ that of the logits without their axis; i32.
@@ -87,7 +87,7 @@ Tensor f(Operand key, const Shape& shape, Operand dfnum, Operand dfden, DType dt
 /// Density proportional to exp(−|x|^p).
 Tensor generalized_normal(Operand key, const Shape& shape, Operand p, DType dtype = f32);
 /// Uniform in the unit ball of the p-norm in d dimensions; shapes: `shape` ⧺ [d].
-Tensor ball(Operand key, const Shape& shape, std::int64_t d, Operand p = 2.0, DType dtype = f32);
+Tensor ball(Operand key, const Shape& shape, Param<std::int64_t> d, Operand p = 2.0, DType dtype = f32);
 Tensor maxwell(Operand key, const Shape& shape = {}, DType dtype = f32);  ///< the length of three normal numbers
 Tensor double_sided_maxwell(Operand key, const Shape& shape, Operand loc, Operand scale, DType dtype = f32);
 Tensor wald(Operand key, const Shape& shape, Operand mean, DType dtype = f32);                                 ///< inverse Gaussian of scale 1
@@ -98,7 +98,7 @@ Tensor weibull_min(Operand key, const Shape& shape, Operand scale, Operand conce
 Tensor multivariate_normal(Operand key, const Shape& shape, Operand mean, Operand covariance, DType dtype = f32);
 /// Orthogonal matrices, every one being as likely (Haar's measure): `shape` ⧺ [n, n].
 /// Source: Mezzadri 2007, How to generate random matrices from the classical compact groups.
-Tensor orthogonal(Operand key, const Shape& shape, std::int64_t n, DType dtype = f32);
+Tensor orthogonal(Operand key, const Shape& shape, Param<std::int64_t> n, DType dtype = f32);
 
 /// Counts, as integers or floats. Poisson's by searching the distribution below a mean of 10, else by transformed rejection.
 /// Source: Hörmann 1993, The transformed rejection method for generating Poisson (PTRS) and The generation of binomial random variates (BTRS).
@@ -114,21 +114,29 @@ Tensor multinomial(Operand key, const Shape& shape, Operand n, Operand p, DType 
 /// Throws: Error if n is negative.
 /// Source: JAX `random.permutation`.
 Tensor permutation(Operand key, std::int64_t n);
+template <std::same_as<bool> T>
+Tensor permutation(Operand key, T n) {
+  return permutation(std::move(key), std::int64_t{Param<std::int64_t>(n)});
+}
 /// x with its slices along `axis` in random order; `independent`: every row along `axis` in an order of its own.
-Tensor permutation(Operand key, Operand x, int axis = 0, bool independent = false);
+Tensor permutation(Operand key, Operand x, Param<int> axis = 0, bool independent = false);
 /// permutation with `independent`.
-Tensor shuffle(Operand key, Operand x, int axis = 0);
+Tensor shuffle(Operand key, Operand x, Param<int> axis = 0);
 
 struct ChoiceOptions {
   bool replace = true;                      ///< may an element be drawn more than once?
   std::optional<Operand> p = std::nullopt;  ///< [n], how likely each one is, up to a factor; equally without it
-  int axis = 0;                             ///< of x
+  Param<int> axis = 0;                      ///< of x
 };
 /// Elements drawn from 0 … n − 1.
 /// Shapes: the shape given; i32 (i64 beyond 2^31).
 /// Throws: Error if there is nothing to draw from, or too little without replacement, or if p has another shape than [n].
 /// Source: JAX `random.choice`; without replacement and with p the greatest of log p + Gumbel noise.
 Tensor choice(Operand key, std::int64_t n, const Shape& shape = {}, const ChoiceOptions& options = {});
+template <std::same_as<bool> T>
+Tensor choice(Operand key, T n, const Shape& shape = {}, const ChoiceOptions& options = {}) {
+  return choice(std::move(key), std::int64_t{Param<std::int64_t>(n)}, shape, options);
+}
 /// Slices of x along an axis, which becomes the axes of `shape`.
 Tensor choice(Operand key, Operand x, const Shape& shape = {}, const ChoiceOptions& options = {});
 

@@ -10,22 +10,13 @@
 #include <string>
 #include <type_traits>
 
+#include <vt/param.hpp>
 #include <vt/small_vec.hpp>
 
 namespace vt {
 
-namespace detail {
-/// Integers that count or name something. A bool is none: where it lands in such a place, it was meant for another parameter.
-template <class T>
-concept Integer = std::integral<T> && !std::same_as<std::remove_cv_t<T>, bool>;
-}  // namespace detail
-
-/// One extent; takes any integer type, so that braces hold `size_t` and `int` alike.
-struct Dim {
-  std::int64_t value;
-  template <detail::Integer T>
-  constexpr Dim(T extent) : value(static_cast<std::int64_t>(extent)) {}
-};
+/// One extent; braces hold `size_t` and `int` alike.
+using Dim = Param<std::int64_t>;
 
 /// Extents of a Tensor, outermost first. Row-major.
 class Shape : public SmallVec<std::int64_t, 6> {
@@ -34,7 +25,7 @@ class Shape : public SmallVec<std::int64_t, 6> {
   Shape() = default;
   Shape(std::initializer_list<Dim> dims) {
     reserve(dims.size());
-    for (Dim d : dims) push_back(d.value);
+    for (Dim d : dims) push_back(d);
   }
   Shape(const std::vector<std::int64_t>& dims) : Base(dims.begin(), dims.end()) {}
   explicit Shape(std::span<const std::int64_t> dims) : Base(dims.begin(), dims.end()) {}
@@ -65,11 +56,11 @@ class Axes : public SmallVec<int, 6> {
  public:
   using Base = SmallVec<int, 6>;
   Axes() = default;
-  template <detail::Integer T>
+  template <detail::ParamFor<int> T>
   Axes(T axis) {
-    push_back(static_cast<int>(axis));
+    push_back(Param<int>(axis));
   }
-  Axes(std::initializer_list<int> axes) : Base(axes.begin(), axes.end()) {}
+  Axes(std::initializer_list<Param<int>> axes) : Base(axes.begin(), axes.end()) {}
   Axes(const std::vector<int>& axes) : Base(axes.begin(), axes.end()) {}
   /// 0, 1, …, n − 1
   static Axes first(int n) {

@@ -15,7 +15,7 @@ namespace vt {
 Tensor gamma(Operand x);                 ///< Γ; ±∞ at ±0, NaN at the negative integers
 Tensor polygamma(Operand n, Operand x);  ///< the n-th derivative of digamma: (−1)ⁿ⁺¹ n! ζ(n + 1, x); n = 0, 1, …, else NaN
 Tensor trigamma(Operand x);              ///< polygamma(1, x)
-Tensor multigammaln(Operand a, int d);   ///< log of the multivariate gamma function of dimension d ≥ 1
+Tensor multigammaln(Operand a, Param<int> d);  ///< log of the multivariate gamma function of dimension d ≥ 1
 Tensor factorial(Operand n);             ///< Γ(n + 1); 0 for n < 0
 Tensor gammasgn(Operand x);              ///< the sign of Γ; NaN at the negative integers
 /// Pochhammer's symbol Γ(a + m) / Γ(a), with its limits where a or a + m is a pole of Γ. Within 24

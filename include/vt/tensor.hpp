@@ -6,9 +6,11 @@
 #include <concepts>
 #include <cstdint>
 #include <iosfwd>
+#include <iterator>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -40,7 +42,7 @@ struct Device {
   friend bool operator==(const Device&, const Device&) = default;
 };
 constexpr Device cpu() { return {Device::Kind::cpu, 0}; }
-constexpr Device cuda(int index = 0) { return {Device::Kind::cuda, index}; }
+constexpr Device cuda(Param<int> index = 0) { return {Device::Kind::cuda, index}; }
 /// Where work goes that has no operand on a device yet: the host, or what VT_BACKEND=cuda or `set_default_device` says. Operands on the host
 /// are copied to a default device as they are used.
 Device default_device();
@@ -53,8 +55,10 @@ struct Slice {
   std::int64_t step = 1;
 };
 /// vt::slice(stop), vt::slice(start, stop), vt::slice(start, stop, step); std::nullopt is an open end.
-inline Slice slice(std::optional<std::int64_t> stop) { return {std::nullopt, stop, 1}; }
-inline Slice slice(std::optional<std::int64_t> start, std::optional<std::int64_t> stop, std::int64_t step = 1) { return {start, stop, step}; }
+inline Slice slice(std::optional<Param<std::int64_t>> stop) { return {std::nullopt, stop, 1}; }
+inline Slice slice(std::optional<Param<std::int64_t>> start, std::optional<Param<std::int64_t>> stop, Param<std::int64_t> step = 1) {
+  return {start, stop, step};
+}
 
 namespace detail {
 
@@ -140,7 +144,7 @@ class Tensor {
   int rank(Where where = Where::here()) const { return shape(where).rank(); }
   std::int64_t size(Where where = Where::here()) const { return shape(where).elements(); }
   /// Extent of one axis; negative counts from the end.
-  std::int64_t dim(int axis, Where where = Where::here()) const;
+  std::int64_t dim(Param<int> axis, Where where = Where::here()) const;
 
   /// The single element, converted to T. Forces evaluation. Throws: Error if there is not exactly one element, or
   /// if the value is not known yet (under jit or vmap).
@@ -233,16 +237,18 @@ inline std::string text_of(DType d) { return name_of(d); }
 Tensor from_host(const void* data, DType, const Shape&, bool copy, Where);
 /// What stands in braces where no one type fits all: numbers of several types, Tensors beside numbers.
 struct BraceItem {
-  Tensor tensor;  ///< undefined: the number
+  Tensor tensor;
   Scalar number = {};
+  bool is_number;
   template <Element T>
-  BraceItem(T value) : number(value) {}
-  BraceItem(const Tensor& t) : tensor(t) {}
+  BraceItem(T value) : number(value), is_number(true) {}
+  BraceItem(const Tensor& t) : tensor(t), is_number(false) {}
 };
 /// The items, where one is a Tensor all of them as Tensors side by side.
 Tensor from_items(std::span<const BraceItem> items, const Shape&, std::optional<DType>, Where);
 [[noreturn]] void ragged_braces(Where);
-inline Tensor converted(const Tensor& t, std::optional<DType> dtype, Where where) { return dtype ? t.astype(*dtype, where) : t; }
+/// Copies numbers of dtype `given`, as `dtype` if there is one. Throws: Error(dtype) if that one cannot hold an integer among them.
+Tensor from_numbers(const void* data, DType given, const Shape&, std::optional<DType> dtype, Where);
 
 /// The element of nested containers.
 template <class T>
@@ -252,16 +258,27 @@ struct Innermost {
 template <class T>
   requires requires { typename T::value_type; } && (!Element<T>)
 struct Innermost<T> : Innermost<typename T::value_type> {};
+template <class T, std::size_t N>
+struct Innermost<T[N]> : Innermost<T> {};
 template <class T>
-using InnermostOf = typename Innermost<T>::type;
+using InnermostOf = std::remove_cv_t<typename Innermost<T>::type>;
+/// Containers of elements or Tensors, and containers of such. A text is none, whatever its letters are.
+template <class R>
+concept Nested = !Element<R> && !std::same_as<R, Tensor> && !std::convertible_to<const R&, std::string_view> &&
+                 (Element<InnermostOf<R>> || std::same_as<InnermostOf<R>, Tensor>) && requires(const R& r) {
+                   std::begin(r);
+                   std::size(r);
+                 };
+template <class R, class T>
+concept ContiguousOf = std::convertible_to<const R&, std::span<const T>>;
 
 template <class T, class Nested>
 void flatten_braces(const Nested& nested, Vec<T>& out, Vec<std::int64_t>& dims, std::size_t depth, Where where) {
-  const auto n = static_cast<std::int64_t>(nested.size());
+  const auto n = static_cast<std::int64_t>(std::size(nested));
   if (dims.size() <= depth) dims.push_back(n);
   else if (dims[depth] != n) ragged_braces(where);
   for (const auto& item : nested) {
-    if constexpr (requires { item.size(); }) flatten_braces<T>(item, out, dims, depth + 1, where);
+    if constexpr (!std::is_convertible_v<decltype(item), T>) flatten_braces<T>(item, out, dims, depth + 1, where);
     else out.push_back(static_cast<T>(item));
   }
 }
@@ -274,9 +291,9 @@ Tensor from_braces(const Nested& nested, std::optional<DType> dtype, Where where
     return from_items(flat, Shape(dims), dtype, where);
   } else if constexpr (std::is_same_v<T, bool>) {
     Vec<std::uint8_t> bytes(flat.begin(), flat.end());
-    return converted(from_host(bytes.data(), DType::bool_, Shape(dims), true, where), dtype, where);
+    return from_numbers(bytes.data(), DType::bool_, Shape(dims), dtype, where);
   } else {
-    return converted(from_host(flat.data(), dtype_of<T>(), Shape(dims), true, where), dtype, where);
+    return from_numbers(flat.data(), dtype_of<T>(), Shape(dims), dtype, where);
   }
 }
 }  // namespace detail
@@ -329,40 +346,48 @@ Tensor tensor(T value, Where where = Where::here()) {
 /// … converted to `dtype`.
 template <Element T>
 Tensor tensor(T value, DType dtype, Where where = Where::here()) {
-  return detail::converted(tensor(value, where), dtype, where);
+  return detail::from_numbers(&value, dtype_of<T>(), Shape{}, dtype, where);
 }
-/// Copies `values` (row-major) into a Tensor of `shape`.
-template <class T>
-  requires Element<std::remove_const_t<T>>
-Tensor tensor(std::span<T> values, const Shape& shape, Where where = Where::here()) {
-  if (static_cast<std::int64_t>(values.size()) != shape.elements())
-    detail::fail(ErrorKind::shape, "vt::tensor: " + std::to_string(values.size()) + " values do not fill shape " + shape.str(), where);
-  return detail::from_host(values.data(), dtype_of<std::remove_const_t<T>>(), shape, true, where);
+/// The elements of a container (std::vector, std::array, std::span, a C array), of nested ones with an axis more for each around the
+/// innermost, and of containers of Tensors those side by side; copies.
+/// Throws: Error(shape) where lengths differ, Error(dtype) where an integer does not fit the dtype that is asked for.
+template <detail::Nested R>
+Tensor tensor(const R& values, std::optional<DType> dtype = std::nullopt, Where where = Where::here()) {
+  using T = detail::InnermostOf<R>;
+  if constexpr (std::is_same_v<T, Tensor>) {
+    return detail::from_braces<detail::BraceItem>(values, dtype, where);
+  } else if constexpr (detail::ContiguousOf<R, T>) {
+    const std::span<const T> all(values);
+    return detail::from_numbers(all.data(), dtype_of<T>(), Shape{all.size()}, dtype, where);
+  } else {
+    return detail::from_braces<T>(values, dtype, where);
+  }
 }
-template <Element T>
-Tensor tensor(const std::vector<T>& values, const Shape& shape, Where where = Where::here()) {
-  if constexpr (std::is_same_v<T, bool>) {
+/// The elements of a container (row-major) as a Tensor of `shape`.
+template <detail::Nested R>
+Tensor tensor(const R& values, const Shape& shape, Where where = Where::here()) {
+  using T = detail::InnermostOf<R>;
+  if constexpr (detail::ContiguousOf<R, T>) {
+    const std::span<const T> all(values);
+    if (static_cast<std::int64_t>(all.size()) != shape.elements())
+      detail::fail(ErrorKind::shape, "vt::tensor: " + std::to_string(all.size()) + " values do not fill shape " + shape.str(), where);
+    return detail::from_host(all.data(), dtype_of<T>(), shape, true, where);
+  } else if constexpr (std::is_same_v<T, bool>) {
     const Vec<std::uint8_t> bytes(values.begin(), values.end());
     return tensor(std::span<const bool>(reinterpret_cast<const bool*>(bytes.data()), bytes.size()), shape, where);
   } else {
-    return tensor(std::span<const T>(values), shape, where);
+    return tensor(values, std::nullopt, where).reshape(shape, where);
   }
 }
-template <Element T>
-Tensor tensor(const std::vector<T>& values, Where where = Where::here()) {
-  return tensor(values, Shape{values.size()}, where);
-}
 // Braces are a shape, {} that of a scalar.
-template <Element T>
-Tensor tensor(const std::vector<T>& values, std::initializer_list<Dim> shape, Where where = Where::here()) {
+template <detail::Nested R>
+Tensor tensor(const R& values, std::initializer_list<Dim> shape, Where where = Where::here()) {
   return tensor(values, Shape(shape), where);
 }
-/// Rows of one length (of matrices of one shape, and so on) as a Tensor of one axis more for each vector around the innermost; copies.
-/// Throws: Error(shape) where lengths differ.
-template <class T, class A>
-  requires(!Element<T> && requires(const T& row) { typename T::value_type; row.size(); })
-Tensor tensor(const std::vector<T, A>& rows, std::optional<DType> dtype = std::nullopt, Where where = Where::here()) {
-  return detail::from_braces<detail::InnermostOf<T>>(rows, dtype, where);
+
+template <Element T>
+Tensor tensor(T value, std::initializer_list<Dim> shape, Where where = Where::here()) {
+  return tensor(std::span<const T>(&value, 1), Shape(shape), where);
 }
 
 /// A Tensor over the caller's memory, without a copy. The caller keeps it alive and unchanged.
@@ -378,13 +403,18 @@ Tensor zeros(const Shape&, DType = f32, Where = Where::here());
 Tensor ones(const Shape&, DType = f32, Where = Where::here());
 /// Without a dtype: that of `value` (a plain double gives f64).
 Tensor full(const Shape&, Operand value, std::optional<DType> dtype = std::nullopt);
-Tensor eye(std::int64_t rows, std::optional<std::int64_t> columns = std::nullopt, int diagonal = 0, DType = f32, Where = Where::here());
-inline Tensor eye(std::int64_t rows, DType dtype, Where where = Where::here()) { return eye(rows, std::nullopt, 0, dtype, where); }
+Tensor eye(Param<std::int64_t> rows, std::optional<Param<std::int64_t>> columns = std::nullopt, Param<int> diagonal = 0, DType = f32,
+           Where = Where::here());
+// Templates, so that {} is no dtype.
+template <std::same_as<DType> D>
+Tensor eye(Param<std::int64_t> rows, D dtype, Where where = Where::here()) {
+  return eye(rows, std::nullopt, 0, dtype, where);
+}
 Tensor zeros_like(Operand);
 Tensor ones_like(Operand);
 Tensor full_like(Operand, Operand value);
 /// 0, 1, …, n − 1 as i32.
-Tensor arange(std::int64_t stop, std::optional<DType> dtype = std::nullopt, Where = Where::here());
+Tensor arange(Param<std::int64_t> stop, std::optional<DType> dtype = std::nullopt, Where = Where::here());
 namespace detail {
 Tensor integer_range(std::int64_t start, std::int64_t stop, std::int64_t step, std::optional<DType> dtype, Where);
 Tensor real_range(double start, double stop, double step, std::optional<DType> dtype, Where);
@@ -394,8 +424,8 @@ template <class A, class B, class Step = int>
   requires std::is_arithmetic_v<A> && std::is_arithmetic_v<B> && std::is_arithmetic_v<Step>
 Tensor arange(A start, B stop, Step step = 1, std::optional<DType> dtype = std::nullopt, Where where = Where::here()) {
   if constexpr (std::is_integral_v<A> && std::is_integral_v<B> && std::is_integral_v<Step>)
-    return detail::integer_range(static_cast<std::int64_t>(start), static_cast<std::int64_t>(stop), static_cast<std::int64_t>(step), dtype, where);
-  else return detail::real_range(static_cast<double>(start), static_cast<double>(stop), static_cast<double>(step), dtype, where);
+    return detail::integer_range(Param<std::int64_t>(start), Param<std::int64_t>(stop), Param<std::int64_t>(step), dtype, where);
+  else return detail::real_range(Param<double>(start), Param<double>(stop), Param<double>(step), dtype, where);
 }
 template <class A, class B>
   requires std::is_arithmetic_v<A> && std::is_arithmetic_v<B>
@@ -409,11 +439,12 @@ Tensor arange(A stop, std::optional<DType> dtype = std::nullopt, Where where = W
 /// `count` points from `start` to `stop`, both included unless `endpoint` is false. dtype f32
 /// unless given. Computed in f64, also where the width is beyond it or the steps are below its
 /// normal numbers, and rounded once.
-Tensor linspace(double start, double stop, std::int64_t count, bool endpoint = true, DType = f32, Where = Where::here());
-inline Tensor linspace(double start, double stop, std::int64_t count, DType dtype, Where where = Where::here()) {
+Tensor linspace(Param<double> start, Param<double> stop, Param<std::int64_t> count, bool endpoint = true, DType = f32, Where = Where::here());
+template <std::same_as<DType> D>
+Tensor linspace(Param<double> start, Param<double> stop, Param<std::int64_t> count, D dtype, Where where = Where::here()) {
   return linspace(start, stop, count, true, dtype, where);
 }
-Tensor iota(DType, const Shape&, int axis, Where = Where::here());
+Tensor iota(DType, const Shape&, Param<int> axis, Where = Where::here());
 
 // --- reading ---------------------------------------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ struct TensorList {
   bool checked = true;   ///< without checks, which keep loops from running in registers, indices out of range are clamped
 
   /// Room for `capacity` elements, and none there yet. Throws: Error if the capacity is negative.
-  static TensorList fixed(std::int64_t capacity, const Shape& element, DType dtype = f32, Where where = Where::here());
+  static TensorList fixed(Param<std::int64_t> capacity, const Shape& element, DType dtype = f32, Where where = Where::here());
   /// Empty, with room for whatever is pushed.
   static TensorList growable(const Shape& element, DType dtype = f32, Where where = Where::here());
   /// The elements of `values` along axis 0, which is full then.

@@ -624,16 +624,22 @@ VT_WITH_LINE(tree_map, detail::tree_map_at)
 
 namespace detail {
 void evaluate_leaves(std::span<const Tensor> leaves, Where where);
-}  // namespace detail
-
-/// Computes all Tensors of a tree at once, as one program that shares what they share; returns the tree. Tensors may be empty.
-/// Throws: Error(tracer) under a transform, where values are not known.
 template <class T>
-T eval(T tree, Where where = Where::here()) {
-  using Check = detail::TreesCheck<T>;
+T eval_at(Where where, T tree) {
+  using Check = TreesCheck<T>;
   VT_ASSERT_CALL("vt::eval", Check);
-  if constexpr (Check::holds) detail::evaluate_leaves(tree_leaves(tree), where);
+  if constexpr (Check::holds) evaluate_leaves(tree_leaves(tree), where);
   return tree;
 }
+template <class... T>
+  requires(sizeof...(T) > 1)
+std::tuple<T...> eval_at(Where where, T... trees) {
+  return eval_at(where, std::tuple<T...>(std::move(trees)...));
+}
+}  // namespace detail
+
+/// eval(trees…): computes all Tensors of the trees at once, as one program that shares what they share; returns the tree, of several a
+/// std::tuple. Tensors may be empty. Throws: Error(tracer) under a transform, where values are not known.
+VT_WITH_LINE(eval, detail::eval_at)
 
 }  // namespace vt

@@ -37,8 +37,10 @@ class Variable {
   void assign_max(Operand value) const;
   void assign_min(Operand value) const;
 
-  const std::string& name() const;
-  const Shape& shape() const;
+  const std::string& name() const&;
+  std::string name() && { return static_cast<const Variable&>(*this).name(); }
+  const Shape& shape() const&;
+  Shape shape() && { return static_cast<const Variable&>(*this).shape(); }
   DType dtype() const;
 
  private:

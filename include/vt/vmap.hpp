@@ -15,14 +15,28 @@ enum class Fallback {
   error,  ///< Error(transform) that names it
 };
 
+namespace detail {
+/// Between options that look alike: those behind it are given by name.
+struct ByNameOnly {
+  constexpr ByNameOnly() = default;
+  template <class T>
+  constexpr ByNameOnly(const T&) {
+    static_assert(!sizeof(T),
+                  "vt::vmap(f, {a, b}) would be in_axes and out_axes: write vt::vmap(f, {.in_axes = {a, b}}) for the axes of two "
+                  "arguments, and {.in_axes = a, .out_axes = b} for those of arguments and results");
+  }
+};
+}  // namespace detail
+
 struct VmapOptions {
   /// One entry for all arguments or a list with one per argument: an axis (negative from the end), vt::unmapped, or a nested
   /// list that follows the argument's tree.
   AxisSpec in_axes = 0;
+  detail::ByNameOnly by_name = {};
   /// Where the results carry the lanes, in the same form.
   AxisSpec out_axes = 0;
   /// The number of lanes; needed only when nothing is mapped.
-  std::optional<std::int64_t> axis_size = std::nullopt;
+  std::optional<Param<std::int64_t>> axis_size = std::nullopt;
   /// A name for collectives inside, as vt::psum.
   std::string axis_name = {};
   /// Lanes at a time; 0: all. Functions of elements, scans and draws have the same bits for any
@@ -30,9 +44,9 @@ struct VmapOptions {
   /// at first sight. Sums and products are added in an order that may follow the number of lanes
   /// (those of short rows do), and differ by its roundings. Not with collectives, which need all
   /// lanes at once.
-  std::int64_t chunk = 0;
+  Param<std::int64_t> chunk = 0;
   /// Bytes; 0: none. `chunk` is chosen so that arguments, results and what is planned for a block stay below it.
-  std::int64_t memory_limit = 0;
+  Param<std::int64_t> memory_limit = 0;
   Fallback fallback = Fallback::loop;
 };
 
@@ -89,8 +103,8 @@ auto vmap(F f, VmapOptions options = {}, Where where = Where::here()) {
 }
 
 struct PforOptions {
-  std::int64_t chunk = 0;              ///< iterations at a time; 0: all. See VmapOptions
-  std::int64_t memory_limit = 0;       ///< bytes; chooses `chunk`, see VmapOptions
+  Param<std::int64_t> chunk = 0;         ///< iterations at a time; 0: all. See VmapOptions
+  Param<std::int64_t> memory_limit = 0;  ///< bytes; chooses `chunk`, see VmapOptions
   std::string axis_name = {};          ///< for collectives between the iterations, as vt::psum
   Fallback fallback = Fallback::loop;  ///< for what cannot be vectorized
 };
@@ -119,7 +133,7 @@ auto pfor_of(F& f, std::int64_t n, PforOptions options, Where where) {
 /// print, check, call the host and update variables, as under vmap. A bare number is a Tensor, as there.
 /// Throws: Error if n is negative, or more than an i32 holds.
 template <class F>
-auto pfor(F f, std::int64_t n, PforOptions options = {}, Where where = Where::here()) {
+auto pfor(F f, Param<std::int64_t> n, PforOptions options = {}, Where where = Where::here()) {
   if constexpr (std::is_void_v<detail::GivenBy<F, Tensor>>) {
     return pfor([&f](const Tensor& i) { return f(i), std::tuple<>(); }, n, std::move(options), where), void();
   } else {

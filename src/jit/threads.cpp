@@ -237,7 +237,7 @@ void parallel_ranges(std::int64_t total, std::int64_t grain, RangeBody body, voi
 
 namespace vt {
 
-void set_num_threads(int count, Where where) {
+void set_num_threads(Param<int> count, Where where) {
   if (count < 1 || count > detail::kernel_threads::most_threads)
     detail::fail(ErrorKind::value, "vt::set_num_threads: " + std::to_string(count) + " is not between 1 and 1024", where);
   detail::kernel_threads::state().wanted.store(count, std::memory_order_relaxed);

@@ -49,8 +49,18 @@ Recorded record_body(const FlatFunction& f, std::span<const Aval> avals, const C
   return record(checked, avals, {.kind = ScopeKind::branch, .transform = call.name, .stateful = stateful, .where = user_line(call.where)});
 }
 
-/// Output `i` as another dtype, or no longer weak.
-void convert_output(GraphBody& g, std::size_t i, DType dtype, bool weak) {
+[[noreturn]] void refuse_literal(const ControlCall& call, const Scalar& number, const std::string& what, DType dtype) {
+  refuse(ErrorKind::dtype, call,
+         worded("{}, {}, does not fit the {} that it meets; convert that one first, as with .astype(vt::i64)", what, integer_text(number),
+                name_of(dtype)));
+}
+
+/// Output `i`, called `what`, as another dtype, or no longer weak. Throws if it is a C++ integer that the dtype cannot hold.
+void convert_output(GraphBody& g, std::size_t i, DType dtype, bool weak, const ControlCall& call, const std::string& what) {
+  if (is_int(dtype) && dtype != g.aval(g.outputs[i]).dtype)
+    for (const Equation& made : g.equations)
+      if (made.op == Op::full && made.outputs[0] == g.outputs[i] && !integer_fits(made.params->as<FullParams>().value, dtype, Literal::value))
+        refuse_literal(call, made.params->as<FullParams>().value, what, dtype);
   Equation e;
   e.op = Op::convert;
   e.params = make_params(ConvertParams{dtype, weak});
@@ -92,7 +102,8 @@ void unify_results(std::span<Recorded> branches, std::size_t changes, const Cont
         if (category(aval(k).dtype) > category(aval(strong).dtype)) refuse_pair(ErrorKind::dtype, "dtypes", i, strong, k);
     for (Recorded& b : branches) {
       const Aval& a = b.graph.aval(b.graph.outputs[i]);
-      if (a.dtype != common.dtype || a.weak != common.weak) convert_output(b.graph, i, common.dtype, common.weak);
+      if (a.dtype != common.dtype || a.weak != common.weak)
+        convert_output(b.graph, i, common.dtype, common.weak, call, leaf_name(call.result_name, i, "result"));
     }
   }
 }
@@ -248,6 +259,7 @@ Recorded record_loop(const FlatFunction& body, std::vector<Tensor>& init, std::s
       if (before.weak && round <= init.size() + 1) {
         const Common met = common_dtype(before, after);
         if (met.dtype != before.dtype || met.weak != before.weak) {
+          if (const Scalar* number = misfit(init[i], met.dtype, Literal::value)) refuse_literal(call, *number, carry_name(call, i), met.dtype);
           init[i] = cast(init[i], met.dtype, met.weak, line);
           again = true;
           continue;
@@ -257,7 +269,7 @@ Recorded record_loop(const FlatFunction& body, std::vector<Tensor>& init, std::s
         refuse(ErrorKind::dtype, call,
                worded("the body must keep the carry's dtypes, but makes {} of {}, which is {}; convert one of them with astype", after.str(),
                       carry_name(call, i), before.str()));
-      convert_output(g, i, before.dtype, before.weak);
+      convert_output(g, i, before.dtype, before.weak, call, carry_name(call, i));
     }
     if (again) {
       own.before = std::move(own.inner);

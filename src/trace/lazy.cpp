@@ -3,6 +3,7 @@
 #include <cstring>
 #include <string>
 
+#include <vt/detail/message.hpp>
 #include <vt/ops.hpp>
 #include <vt/small_vec.hpp>
 
@@ -302,6 +303,13 @@ Tensor made_at(Where where, Tensor value) {
   return value;
 }
 
+namespace {
+void need_integer(const Scalar& number, DType dtype, Where where) {
+  if (integer_fits(number, dtype, Literal::value)) return;
+  fail(ErrorKind::dtype, worded("vt::tensor: {} does not fit {}; conversion by astype wraps", integer_text(number), name_of(dtype)), where);
+}
+}  // namespace
+
 Tensor from_host(const void* data, DType dtype, const Shape& shape, bool copy, Where where) {
   if (!addressable(dtype, shape))
     fail(ErrorKind::shape,
@@ -313,14 +321,23 @@ Tensor from_host(const void* data, DType dtype, const Shape& shape, bool copy, W
   return made_at(where, from_buffer(std::move(buffer), Aval(dtype, shape)));
 }
 
+Tensor from_numbers(const void* data, DType given, const Shape& shape, std::optional<DType> dtype, Where where) {
+  const Tensor all = from_host(data, given, shape, true, where);
+  if (!dtype || *dtype == given) return all;
+  const auto* next = static_cast<const std::byte*>(data);
+  if (is_int(given) && is_int(*dtype))
+    for (std::int64_t i = 0; i < shape.elements(); ++i, next += size_of(given)) need_integer(load_scalar(given, next), *dtype, where);
+  return all.astype(*dtype, where);
+}
+
 Tensor from_items(std::span<const BraceItem> items, const Shape& shape, std::optional<DType> dtype, Where where) {
-  if (any_of(items, [](const BraceItem& i) { return i.tensor.defined(); })) {
+  if (any_of(items, [](const BraceItem& i) { return !i.is_number; })) {
     std::vector<Tensor> parts;
-    for (const BraceItem& i : items) parts.push_back(i.tensor.defined() ? i.tensor : make_weak(i.number));
+    for (const BraceItem& i : items) parts.push_back(i.is_number ? make_weak(i.number) : i.tensor);
     const Tensor all = stack(parts, 0, where);
     Shape whole = shape;
     for (int axis = 1; axis < all.rank(); ++axis) whole.push_back(all.dim(axis));
-    return converted(all.reshape(whole, where), dtype, where);
+    return dtype ? all.reshape(whole, where).astype(*dtype, where) : all.reshape(whole, where);
   }
   DType common = items.empty() ? f32 : items.front().number.dtype;
   for (const BraceItem& i : items) common = promote(common, i.number.dtype);
@@ -329,6 +346,7 @@ Tensor from_items(std::span<const BraceItem> items, const Shape& shape, std::opt
     fail(ErrorKind::dtype, std::string("vt::tensor: complex numbers do not become ") + name_of(aval.dtype), where);
   BufferRef buffer = allocate(items.size() * size_of(aval.dtype), "vt::tensor");
   auto* out = static_cast<std::byte*>(buffer->data);
+  for (const BraceItem& i : items) need_integer(i.number, aval.dtype, where);
   for (std::size_t i = 0; i < items.size(); ++i) store_scalar(items[i].number.converted(aval.dtype), out + i * size_of(aval.dtype));
   return made_at(where, from_buffer(std::move(buffer), aval));
 }
@@ -395,11 +413,11 @@ DType Tensor::dtype(Where where) const {
   if (!node_) detail::fail(ErrorKind::value, "vt::Tensor: the dtype of an empty Tensor was asked for", detail::user_line(where));
   return detail::aval_of(*this).dtype;
 }
-std::int64_t Tensor::dim(int axis, Where where) const {
+std::int64_t Tensor::dim(Param<int> axis, Where where) const {
   const int r = rank(where);
   if (axis < -r || axis >= r)
     detail::fail(ErrorKind::shape, "vt::Tensor::dim: axis " + std::to_string(axis) + " of " + detail::aval_of(*this).str(), where);
-  return shape()[static_cast<std::size_t>(axis < 0 ? axis + r : axis)];
+  return shape()[static_cast<std::size_t>(axis < 0 ? axis + r : int{axis})];
 }
 const Tensor& Tensor::eval(Where where) const& {
   detail::buffer_of(*this, where);  // of a device: given to it, not waited for

@@ -19,6 +19,13 @@ inline Tensor like(std::string_view name, Operand& x, Scalar value) {
 
 inline std::span<const Tensor> nothing() { return {}; }
 
+/// Throws if `dtype` is one of integers and cannot hold the first or the last of a row of numbers.
+inline void check_ends(std::string_view name, Scalar first, Scalar last, DType dtype, Where where) {
+  for (const Scalar& end : {first, last})
+    if (!integer_fits(end, dtype, Literal::value))
+      refuse(ErrorKind::dtype, name, worded("{} does not fit {}", integer_text(end), name_of(dtype)), nothing(), where);
+}
+
 /// Throws unless a list of as many numbers in f64 can be counted.
 inline void check_count(std::string_view name, std::int64_t count, Where where) {
   if (count < 0) refuse(ErrorKind::value, name, worded("cannot make {} elements", count), nothing(), where);
@@ -49,13 +56,13 @@ Tensor full(const Shape& shape, Operand value, std::optional<DType> dtype) {
   return detail::broadcast(v, shape, value.where);
 }
 
-Tensor eye(std::int64_t rows, std::optional<std::int64_t> columns, int diagonal, DType dtype, Where where) {
+Tensor eye(Param<std::int64_t> rows, std::optional<Param<std::int64_t>> columns, Param<int> diagonal, DType dtype, Where where) {
   const detail::UserLine line(where);
   const Shape shape{rows, columns.value_or(rows)};
   if (shape[0] < 0 || shape[1] < 0)
     detail::refuse(ErrorKind::value, "eye", detail::worded("negative extent in shape {}", shape.str()), detail::create::nothing(), where);
   detail::need_size("eye", i64, shape, detail::create::nothing(), where);
-  const Tensor on = equal(detail::counted(i64, shape, 0, where) + diagonal, detail::counted(i64, shape, 1, where));
+  const Tensor on = equal(detail::counted(i64, shape, 0, where) + int{diagonal}, detail::counted(i64, shape, 1, where));
   return detail::cast(on, dtype, where);
 }
 
@@ -66,7 +73,7 @@ Tensor full_like(Operand x, Operand value) {
   return full(x.tensor.shape(), std::move(value), x.tensor.dtype());
 }
 
-Tensor arange(std::int64_t stop, std::optional<DType> dtype, Where where) { return detail::integer_range(0, stop, 1, dtype, where); }
+Tensor arange(Param<std::int64_t> stop, std::optional<DType> dtype, Where where) { return detail::integer_range(0, stop, 1, dtype, where); }
 
 Tensor detail::integer_range(std::int64_t start, std::int64_t stop, std::int64_t step, std::optional<DType> dtype, Where where) {
   const UserLine line(where);
@@ -82,6 +89,7 @@ Tensor detail::integer_range(std::int64_t start, std::int64_t stop, std::int64_t
   constexpr std::int64_t low = std::numeric_limits<std::int32_t>::min(), high = std::numeric_limits<std::int32_t>::max();
   const bool narrow = std::min(start, last) >= low && std::max(start, last) <= high && step >= low && step <= high;
   const DType wanted = dtype.value_or(narrow ? i32 : i64);
+  if (count) create::check_ends("arange", Scalar(start), Scalar(last), wanted, where);
   if (is_complex(wanted)) return cast(integer_range(start, stop, step, real_dtype(wanted), where), wanted, where);
   const Shape shape{static_cast<std::int64_t>(count)};
   if (is_bool(wanted)) return cast(create::scaled(counted(i64, shape, 0, where), Scalar(start), Scalar(step)), wanted, where);
@@ -101,8 +109,11 @@ Tensor detail::real_range(double start, double stop, double step, std::optional<
   if (count >= 0x1p59)
     refuse(ErrorKind::shape, "arange", worded("{} elements are too many to address", count),
            create::nothing(), where);
+  const DType wanted = dtype.value_or(f32);
+  const auto whole = [](double x) { return Scalar(Scalar(x).converted(x < 0 ? i64 : u64)); };
+  if (count > 0) create::check_ends("arange", whole(start), whole(start + (count - 1) * step), wanted, where);
   const Tensor i = counted(f64, Shape{static_cast<std::int64_t>(count)}, 0, where);
-  return cast(create::scaled(i, Scalar(start), Scalar(step)), dtype.value_or(f32), where);
+  return cast(create::scaled(i, Scalar(start), Scalar(step)), wanted, where);
 }
 
 Tensor detail::spaced(const Tensor& i, double start, double stop, std::int64_t steps,
@@ -122,18 +133,18 @@ Tensor detail::spaced(const Tensor& i, double start, double stop, std::int64_t s
   return endpoint ? vt::where(i == n, stop, x) : x;  // not a rounding away from it
 }
 
-Tensor linspace(double start, double stop, std::int64_t count, bool endpoint, DType dtype, Where where) {
+Tensor linspace(Param<double> start, Param<double> stop, Param<std::int64_t> count, bool endpoint, DType dtype, Where where) {
   const detail::UserLine line(where);
   detail::create::check_count("linspace", count, where);
-  const std::int64_t steps = endpoint ? count - 1 : count;
+  const std::int64_t steps = count - (endpoint ? 1 : 0);
   Tensor x =
       detail::spaced(detail::counted(f64, Shape{count}, 0, where), start, stop, steps, endpoint);
   if (!is_inexact(dtype)) x = floor(x);
   return detail::cast(x, dtype, where);
 }
 
-Tensor iota(DType dtype, const Shape& shape, int axis, Where where) {
-  if (axis < 0) axis += shape.rank();
+Tensor iota(DType dtype, const Shape& shape, Param<int> given_axis, Where where) {
+  const int axis = given_axis < 0 ? given_axis + shape.rank() : int{given_axis};
   if (is_bool(dtype)) return detail::cast(detail::counted(i32, shape, axis, where), bool_, where);
   if (is_complex(dtype)) return detail::cast(detail::counted(real_dtype(dtype), shape, axis, where), dtype, where);
   return detail::counted(dtype, shape, axis, where);

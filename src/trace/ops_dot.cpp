@@ -102,6 +102,8 @@ inline void meet_for_product(std::string_view name, Operand& a, Operand& b) {
   need(name, b.tensor, a.where);
   Common c = common_dtype(aval_of(a.tensor), aval_of(b.tensor));
   if (is_bool(c.dtype)) c.dtype = i32;
+  check_literals(name, {&a.tensor, 1}, c.dtype, Literal::value, a.where);
+  check_literals(name, {&b.tensor, 1}, c.dtype, Literal::value, a.where);
   a.tensor = cast(a.tensor, c.dtype, c.weak, a.where);
   b.tensor = cast(b.tensor, c.dtype, c.weak, a.where);
 }
@@ -230,7 +232,7 @@ Tensor outer(Operand a, Operand b) {
   b.tensor = ravel(b);
   return ct::along("outer", a, b, {}, {});
 }
-Tensor tensordot(Operand a, Operand b, int axes) {
+Tensor tensordot(Operand a, Operand b, Param<int> axes) {
   ct::meet_for_product("tensordot", a, b);
   const int m = a.tensor.rank(), n = b.tensor.rank();
   if (axes < 0 || axes > m || axes > n)

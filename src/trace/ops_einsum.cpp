@@ -202,18 +202,19 @@ inline void contract_cheapest(Problem& p) {
 
 namespace vt {
 
-Tensor einsum(std::string_view expression, const std::vector<Tensor>& operands, Where where) {
+Tensor einsum(std::string_view expression, TensorSpan operands, Where where) {
   namespace steps = detail::einsum_steps;
   const detail::UserLine line(where);
   steps::Problem p;
   p.text = std::string(expression);
-  p.operands = operands;
+  p.operands.assign(operands.begin(), operands.end());
   p.where = where;
   if (operands.empty()) p.refuse_einsum(ErrorKind::value, "needs at least one operand");
   for (const Tensor& t : operands) detail::need("einsum", t, where);
   steps::parse(p);
   detail::Common c = detail::common_dtype(operands);
   if (is_bool(c.dtype)) c.dtype = i32;
+  detail::check_literals("einsum", operands, c.dtype, detail::Literal::value, where);
   for (Tensor& t : p.operands) t = detail::cast(t, c.dtype, c.weak, where);
   steps::take_diagonals(p);
   steps::agree_on_sizes(p);

@@ -114,7 +114,7 @@ Tensor isfinite(Operand x) { return ew::classify(ew::Op::is_finite, "isfinite", 
 Tensor isnan(Operand x) { return ew::classify(ew::Op::is_nan, "isnan", x, false); }
 Tensor isinf(Operand x) { return ew::classify(ew::Op::is_inf, "isinf", x, false); }
 
-Tensor integer_pow(Operand x, int exponent) {
+Tensor integer_pow(Operand x, Param<int> exponent) {
   detail::need("integer_pow", x.tensor, x.where);
   if (exponent == 1) return detail::to_number(std::move(x.tensor), x.where);
   return ew::unary(ew::Op::integer_pow, "integer_pow", ew::Takes::numbers, x, detail::make_params(detail::IntegerPowParams{exponent}));
@@ -135,7 +135,7 @@ Tensor bitcast(Operand x, DType dtype) {
   detail::need("bitcast", x.tensor, x.where);
   return detail::emit(ew::Op::bitcast, detail::make_params(detail::ConvertParams{dtype, false}), {x.tensor}, x.where);
 }
-Tensor reduce_precision(Operand x, int exponent_bits, int mantissa_bits) {
+Tensor reduce_precision(Operand x, Param<int> exponent_bits, Param<int> mantissa_bits) {
   detail::need("reduce_precision", x.tensor, x.where);
   return detail::emit(ew::Op::reduce_precision, detail::make_params(detail::PrecisionParams{exponent_bits, mantissa_bits}),
                       {detail::to_float(std::move(x.tensor), x.where)}, x.where);
@@ -167,7 +167,7 @@ Tensor signbit(Operand x) {
   if (!is_float(d)) return x.tensor < 0;
   return bitcast(x.tensor, ew::bits_of(d)) < 0;
 }
-Tensor nan_to_num(Operand x, double nan, std::optional<double> posinf, std::optional<double> neginf) {
+Tensor nan_to_num(Operand x, Param<double> nan, std::optional<Param<double>> posinf, std::optional<Param<double>> neginf) {
   const detail::UserLine line(x.where);
   detail::need("nan_to_num", x.tensor, x.where);
   const Tensor& t = x.tensor;
@@ -177,8 +177,8 @@ Tensor nan_to_num(Operand x, double nan, std::optional<double> posinf, std::opti
                       : t.dtype() == bf16 ? 0x1.fep127
                       : t.dtype() == f32  ? 0x1.fffffep127
                                           : std::numeric_limits<double>::max();
-  const Tensor finite = where(isinf(t), where(t > 0, posinf.value_or(most), neginf.value_or(-most)), t);
-  return where(isnan(t), nan, finite);
+  const Tensor finite = where(isinf(t), where(t > 0, double{posinf.value_or(most)}, double{neginf.value_or(-most)}), t);
+  return where(isnan(t), double{nan}, finite);
 }
 Tensor deg2rad(Operand x) {
   const detail::UserLine line(x.where);
@@ -318,9 +318,9 @@ Tensor compare(Op op, std::string_view name, Operand& a, Operand& b) {
     if (x.weak == y.weak) return compare_signs(op, name, xy[0], xy[1], a.where);
   const DType common = common_dtype(x, y).dtype;
   for (int k = 0; k < 2; ++k) {
-    if (literal_fits(xy[k], common, Literal::value)) continue;
-    const Scalar number = xy[k].node()->params->as<FullParams>().value;
-    const bool below = !is_unsigned(number.dtype) && number.integer < 0;
+    const Scalar* number = misfit(xy[k], common, Literal::value);
+    if (!number) continue;
+    const bool below = !is_unsigned(number->dtype) && number->integer < 0;
     const Op seen = k == 1 ? op : mirrored(op);  // other `seen` number
     const bool holds = seen == Op::ne || (below ? seen == Op::gt || seen == Op::ge : seen == Op::lt || seen == Op::le);
     return full_tensor(Scalar(holds), Aval(bool_, aval_of(xy[1 - k]).shape));
@@ -356,20 +356,22 @@ Tensor operator>>(Operand a, Operand b) {
   return is_unsigned(d) ? shift_right_logical(std::move(a), std::move(b)) : shift_right_arithmetic(std::move(a), std::move(b));
 }
 
-Tensor isclose(Operand a, Operand b, double rtol, double atol, bool equal_nan) {
+Tensor isclose(Operand a, Operand b, Param<double> rtol, Param<double> atol, bool equal_nan) {
   const detail::UserLine line(a.where);
-  ew::meet("isclose", ew::Takes::any, a, b);
-  if (!is_inexact(ew::dtype_of_operand(a))) {  // exact: no integer is rounded but the largest of 64 bits
+  detail::need("isclose", a.tensor, a.where);
+  detail::need("isclose", b.tensor, a.where);
+  if (!is_inexact(a.tensor.dtype()) && !is_inexact(b.tensor.dtype())) {  // exact: no integer is rounded but the largest of 64 bits
     a.tensor = a.tensor.astype(f64);
     b.tensor = b.tensor.astype(f64);
   }
+  ew::meet("isclose", ew::Takes::any, a, b);
   const Tensor &x = a.tensor, &y = b.tensor;
-  const Tensor near = abs(x - y) <= atol + rtol * abs(y);
+  const Tensor near = abs(x - y) <= double{atol} + double{rtol} * abs(y);
   Tensor close = where(isfinite(x) & isfinite(y), near, x == y);
   if (equal_nan) close = close | (isnan(x) & isnan(y));
   return close;
 }
-Tensor allclose(Operand a, Operand b, double rtol, double atol, bool equal_nan) {
+Tensor allclose(Operand a, Operand b, Param<double> rtol, Param<double> atol, bool equal_nan) {
   const detail::UserLine line(a.where);
   return all(isclose(std::move(a), std::move(b), rtol, atol, equal_nan));
 }

@@ -108,17 +108,17 @@ namespace vt::fft {
 namespace fr = detail::fourier;
 using detail::FftKind;
 
-Tensor fft(Operand x, Length n, int axis, Norm norm) { return fr::transform_one("fft::fft", FftKind::fft, std::move(x), n, axis, norm); }
-Tensor ifft(Operand x, Length n, int axis, Norm norm) { return fr::transform_one("fft::ifft", FftKind::ifft, std::move(x), n, axis, norm); }
-Tensor rfft(Operand x, Length n, int axis, Norm norm) { return fr::transform_one("fft::rfft", FftKind::rfft, std::move(x), n, axis, norm); }
-Tensor irfft(Operand x, Length n, int axis, Norm norm) { return fr::transform_one("fft::irfft", FftKind::irfft, std::move(x), n, axis, norm); }
-Tensor hfft(Operand x, Length n, int axis, Norm norm) {
+Tensor fft(Operand x, Length n, Param<int> axis, Norm norm) { return fr::transform_one("fft::fft", FftKind::fft, std::move(x), n, axis, norm); }
+Tensor ifft(Operand x, Length n, Param<int> axis, Norm norm) { return fr::transform_one("fft::ifft", FftKind::ifft, std::move(x), n, axis, norm); }
+Tensor rfft(Operand x, Length n, Param<int> axis, Norm norm) { return fr::transform_one("fft::rfft", FftKind::rfft, std::move(x), n, axis, norm); }
+Tensor irfft(Operand x, Length n, Param<int> axis, Norm norm) { return fr::transform_one("fft::irfft", FftKind::irfft, std::move(x), n, axis, norm); }
+Tensor hfft(Operand x, Length n, Param<int> axis, Norm norm) {
   const detail::UserLine line(x.where);
   detail::need("fft::hfft", x.tensor, x.where);
   x.tensor = conj(x);
   return fr::transform_one("fft::hfft", FftKind::irfft, std::move(x), n, axis, fr::other_way(norm));
 }
-Tensor ihfft(Operand x, Length n, int axis, Norm norm) {
+Tensor ihfft(Operand x, Length n, Param<int> axis, Norm norm) {
   const detail::UserLine line(x.where);
   return conj(fr::transform_one("fft::ihfft", FftKind::rfft, std::move(x), n, axis, fr::other_way(norm)));
 }
@@ -148,13 +148,13 @@ Tensor irfft2(Operand x, const Lengths& s, const TransformAxes& axes, Norm norm)
   return fr::transform("fft::irfft2", FftKind::irfft, std::move(x), s, axes ? *axes : Axes{-2, -1}, norm);
 }
 
-Tensor fftfreq(std::int64_t n, double d, DType dtype, Where where) {
+Tensor fftfreq(Param<std::int64_t> n, Param<double> d, DType dtype, Where where) {
   const detail::UserLine line(where);
   fr::need_points("fft::fftfreq", n, where);
   const Tensor i = arange(n, i64, where);
-  return fr::frequencies("fft::fftfreq", vt::where(i < (n + 1) / 2, i, i - n), n, d, dtype, where);
+  return fr::frequencies("fft::fftfreq", vt::where(i < (n + 1) / 2, i, i - std::int64_t{n}), n, d, dtype, where);
 }
-Tensor rfftfreq(std::int64_t n, double d, DType dtype, Where where) {
+Tensor rfftfreq(Param<std::int64_t> n, Param<double> d, DType dtype, Where where) {
   const detail::UserLine line(where);
   fr::need_points("fft::rfftfreq", n, where);
   return fr::frequencies("fft::rfftfreq", arange(n / 2 + 1, i64, where), n, d, dtype, where);

@@ -58,7 +58,7 @@ Generator::Generator(const Tensor& key, Where where) : Generator(std::uint64_t{0
 }
 
 Tensor Generator::next(Where where) const { return detail::next_key(state_, detail::user_line(where)); }
-void Generator::seed(std::uint64_t seed, Where where) const { set_state({detail::generators::fresh(seed, 0, where), where.file, where.line}); }
+void Generator::seed(Param<std::uint64_t> seed, Where where) const { set_state({detail::generators::fresh(seed, 0, where), where.file, where.line}); }
 Tensor Generator::state(Where where) const { return detail::read_state(state_, detail::user_line(where)); }
 void Generator::set_state(Operand state) const {
   const Where where = detail::user_line(state.where);

@@ -149,7 +149,8 @@ Tensor resize(Operand x, const Shape& shape, Resize method, bool antialias) {
   return nearest ? t : detail::cast(t, own, w);
 }
 
-Tensor crop_and_resize(Operand images, Operand boxes, Operand box_images, std::int64_t height, std::int64_t width, Resize method, Operand outside) {
+Tensor crop_and_resize(Operand images, Operand boxes, Operand box_images, Param<std::int64_t> height, Param<std::int64_t> width, Resize method,
+                       Operand outside) {
   const Where w = images.where;
   const detail::UserLine line(w);
   const char* name = "crop_and_resize";

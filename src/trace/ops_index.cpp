@@ -159,7 +159,7 @@ inline Tensor wrapped_vectors(std::string_view name, const Tensor& indices, cons
 }
 
 /// One start per axis, all of one dtype.
-inline void append_starts(std::string_view name, SmallVec<Tensor, 8>& operands, const Tensor& x, const std::vector<Tensor>& start, Where where) {
+inline void append_starts(std::string_view name, SmallVec<Tensor, 8>& operands, const Tensor& x, TensorSpan start, Where where) {
   if (static_cast<int>(start.size()) != x.rank()) refuse(ErrorKind::shape, name, worded("{} starts for rank {}", start.size(), x.rank()), x, where);
   std::int64_t widest = 0;
   for (std::int64_t d : x.shape()) widest = std::max(widest, d);
@@ -205,18 +205,18 @@ Tensor slice(Operand x, const Shape& start, const Shape& limit, const Shape& str
   if (p.stride.empty()) p.stride = Shape::filled(x.tensor.shape().size(), 1);
   return detail::emit(detail::Op::slice, detail::make_params(std::move(p)), {x.tensor}, x.where);
 }
-Tensor slice_in_dim(Operand x, std::int64_t start, std::int64_t limit, std::int64_t stride, int axis) {
+Tensor slice_in_dim(Operand x, Param<std::int64_t> start, Param<std::int64_t> limit, Param<std::int64_t> stride, Param<int> axis) {
   detail::need("slice_in_dim", x.tensor, x.where);
   const int along = detail::normal_axis("slice_in_dim", axis, x.tensor, x.where);
   const std::int64_t n = x.tensor.dim(along);
-  const std::int64_t first = start < 0 ? start + n : start, end = limit < 0 ? limit + n : limit;
+  const std::int64_t first = start + (start < 0 ? n : 0), end = limit + (limit < 0 ? n : 0);
   if (first < 0 || first > end || end > n || stride < 1)
     detail::refuse(ErrorKind::shape, "slice_in_dim", detail::worded("{} to {} by {} leaves axis {} of size {}", start, limit, stride, along, n),
                    x.tensor, x.where);
   return detail::sliced(x.tensor, along, first, end, stride, x.where);
 }
 
-Tensor dynamic_slice(Operand x, const std::vector<Tensor>& start, const Shape& sizes) {
+Tensor dynamic_slice(Operand x, TensorSpan start, const Shape& sizes) {
   const Where w = x.where;
   const detail::UserLine line(w);
   detail::need("dynamic_slice", x.tensor, w);
@@ -226,7 +226,7 @@ Tensor dynamic_slice(Operand x, const std::vector<Tensor>& start, const Shape& s
   return detail::emit(detail::Op::dynamic_slice, detail::make_params(detail::ShapeParams{sizes}),
                       std::span<const Tensor>(operands.data(), operands.size()), w);
 }
-Tensor dynamic_update_slice(Operand x, Operand update, const std::vector<Tensor>& start) {
+Tensor dynamic_update_slice(Operand x, Operand update, TensorSpan start) {
   const Where w = x.where;
   const detail::UserLine line(w);
   detail::need("dynamic_update_slice", x.tensor, w);
@@ -237,20 +237,20 @@ Tensor dynamic_update_slice(Operand x, Operand update, const std::vector<Tensor>
   ix::append_starts("dynamic_update_slice", operands, x.tensor, start, w);
   return detail::emit(detail::Op::dynamic_update_slice, {}, std::span<const Tensor>(operands.data(), operands.size()), w);
 }
-Tensor dynamic_slice_in_dim(Operand x, Operand start, std::int64_t size, int axis) {
+Tensor dynamic_slice_in_dim(Operand x, Operand start, Param<std::int64_t> size, Param<int> axis) {
   detail::need("dynamic_slice_in_dim", x.tensor, x.where);
   const int along = detail::normal_axis("dynamic_slice_in_dim", axis, x.tensor, x.where);
   Shape sizes = x.tensor.shape();
   sizes[static_cast<std::size_t>(along)] = size;
   return dynamic_slice(x, ix::start_along(x.tensor, start.tensor, along), sizes);
 }
-Tensor dynamic_update_slice_in_dim(Operand x, Operand update, Operand start, int axis) {
+Tensor dynamic_update_slice_in_dim(Operand x, Operand update, Operand start, Param<int> axis) {
   detail::need("dynamic_update_slice_in_dim", x.tensor, x.where);
   const int along = detail::normal_axis("dynamic_update_slice_in_dim", axis, x.tensor, x.where);
   return dynamic_update_slice(x, update, ix::start_along(x.tensor, start.tensor, along));
 }
 
-Tensor take(Operand x, Operand indices, std::optional<int> axis) {
+Tensor take(Operand x, Operand indices, std::optional<Param<int>> axis) {
   const Where w = x.where;
   detail::need("take", x.tensor, w);
   detail::need("take", indices.tensor, w);
@@ -260,7 +260,7 @@ Tensor take(Operand x, Operand indices, std::optional<int> axis) {
   return ix::taken(t, detail::wrapped_index("take", indices.tensor, t.dim(along), w), along, w);
 }
 
-Tensor take_along_axis(Operand x, Operand indices, int axis) {
+Tensor take_along_axis(Operand x, Operand indices, Param<int> axis) {
   const Where w = x.where;
   detail::need("take_along_axis", x.tensor, w);
   detail::need("take_along_axis", indices.tensor, w);

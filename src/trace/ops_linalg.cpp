@@ -279,7 +279,7 @@ Tensor triangular_solve(Operand a, Operand b, const TriangularSolveOptions& o) {
   return o.left_side ? x : la::turned(x);
 }
 
-Tensor solve_triangular(Operand a, Operand b, int trans, bool lower, bool unit_diagonal) {
+Tensor solve_triangular(Operand a, Operand b, Param<int> trans, bool lower, bool unit_diagonal) {
   const Where w = a.where;
   const detail::UserLine line(w);
   Tensor matrix = la::square("solve_triangular", a, w), right = la::matrix("solve_triangular", b, w);

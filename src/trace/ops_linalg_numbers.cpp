@@ -423,7 +423,7 @@ SlogdetResult slogdet(Operand a) {
   return {results[0], results[1]};
 }
 
-Tensor matrix_rank(Operand a, std::optional<double> rtol) {
+Tensor matrix_rank(Operand a, std::optional<Param<double>> rtol) {
   const Where w = a.where;
   const detail::UserLine line(w);
   const Tensor x = la::matrices("matrix_rank", a, w);
@@ -473,7 +473,7 @@ Tensor cond(Operand a, std::optional<NormOrd> p) {
   return p && p->p < 0 ? 1.0 / ratio : ratio;
 }
 
-Tensor pinv(Operand a, std::optional<double> rtol) {
+Tensor pinv(Operand a, std::optional<Param<double>> rtol) {
   const Where w = a.where;
   const detail::UserLine line(w);
   const Tensor x = la::matrices("pinv", a, w);
@@ -482,7 +482,7 @@ Tensor pinv(Operand a, std::optional<double> rtol) {
   return la::pseudo_inverse(x / power, tolerance, w)[0] / power;
 }
 
-LstsqResult lstsq(Operand a, Operand b, std::optional<double> rcond) {
+LstsqResult lstsq(Operand a, Operand b, std::optional<Param<double>> rcond) {
   const Where w = a.where;
   const detail::UserLine line(w);
   Tensor x = la::matrices("lstsq", a, w), right = la::matrix("lstsq", b, w);
@@ -515,7 +515,7 @@ Tensor tensorsolve(Operand a, Operand b) {
   return detail::reshaped(solve(detail::reshaped(x, Shape{n, n}, w), detail::reshaped(right, Shape{n}, w)), unknown, w);
 }
 
-Tensor tensorinv(Operand a, int ind) {
+Tensor tensorinv(Operand a, Param<int> ind) {
   const Where w = a.where;
   const detail::UserLine line(w);
   const Tensor x = la::matrix("tensorinv", a, w);
@@ -546,11 +546,11 @@ Tensor expm(Operand x) {
   return fori_loop(Tensor(0), max(halvings), [&](Tensor i, Tensor r) { return vt::where(i < each, matmul(r, r), r); }, start);
 }
 
-Tensor multi_dot(const std::vector<Tensor>& factors, Where where) {
+Tensor multi_dot(TensorSpan factors, Where where) {
   const detail::UserLine line(where);
   const std::size_t n = factors.size();
   if (n < 2) detail::refuse(ErrorKind::value, "multi_dot", "needs at least two factors", factors, where);
-  std::vector<Tensor> parts = factors;
+  std::vector<Tensor> parts(factors.begin(), factors.end());
   for (std::size_t i = 0; i < n; ++i) {
     detail::need("multi_dot", parts[i], where);
     const int rank = parts[i].rank();

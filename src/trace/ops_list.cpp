@@ -29,6 +29,7 @@ Tensor fitting(const TensorList& list, const char* function, const Operand& x, c
   const Aval a = aval_of(value);
   const std::string must = worded("elements are {}, and the value does not fit", Aval(dtype, element).str());
   if ((a.dtype != dtype || a.weak) && (!a.weak || category(a.dtype) > category(dtype))) refuse(ErrorKind::dtype, name, must, value, where);
+  check_literals(name, {&value, 1}, dtype, Literal::value, where);
   value = cast(value, dtype, where);
   const Shape own = value.shape();
   bool fits = own.size() <= wanted.size();
@@ -61,7 +62,7 @@ Tensor reaching(const TensorList& list, const Tensor& index, Where where) {
 
 }  // namespace detail::list_ops
 
-TensorList TensorList::fixed(std::int64_t capacity, const Shape& element, DType dtype, Where where) {
+TensorList TensorList::fixed(Param<std::int64_t> capacity, const Shape& element, DType dtype, Where where) {
   if (capacity < 0) detail::fail(ErrorKind::value, detail::worded("vt::TensorList: the capacity is {}", capacity), detail::user_line(where));
   Shape shape{capacity};
   shape.append(element.begin(), element.end());

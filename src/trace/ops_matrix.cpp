@@ -110,45 +110,45 @@ namespace vt {
 
 namespace mx = detail::matrices;
 
-Tensor diagonal(Operand x, int offset, int axis1, int axis2) {
+Tensor diagonal(Operand x, Param<int> offset, Param<int> axis1, Param<int> axis2) {
   mx::need_matrix("diagonal", x.tensor, x.where);
   const int a = detail::normal_axis("diagonal", axis1, x.tensor, x.where), b = detail::normal_axis("diagonal", axis2, x.tensor, x.where);
   if (a == b) detail::refuse(ErrorKind::shape, "diagonal", detail::worded("axes {} and {} are the same", axis1, axis2), x.tensor, x.where);
   return detail::diagonal_of(x.tensor, offset, a, b, x.where);
 }
-Tensor diag(Operand x, int k) {
+Tensor diag(Operand x, Param<int> k) {
   const detail::UserLine line(x.where);
   detail::need("diag", x.tensor, x.where);
   if (x.tensor.rank() == 1) return mx::on_diagonal("diag", x.tensor, k, x.where);
   if (x.tensor.rank() != 2) detail::refuse(ErrorKind::shape, "diag", "needs a vector or a matrix", x.tensor, x.where);
   return detail::diagonal_of(x.tensor, k, 0, 1, x.where);
 }
-Tensor trace(Operand x, int offset) {
+Tensor trace(Operand x, Param<int> offset) {
   const detail::UserLine line(x.where);
   mx::need_matrix("trace", x.tensor, x.where);
   return sum(detail::diagonal_of(x.tensor, offset, 0, 1, x.where), -1);
 }
-Tensor tril(Operand x, int k) {
+Tensor tril(Operand x, Param<int> k) {
   const detail::UserLine line(x.where);
   mx::need_matrix("tril", x.tensor, x.where);
   const Shape m = mx::last_two(x.tensor);
   return mx::masked(x.tensor, mx::row(m, x.where) + static_cast<std::int64_t>(k) >= mx::column(m, x.where), x.where);
 }
-Tensor triu(Operand x, int k) {
+Tensor triu(Operand x, Param<int> k) {
   const detail::UserLine line(x.where);
   mx::need_matrix("triu", x.tensor, x.where);
   const Shape m = mx::last_two(x.tensor);
   return mx::masked(x.tensor, mx::row(m, x.where) + static_cast<std::int64_t>(k) <= mx::column(m, x.where), x.where);
 }
-Tensor band_part(Operand x, std::int64_t lower, std::int64_t upper) {
+Tensor band_part(Operand x, Param<std::int64_t> lower, Param<std::int64_t> upper) {
   const detail::UserLine line(x.where);
   mx::need_matrix("band_part", x.tensor, x.where);
   const Shape m = mx::last_two(x.tensor);
   const Tensor below = mx::row(m, x.where) - mx::column(m, x.where);
   if (lower < 0 && upper < 0) return x.tensor;
   if (lower < 0) return mx::masked(x.tensor, below >= -upper, x.where);
-  if (upper < 0) return mx::masked(x.tensor, below <= lower, x.where);
-  return mx::masked(x.tensor, (below <= lower) & (below >= -upper), x.where);
+  if (upper < 0) return mx::masked(x.tensor, below <= std::int64_t{lower}, x.where);
+  return mx::masked(x.tensor, (below <= std::int64_t{lower}) & (below >= -upper), x.where);
 }
 Tensor matrix_diag(Operand x) {
   const detail::UserLine line(x.where);
@@ -196,7 +196,7 @@ Tensor kron(Operand a, Operand b) {
   return detail::reshaped(detail::reshaped(a.tensor, left, w) * detail::reshaped(b.tensor, right, w), whole, w);
 }
 
-Tensor cross(Operand a, Operand b, int axis) {
+Tensor cross(Operand a, Operand b, Param<int> axis) {
   const Where w = a.where;
   const detail::UserLine line(w);
   detail::need("cross", a.tensor, w);
@@ -212,7 +212,7 @@ Tensor cross(Operand a, Operand b, int axis) {
   // A vector of two has no third component: what it would multiply is left out.
   const Tensor first = m == 2 ? x(1) * y(2) : n == 2 ? -(x(2) * y(1)) : x(1) * y(2) - x(2) * y(1);
   const Tensor second = m == 2 ? -(x(0) * y(2)) : n == 2 ? x(2) * y(0) : x(2) * y(0) - x(0) * y(2);
-  return stack({first, second, z}, axis < 0 ? axis : std::min(axis, z.rank()), w);
+  return stack({first, second, z}, std::min<int>(axis, z.rank()), w);
 }
 
 Tensor polyval(Operand coefficients, Operand x) {
@@ -224,6 +224,7 @@ Tensor polyval(Operand coefficients, Operand x) {
   const Tensor operands[2] = {coefficients.tensor, x.tensor};
   detail::Common c = detail::common_dtype(operands);
   if (is_bool(c.dtype)) c.dtype = i32;
+  detail::check_literals("polyval", operands, c.dtype, detail::Literal::value, w);
   const Tensor t = detail::cast(x.tensor, c.dtype, c.weak, w), p = detail::cast(coefficients.tensor, c.dtype, c.weak, w);
   Tensor result = detail::full_tensor(detail::Scalar(0).converted(c.dtype), detail::Aval(c.dtype, t.shape(), c.weak));
   for (std::int64_t i = 0; i < p.dim(0); ++i) {
@@ -233,7 +234,7 @@ Tensor polyval(Operand coefficients, Operand x) {
   return result;
 }
 
-Tensor matrix_power(Operand x, int n) {
+Tensor matrix_power(Operand x, Param<int> n) {
   const Where w = x.where;
   const detail::UserLine line(w);
   mx::need_matrix("matrix_power", x.tensor, w);
@@ -249,7 +250,7 @@ Tensor matrix_power(Operand x, int n) {
   }
 }
 
-Tensor cov(Operand x, bool rowvar, int ddof) {
+Tensor cov(Operand x, bool rowvar, Param<int> ddof) {
   const detail::UserLine line(x.where);
   return mx::covariance("cov", x, rowvar, ddof);
 }

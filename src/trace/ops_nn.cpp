@@ -77,7 +77,7 @@ namespace nw = detail::networks;
 
 // --- softmax ---------------------------------------------------------------------------------------------------------
 
-Tensor softmax(Operand x, int axis) {
+Tensor softmax(Operand x, Param<int> axis) {
   const Where w = x.where;
   const detail::UserLine line(w);
   const nw::Wide t = nw::wide("softmax", x);
@@ -86,7 +86,7 @@ Tensor softmax(Operand x, int axis) {
   const Tensor e = exp(nw::shifted(t.x, along, w));
   return nw::narrowed(e / nw::over(detail::reduced(detail::Op::reduce_sum, e, Axes(along), w), e.shape(), Axes(along), w), t.result, w);
 }
-Tensor log_softmax(Operand x, int axis) {
+Tensor log_softmax(Operand x, Param<int> axis) {
   const Where w = x.where;
   const detail::UserLine line(w);
   const nw::Wide t = nw::wide("log_softmax", x);
@@ -107,11 +107,11 @@ Tensor relu6(Operand x) {
   const Tensor t = relu(x);
   return where(t >= 6, 6, t);
 }
-Tensor elu(Operand x, double alpha) {
+Tensor elu(Operand x, Param<double> alpha) {
   const detail::UserLine line(x.where);
   const nw::Wide t = nw::wide("elu", x);
   const Tensor positive = t.x > 0;
-  return nw::narrowed(where(positive, t.x, alpha * expm1(where(positive, 0.0, t.x))), t.result, x.where);
+  return nw::narrowed(where(positive, t.x, double{alpha} * expm1(where(positive, 0.0, t.x))), t.result, x.where);
 }
 Tensor selu(Operand x) {
   const detail::UserLine line(x.where);
@@ -133,11 +133,11 @@ Tensor silu(Operand x) {
   const Tensor t = detail::to_float(x.tensor, x.where), w = detail::widened(t, x.where);
   return nw::narrowed(w * sigmoid(w), t.dtype(), x.where);
 }
-Tensor leaky_relu(Operand x, double slope) {
+Tensor leaky_relu(Operand x, Param<double> slope) {
   const detail::UserLine line(x.where);
   detail::need("leaky_relu", x.tensor, x.where);
   const Tensor t = detail::to_float(x.tensor, x.where);
-  return where(t >= 0, t, slope * t);
+  return where(t >= 0, t, double{slope} * t);
 }
 Tensor softplus(Operand x) {
   const detail::UserLine line(x.where);
@@ -162,7 +162,7 @@ Tensor hard_tanh(Operand x) {
 
 // --- normalisations --------------------------------------------------------------------------------------------------
 
-Tensor layer_norm(Operand x, Operand scale, Operand shift, int axis, double epsilon) {
+Tensor layer_norm(Operand x, Operand scale, Operand shift, Param<int> axis, Param<double> epsilon) {
   const Where w = x.where;
   const detail::UserLine line(w);
   const nw::Wide t = nw::wide("layer_norm", x);
@@ -172,17 +172,17 @@ Tensor layer_norm(Operand x, Operand scale, Operand shift, int axis, double epsi
   const Axes axes(along);
   return nw::narrowed(nw::normalised(nw::moments(t.x, axes, w), axes, epsilon, w) * s + b, t.result, w);
 }
-Tensor rms_norm(Operand x, Operand scale, int axis, double epsilon) {
+Tensor rms_norm(Operand x, Operand scale, Param<int> axis, Param<double> epsilon) {
   const Where w = x.where;
   const detail::UserLine line(w);
   const nw::Wide t = nw::wide("rms_norm", x);
   const int along = detail::normal_axis("rms_norm", axis, x.tensor, w);
   const Tensor s = nw::along_axis("rms_norm", "scale", scale.tensor, t.x, along, w);
   const Axes axes(along);
-  const Tensor inverse = rsqrt(nw::average(square(t.x), axes, w) + epsilon);
+  const Tensor inverse = rsqrt(nw::average(square(t.x), axes, w) + double{epsilon});
   return nw::narrowed(t.x * nw::over(inverse, t.x.shape(), axes, w) * s, t.result, w);
 }
-Tensor group_norm(Operand x, int groups, Operand scale, Operand shift, double epsilon) {
+Tensor group_norm(Operand x, Param<int> groups, Operand scale, Operand shift, Param<double> epsilon) {
   const Where w = x.where;
   const detail::UserLine line(w);
   const nw::Wide t = nw::wide("group_norm", x);
@@ -203,7 +203,7 @@ Tensor group_norm(Operand x, int groups, Operand scale, Operand shift, double ep
   return nw::narrowed(y * s + b, t.result, w);
 }
 
-BatchNormResult batch_norm_training(Operand x, Operand scale, Operand shift, double epsilon) {
+BatchNormResult batch_norm_training(Operand x, Operand scale, Operand shift, Param<double> epsilon) {
   const Where w = x.where;
   const detail::UserLine line(w);
   const nw::Wide t = nw::wide("batch_norm_training", x);
@@ -215,7 +215,7 @@ BatchNormResult batch_norm_training(Operand x, Operand scale, Operand shift, dou
   const Tensor y = nw::normalised(m, axes, epsilon, w) * s + b;
   return {nw::narrowed(y, t.result, w), nw::narrowed(m.mean, t.result, w), nw::narrowed(m.variance, t.result, w)};
 }
-Tensor batch_norm_inference(Operand x, Operand scale, Operand shift, Operand mean, Operand variance, double epsilon) {
+Tensor batch_norm_inference(Operand x, Operand scale, Operand shift, Operand mean, Operand variance, Param<double> epsilon) {
   const Where w = x.where;
   const detail::UserLine line(w);
   const nw::Wide t = nw::wide("batch_norm_inference", x);
@@ -224,7 +224,7 @@ Tensor batch_norm_inference(Operand x, Operand scale, Operand shift, Operand mea
   placed("variance", variance.tensor);  // its shape is checked before it is worked on
   detail::need("batch_norm_inference", scale.tensor, w);
   // One factor per channel first: a single multiply-add per element is left.
-  const Tensor factor = rsqrt(detail::widened(detail::to_float(variance.tensor, w), w) + epsilon);
+  const Tensor factor = rsqrt(detail::widened(detail::to_float(variance.tensor, w), w) + double{epsilon});
   const Tensor s = placed("scale", scale.tensor), centre = placed("mean", mean.tensor), b = placed("shift", shift.tensor);
   const Tensor f = factor.rank() == 0 ? factor : detail::spread(factor, t.x.shape(), Axes(last), w);
   return nw::narrowed((t.x - centre) * (f * s) + b, t.result, w);
@@ -232,7 +232,7 @@ Tensor batch_norm_inference(Operand x, Operand scale, Operand shift, Operand mea
 
 // --- losses ----------------------------------------------------------------------------------------------------------
 
-Tensor cross_entropy(Operand logits, Operand targets, int axis) {
+Tensor cross_entropy(Operand logits, Operand targets, Param<int> axis) {
   const Where w = logits.where;
   const detail::UserLine line(w);
   const nw::Wide t = nw::wide("cross_entropy", logits);

@@ -10,7 +10,7 @@
 namespace vt::detail::ordering {
 
 /// Complex keys in NumPy's order: by the real part and then by the imaginary one, what has a NaN behind all else.
-std::vector<Tensor> sorted_by_parts(const std::vector<Tensor>& operands, SortParams p, Where where) {
+std::vector<Tensor> sorted_by_parts(TensorSpan operands, SortParams p, Where where) {
   std::vector<Tensor> all;
   const auto keys = static_cast<std::size_t>(p.keys);
   for (std::size_t i = 0; i < keys; ++i) {
@@ -29,7 +29,7 @@ std::vector<Tensor> sorted_by_parts(const std::vector<Tensor>& operands, SortPar
   return {out.begin() + p.keys, out.end()};
 }
 
-std::vector<Tensor> sorted(const std::vector<Tensor>& operands, SortParams p, Where where) {
+std::vector<Tensor> sorted(TensorSpan operands, SortParams p, Where where) {
   const std::size_t keys = static_cast<std::size_t>(p.keys) <= operands.size() ? static_cast<std::size_t>(p.keys) : 0;  // else refused below
   for (std::size_t i = 0; i < keys; ++i)
     if (is_complex(operands[i].dtype())) return sorted_by_parts(operands, p, where);
@@ -81,13 +81,13 @@ namespace vt {
 
 namespace od = detail::ordering;
 
-Tensor sort(Operand x, std::optional<int> axis, const SortOptions& options) {
+Tensor sort(Operand x, std::optional<Param<int>> axis, const SortOptions& options) {
   const detail::UserLine line(x.where);
   const od::Along a("sort", x, axis, x.where);
   return od::sorted({a.x}, a.params(options.descending), x.where)[0];
 }
 
-std::vector<Tensor> sort(const std::vector<Tensor>& operands, int axis, int num_keys, const SortOptions& options, Where where) {
+std::vector<Tensor> sort(TensorSpan operands, Param<int> axis, Param<int> num_keys, const SortOptions& options, Where where) {
   const detail::UserLine line(where);
   if (operands.empty()) detail::refuse(ErrorKind::value, "sort", "needs at least one operand", operands, where);
   for (const Tensor& t : operands) detail::need("sort", t, where);
@@ -95,13 +95,13 @@ std::vector<Tensor> sort(const std::vector<Tensor>& operands, int axis, int num_
   return od::sorted(operands, {along, num_keys, options.descending, 0, operands[0].dim(along)}, where);
 }
 
-Tensor argsort(Operand x, std::optional<int> axis, const SortOptions& options) {
+Tensor argsort(Operand x, std::optional<Param<int>> axis, const SortOptions& options) {
   const detail::UserLine line(x.where);
   const od::Along a("argsort", x, axis, x.where);
   return od::sorted({a.x, od::places(a.x.shape(), a.axis, x.where)}, a.params(options.descending), x.where)[1];
 }
 
-Tensor lexsort(const std::vector<Tensor>& keys, int axis, Where where) {
+Tensor lexsort(TensorSpan keys, Param<int> axis, Where where) {
   const detail::UserLine line(where);
   if (keys.empty()) detail::refuse(ErrorKind::value, "lexsort", "needs at least one key", keys, where);
   for (const Tensor& t : keys) {
@@ -114,7 +114,7 @@ Tensor lexsort(const std::vector<Tensor>& keys, int axis, Where where) {
   return od::sorted(operands, {along, static_cast<int>(keys.size()), false, 0, keys[0].dim(along)}, where).back();
 }
 
-std::pair<Tensor, Tensor> top_k(Operand x, std::int64_t k, int axis) {
+std::pair<Tensor, Tensor> top_k(Operand x, Param<std::int64_t> k, Param<int> axis) {
   const detail::UserLine line(x.where);
   const od::Along a("top_k", x, axis, x.where);
   if (k < 0 || k > a.n)
@@ -125,13 +125,13 @@ std::pair<Tensor, Tensor> top_k(Operand x, std::int64_t k, int axis) {
   return {std::move(best[0]), std::move(best[1])};
 }
 
-Tensor partition(Operand x, std::int64_t kth, int axis) {
+Tensor partition(Operand x, Param<std::int64_t> kth, Param<int> axis) {
   const detail::UserLine line(x.where);
   const od::Along a = od::part_at("partition", x, kth, axis, x.where);
   return od::sorted({a.x}, a.params(false), x.where)[0];
 }
 
-Tensor argpartition(Operand x, std::int64_t kth, int axis) {
+Tensor argpartition(Operand x, Param<std::int64_t> kth, Param<int> axis) {
   const detail::UserLine line(x.where);
   const od::Along a = od::part_at("argpartition", x, kth, axis, x.where);
   return od::sorted({a.x, od::places(a.x.shape(), a.axis, x.where)}, a.params(false), x.where)[1];
@@ -145,6 +145,7 @@ UniqueResult unique_all(Operand x, const UniqueOptions& options) {
     detail::refuse(ErrorKind::value, "unique", detail::worded("cannot give {} values", *options.size), x.tensor, w);
   if (options.size) detail::need_size("unique", i64, Shape{*options.size}, {&x.tensor, 1}, w);
   const DType dtype = a.x.dtype();
+  if (options.fill_value) detail::check_literals("unique", {&options.fill_value->tensor, 1}, dtype, detail::Literal::value, w);
   const Tensor given = options.fill_value ? detail::cast(options.fill_value->tensor, dtype, w) : Tensor();
   if (given.defined() && given.rank() != 0)
     detail::refuse(ErrorKind::shape, "unique", "the fill value must be a scalar", x.tensor, options.fill_value->tensor, w);
@@ -178,7 +179,7 @@ UniqueResult unique_all(Operand x, const UniqueOptions& options) {
   if (is_float(dtype) && options.equal_nan) differs = differs & logical_not(isnan(after) & isnan(before));
   const Tensor is_first = concatenate({full({1}, true), any(differs, 1)}, 0, w);
   const Tensor rank = cumsum(detail::cast(is_first, numbers.dtype(), w)) - 1, count = rank[-1] + 1;
-  const std::int64_t size = options.size ? *options.size : od::known_count("unique", count, w);
+  const std::int64_t size = options.size ? std::int64_t{*options.size} : od::known_count("unique", count, w);
   // What there is too much of stands at the first place, as the least value does.
   const Tensor first = nonzero(is_first, size)[0];
   const Tensor is_there = detail::counted(numbers.dtype(), Shape{size}, 0, w) < count;

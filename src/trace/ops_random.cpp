@@ -173,9 +173,9 @@ namespace vt::random {
 namespace parts = vt::detail::randoms;
 using parts::Draw;
 
-Tensor key(std::uint64_t seed, Where where) { return detail::filled("random::key", detail::Scalar(seed), u64, Shape{}, where); }
+Tensor key(Param<std::uint64_t> seed, Where where) { return detail::filled("random::key", detail::Scalar(std::uint64_t{seed}), u64, Shape{}, where); }
 
-Tensor split(Operand key, std::int64_t count) {
+Tensor split(Operand key, Param<std::int64_t> count) {
   const Draw d("split", key);
   const detail::UserLine line(d.where);
   if (count < 0) detail::refuse(ErrorKind::value, d.name, detail::worded("cannot make {} keys", count), d.key, d.where);
@@ -256,7 +256,7 @@ Tensor rademacher(Operand key, const Shape& shape, DType dtype) {
                detail::cast(Tensor(1), dtype, d.where));
 }
 
-Tensor categorical(Operand key, Operand logits, int axis) {
+Tensor categorical(Operand key, Operand logits, Param<int> axis) {
   const Draw d("categorical", key);
   const detail::UserLine line(d.where);
   detail::need(d.name, logits.tensor, d.where);
@@ -389,7 +389,7 @@ Tensor permutation(Operand key, std::int64_t n) {
   d.want_shape(Shape{n});
   return parts::shuffled(d, detail::counted(detail::count_dtype(n), Shape{n}, 0, d.where), 0);
 }
-Tensor permutation(Operand key, Operand x, int axis, bool independent) {
+Tensor permutation(Operand key, Operand x, Param<int> axis, bool independent) {
   const Draw d("permutation", key);
   const detail::UserLine line(d.where);
   detail::need(d.name, x.tensor, d.where);
@@ -401,7 +401,7 @@ Tensor permutation(Operand key, Operand x, int axis, bool independent) {
               parts::shuffled(d, detail::counted(detail::count_dtype(n), Shape{n}, 0, d.where), 0),
               along);
 }
-Tensor shuffle(Operand key, Operand x, int axis) { return permutation(key, x, axis, true); }
+Tensor shuffle(Operand key, Operand x, Param<int> axis) { return permutation(key, x, axis, true); }
 
 Tensor choice(Operand key, std::int64_t n, const Shape& shape, const ChoiceOptions& options) {
   const Draw d("choice", key);

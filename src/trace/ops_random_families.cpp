@@ -287,7 +287,7 @@ Tensor generalized_normal(Operand key, const Shape& shape, Operand p, DType dtyp
   return detail::cast(families::signed_power(d, shape, d.parameter(p, shape, w), w), dtype, d.where);
 }
 
-Tensor ball(Operand key, const Shape& shape, std::int64_t dimensions, Operand p, DType dtype) {
+Tensor ball(Operand key, const Shape& shape, Param<std::int64_t> dimensions, Operand p, DType dtype) {
   const Draw d("ball", key);
   const detail::UserLine line(d.where);
   d.want_float(dtype);

@@ -47,7 +47,7 @@ Tensor multivariate_normal(Operand key, const Shape& shape, Operand mean, Operan
   return detail::cast(centre + spread, dtype, d.where);
 }
 
-Tensor orthogonal(Operand key, const Shape& shape, std::int64_t n, DType dtype) {
+Tensor orthogonal(Operand key, const Shape& shape, Param<std::int64_t> n, DType dtype) {
   const detail::randoms::Draw d("orthogonal", key);
   const detail::UserLine line(d.where);
   d.want_float(dtype);

@@ -159,21 +159,21 @@ Tensor min(Operand x, const ReduceAxes& axes, bool keepdims) {
 }
 Tensor any(Operand x, const ReduceAxes& axes, bool keepdims) { return rd::truths(detail::Op::reduce_any, "any", x, axes, keepdims); }
 Tensor all(Operand x, const ReduceAxes& axes, bool keepdims) { return rd::truths(detail::Op::reduce_all, "all", x, axes, keepdims); }
-Tensor argmax(Operand x, std::optional<int> axis, bool keepdims) { return rd::arg(detail::Op::argmax, "argmax", x, axis, keepdims); }
-Tensor argmin(Operand x, std::optional<int> axis, bool keepdims) { return rd::arg(detail::Op::argmin, "argmin", x, axis, keepdims); }
+Tensor argmax(Operand x, std::optional<Param<int>> axis, bool keepdims) { return rd::arg(detail::Op::argmax, "argmax", x, axis, keepdims); }
+Tensor argmin(Operand x, std::optional<Param<int>> axis, bool keepdims) { return rd::arg(detail::Op::argmin, "argmin", x, axis, keepdims); }
 
 Tensor mean(Operand x, const ReduceAxes& axes, bool keepdims) {
   const detail::UserLine line(x.where);
   const rd::Real r = rd::real_operand("mean", x, axes);
   return rd::finished(detail::reduced(detail::Op::reduce_sum, r.x, r.axes, x.where) / r.count, r, keepdims, x.where);
 }
-Tensor var(Operand x, const ReduceAxes& axes, detail::NumberBeforeKeepdims<int> ddof, bool keepdims) {
+Tensor var(Operand x, const ReduceAxes& axes, Param<int> ddof, bool keepdims) {
   const detail::UserLine line(x.where);
   rd::Real r = rd::real_operand("var", x, axes);
   r.result = real_dtype(r.result);
   return rd::finished(rd::variance(r, ddof, x.where), r, keepdims, x.where);
 }
-Tensor std(Operand x, const ReduceAxes& axes, detail::NumberBeforeKeepdims<int> ddof, bool keepdims) {
+Tensor std(Operand x, const ReduceAxes& axes, Param<int> ddof, bool keepdims) {
   const detail::UserLine line(x.where);
   rd::Real r = rd::real_operand("std", x, axes);
   r.result = real_dtype(r.result);
@@ -202,7 +202,7 @@ Tensor count_nonzero(Operand x, const ReduceAxes& axes, bool keepdims) {
   return sum(detail::to_bool(x.tensor, x.where), axes, keepdims);
 }
 
-Tensor norm(Operand x, const ReduceAxes& axes, detail::NumberBeforeKeepdims<double> order, bool keepdims) {
+Tensor norm(Operand x, const ReduceAxes& axes, Param<double> order, bool keepdims) {
   const double ord = order;
   const detail::UserLine line(x.where);
   rd::Real r = rd::real_operand("norm", x, axes);
@@ -281,23 +281,23 @@ Tensor detail::reduce_with(const char* name, Operand x, Operand init, void* cont
   return emit(Op::reduce, make_params(std::move(p)), {operand, start}, w);
 }
 
-Tensor cumsum(Operand x, int axis, bool reverse) { return rd::running_total(detail::Op::cumsum, "cumsum", x, axis, reverse); }
-Tensor cumprod(Operand x, int axis, bool reverse) { return rd::running_total(detail::Op::cumprod, "cumprod", x, axis, reverse); }
-Tensor cummax(Operand x, int axis, bool reverse) {
+Tensor cumsum(Operand x, Param<int> axis, bool reverse) { return rd::running_total(detail::Op::cumsum, "cumsum", x, axis, reverse); }
+Tensor cumprod(Operand x, Param<int> axis, bool reverse) { return rd::running_total(detail::Op::cumprod, "cumprod", x, axis, reverse); }
+Tensor cummax(Operand x, Param<int> axis, bool reverse) {
   detail::need("cummax", x.tensor, x.where);
   return rd::scan(detail::Op::cummax, "cummax", x, axis, reverse);
 }
-Tensor cummin(Operand x, int axis, bool reverse) {
+Tensor cummin(Operand x, Param<int> axis, bool reverse) {
   detail::need("cummin", x.tensor, x.where);
   return rd::scan(detail::Op::cummin, "cummin", x, axis, reverse);
 }
-Tensor cumlogsumexp(Operand x, int axis, bool reverse) {
+Tensor cumlogsumexp(Operand x, Param<int> axis, bool reverse) {
   detail::need("cumlogsumexp", x.tensor, x.where);
   x.tensor = detail::to_float(std::move(x.tensor), x.where);
   return rd::scan(detail::Op::cumlogsumexp, "cumlogsumexp", x, axis, reverse);
 }
 
-Tensor diff(Operand x, int n, int axis) {
+Tensor diff(Operand x, Param<int> n, Param<int> axis) {
   const detail::UserLine line(x.where);
   detail::need("diff", x.tensor, x.where);
   if (n < 0) detail::refuse(ErrorKind::value, "diff", detail::worded("cannot take {} differences", n), x.tensor, x.where);

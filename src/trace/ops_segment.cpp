@@ -91,7 +91,7 @@ namespace vt {
 
 namespace sg = detail::segments;
 
-Tensor one_hot(Operand indices, std::int64_t classes, DType dtype, int axis) {
+Tensor one_hot(Operand indices, Param<std::int64_t> classes, DType dtype, Param<int> axis) {
   const Where w = indices.where;
   const detail::UserLine line(w);
   detail::need("one_hot", indices.tensor, w);
@@ -106,29 +106,29 @@ Tensor one_hot(Operand indices, std::int64_t classes, DType dtype, int axis) {
   return detail::cast(stretched == detail::counted(index.dtype(), shape, at, w), dtype, w);
 }
 
-Tensor segment_sum(Operand x, Operand segment_ids, std::int64_t segments) {
+Tensor segment_sum(Operand x, Operand segment_ids, Param<std::int64_t> segments) {
   const detail::UserLine line(x.where);
   sg::need_both("segment_sum", x, segment_ids);
   return sg::combined(detail::Op::scatter_add, "segment_sum", detail::to_number(x.tensor, x.where), segment_ids.tensor, segments, detail::Scalar(0),
                       x.where);
 }
-Tensor segment_prod(Operand x, Operand segment_ids, std::int64_t segments) {
+Tensor segment_prod(Operand x, Operand segment_ids, Param<std::int64_t> segments) {
   const detail::UserLine line(x.where);
   sg::need_both("segment_prod", x, segment_ids);
   return sg::combined(detail::Op::scatter_mul, "segment_prod", detail::to_number(x.tensor, x.where), segment_ids.tensor, segments, detail::Scalar(1),
                       x.where);
 }
-Tensor segment_max(Operand x, Operand segment_ids, std::int64_t segments) {
+Tensor segment_max(Operand x, Operand segment_ids, Param<std::int64_t> segments) {
   const detail::UserLine line(x.where);
   sg::need_both("segment_max", x, segment_ids);
   return sg::combined(detail::Op::scatter_max, "segment_max", x.tensor, segment_ids.tensor, segments, sg::extreme(x.tensor.dtype(), true), x.where);
 }
-Tensor segment_min(Operand x, Operand segment_ids, std::int64_t segments) {
+Tensor segment_min(Operand x, Operand segment_ids, Param<std::int64_t> segments) {
   const detail::UserLine line(x.where);
   sg::need_both("segment_min", x, segment_ids);
   return sg::combined(detail::Op::scatter_min, "segment_min", x.tensor, segment_ids.tensor, segments, sg::extreme(x.tensor.dtype(), false), x.where);
 }
-Tensor segment_mean(Operand x, Operand segment_ids, std::int64_t segments) {
+Tensor segment_mean(Operand x, Operand segment_ids, Param<std::int64_t> segments) {
   const Where w = x.where;
   const detail::UserLine line(w);
   sg::need_both("segment_mean", x, segment_ids);
@@ -139,7 +139,7 @@ Tensor segment_mean(Operand x, Operand segment_ids, std::int64_t segments) {
   return detail::cast(total / detail::spread(count, total.shape(), Axes(0), w), given.dtype(), w);
 }
 
-Tensor bincount(Operand x, std::int64_t length) {
+Tensor bincount(Operand x, Param<std::int64_t> length) {
   const Where w = x.where;
   const detail::UserLine line(w);
   detail::need("bincount", x.tensor, w);
@@ -150,18 +150,18 @@ Tensor bincount(Operand x, std::int64_t length) {
   return sg::combined(detail::Op::scatter_add, "bincount", one, ids, length, detail::Scalar(0), w);
 }
 
-Tensor histogram(Operand x, std::int64_t bins, double low, double high) {
+Tensor histogram(Operand x, Param<std::int64_t> bins, Param<double> low, Param<double> high) {
   const Where w = x.where;
   const detail::UserLine line(w);
   detail::need("histogram", x.tensor, w);
-  if (bins < 1 || !(low < high) || !__builtin_isfinite(low) || !__builtin_isfinite(high))
+  if (bins < 1 || !(low < high) || !__builtin_isfinite(double{low}) || !__builtin_isfinite(double{high}))
     detail::refuse(ErrorKind::value, "histogram", detail::worded("needs at least one bin and low < high, not {} from {} to {}", bins, low, high),
                    x.tensor, w);
   detail::need_size("histogram", i64, Shape{bins}, {&x.tensor, 1}, w);
   const DType d = is_float(x.tensor.dtype()) ? x.tensor.dtype() : f64;
   const Tensor t = detail::cast(x.tensor, d, w);
   const auto rounded = [d](double end) { return detail::Scalar(end).converted(d).to_double(); };
-  Tensor inside = (t >= low) & (t <= high);
+  Tensor inside = (t >= double{low}) & (t <= double{high});
   if (!__builtin_isfinite(rounded(low)) || !__builtin_isfinite(rounded(high))) inside = inside & isfinite(t);
   // A product finds the bin, or the one before, and the edge between them decides: the number that
   // linspace gives, so that what stands on it is in the upper one. A width beyond f64 is halved.
@@ -201,11 +201,11 @@ Tensor searchsorted(Operand sorted, Operand values, bool right) {
   return sg::rank_among(sorted.tensor, values.tensor, right, w);
 }
 
-std::vector<Tensor> nonzero(Operand x, std::optional<std::int64_t> wanted, std::int64_t fill) {
+std::vector<Tensor> nonzero(Operand x, std::optional<Param<std::int64_t>> wanted, Param<std::int64_t> fill) {
   const Where w = x.where;
   const detail::UserLine line(w);
   detail::need("nonzero", x.tensor, w);
-  const std::int64_t size = wanted ? *wanted : detail::ordering::known_count("nonzero", count_nonzero(x), w);
+  const std::int64_t size = wanted ? std::int64_t{*wanted} : detail::ordering::known_count("nonzero", count_nonzero(x), w);
   if (size < 0) detail::refuse(ErrorKind::value, "nonzero", detail::worded("cannot give {} indices", size), x.tensor, w);
   detail::need_size("nonzero", i64, Shape{size}, {&x.tensor, 1}, w);
   const Shape& shape = x.tensor.shape();
@@ -221,7 +221,7 @@ std::vector<Tensor> nonzero(Operand x, std::optional<std::int64_t> wanted, std::
   for (std::int64_t extent : shape) {
     stride = extent == 0 ? 0 : stride / extent;
     const Tensor index = stride == 0 ? none : flat / stride % extent;
-    indices.push_back(detail::cast(where(flat < 0, fill, index), detail::count_dtype(extent), w));
+    indices.push_back(detail::cast(where(flat < 0, std::int64_t{fill}, index), detail::count_dtype(extent), w));
   }
   return indices;
 }

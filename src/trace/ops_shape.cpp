@@ -31,7 +31,7 @@ inline Shape resolved(const Tensor& x, const Shape& wanted, Where where) {
 }
 
 /// Brings the parts of a concatenation to one dtype.
-inline std::vector<Tensor> met(std::string_view name, const std::vector<Tensor>& parts, Where where) {
+inline std::vector<Tensor> met(std::string_view name, TensorSpan parts, Where where) {
   if (parts.empty()) refuse(ErrorKind::shape, name, "needs at least one Tensor", std::span<const Tensor>(), where);
   for (const Tensor& t : parts) need(name, t, where);
   const Common c = common_dtype(parts);
@@ -42,7 +42,7 @@ inline std::vector<Tensor> met(std::string_view name, const std::vector<Tensor>&
   return result;
 }
 
-inline Tensor joined(std::string_view name, const std::vector<Tensor>& parts, int axis, Where where) {
+inline Tensor joined(std::string_view name, TensorSpan parts, int axis, Where where) {
   if (parts.size() == 1) return parts[0];
   const Shape& first = aval_of(parts[0]).shape;
   for (const Tensor& t : parts) {
@@ -141,7 +141,7 @@ Tensor transpose(Operand x, const Axes& permutation) {
   }
   return detail::permuted(x.tensor, p, x.where);
 }
-Tensor swapaxes(Operand x, int a, int b) {
+Tensor swapaxes(Operand x, Param<int> a, Param<int> b) {
   detail::need("swapaxes", x.tensor, x.where);
   Axes p = Axes::first(x.tensor.rank());
   const int i = detail::normal_axis("swapaxes", a, x.tensor, x.where), j = detail::normal_axis("swapaxes", b, x.tensor, x.where);
@@ -217,11 +217,11 @@ Tensor squeeze(Operand x, const ReduceAxes& axes) {
   return detail::reshaped(x.tensor, shape, x.where);
 }
 
-Tensor concatenate(const std::vector<Tensor>& parts, int axis, Where where) {
+Tensor concatenate(TensorSpan parts, Param<int> axis, Where where) {
   const std::vector<Tensor> met = sh::met("concatenate", parts, where);
   return sh::joined("concatenate", met, detail::normal_axis("concatenate", axis, met[0], where), where);
 }
-Tensor stack(const std::vector<Tensor>& parts, int axis, Where where) {
+Tensor stack(TensorSpan parts, Param<int> axis, Where where) {
   const detail::UserLine line(where);
   std::vector<Tensor> met = sh::met("stack", parts, where);
   const int at = detail::normal_axis("stack", axis, met[0].rank() + 1, met[0], where);
@@ -233,7 +233,7 @@ Tensor stack(const std::vector<Tensor>& parts, int axis, Where where) {
   for (Tensor& t : met) t = expand_dims(t, at);
   return sh::joined("stack", met, at, where);
 }
-std::vector<Tensor> unstack(Operand x, int axis) {
+std::vector<Tensor> unstack(Operand x, Param<int> axis) {
   detail::need("unstack", x.tensor, x.where);
   const int at = detail::normal_axis("unstack", axis, x.tensor, x.where);
   Shape shape = x.tensor.shape();
@@ -244,7 +244,7 @@ std::vector<Tensor> unstack(Operand x, int axis) {
   return parts;
 }
 
-std::vector<Tensor> split(Operand x, int sections, int axis) {
+std::vector<Tensor> split(Operand x, Param<int> sections, Param<int> axis) {
   detail::need("split", x.tensor, x.where);
   const int along = detail::normal_axis("split", axis, x.tensor, x.where);
   const std::int64_t n = x.tensor.dim(along);
@@ -255,7 +255,7 @@ std::vector<Tensor> split(Operand x, int sections, int axis) {
   for (int i = 0; i < sections; ++i) parts.push_back(detail::sliced(x.tensor, along, i * (n / sections), (i + 1) * (n / sections), 1, x.where));
   return parts;
 }
-std::vector<Tensor> split(Operand x, const std::vector<std::int64_t>& at, int axis) {
+std::vector<Tensor> split(Operand x, const std::vector<std::int64_t>& at, Param<int> axis) {
   detail::need("split", x.tensor, x.where);
   const int along = detail::normal_axis("split", axis, x.tensor, x.where);
   const std::int64_t n = x.tensor.dim(along);
@@ -331,7 +331,7 @@ Tensor flip(Operand x, const ReduceAxes& axes) {
   const Axes over = detail::reduction_axes("flip", axes, x.tensor, x.where);
   return rev(std::move(x), over);
 }
-Tensor roll(Operand x, std::int64_t shift, std::optional<int> axis) {
+Tensor roll(Operand x, Param<std::int64_t> shift, std::optional<Param<int>> axis) {
   detail::need("roll", x.tensor, x.where);
   if (axis) return sh::rolled(x.tensor, shift, detail::normal_axis("roll", *axis, x.tensor, x.where), x.where);
   return detail::reshaped(sh::rolled(sh::flattened(x.tensor, x.where), shift, 0, x.where), x.tensor.shape(), x.where);
@@ -381,7 +381,7 @@ Tensor tile(Operand x, const Shape& repetitions) {
                           x.where);  // however many copies
   return detail::reshaped(detail::spread(x.tensor, apart, axes, x.where), whole, x.where);
 }
-Tensor repeat(Operand x, std::int64_t count, std::optional<int> axis) {
+Tensor repeat(Operand x, Param<std::int64_t> count, std::optional<Param<int>> axis) {
   detail::need("repeat", x.tensor, x.where);
   if (count < 0) detail::refuse(ErrorKind::value, "repeat", detail::worded("negative count {}", count), x.tensor, x.where);
   const Tensor t = axis ? x.tensor : sh::flattened(x.tensor, x.where);
@@ -391,7 +391,7 @@ Tensor repeat(Operand x, std::int64_t count, std::optional<int> axis) {
   for (int i = 0; i < t.rank(); ++i) {
     axes.push_back(apart.rank());
     apart.push_back(t.dim(i));
-    whole.push_back(detail::times(t.dim(i), i == along ? count : 1));
+    whole.push_back(detail::times(t.dim(i), i == along ? std::int64_t{count} : 1));
     if (i == along) apart.push_back(count);
   }
   detail::need_size("repeat", x.tensor.dtype(), whole, {&x.tensor, 1}, x.where);
@@ -401,7 +401,7 @@ Tensor repeat(Operand x, std::int64_t count, std::optional<int> axis) {
   return detail::reshaped(detail::spread(t, apart, axes, x.where), whole, x.where);
 }
 
-std::vector<Tensor> meshgrid(const std::vector<Tensor>& axes, bool matrix_indexing, Where where) {
+std::vector<Tensor> meshgrid(TensorSpan axes, bool matrix_indexing, Where where) {
   const auto n = static_cast<int>(axes.size());
   Shape shape;
   for (const Tensor& t : axes) {
@@ -418,7 +418,7 @@ std::vector<Tensor> meshgrid(const std::vector<Tensor>& axes, bool matrix_indexi
   return grids;
 }
 
-Tensor space_to_depth(Operand x, int block) {
+Tensor space_to_depth(Operand x, Param<int> block) {
   detail::need("space_to_depth", x.tensor, x.where);
   const Shape& s = x.tensor.shape();
   if (s.rank() != 4 || block < 1 || s[1] % block != 0 || s[2] % block != 0)
@@ -430,7 +430,7 @@ Tensor space_to_depth(Operand x, int block) {
       Shape{s[0], s[1] / block, s[2] / block, detail::times(detail::times(s[3], block), block)},
       x.where);
 }
-Tensor depth_to_space(Operand x, int block) {
+Tensor depth_to_space(Operand x, Param<int> block) {
   detail::need("depth_to_space", x.tensor, x.where);
   const Shape& s = x.tensor.shape();
   const std::int64_t cells = std::int64_t{block} * block;

@@ -110,7 +110,7 @@ Tensor trigamma(Operand x) {
   return polygamma(std::move(order), std::move(x));
 }
 
-Tensor multigammaln(Operand a, int d) {
+Tensor multigammaln(Operand a, Param<int> d) {
   const Composed f("multigammaln", a);
   if (d < 1) detail::refuse(ErrorKind::value, "multigammaln", "the dimension must be at least 1", a.tensor, a.where);
   Tensor sum = lgamma(a.tensor) + 0.25 * d * (d - 1) * std::log(std::numbers::pi);

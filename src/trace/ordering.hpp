@@ -8,7 +8,7 @@
 namespace vt::detail::ordering {
 
 /// The operands, of one shape, sorted together; see SortParams.
-std::vector<Tensor> sorted(const std::vector<Tensor>& operands, SortParams, Where);
+std::vector<Tensor> sorted(TensorSpan operands, SortParams, Where);
 /// 0, 1, … along `axis`: the place of each element.
 Tensor places(const Shape& shape, int axis, Where);
 /// The number that a result's shape depends on. Throws, saying what to give instead, where values are not known.

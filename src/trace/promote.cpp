@@ -92,27 +92,33 @@ Tensor cast(Tensor t, DType dtype, bool weak, Where where) {
   return full_tensor(value, Aval(dtype, aval.shape, weak));
 }
 
-bool literal_fits(const Tensor& t, DType dtype, Literal as) {
-  const Node* n = t.node();
-  if (!is_int(dtype) || n->op != Op::full || !n->avals[0].weak || !is_int(n->avals[0].dtype) || n->avals[0].dtype == dtype) return true;
+bool integer_fits(const Scalar& value, DType dtype, Literal as) {
+  if (!is_int(dtype) || !is_int(value.dtype) || value.dtype == dtype) return true;
   const auto bits = static_cast<int>(8 * size_of(dtype));
-  const Scalar value = n->params->as<FullParams>().value;
   if (!is_unsigned(value.dtype) && value.integer < 0)
     return (!is_unsigned(dtype) || as == Literal::bits) && value.integer >= std::int64_t{-1} << (bits - 1);
   const bool full_range = is_unsigned(dtype) || as == Literal::bits;
   return value.natural >> (full_range ? bits - 1 : bits - 2) <= 1;
 }
+std::string integer_text(const Scalar& value) { return is_unsigned(value.dtype) ? worded("{}", value.natural) : worded("{}", value.integer); }
+
+const Scalar* misfit(const Tensor& t, DType dtype, Literal as) {
+  const Node* n = t.node();
+  if (!n->avals[0].weak) return nullptr;
+  while (n->op == Op::broadcast_in_dim && !n->inputs.empty()) n = n->inputs[0].node();  // a number for all lanes
+  if (n->op != Op::full) return nullptr;
+  const Scalar& number = n->params->as<FullParams>().value;
+  return integer_fits(number, dtype, as) ? nullptr : &number;
+}
 
 void check_literals(std::string_view name, std::span<const Tensor> operands, DType dtype, Literal as, Where where) {
   for (const Tensor& t : operands) {
-    if (literal_fits(t, dtype, as)) continue;
-    const Scalar value = t.node()->params->as<FullParams>().value;
-    const bool negative = !is_unsigned(value.dtype) && value.integer < 0;
-    refuse(ErrorKind::dtype, name,
-           worded(operands.size() == 1 ? "{} does not fit {}"
-                                       : "{} does not fit the {} of the other operand; convert that one first, as with .astype(vt::i64)",
-                  negative ? worded("{}", value.integer) : worded("{}", value.natural), name_of(dtype)),
-           operands, where);
+    if (const Scalar* number = misfit(t, dtype, as))
+      refuse(ErrorKind::dtype, name,
+             worded(operands.size() == 1 ? "{} does not fit {}"
+                                         : "{} does not fit the {} of the other operand; convert that one first, as with .astype(vt::i64)",
+                    integer_text(*number), name_of(dtype)),
+             operands, where);
   }
 }
 

@@ -74,8 +74,11 @@ Tensor cast(Tensor t, DType dtype, bool weak, Where where);
 inline Tensor cast(Tensor t, DType dtype, Where where) { return cast(std::move(t), dtype, false, where); }
 /// How a C++ integer may stand for an element: as its bits (−1 for 0xff, in & | ^) or only by its value.
 enum class Literal : std::uint8_t { bits, value };
-/// Is this no C++ integer, not yet converted, that `dtype` cannot hold?
-bool literal_fits(const Tensor&, DType dtype, Literal);
+/// Can `dtype` hold this integer? Numbers of other kinds are not looked at.
+bool integer_fits(const Scalar&, DType dtype, Literal);
+std::string integer_text(const Scalar&);
+/// The number of a C++ integer, not yet converted, that `dtype` cannot hold; null of all else.
+const Scalar* misfit(const Tensor&, DType dtype, Literal);
 /// Throws if an operand is a C++ integer, not yet converted, that `dtype` cannot hold: nothing sensible could come of wrapping it.
 void check_literals(std::string_view name, std::span<const Tensor> operands, DType dtype, Literal, Where where);
 /// Integers and bools become f32 (f64 if weak, so that a float operand met later gets all its digits). Complex numbers stay.

@@ -218,6 +218,7 @@ void update(const VariableRef& variable, Update kind, const char* function, cons
   if (a.dtype != wanted.dtype) {
     if (!a.weak || category(a.dtype) > category(wanted.dtype))
       refuse(ErrorKind::dtype, name, worded("{} is {}, and the value does not fit", variable->name, wanted.str()), value, where);
+    check_literals(name, {&value, 1}, wanted.dtype, Literal::value, where);
     value = cast(value, wanted.dtype, where);
   } else if (a.weak) {
     value = cast(value, wanted.dtype, where);
@@ -266,8 +267,8 @@ void Variable::assign_mul(Operand value) const { detail::state_logs::update(stat
 void Variable::assign_max(Operand value) const { detail::state_logs::update(state_, detail::Update::max, "assign_max", value); }
 void Variable::assign_min(Operand value) const { detail::state_logs::update(state_, detail::Update::min, "assign_min", value); }
 
-const std::string& Variable::name() const { return state_->name; }
-const Shape& Variable::shape() const { return state_->aval.shape; }
+const std::string& Variable::name() const& { return state_->name; }
+const Shape& Variable::shape() const& { return state_->aval.shape; }
 DType Variable::dtype() const { return state_->aval.dtype; }
 
 }  // namespace vt

@@ -76,6 +76,7 @@ std::vector<Tensor> prefixes(const FlatFunction& op, const std::vector<Tensor>& 
       if (given.shape != wanted.shape || (given.dtype != wanted.dtype && !given.weak))
         refuse(given.shape != wanted.shape ? ErrorKind::shape : ErrorKind::dtype, call,
                "the function must give an element, but makes " + given.str() + " of two " + wanted.str() + " of " + sequence_name(call, i));
+      check_literals(call.name + 4, {&out[i], 1}, b[i].dtype(), Literal::value, line);
       out[i] = cast(out[i], b[i].dtype(), aval_of(b[i]).weak, line);
     }
     return out;

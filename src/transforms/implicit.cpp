@@ -40,6 +40,7 @@ Recorded recorded(const FlatFunction& f, std::span<const Aval> avals, const char
       if (given.shape != avals[i].shape || (given.dtype != avals[i].dtype && !given.weak))
         fail(given.shape != avals[i].shape ? ErrorKind::shape : ErrorKind::dtype,
              std::string(name) + ": " + part + " gives " + given.str() + " as " + leaf + " where " + avals[i].str() + " is needed", where);
+      check_literals(name + 4, {&out[i], 1}, avals[i].dtype, Literal::value, where);
       out[i] = cast(out[i], avals[i].dtype, where);
     }
     return out;

@@ -1,4 +1,4 @@
-// expect: a bool is no axis: keepdims follows the axis
+// expect: a bool given where a number belongs (an axis, a count, a seed, ord or ddof): give the numbers first and true or false in its own place
 #include <vt/vt.hpp>
 
 int main() {

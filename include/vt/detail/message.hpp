@@ -8,6 +8,11 @@
 #include <string_view>
 #include <type_traits>
 
+namespace vt {
+template <class T>
+class Param;
+}  // namespace vt
+
 namespace vt::detail {
 
 /// An argument of a message: a text or a number.
@@ -33,6 +38,8 @@ struct MessagePart {
   template <std::integral T>
     requires(!std::same_as<T, char> && !std::same_as<T, bool>)
   [[gnu::always_inline]] MessagePart(T number) : kind(std::is_signed_v<T> ? Kind::i64 : Kind::u64), i64(static_cast<std::int64_t>(number)) {}
+  template <class T>
+  MessagePart(const Param<T>& number) : MessagePart(static_cast<T>(number)) {}
 };
 
 /// fmt::format(pattern, parts…).

@@ -118,7 +118,7 @@ std::string assembly_of(const FlatFunction& f, const std::vector<Aval>& avals) {
     if (e.op != Op::scan && e.op != Op::while_) continue;
     auto form = register_form(alone(g, e), most_in_frame);
     EXPECT_TRUE(form.has_value());
-    Vec<int> maker(g.avals.size(), -1);
+    vt::Vec<int> maker(g.avals.size(), -1);
     for (std::size_t k = 0; k < g.equations.size(); ++k)
       for (Var v : g.equations[k].outputs) maker[static_cast<std::size_t>(v)] = static_cast<int>(k);
     form->known = known_integers(g, maker, e);

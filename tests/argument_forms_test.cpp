@@ -1,8 +1,10 @@
 // What may stand for a number, a list and a dtype in calls: bools are no numbers, lists are lists however they are held, and integers
 // that a dtype cannot hold are errors that name them.
 #include <array>
+#include <functional>
 #include <limits>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "support/property.hpp"
@@ -248,6 +250,53 @@ TEST(ReturnedNumbers, OfJitAreThoseOfTheCall) {
   const auto named = vt::function("twice", [](Tensor x, int n) { return std::pair(x * n, 2 * n); });
   EXPECT_EQ(named(two, 3).second, 6);
   EXPECT_EQ(named(two, 4).second, 8);
+}
+
+// A bare integer of a call is known when it runs: what it means beside a narrower dtype is as it is
+// without jit.
+TEST(NumbersOfCalls, MeanWhatTheyMeanWithoutJit) {
+  const Tensor u = vt::tensor({1, 2, 250}, vt::u8), i = vt::tensor({1, 2, 2000000000});
+  const Tensor n = vt::tensor({1.0, 5.0, 9.0}).astype(vt::u64);
+  const auto compared = [](Tensor x, Tensor k) {
+    return vt::stack({x < k, x <= k, x > k, x >= k, x == k, x != k, k < x, k == x});
+  };
+  const auto product = [](Tensor x, Tensor k) { return x * k; };
+  const auto others = [](Tensor x, Tensor k) {
+    return vt::stack({vt::maximum(x, k), vt::where(x > 1, x, k), vt::clip(x, 0, k), vt::index_update(x, {0}, k)});
+  };
+  const auto jit_compared = vt::jit(compared);
+  const auto jit_product = vt::jit(product);
+  const auto jit_others = vt::jit(others);
+  const auto named = vt::function("product", product);
+  const auto around = vt::jit([named](Tensor x, Tensor k) { return named(x, k); });
+  for (const Tensor& x : {u, i, n})
+    for (const long long k : {0LL, 2LL, -1LL, 200LL, 256LL, 506LL, big, -big, 1LL << 40})
+      expect_close(jit_compared(x, k), compared(x, k), vt_test::exact,
+                   std::string(vt::name_of(x.dtype())) + " beside " + std::to_string(k));
+  for (const int k : {2, 100, 255}) {
+    expect_close(jit_product(u, k), product(u, k));
+    expect_close(jit_others(u, k), others(u, k));
+    expect_close(named(u, k), product(u, k));
+    expect_close(around(u, k), product(u, k));
+  }
+  for (const long long k : {256LL, -1LL, big}) {
+    const std::string number = std::to_string(k);
+    expect_error([&] { jit_product(u, k); }, vt::ErrorKind::dtype, {number, "u8", "argument_forms_test.cpp:"});
+    expect_error([&] { jit_others(u, k); }, vt::ErrorKind::dtype, {number, "u8"});
+    expect_error([&] { named(u, k); }, vt::ErrorKind::dtype, {number, "u8"});
+    expect_error([&] { around(u, k); }, vt::ErrorKind::dtype, {number, "u8"});
+  }
+  expect_error([&] { jit_product(i, big); }, vt::ErrorKind::dtype, {"3000000000", "i32"});
+  EXPECT_EQ(jit_product(i, 1)[1].item<int>(), 2);  // the program of before
+  // Numbers that were computed, too, are compared by value.
+  const Tensor sum = Tensor(100) + 200;
+  expect_close(u > -sum, vt::tensor({true, true, true}));
+  expect_close(u == Tensor(250) + 256, vt::tensor({false, false, false}));
+}
+
+TEST(Results, MayBeReferences) {
+  expect_close(vt::jit([](const Tensor& x) -> const Tensor& { return x; })(vt::ones({2})), vt::ones({2}));
+  expect_close(vt::vmap(std::identity())(vt::ones({2})), vt::ones({2}));
 }
 
 }  // namespace

@@ -194,6 +194,11 @@ TEST(Dataset, CsvNumbersBeyondDoubles) {
   EXPECT_EQ(vt::load_csv(far.path, {.dtype = vt::f64}).to_vector<double>(), (std::vector<double>{0, 0, inf, -inf, 0, inf}));
   const TemporaryFile trailing("1e400x");
   expect_error([&] { vt::load_csv(trailing.path); }, ErrorKind::io, {":1: column 1 is \"1e400x\", which is not a number"});
+  for (const std::string text : {"nan(123)", "+-1", "-nan(7)"})
+    for (const vt::DType dtype : {vt::f64, vt::i64, vt::u8}) {
+      const TemporaryFile file(text);
+      expect_error([&] { vt::load_csv(file.path, {.dtype = dtype}); }, ErrorKind::io, {"\"" + text + "\", which is not a number"});
+    }
 }
 
 TEST(Dataset, CsvFieldsBetweenTabs) {

@@ -222,6 +222,11 @@ TEST(DlPack, BadArraysAreRefused) {
   EXPECT_NE(refusal(two, far, 2, data).find("strides"), std::string::npos);
   EXPECT_NE(refusal(two, least, 2, data).find("strides"), std::string::npos);
   EXPECT_NE(refusal(one, nullptr, 1, data, ~std::uint64_t{0}).find("byte_offset"), std::string::npos);
+  EXPECT_NE(refusal(one, nullptr, 1, data, std::uint64_t{1} << 62).find("byte_offset"), std::string::npos);
+  EXPECT_NE(refusal(one, nullptr, 1, data, 1).find("not aligned"), std::string::npos);
+  std::int64_t any_stride[] = {most};  // of an axis of one element: it is not read
+  DLManagedTensor single = foreign(data, one, any_stride, 1);
+  EXPECT_EQ(vt::from_dlpack(&single).item<float>(), 1);
   std::int64_t none[] = {0};
   DLManagedTensor empty = foreign(nullptr, none, nullptr, 1);
   EXPECT_EQ(vt::from_dlpack(&empty).shape(), vt::Shape{0});

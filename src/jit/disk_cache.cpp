@@ -307,7 +307,10 @@ bool DiskCache::append(const std::string& name, const std::string& bytes, Use& a
   struct stat s{};
   if (!file || ::fstat(file.fd, &s) != 0 || !trusted(s)) return false;
   // In one piece: others append at the same time.
-  if (!write_all(file.fd, bytes.data(), bytes.size())) return false;
+  if (!write_all(file.fd, bytes.data(), bytes.size())) {
+    if (s.st_size == 0) delete_file(name);
+    return false;
+  }
   const auto before = static_cast<std::uint64_t>(s.st_size), after = before + bytes.size();
   if (after > pack_limit_) shorten(name);
   added = {in_blocks(after) - in_blocks(before), before == 0};

@@ -119,11 +119,13 @@ class GroupBuilder {
     step_.nest.stores.push_back(s);
   }
 
-  // One of many parts, made alone, is told its place, so that all of them share one kernel.
+  // Kernels of many parts are told the place of their first one, so that those which do the same share their code.
   IndexId offset_of(const FusionRoot& root) {
-    if (!root.of_many || group_.defines.size() + group_.parts_of.size() > 1) return builder_.indices().constant(root.offset);
-    return builder_.indices().value(builder_.argument(DType::i64, root.offset),
-                                    graph_.aval(root.target).shape[static_cast<std::size_t>(root.axis)]);
+    IndexTable& t = builder_.indices();
+    if (!root.of_many) return t.constant(root.offset);
+    const std::int64_t first = first_parts_.emplace(root.target, root.offset).entry->second;
+    const std::int64_t extent = graph_.aval(root.target).shape[static_cast<std::size_t>(root.axis)];
+    return t.add(t.value(builder_.argument(DType::i64, first), extent), root.offset - first);
   }
 
   void build_stage(const FusionStage& stage, const IndexVector& index, const Partials* partials) {
@@ -268,6 +270,7 @@ class GroupBuilder {
   FusedStep& step_;
   NestBuilder builder_;
   Vec<int> axes_;
+  HashMap<Var, std::int64_t> first_parts_;  // of long concatenations: the offset of the part that is stored first
   IndexId blocks_ = -1;
   int stage_ = 0;
 };

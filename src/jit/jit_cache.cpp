@@ -31,6 +31,7 @@ struct JitCache::Entry {
   Device device;
   std::shared_ptr<void> kept;
   Vec<OwnState> states;  // variables: inputs behind the arguments, and results of those that are updated
+  MetNumbers met;
 
   /// What the program reads, in order: arguments, states, what was captured.
   SmallVec<BufferRef, 8> inputs(std::span<const Tensor> arguments, Where where) const {
@@ -170,6 +171,7 @@ std::shared_ptr<const JitCache::Entry> JitCache::entry(std::span<const Tensor> a
     fresh->graph = new_shared<const GraphBody>(simplify(recorded.graph));
     debug_check(*fresh->graph, "simplify");
     fresh->captured = std::move(recorded.captured);
+    fresh->met = std::move(recorded.met);
     // Not what refers to a function that is being recorded.
     reusable = !axes.used() && references == thread_state().references;
     for (const Tensor& t : fresh->captured) reusable = reusable && !is_tracer(t);
@@ -193,8 +195,9 @@ std::vector<Tensor> JitCache::call(std::span<const Tensor> arguments, const Stat
                                    std::span<const char> donated) {
   bool traced = false;
   const std::shared_ptr<const Entry> program = entry(arguments, static_key, f, keep, traced, donated, where);
-  if (!program->states.empty() && (traced || !program->executable || current_level() > 0)) {
-    // Variables as the scopes around see them: what lanes add is no new value yet.
+  // Variables as the scopes around see them: what lanes add is no new value yet. And what f says of
+  // numbers that are too large for what they meet.
+  if ((!program->states.empty() && (traced || !program->executable || current_level() > 0)) || have_misfit(arguments, program->met)) {
     std::vector<Tensor> results = f(arguments);
     kept = keep();
     return results;

@@ -101,7 +101,8 @@ struct Decimal {
 double real(const char* begin, const char* end, const Field& field) {
   double value = 0;
   const auto read = std::from_chars(begin, end, value);
-  if (read.ec == std::errc::invalid_argument || read.ptr != end) field.refuse("is not a number");
+  // from_chars takes nan(123), too.
+  if (read.ec == std::errc::invalid_argument || read.ptr != end || end[-1] == ')') field.refuse("is not a number");
   if (read.ec == std::errc::result_out_of_range) {  // an infinity or 0 is the nearest, which the standard leaves to its reader
     value = Decimal(begin, end).point > 0 ? std::numeric_limits<double>::infinity() : 0.0;
     if (*begin == '-') value = -value;
@@ -134,7 +135,7 @@ std::uint64_t integer(const char* begin, const char* end, DType dtype, const Fie
 /// The bits of the number, in the wide dtype.
 std::uint64_t number(const Field& field, DType dtype) {
   std::string_view digits = without_quotes(field.text);
-  if (digits.size() > 1 && digits[0] == '+') digits.remove_prefix(1);
+  if (digits.size() > 1 && digits[0] == '+' && digits[1] != '-') digits.remove_prefix(1);
   const char *const begin = digits.data(), *const end = begin + digits.size();
   switch (wide_dtype(dtype)) {
     case i64:

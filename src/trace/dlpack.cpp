@@ -76,11 +76,12 @@ bool is_compact(const Array& a) {
 
 // Do the places of all elements follow from numbers that do not wrap? There is an element.
 bool within_reach(const Array& a, std::size_t size) {
-  constexpr std::int64_t most = std::int64_t{1} << 62;
-  if (a.byte_offset > static_cast<std::uint64_t>(most)) return false;
+  const std::int64_t most = (std::int64_t{1} << 56) - static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(a.data));
+  if (most < 0 || a.byte_offset > static_cast<std::uint64_t>(most)) return false;
   std::int64_t reach = static_cast<std::int64_t>(a.byte_offset);
   for (int axis = 0; a.strides && axis < a.ndim; ++axis) {
     std::int64_t step = 0, far = 0;
+    if (a.shape[axis] == 1) continue;  // whose stride may be anything
     if (a.strides[axis] == std::numeric_limits<std::int64_t>::min() ||
         __builtin_mul_overflow(std::abs(a.strides[axis]), static_cast<std::int64_t>(size), &step) ||
         __builtin_mul_overflow(step, a.shape[axis] - 1, &far) || __builtin_add_overflow(reach, far, &reach) || reach > most)
@@ -124,6 +125,8 @@ Tensor from_dlpack(DLManagedTensor* managed, Where where) {
   if (bytes > 0 && !a.data) refuse("the data of " + Aval(kind->dtype, shape).str() + " are a null pointer");
   if (bytes > 0 && !dlpack::within_reach(a, size)) refuse("strides or byte_offset lead out of the memory that can be addressed");
   const auto* data = static_cast<const std::byte*>(a.data) + (bytes > 0 ? a.byte_offset : 0);
+  if (bytes > 0 && reinterpret_cast<std::uintptr_t>(data) % (is_complex(kind->dtype) ? size / 2 : size) != 0)
+    refuse("the data of " + Aval(kind->dtype, shape).str() + " are not aligned to their elements");
   Aval aval(kind->dtype, shape);
   const bool odd_bools = kind->dtype == DType::bool_ && dlpack::is_compact(a) && std::any_of(data, data + bytes, [](std::byte b) { return b > std::byte{1}; });
   // Kernels read elements at their own alignment, and bools as 0 or 1.

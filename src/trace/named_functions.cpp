@@ -25,6 +25,7 @@ struct Entry {
   CalledRef function;
   std::vector<Tensor> captured;
   Vec<OwnState> states;
+  MetNumbers met;
   std::shared_ptr<void> kept;
   RecursionParams recursive;  ///< if it calls itself
 };
@@ -236,6 +237,7 @@ std::vector<Tensor> FunctionCache::call(std::span<const Tensor> arguments, const
       fresh->body = new_shared<const GraphBody>(std::move(r.graph));
     }
     fresh->captured = std::move(r.captured);
+    fresh->met = std::move(r.met);
     entry = fresh;
     if (recording.lowest < depth) {
       state.functions[recording.lowest]->inner.push_back({{&own, key}, entry});
@@ -246,6 +248,11 @@ std::vector<Tensor> FunctionCache::call(std::span<const Tensor> arguments, const
       EntryRef& kept_entry = *own.entries.emplace(key, entry, gone);
       if (kept_entry != entry) gone.push_back(std::exchange(kept_entry, entry));
     }
+  }
+  if (have_misfit(arguments, entry->met)) {  // f says what that means
+    std::vector<Tensor> results = f(arguments);
+    kept = keep();
+    return results;
   }
   kept = entry->kept;
   std::vector<Tensor> operands = operands_of(arguments, *entry, where);

@@ -313,6 +313,12 @@ Tensor compare(Op op, std::string_view name, Operand& a, Operand& b) {
   const Takes takes = op == Op::eq || op == Op::ne ? Takes::any : Takes::choice;
   need(name, xy[0], a.where);
   need(name, xy[1], a.where);
+  for (int k = 0; k < 2; ++k) {
+    const Aval &weak = aval_of(xy[k]), &other = aval_of(xy[1 - k]);
+    // A number that is only known when the program runs keeps its own dtype: a u8 may meet 257.
+    if (!weak.weak || !is_int(weak.dtype) || other.weak || !is_int(other.dtype) || literal_of(xy[k])) continue;
+    xy[k] = cast(std::move(xy[k]), other.dtype == u64 ? i64 : weak.dtype, false, a.where);
+  }
   const Aval &x = aval_of(xy[0]), &y = aval_of(xy[1]);
   if ((x.dtype == i64 && y.dtype == u64) || (x.dtype == u64 && y.dtype == i64))
     if (x.weak == y.weak) return compare_signs(op, name, xy[0], xy[1], a.where);

@@ -102,13 +102,41 @@ bool integer_fits(const Scalar& value, DType dtype, Literal as) {
 }
 std::string integer_text(const Scalar& value) { return is_unsigned(value.dtype) ? worded("{}", value.natural) : worded("{}", value.integer); }
 
-const Scalar* misfit(const Tensor& t, DType dtype, Literal as) {
+namespace promotion {
+
+// What a weak Tensor that holds one number for all lanes is made of.
+const Node* source_of(const Tensor& t) {
   const Node* n = t.node();
-  if (!n->avals[0].weak) return nullptr;
-  while (n->op == Op::broadcast_in_dim && !n->inputs.empty()) n = n->inputs[0].node();  // a number for all lanes
-  if (n->op != Op::full) return nullptr;
-  const Scalar& number = n->params->as<FullParams>().value;
-  return integer_fits(number, dtype, as) ? nullptr : &number;
+  while (n->op == Op::broadcast_in_dim && !n->inputs.empty()) n = n->inputs[0].node();
+  return n;
+}
+
+void note_met(const Node* n, DType dtype, Literal as) {
+  ThreadState& state = thread_state();
+  if (n->op != Op::input || !is_int(n->avals[0].dtype) || !is_int(dtype)) return;
+  if (n->level == 0 || n->level > state.scopes.size() || state.scopes[n->level - 1u].id != n->scope) return;
+  ScopeState& scope = state.scopes[n->level - 1u];
+  const auto at = std::find_if(scope.inputs.begin(), scope.inputs.end(), [&](const Tensor& input) { return input.node() == n; });
+  const MetNumber met{static_cast<std::size_t>(at - scope.inputs.begin()), dtype, as};
+  if (at != scope.inputs.end() && std::find(scope.met.begin(), scope.met.end(), met) == scope.met.end()) scope.met.push_back(met);
+}
+
+}  // namespace promotion
+
+const Scalar* literal_of(const Tensor& t) {
+  if (!t.node()->avals[0].weak) return nullptr;
+  const Node* n = promotion::source_of(t);
+  return n->op == Op::full ? &n->params->as<FullParams>().value : nullptr;
+}
+
+bool have_misfit(std::span<const Tensor> arguments, const MetNumbers& met) {
+  return any_of(met, [&](const MetNumber& m) { return misfit(arguments[m.argument], m.dtype, m.as) != nullptr; });
+}
+
+const Scalar* misfit(const Tensor& t, DType dtype, Literal as) {
+  if (t.node()->avals[0].weak) promotion::note_met(promotion::source_of(t), dtype, as);
+  const Scalar* number = literal_of(t);
+  return !number || integer_fits(*number, dtype, as) ? nullptr : number;
 }
 
 void check_literals(std::string_view name, std::span<const Tensor> operands, DType dtype, Literal as, Where where) {

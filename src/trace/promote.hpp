@@ -72,12 +72,13 @@ Common common_dtype(std::span<const Tensor> operands);
 /// `t` as `dtype`. A `full` converts now; it is edited in place if nobody else holds it. Throws: complex numbers do not become real ones.
 Tensor cast(Tensor t, DType dtype, bool weak, Where where);
 inline Tensor cast(Tensor t, DType dtype, Where where) { return cast(std::move(t), dtype, false, where); }
-/// How a C++ integer may stand for an element: as its bits (−1 for 0xff, in & | ^) or only by its value.
-enum class Literal : std::uint8_t { bits, value };
 /// Can `dtype` hold this integer? Numbers of other kinds are not looked at.
 bool integer_fits(const Scalar&, DType dtype, Literal);
 std::string integer_text(const Scalar&);
-/// The number of a C++ integer, not yet converted, that `dtype` cannot hold; null of all else.
+/// The value of a C++ number, not yet converted; null of all else.
+const Scalar* literal_of(const Tensor&);
+/// The same of an integer that `dtype` cannot hold. Of one that is an argument of what is being
+/// recorded it is noted that it met `dtype`.
 const Scalar* misfit(const Tensor&, DType dtype, Literal);
 /// Throws if an operand is a C++ integer, not yet converted, that `dtype` cannot hold: nothing sensible could come of wrapping it.
 void check_literals(std::string_view name, std::span<const Tensor> operands, DType dtype, Literal, Where where);

@@ -112,7 +112,7 @@ std::vector<Tensor> emit_recursive(const RecursionParams& p, std::span<const Ten
 RecursionParams without_effects(const RecursionParams& p) {
   if (!p.function->effects) return p;
   Vec<Aval> outputs = p.function->outputs;
-  return derive_recursive(p, DerivedKey("quiet"), std::move(outputs), false, [&] { return Recorded{*without_effects(p.function->body), {}}; });
+  return derive_recursive(p, DerivedKey("quiet"), std::move(outputs), false, [&] { return Recorded{*without_effects(p.function->body)}; });
 }
 
 // --- depth -----------------------------------------------------------------------------------------------------------

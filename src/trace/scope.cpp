@@ -279,6 +279,7 @@ Recorded RecordingScope::finish(std::span<const Tensor> outputs) {
     recorded = scope_close::Closer(state.scopes.back(), static_cast<int>(state.scopes.size())).close(outputs);
   }
   const char* transform = state.scopes.back().transform;
+  recorded.met = std::move(state.scopes.back().met);
   open_ = false;
   scope_close::pop();
   debug_check(recorded.graph, transform);

@@ -29,10 +29,26 @@ struct RecordOptions {
   Where where{};                       ///< the user's line that asked for it, for messages about arguments and results
 };
 
+/// How a C++ integer may stand for an element: as its bits (−1 for 0xff, in & | ^) or only by its value.
+enum class Literal : std::uint8_t { bits, value };
+
+/// An argument that was a bare integer met this dtype. Recorded code converts whatever comes; a call
+/// with one that the dtype cannot hold has to go by what the function says of that number.
+struct MetNumber {
+  std::size_t argument;
+  DType dtype;
+  Literal as;
+  friend bool operator==(const MetNumber&, const MetNumber&) = default;
+};
+using MetNumbers = Vec<MetNumber>;
+/// Is one of these arguments a number that does not fit?
+bool have_misfit(std::span<const Tensor> arguments, const MetNumbers&);
+
 /// A recorded function. Graph inputs: the arguments, then `captured` (Tensors of outer scopes, or values).
 struct Recorded {
   GraphBody graph;
-  std::vector<Tensor> captured;
+  std::vector<Tensor> captured = {};
+  MetNumbers met = {};
 };
 
 /// An open scope, for passes that record in pieces (linearize). Scopes nest like C++ blocks.

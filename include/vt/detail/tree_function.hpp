@@ -149,7 +149,7 @@ class TreeFunction : public CallTrees<ResultOf<F, A...>, A...> {
  private:
   template <std::size_t... K>
   std::vector<Tensor> on(const std::tuple<A...>& arguments, std::index_sequence<K...>) {
-    return this->keep(call(f_, std::get<K>(arguments)...));
+    return this->keep(Result(call(f_, std::get<K>(arguments)...)));  // f may return a reference
   }
 
   F& f_;

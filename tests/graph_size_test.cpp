@@ -136,7 +136,7 @@ std::vector<Family> families() {
 // Eight times the equations: about eight times the time. What looks through all for each takes 64 times as long.
 TEST(GraphSize, FirstCallsAreNearLinear) {
   constexpr int few = 1000, many = 8 * few;
-  constexpr double at_most = 24, unnoticed = 0.15;  // times; seconds
+  constexpr double at_most = 32, unnoticed = 0.15;  // times; seconds
   for (const Family& f : families()) {
     const auto seconds = [&](int n) {
       const double before = processor_seconds();

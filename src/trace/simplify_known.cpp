@@ -180,17 +180,23 @@ bool ControlRewrite::settle_results() {
 
 /// Results that all bodies make the same are one.
 bool ControlRewrite::merge_results() {
+  if (op_ == Op::while_) return false;
   bool merged = false;
+  HashMap<Var, SmallVec<int, 2>> given;  // by the value in the first body
   for (std::size_t j = 0; j < results_.size(); ++j) {
+    if (!is_given(j)) continue;
     Result& r = results_[j];
-    if (!r.is_open() || (op_ == Op::while_)) continue;
-    for (std::size_t i = 0; i < j; ++i) {
-      Result& first = results_[i];
-      if (is_carry(i) != is_carry(j) || !is_given(i) || first.same_as >= 0 || first.value != Pass::none || first.inner != r.inner) continue;
-      first.wanted = true;
-      r.same_as = static_cast<int>(i);
+    SmallVec<int, 2>& alike = given[r.inner[0]];
+    const int* first = !r.is_open() ? alike.end() : std::find_if(alike.begin(), alike.end(), [&](int i) {
+      const auto k = static_cast<std::size_t>(i);
+      return is_carry(k) == is_carry(j) && results_[k].inner == r.inner;
+    });
+    if (first != alike.end()) {
+      results_[static_cast<std::size_t>(*first)].wanted = true;
+      r.same_as = *first;
       merged = true;
-      break;
+    } else if (r.same_as < 0 && r.value == Pass::none) {
+      alike.push_back(static_cast<int>(j));
     }
   }
   return merged;

@@ -62,10 +62,9 @@ bool ControlRewrite::merge_carries() {
   // Per carry: the first one that it is taken to equal; taken back where a round would tell them apart.
   Vec<std::size_t> like(carries_);
   bool any = false;
+  HashMap<Var, std::size_t> first;  // by the value before the loop
   for (std::size_t i = 0; i < carries_; ++i) {
-    like[i] = i;
-    for (std::size_t k = 0; k < i && is_carry(i) && like[i] == i; ++k)
-      if (is_carry(k) && operands_[k].outer == operands_[i].outer) like[i] = k;
+    like[i] = is_carry(i) ? first.emplace(operands_[i].outer, i).entry->second : i;
     any = any || like[i] != i;
   }
   if (!any) return false;
@@ -80,12 +79,11 @@ bool ControlRewrite::merge_carries() {
     numbers = loop_parts::value_numbers(g, std::move(numbers));
     const auto next = [&](std::size_t i) { return numbers[at(results_[i].inner[0])]; };
     const Vec<std::size_t> before = like;
+    HashMap<std::uint64_t, std::size_t> told_apart;  // by what they were like, and the value after a round
     for (std::size_t i = 0; i < carries_; ++i) {
       if (before[i] == i || next(i) == next(before[i])) continue;
       split = true;
-      like[i] = i;
-      for (std::size_t k = before[i] + 1; k < i && like[i] == i; ++k)
-        if (before[k] == before[i] && like[k] == k && is_carry(k) && next(k) == next(i)) like[i] = k;
+      like[i] = told_apart.emplace(std::uint64_t{before[i]} << 32 | static_cast<std::uint32_t>(next(i)), i).entry->second;
     }
   }
   bool merged = false;

@@ -145,6 +145,8 @@ struct FieldAddress {
 };
 template <class T>
 FieldAddress(T) -> FieldAddress<T>;
+template <auto...>
+struct Addresses;
 /// A text that ends with the field's name, but for closing brackets and, by g++, what else it knows.
 template <auto field>
 constexpr const char* field_text() {
@@ -153,7 +155,7 @@ constexpr const char* field_text() {
 /// Is a field of T a reference? Then it has no address as long as T is nowhere; a bit-field has none.
 template <class T, std::size_t... I>
 constexpr bool has_reference(std::index_sequence<I...>) {
-  return !requires { typename std::bool_constant<((&std::get<I>(fields_of(unborn<T>.value)) != nullptr) && ...)>; };
+  return !requires { typename Addresses<FieldAddress{&std::get<I>(fields_of(unborn<T>.value))}...>; };
 }
 /// Such texts of all fields of T, in order.
 template <class T, std::size_t... I>

@@ -148,6 +148,9 @@ TEST(Nesting, HundredsOfLevels) {
 // Each level's program was simplified with all levels inside of it, so that twice as many levels
 // took four times as long.
 TEST(Nesting, TimeGrowsWithTheDepth) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "what a sanitizer takes for each allocation is most of the time";
+#endif
   for (const char* name : {"cond", "switch", "while", "rounds"}) {
     SCOPED_TRACE(name);
     on_stack(much, [&, nest = nests.at(name)] {

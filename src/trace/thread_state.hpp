@@ -29,7 +29,7 @@ struct ScopeState {
   std::vector<Tensor> concrete;
   Vec<StateEntry> states;  ///< variables that were updated here (or touched, if `stateful`)
   bool stateful = false;
-  MetNumbers met;
+  MetNumbers met;  ///< by arguments that are weak integers
   HashMap<const Node*, std::vector<Tensor>> looked_at;  ///< outer stand-ins of tracers whose value was asked for
 };
 

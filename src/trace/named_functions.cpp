@@ -179,9 +179,12 @@ std::vector<Tensor> FunctionCache::call(std::span<const Tensor> arguments, const
   // What was captured in a trace that has ended cannot be captured again.
   if (entry && !all_of(entry->captured, is_alive)) entry = nullptr;
   if (!entry) {
-    constexpr std::size_t unasked = 32;  // as RecordingScope does
-    if (current_level() >= deepest_nesting || (depth >= unasked && stack_left() < stack_to_record))
-      own.refuse(ErrorKind::transform, worded("is recorded inside of {} others, each with arguments of its own; such a recursion has no end", depth),
+    // The function's scope, and those of a branch and of what it calls in there.
+    if (const std::string fault = too_deep(3); !fault.empty())
+      own.refuse(ErrorKind::transform,
+                 worded("is recorded inside of {} others, nested {}; if they call themselves with "
+                        "arguments of other types each time, such a recursion has no end",
+                        depth, fault),
                  where);
     FunctionRecording recording(&own, key);
     auto fresh = new_shared<Entry>();

@@ -66,26 +66,32 @@ constexpr std::size_t bytes_of_a_level = 5 * 1024;
 constexpr std::size_t bytes_of_a_level = 8 * 1024;
 #endif
 
-/// Throws: Error if what is recorded in one more scope would be too deep for this thread to record,
-/// or to walk over later.
-void check(const ThreadState& state, const RecordOptions& options) {
+}  // namespace nesting
+
+std::string too_deep(int levels) {
+  using nesting::bytes_of_a_level;
   // Threads with small stacks record what is nested little, as ever.
   constexpr std::size_t unasked = 32;
   // The stack left outside of all scopes, where most passes begin.
   constinit static thread_local std::size_t at_first = 0;
-  const std::size_t level = state.scopes.size(), left = stack_left();
-  if (level == 0) at_first = left;
-  std::string too_deep;
-  if (level >= std::size_t{deepest_nesting})
-    too_deep = "more than " + std::to_string(deepest_nesting) + " deep";
-  else if (level >= unasked &&
-           (left < stack_to_record || at_first < stack_to_record + level * bytes_of_a_level))
-    too_deep = "deeper than the stack of this thread holds";
-  if (too_deep.empty()) return need_stack(options.where);
+  const std::size_t open = thread_state().scopes.size(), left = stack_left();
+  if (open == 0) at_first = left;
+  const std::size_t level = open + static_cast<std::size_t>(levels - 1);
+  if (level >= std::size_t{deepest_nesting}) return "more than " + std::to_string(deepest_nesting) + " deep";
+  if (open >= unasked && (left < stack_to_record || at_first < stack_to_record + level * bytes_of_a_level))
+    return "deeper than the stack of this thread holds";
+  return {};
+}
+
+namespace nesting {
+
+void check(const ThreadState& state, const RecordOptions& options) {
+  const std::string fault = too_deep(1);
+  if (fault.empty()) return need_stack(options.where);
   Where line = options.where;
-  for (std::size_t i = level; i-- > 0 && !line.file;) line = state.scopes[i].where;
+  for (std::size_t i = state.scopes.size(); i-- > 0 && !line.file;) line = state.scopes[i].where;
   fail(ErrorKind::transform,
-       std::string(options.transform) + ": bodies and transforms are nested " + too_deep +
+       std::string(options.transform) + ": bodies and transforms are nested " + fault +
            "; write a loop (vt::fori_loop, vt::while_loop, vt::scan) in place of the nesting",
        line);
 }

@@ -97,6 +97,9 @@ std::vector<Tensor> replay(const GraphBody& graph, std::span<const Tensor> argum
 
 /// More scopes inside of each other are an error: passes and executors walk bodies of bodies by recursion.
 inline constexpr int deepest_nesting = 1000;
+/// What keeps so many further levels from being recorded, or walked over later: "more than 1000 deep";
+/// nothing if they fit.
+std::string too_deep(int levels);
 /// Depth of the innermost open scope of this thread; 0 outside.
 int current_level();
 /// Is this Tensor a tracer of an open or ended scope (as opposed to a value or a lazy op)?

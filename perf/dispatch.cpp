@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "../src/trace/buffer.hpp"
+#include "../src/trace/base/buffer.hpp"
 #include "support.hpp"
 
 namespace {

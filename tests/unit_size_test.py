@@ -12,9 +12,9 @@ nm, archive = sys.argv[1:]
 budget = 12000
 
 advice = """Most are instances of templates, a millisecond of compiling each, however short. What helped before:
-  - convert elements to f64, i64 or u64 piece by piece and write one loop per op (src/trace/wide_loops.hpp), not one per dtype;
+  - convert elements to f64, i64 or u64 piece by piece and write one loop per op (src/trace/interpret/wide_loops.hpp), not one per dtype;
   - FunctionRef for parameters and Function for what is kept (vt/detail/function.hpp) instead of std::function;
-  - Vec, HashMap, Box, new_shared, any_of … of vt (vt/small_vec.hpp, vt/detail/, src/trace/hash_map.hpp) instead of the standard ones;
+  - Vec, HashMap, Box, new_shared, any_of … of vt (vt/small_vec.hpp, vt/detail/, src/trace/base/hash_map.hpp) instead of the standard ones;
   - a loop over a table of plain function pointers instead of a table of lambdas or a visited variant;
   - a source that runs rarely belongs to the second part of include/vt/sources.hpp."""
 

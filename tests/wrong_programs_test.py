@@ -79,7 +79,7 @@ def main():
         at = arguments.index("--")
         arguments, flags = arguments[:at], arguments[at + 1:]
     include, compilers = arguments[0], arguments[1:]
-    programs = sorted(HERE.glob("*.cpp"))
+    programs = sorted(HERE.rglob("*.cpp"))
     failed = 0
     for compiler in compilers:
         clang = is_clang(compiler)

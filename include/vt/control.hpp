@@ -168,7 +168,7 @@ LeafName carry_names(const T& carry) {
 /// Throws: `what`, a tree, must not differ from the one before it, but does at `path`.
 [[noreturn]] void refuse_structure(const ControlCall&, const char* must, const char* what, const std::string& path);
 
-// On flat lists of Tensors; src/trace/ops_control.cpp and, for the last two, src/transforms/control.cpp.
+// On flat lists of Tensors; src/trace/ops/control.cpp and, for the last two, src/transforms/control.cpp.
 /// branches[index](operands…), the index clamped.
 std::vector<Tensor> switch_flat(const Tensor& index, std::span<const FlatFunction> branches, std::span<const Tensor> operands, const ControlCall&);
 std::vector<Tensor> cond_flat(const Tensor& predicate, const FlatFunction& on_true, const FlatFunction& on_false, std::span<const Tensor> operands,

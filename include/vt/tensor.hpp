@@ -184,7 +184,7 @@ class Tensor {
   /// `a[vt::slice(1, 5, 2)]`: a range of axis 0, with Python's rules (a negative step reverses).
   Tensor operator[](const Index& index) const;
 
-  // For vt itself; defined in src/trace/node.hpp.
+  // For vt itself; defined in src/trace/record/node.hpp.
   detail::Node* node() const;
   int output() const { return output_; }
   static Tensor adopt(detail::Node* node, int output = 0);  ///< takes over one reference

@@ -3,7 +3,7 @@
 #include <vt/detail/message.hpp>
 #include <vt/error.hpp>
 
-#include "../trace/devices.hpp"
+#include "../trace/record/devices.hpp"
 #include "executables.hpp"
 
 namespace vt::detail {

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "../trace/executable.hpp"
+#include "../trace/ir/executable.hpp"
 
 namespace vt::detail {
 

@@ -11,19 +11,19 @@
 #include <vt/detail/message.hpp>
 #include <vt/small_vec.hpp>
 
-#include "../trace/devices.hpp"
-#include "../trace/effects.hpp"
-#include "../trace/environment.hpp"
-#include "../trace/executable.hpp"
-#include "../trace/node.hpp"
-#include "../trace/recent_map.hpp"
-#include "../trace/thread_state.hpp"
-#include "../trace/timeline.hpp"
-#include "../trace/warnings.hpp"
-#include "counters.hpp"
+#include "../trace/record/devices.hpp"
+#include "../trace/ir/effects.hpp"
+#include "../trace/base/environment.hpp"
+#include "../trace/ir/executable.hpp"
+#include "../trace/record/node.hpp"
+#include "../trace/base/recent_map.hpp"
+#include "../trace/record/thread_state.hpp"
+#include "../trace/base/timeline.hpp"
+#include "../trace/base/warnings.hpp"
+#include "services/counters.hpp"
 #include "executables.hpp"
-#include "lower_complex.hpp"
-#include "program.hpp"
+#include "passes/lower_complex.hpp"
+#include "cpu/runtime/program.hpp"
 
 namespace vt::detail {
 

@@ -9,14 +9,14 @@
 #include <vt/detail/message.hpp>
 #include <vt/small_vec.hpp>
 
-#include "../trace/devices.hpp"
-#include "../trace/effects.hpp"
-#include "../trace/executable.hpp"
-#include "../trace/named_axes.hpp"
-#include "../trace/node.hpp"
-#include "../trace/recent_map.hpp"
-#include "../trace/signature_changes.hpp"
-#include "../trace/thread_state.hpp"
+#include "../trace/record/devices.hpp"
+#include "../trace/ir/effects.hpp"
+#include "../trace/ir/executable.hpp"
+#include "../trace/record/named_axes.hpp"
+#include "../trace/record/node.hpp"
+#include "../trace/base/recent_map.hpp"
+#include "../trace/record/signature_changes.hpp"
+#include "../trace/record/thread_state.hpp"
 
 namespace vt::detail {
 

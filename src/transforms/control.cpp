@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "../trace/promote.hpp"
-#include "../trace/scope.hpp"
+#include "../trace/ops/promote.hpp"
+#include "../trace/record/scope.hpp"
 
 namespace vt::detail {
 

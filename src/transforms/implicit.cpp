@@ -9,9 +9,9 @@
 #include <vt/small_vec.hpp>
 #include <vt/solvers.hpp>
 
-#include "../trace/dependence.hpp"
-#include "../trace/promote.hpp"
-#include "../trace/scope.hpp"
+#include "../trace/ir/dependence.hpp"
+#include "../trace/ops/promote.hpp"
+#include "../trace/record/scope.hpp"
 #include "grad/build.hpp"
 #include "grad/jvp.hpp"
 #include "grad/transpose.hpp"

@@ -5,7 +5,7 @@
 #include <vt/detail/entry_points.hpp>
 #include <vt/small_vec.hpp>
 
-#include "../trace/blocks.hpp"
+#include "../trace/record/blocks.hpp"
 #include "grad/build.hpp"
 #include "grad/linearize.hpp"
 #include "vmap/batch.hpp"

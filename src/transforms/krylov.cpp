@@ -1,7 +1,7 @@
 // Solutions of linear systems that need products with the matrix only: conjugate gradients, and their stabilized biconjugate relatives.
 #include <vt/solvers.hpp>
 
-#include "../trace/promote.hpp"
+#include "../trace/ops/promote.hpp"
 
 namespace vt::detail {
 

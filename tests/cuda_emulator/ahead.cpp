@@ -19,7 +19,7 @@
 
 #include "emulator.hpp"
 #include "image.hpp"
-#include "src/jit/cuda/prelude.hpp"
+#include "src/jit/cuda/source/prelude.hpp"
 
 extern char** environ;
 

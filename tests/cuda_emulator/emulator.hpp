@@ -14,7 +14,7 @@
 
 #include "module_interface.h"
 #include "races.hpp"
-#include "src/jit/cuda/cuda_library.hpp"
+#include "src/jit/cuda/driver/cuda_library.hpp"
 
 namespace emulator {
 

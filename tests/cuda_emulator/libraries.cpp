@@ -8,9 +8,9 @@
 
 #include "libraries.hpp"
 #include "library_state.hpp"
-#include "src/jit/cuda/blas_library.hpp"
-#include "src/jit/cuda/fft_library.hpp"
-#include "src/jit/cuda/prelude.hpp"
+#include "src/jit/cuda/libraries/blas_library.hpp"
+#include "src/jit/cuda/libraries/fft_library.hpp"
+#include "src/jit/cuda/source/prelude.hpp"
 
 namespace {
 

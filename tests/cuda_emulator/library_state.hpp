@@ -5,7 +5,7 @@
 
 #include <cstdlib>
 
-#include "src/jit/cuda/cuda_library.hpp"
+#include "src/jit/cuda/driver/cuda_library.hpp"
 
 namespace vt_library {
 

@@ -1,7 +1,7 @@
 // A stand-in for cuSOLVER, with the argument checks of the real one: matrices are brought to the host, factored there by plain loops in f64, and
 // brought back. It waits for its stream, as some of the real routines do, so it cannot be captured. Loaded by tests through VT_CUSOLVER_LIBRARY,
 // never linked.
-#include "src/jit/cuda/solver_library.hpp"
+#include "src/jit/cuda/libraries/solver_library.hpp"
 
 #include <algorithm>
 #include <cmath>

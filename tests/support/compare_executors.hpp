@@ -9,10 +9,10 @@
 #include <vt/vt.hpp>
 
 #include "property.hpp"
-#include "src/trace/executable.hpp"
-#include "src/trace/graph.hpp"
-#include "src/trace/node.hpp"
-#include "src/trace/scope.hpp"
+#include "src/trace/ir/executable.hpp"
+#include "src/trace/ir/graph.hpp"
+#include "src/trace/record/node.hpp"
+#include "src/trace/record/scope.hpp"
 
 namespace vt_test {
 

@@ -9,12 +9,12 @@
 
 #include <vt/vt.hpp>
 
-#include "src/trace/executable.hpp"
-#include "src/trace/interpreter.hpp"
-#include "src/trace/node.hpp"
-#include "src/trace/scope.hpp"
-#include "support/cuda_emulator.hpp"
-#include "support/property.hpp"
+#include "src/trace/ir/executable.hpp"
+#include "src/trace/interpret/interpreter.hpp"
+#include "src/trace/record/node.hpp"
+#include "src/trace/record/scope.hpp"
+#include "cuda_emulator.hpp"
+#include "property.hpp"
 
 namespace vt_test {
 

@@ -6,8 +6,8 @@
 #include <vt/detail/entry_points.hpp>
 
 #include "property.hpp"
-#include "src/trace/node.hpp"
-#include "src/trace/scope.hpp"
+#include "src/trace/record/node.hpp"
+#include "src/trace/record/scope.hpp"
 
 namespace vt_test::derivatives {
 

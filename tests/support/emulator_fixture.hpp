@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "src/jit/cuda/cuda_library.hpp"
-#include "support/cuda_emulator.hpp"
-#include "support/emulator_kernels.hpp"
-#include "support/message.hpp"
+#include "src/jit/cuda/driver/cuda_library.hpp"
+#include "cuda_emulator.hpp"
+#include "emulator_kernels.hpp"
+#include "message.hpp"
 
 namespace vt_test {
 

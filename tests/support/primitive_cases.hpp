@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "src/trace/graph.hpp"
-#include "src/trace/node.hpp"
-#include "src/trace/scope.hpp"
-#include "support/property.hpp"
+#include "src/trace/ir/graph.hpp"
+#include "src/trace/record/node.hpp"
+#include "src/trace/record/scope.hpp"
+#include "property.hpp"
 
 namespace vt_test {
 

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "property.hpp"
-#include "src/trace/graph.hpp"
-#include "src/trace/node.hpp"
+#include "src/trace/ir/graph.hpp"
+#include "src/trace/record/node.hpp"
 
 namespace vt_test {
 

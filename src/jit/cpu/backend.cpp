@@ -1,15 +1,15 @@
 // The CPU as a Backend: nests through the emitter and the code cache, matrix products through their own kernels.
-#include "../backend.hpp"
+#include "runtime/backend.hpp"
 
-#include "../counters.hpp"
-#include "code_cache.hpp"
-#include "conv.hpp"
-#include "emit_matrices.hpp"
-#include "emit_nest.hpp"
-#include "emit_register_loop.hpp"
+#include "../services/counters.hpp"
+#include "llvm/code_cache.hpp"
+#include "products/conv.hpp"
+#include "emit/matrices.hpp"
+#include "emit/nest.hpp"
+#include "emit/register_loop.hpp"
 #include "machine_costs.hpp"
 #include "machine_limits.hpp"
-#include "matmul.hpp"
+#include "products/matmul.hpp"
 
 namespace vt::detail {
 

@@ -1,7 +1,7 @@
 // Short loops in generated code, each run a few times, of which the fastest counts: other work on the machine only makes them slower.
 #include "machine_costs.hpp"
 
-#include "code_cache.hpp"
+#include "llvm/code_cache.hpp"
 #include "machine_limits.hpp"
 
 #if VT_HAS_LLVM_HEADERS
@@ -19,12 +19,12 @@
 #include <optional>
 #include <utility>
 
-#include "../../trace/environment.hpp"
-#include "../../trace/timeline.hpp"
-#include "../../trace/warnings.hpp"
-#include "../background.hpp"
-#include "../disk_cache.hpp"
-#include "math.hpp"
+#include "../../trace/base/environment.hpp"
+#include "../../trace/base/timeline.hpp"
+#include "../../trace/base/warnings.hpp"
+#include "../services/background.hpp"
+#include "../services/disk_cache.hpp"
+#include "math/math.hpp"
 
 namespace vt::detail::cpu {
 

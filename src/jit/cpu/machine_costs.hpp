@@ -1,7 +1,7 @@
 // What the machine's parts take, for the cost model: measured by the background thread, and kept on disk.
 #pragma once
 
-#include "../cost_model.hpp"
+#include "../nest/cost_model.hpp"
 
 namespace vt::detail::cpu {
 

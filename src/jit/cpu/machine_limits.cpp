@@ -1,7 +1,7 @@
 // Two loops in generated code: multiply-adds in registers, and reading of memory of several sizes.
 #include "machine_limits.hpp"
 
-#include "code_cache.hpp"
+#include "llvm/code_cache.hpp"
 
 #if VT_HAS_LLVM_HEADERS
 
@@ -11,8 +11,8 @@
 #include <iterator>
 #include <optional>
 
-#include "../disk_cache.hpp"
-#include "../threads.hpp"
+#include "../services/disk_cache.hpp"
+#include "../services/threads.hpp"
 
 namespace vt::detail::cpu {
 

@@ -1,7 +1,7 @@
 // What the CPU can do at most: measured once, and kept on disk.
 #pragma once
 
-#include "../backend.hpp"
+#include "runtime/backend.hpp"
 
 namespace vt::detail::cpu {
 

@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <utility>
 
-#include "../../trace/node.hpp"
-#include "../../trace/scope.hpp"
+#include "../../trace/record/node.hpp"
+#include "../../trace/record/scope.hpp"
 
 namespace vt::detail::grad_build {
 

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
-#include "../../trace/effects.hpp"
-#include "../../trace/recursion.hpp"
-#include "../../trace/thread_state.hpp"
+#include "../../trace/ir/effects.hpp"
+#include "../../trace/record/recursion.hpp"
+#include "../../trace/record/thread_state.hpp"
 #include "build.hpp"
 #include "jvp.hpp"
 #include "linear_call.hpp"

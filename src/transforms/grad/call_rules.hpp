@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "../../trace/graph.hpp"
+#include "../../trace/ir/graph.hpp"
 
 namespace vt::detail {
 

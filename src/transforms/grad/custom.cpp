@@ -6,10 +6,10 @@
 #include <vt/detail/entry_points.hpp>
 #include <vt/small_vec.hpp>
 
-#include "../../trace/effects.hpp"
-#include "../../trace/node.hpp"
-#include "../../trace/scope.hpp"
-#include "../../trace/state.hpp"
+#include "../../trace/ir/effects.hpp"
+#include "../../trace/record/node.hpp"
+#include "../../trace/record/scope.hpp"
+#include "../../trace/record/state.hpp"
 
 namespace vt::detail {
 

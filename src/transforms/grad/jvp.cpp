@@ -5,8 +5,8 @@
 #include <numbers>
 #include <string>
 
-#include "../../trace/thread_state.hpp"
-#include "../../trace/timeline.hpp"
+#include "../../trace/record/thread_state.hpp"
+#include "../../trace/base/timeline.hpp"
 #include "build.hpp"
 
 namespace vt::detail {

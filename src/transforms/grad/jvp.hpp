@@ -5,8 +5,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "../../trace/graph.hpp"
-#include "../../trace/scope.hpp"
+#include "../../trace/ir/graph.hpp"
+#include "../../trace/record/scope.hpp"
 
 namespace vt::detail {
 
@@ -67,14 +67,14 @@ inline constexpr JvpRule zero_tangent{};
 namespace jvp_rules {
 
 // Rules longer than a formula, by file.
-// jvp_rules_special.cpp
+// rules/jvp_special.cpp
 Tensor trigamma(const Tensor& x);
 Tensor spence(const JvpCall&);
 Tensor bessel_i0e(const JvpCall&);
 Tensor bessel_i1e(const JvpCall&);
 Tensor bessel_j1(const JvpCall&);
 Tensor zeta(const JvpCall&);
-// jvp_rules_reduce.cpp
+// rules/jvp_reduce.cpp
 Tensor reduce_prod(const JvpCall&);
 Tensor reduce_extremum(const JvpCall&);
 void reduce(const JvpCall&, std::vector<Tensor>&, std::vector<Tensor>&);
@@ -82,15 +82,15 @@ Tensor cumprod(const JvpCall&);
 Tensor cum_extremum(const JvpCall&);
 Tensor cumlogsumexp(const JvpCall&);
 Tensor lanes_extremum(const JvpCall&);
-// jvp_rules_index.cpp
+// rules/jvp_index.cpp
 Tensor same_op(const JvpCall&);
 Tensor with_zeros(const JvpCall&);
 Tensor scatter_mul(const JvpCall&);
 Tensor scatter_extremum(const JvpCall&);
 Tensor bilinear(const JvpCall&);
-// jvp_rules_order.cpp
+// rules/jvp_order.cpp
 void sort(const JvpCall&, std::vector<Tensor>&, std::vector<Tensor>&);
-// jvp_rules_linalg.cpp
+// rules/linalg.cpp
 Tensor cholesky(const JvpCall&);
 Tensor triangular_solve(const JvpCall&);
 void lu(const JvpCall&, std::vector<Tensor>&, std::vector<Tensor>&);
@@ -100,7 +100,7 @@ void eigh(const JvpCall&, std::vector<Tensor>&, std::vector<Tensor>&);
 void eig(const JvpCall&, std::vector<Tensor>&, std::vector<Tensor>&);
 void svd(const JvpCall&, std::vector<Tensor>&, std::vector<Tensor>&);
 Tensor tridiagonal_solve(const JvpCall&);
-// jvp_rules_structure.cpp
+// rules/jvp_structure.cpp
 void inlined(const JvpCall&, std::vector<Tensor>&, std::vector<Tensor>&);
 void custom_jvp(const JvpCall&, std::vector<Tensor>&, std::vector<Tensor>&);
 void custom_vjp(const JvpCall&, std::vector<Tensor>&, std::vector<Tensor>&);
@@ -109,7 +109,7 @@ void callback(const JvpCall&, std::vector<Tensor>&, std::vector<Tensor>&);
 // call_rules.cpp
 void call(const JvpCall&, std::vector<Tensor>&, std::vector<Tensor>&);
 void recursive_call(const JvpCall&, std::vector<Tensor>&, std::vector<Tensor>&);
-// jvp_rules_control.cpp
+// rules/jvp_control.cpp
 void control(const JvpCall&, std::vector<Tensor>&, std::vector<Tensor>&);
 
 const JvpRule& rule_of(Op);

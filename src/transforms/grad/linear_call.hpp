@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "../../trace/graph.hpp"
+#include "../../trace/ir/graph.hpp"
 
 namespace vt::detail {
 

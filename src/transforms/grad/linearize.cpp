@@ -6,7 +6,7 @@
 #include <vt/detail/entry_points.hpp>
 #include <vt/small_vec.hpp>
 
-#include "../../trace/state.hpp"
+#include "../../trace/record/state.hpp"
 #include "build.hpp"
 #include "jvp.hpp"
 #include "transpose.hpp"

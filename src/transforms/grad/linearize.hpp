@@ -7,8 +7,8 @@
 #include <vt/detail/entry_points.hpp>
 #include <vt/small_vec.hpp>
 
-#include "../../trace/graph.hpp"
-#include "../../trace/node.hpp"
+#include "../../trace/ir/graph.hpp"
+#include "../../trace/record/node.hpp"
 
 namespace vt::detail {
 

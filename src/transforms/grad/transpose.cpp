@@ -5,9 +5,9 @@
 
 #include <vt/small_vec.hpp>
 
-#include "../../trace/dependence.hpp"
-#include "../../trace/thread_state.hpp"
-#include "../../trace/timeline.hpp"
+#include "../../trace/ir/dependence.hpp"
+#include "../../trace/record/thread_state.hpp"
+#include "../../trace/base/timeline.hpp"
 #include "build.hpp"
 #include "call_rules.hpp"
 #include "linear_call.hpp"

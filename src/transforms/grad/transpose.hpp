@@ -5,8 +5,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "../../trace/graph.hpp"
-#include "../../trace/node.hpp"
+#include "../../trace/ir/graph.hpp"
+#include "../../trace/record/node.hpp"
 
 namespace vt::detail {
 
@@ -51,7 +51,7 @@ const TransposeRule& transpose_rule(Op);
 
 namespace transpose_rules {
 
-// transpose_rules_shape.cpp
+// rules/transpose_structural.cpp
 void reduce_sum(const TransposeCall&);
 void cumsum(const TransposeCall&);
 void reshape(const TransposeCall&);
@@ -69,18 +69,18 @@ void scatter_add(const TransposeCall&);
 void scatter_mul(const TransposeCall&);
 void dot_general(const TransposeCall&);
 void fft(const TransposeCall&);
-// transpose_rules_window.cpp
+// rules/transpose_window.cpp
 void windows(const TransposeCall&);
 void overlap_add(const TransposeCall&);
 void conv_general(const TransposeCall&);
-// jvp_rules_linalg.cpp
+// rules/linalg.cpp
 void triangular_solve(const TransposeCall&);
 void solve(const TransposeCall&);
 void tridiagonal_solve(const TransposeCall&);
 // call_rules.cpp
 void called(const TransposeCall&);
 void recursive_call(const TransposeCall&);
-// jvp_rules_control.cpp
+// rules/jvp_control.cpp
 void control(const TransposeCall&);
 /// Throws: the equation depends on a tangent in a way that has no transpose.
 [[noreturn]] void refuse(const TransposeCall&);

@@ -6,12 +6,12 @@
 
 #include <vt/small_vec.hpp>
 
-#include "../../trace/batching.hpp"
-#include "../../trace/effects.hpp"
-#include "../../trace/named_axes.hpp"
-#include "../../trace/thread_state.hpp"
-#include "../../trace/timeline.hpp"
-#include "../../trace/warnings.hpp"
+#include "../../trace/record/batching.hpp"
+#include "../../trace/ir/effects.hpp"
+#include "../../trace/record/named_axes.hpp"
+#include "../../trace/record/thread_state.hpp"
+#include "../../trace/base/timeline.hpp"
+#include "../../trace/base/warnings.hpp"
 #include "batch_rules.hpp"
 #include "lanes.hpp"
 

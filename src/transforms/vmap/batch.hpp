@@ -7,9 +7,9 @@
 
 #include <vt/small_vec.hpp>
 
-#include "../../trace/graph.hpp"
-#include "../../trace/node.hpp"
-#include "../../trace/scope.hpp"
+#include "../../trace/ir/graph.hpp"
+#include "../../trace/record/node.hpp"
+#include "../../trace/record/scope.hpp"
 
 namespace vt::detail {
 

@@ -5,7 +5,7 @@
 #include <limits>
 #include <mutex>
 
-#include "../../trace/thread_state.hpp"
+#include "../../trace/record/thread_state.hpp"
 
 namespace vt::detail {
 

@@ -6,11 +6,11 @@
 #include <vt/detail/entry_points.hpp>
 #include <vt/small_vec.hpp>
 
-#include "../../trace/blocks.hpp"
-#include "../../trace/effects.hpp"
-#include "../../trace/named_axes.hpp"
-#include "../../trace/scope.hpp"
-#include "../../trace/thread_state.hpp"
+#include "../../trace/record/blocks.hpp"
+#include "../../trace/ir/effects.hpp"
+#include "../../trace/record/named_axes.hpp"
+#include "../../trace/record/scope.hpp"
+#include "../../trace/record/thread_state.hpp"
 #include "lanes.hpp"
 
 namespace vt::detail {

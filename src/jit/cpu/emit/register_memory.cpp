@@ -1,0 +1,186 @@
+// Where the values of a register loop lie in memory: elements of lanes beside each other, rows of lanes that are turned in registers, and single
+// elements anywhere.
+#include "register_emitter.hpp"
+
+#if VT_HAS_LLVM_HEADERS
+
+#include <algorithm>
+
+#include "../../nest/schedule.hpp"
+#include "lane_matrices.hpp"
+
+namespace vt::detail::cpu::register_emission {
+
+Value Emitter::read(const Object& o, Value linear) {
+  linear = placed(o, linear);
+  if (linear.lanes == 1) return b_.load(b_.offset(o.pointer, o.dtype, linear), o.dtype);
+  return b_.gather(o.pointer, o.dtype, linear, mask_);
+}
+
+void Emitter::write(const Object& o, Value linear, Value x) {
+  linear = placed(o, linear);
+  if (linear.lanes == 1 && x.lanes == 1) {
+    b_.store(b_.offset(o.pointer, o.dtype, linear), x);
+    return;
+  }
+  b_.scatter(o.pointer, wide(x), wide(linear), mask_);
+}
+
+Value Emitter::placed(const Object& o, Value linear) {
+  if (o.start) linear = sum(linear, o.start);
+  if (o.row > 0) linear = sum(linear, b_.mul(lane_numbers(), b_.integer(DType::i64, o.row, width_)));
+  return linear;
+}
+
+Val Emitter::wide(Val v) {
+  for (Value& x : v.e) x = wide(x);
+  return v;
+}
+
+std::optional<Value> Emitter::neighbours(const Object& o, std::int64_t n) {
+  if (o.row != 1 || (o.start && o.start.lanes != 1)) return std::nullopt;
+  Value first = further(lane_, place(o, n));
+  if (o.start) first = b_.add(first, o.start);
+  return b_.offset(o.pointer, o.dtype, first);
+}
+
+Val Emitter::elements_of(const Object& o) {
+  if (whole_rows(o)) return load_rows(o);
+  Val v;
+  for (std::int64_t i = 0; i < o.shape.elements(); ++i) {
+    if (const std::optional<Value> first = neighbours(o, i)) v.e.push_back(b_.load_masked(*first, o.dtype, mask_));
+    else v.e.push_back(read(o, index_number(place(o, i))));
+  }
+  return v;
+}
+
+void Emitter::store_elements(const Object& o, const Val& v) {
+  if (whole_rows(o)) return store_rows(o, v);
+  for (std::size_t i = 0; i < v.e.size(); ++i) {
+    const auto n = static_cast<std::int64_t>(i);
+    if (const std::optional<Value> first = neighbours(o, n)) b_.store_masked(*first, wide(v.e[i]), mask_);
+    else write(o, index_number(place(o, n)), v.e[i]);
+  }
+}
+
+// Where a lane's row begins.
+Value Emitter::row_of(const Object& o, Value lane) {
+  const Value first = b_.mul(lane, index_number(o.row));
+  return o.start ? b_.add(first, o.start) : first;
+}
+
+// In the rows of this round's lanes from `first` on.
+Value Emitter::elements_left(const Object& o, std::int64_t first) { return b_.mul(b_.sub(b_.arg(3), further(lane_, first)), index_number(o.row)); }
+
+// Rows of few elements are one run of memory, whose elements are picked apart.
+Val Emitter::load_rows(const Object& o) {
+  Val v;
+  v.e.resize(static_cast<std::size_t>(o.row));
+  const Value last = b_.sub(b_.arg(3), index_number(1));
+  const auto append = [&](std::int64_t n, Value x) {
+    Value& e = v.e[static_cast<std::size_t>(n)];
+    e = e ? b_.concat_lanes(e, x) : x;
+  };
+  const int lanes = lanes_of_rows(o);
+  for (int first = 0; first < width_; first += lanes) {
+    if (rows_go_apart(b_.target(), o.row, lanes)) {
+      const Value start = row_of(o, further(lane_, first)), left = elements_left(o, first);
+      Vec<Value> run;
+      for (std::int64_t n = 0; n < o.row; ++n)
+        run.push_back(
+            b_.load_masked(b_.offset(o.pointer, o.dtype, further(start, n * lanes)), o.dtype, b_.tail_mask(lanes, further(left, -n * lanes))));
+      run = rows_apart(b_, std::move(run));
+      for (std::int64_t n = 0; n < o.row; ++n) append(n, run[static_cast<std::size_t>(n)]);
+      continue;
+    }
+    for (std::int64_t from = 0; from < o.row; from += lanes) {
+      const std::int64_t count = std::min<std::int64_t>(lanes, o.row - from);
+      Vec<Value> rows;
+      for (int l = 0; l < lanes; ++l) {
+        const Value lane = b_.min(further(lane_, first + l), last);  // behind the end the last one again
+        const Value at = b_.offset(o.pointer, o.dtype, further(row_of(o, lane), from));
+        rows.push_back(count == lanes ? b_.load(at, o.dtype, lanes) : b_.load_masked(at, o.dtype, b_.tail_mask(lanes, index_number(count))));
+      }
+      rows = turned(b_, std::move(rows), count);
+      for (std::int64_t n = 0; n < count; ++n) append(from + n, rows[static_cast<std::size_t>(n)]);
+    }
+  }
+  return v;
+}
+
+void Emitter::store_rows(const Object& o, const Val& v) {
+  const int lanes = lanes_of_rows(o);
+  // Whole blocks of lanes are whole cache lines (those of a round may begin anywhere): of results that would fill a cache these go past the caches,
+  // which need not read them first.
+  const bool far = !o.start && far_ && o.dtype != DType::bool_ && lanes * static_cast<int>(size_of(o.dtype)) == b_.target().vector_bytes;
+  for (int first = 0; first < width_; first += lanes) {
+    if (!far) {
+      store_block(o, v, first, false);
+      continue;
+    }
+    streams_ = true;
+    const Value whole = b_.compare(Compare::le, further(lane_, first + lanes), b_.arg(3));
+    const auto store = [&](bool past) {
+      store_block(o, v, first, past);
+      return Elements{};
+    };
+    b_.if_else(whole, [&] { return store(true); }, [&] { return store(false); });
+  }
+}
+
+void Emitter::store_block(const Object& o, const Val& v, int first, bool past) {
+  const int lanes = lanes_of_rows(o), align = lanes * static_cast<int>(size_of(o.dtype));
+  const Value start = b_.offset(o.pointer, o.dtype, row_of(o, further(lane_, first)));
+  Vec<int> part;
+  for (int l = 0; l < lanes; ++l) part.push_back(first + l);
+  const auto element = [&](std::int64_t n) {
+    const Value x = wide(v.e[static_cast<std::size_t>(n)]);
+    return lanes == width_ ? x : b_.shuffle(x, x, part);
+  };
+  if (rows_go_apart(b_.target(), o.row, lanes)) {
+    Vec<Value> run;
+    for (std::int64_t n = 0; n < o.row; ++n) run.push_back(element(n));
+    run = rows_together(b_, std::move(run));
+    const Value left = elements_left(o, first);
+    for (std::int64_t n = 0; n < o.row; ++n) {
+      const Value at = b_.offset(start, o.dtype, index_number(n * lanes)), x = run[static_cast<std::size_t>(n)];
+      if (past) b_.store_streaming(at, x, align);
+      else b_.store_masked(at, x, b_.tail_mask(lanes, further(left, -n * lanes)));
+    }
+    return;
+  }
+  // Rows are of any length: what goes past the caches is put together in the function's frame first.
+  const Value block = past ? b_.stack_array(o.dtype, o.row * lanes) : start;
+  for (std::int64_t from = 0; from < o.row; from += lanes) {
+    const std::int64_t count = std::min<std::int64_t>(lanes, o.row - from);
+    Vec<Value> rows;
+    for (std::int64_t n = 0; n < lanes; ++n) rows.push_back(n < count ? element(from + n) : rows[0]);  // the rest is never stored
+    rows = turned(b_, std::move(rows), lanes);
+    for (int l = 0; l < lanes; ++l) {
+      const Value at = b_.offset(block, o.dtype, index_number(l * o.row + from));
+      const Value inside = past ? Value() : b_.compare(Compare::lt, further(lane_, first + l), b_.arg(3));
+      b_.store_masked(at, rows[static_cast<std::size_t>(l)],
+                      b_.tail_mask(lanes, past ? index_number(count) : b_.select(inside, index_number(count), index_number(0))));
+    }
+  }
+  for (std::int64_t n = 0; past && n < o.row; ++n) {
+    const Value line = b_.load(b_.offset(block, o.dtype, index_number(n * lanes)), o.dtype, lanes, align);
+    b_.store_streaming(b_.offset(start, o.dtype, index_number(n * lanes)), line, align);
+  }
+}
+
+Object Emitter::object_for(std::size_t buffer, const Aval& aval) const {
+  Object o;
+  o.pointer = pointers_[buffer];
+  o.dtype = aval.dtype;
+  o.shape = aval.shape;
+  if (!form_ || form_.axes[buffer] < 0) return o;
+  o.row = 1;
+  for (int d = form_.axes[buffer]; d < aval.shape.rank(); ++d) o.row *= aval.shape[static_cast<std::size_t>(d)];
+  if (form_.axes[buffer] > 0) o.block = o.row;
+  return o;
+}
+
+}  // namespace vt::detail::cpu::register_emission
+
+#endif  // VT_HAS_LLVM_HEADERS

@@ -1,0 +1,342 @@
+// The values of a register loop: each op on elements in registers, places that are known at run time by comparing them or, in
+// memory, by reading and writing there.
+#include "register_emitter.hpp"
+
+#if VT_HAS_LLVM_HEADERS
+
+#include <algorithm>
+
+#include "nest.hpp"
+
+namespace vt::detail::cpu::register_emission {
+
+Value Emitter::chosen(const Elements& all, Value index) {
+  Value x = all[0];
+  for (std::size_t i = 1; i < all.size(); ++i) x = either(equals(index, static_cast<std::int64_t>(i)), all[i], x);
+  return x;
+}
+
+Value Emitter::either(Value mask, Value a, Value b) {
+  const int lanes = std::max({mask.lanes, a.lanes, b.lanes});
+  const auto spread = [&](Value v) { return v.lanes == lanes ? v : b_.splat(v, lanes); };
+  return b_.select(spread(mask), spread(a), spread(b));
+}
+
+Value Emitter::apply(Op op, DType dtype, const ParamsRef& params, Elements operands, std::int64_t uses) {
+  int lanes = 1;
+  for (const Value& v : operands) lanes = std::max(lanes, v.lanes);
+  for (Value& v : operands)
+    if (v.lanes != lanes) v = b_.splat(v, lanes);
+  return emit_op(b_, op, dtype, params, operands, uses);
+}
+
+Value Emitter::number(const Scalar& s, DType d) {
+  const Scalar c = s.converted(d);
+  if (is_float(d)) return b_.real(d, c.real);
+  return b_.integer(d, is_unsigned(d) ? static_cast<std::int64_t>(c.natural) : c.integer);
+}
+
+Val Emitter::value(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
+  const Aval& out = g.aval(e.outputs[0]);
+  const std::int64_t n = out.elements();
+  Val v;
+  switch (family_of(e.op)) {
+    case Family::unary:
+    case Family::binary:
+    case Family::select: {
+      // exp and its like are not called: a softmax of rows took a fifth longer.
+      const std::int64_t uses = op_weight(e.op, out.dtype) > op_weight(Op::exp, DType::f32) ? n : 1;
+      for (std::int64_t i = 0; i < n; ++i) {
+        Elements operands;
+        for (const Val& x : in) operands.push_back(x.e[x.e.size() == 1 ? 0 : static_cast<std::size_t>(i)]);
+        v.e.push_back(apply(e.op, out.dtype, e.params, std::move(operands), uses));
+      }
+      return v;
+    }
+    case Family::leaf: return leaf(e, out);
+    case Family::reduce: return e.op == Op::argmax || e.op == Op::argmin ? position(g, e, in[0]) : reduced(g, e, in[0]);
+    case Family::cumulative: return running(g, e, in[0]);
+    case Family::contract: return product(g, e, in);
+    case Family::index:
+      if (e.op == Op::dynamic_slice) return dynamic_slice(g, e, in);
+      if (e.op == Op::dynamic_update_slice) return dynamic_update_slice(g, e, in);
+      if (e.op == Op::gather) return gathered(g, e, in);
+      if (e.op >= Op::scatter && e.op <= Op::scatter_max) return scattered(g, e, in);
+      break;
+    default: break;
+  }
+  if (e.op == Op::concatenate) return concatenated(g, e, in);
+  // What only moves elements.
+  for (const std::int64_t source : source_elements(g, e)) {
+    if (source < 0) v.e.push_back(in[1].e[0]);  // pad's value
+    else if (in[0].object >= 0) v.e.push_back(read(object(in[0]), index_number(source)));
+    else v.e.push_back(in[0].e[static_cast<std::size_t>(source)]);
+  }
+  return v;
+}
+
+Val Emitter::leaf(const Equation& e, const Aval& out) {
+  Val v;
+  const std::int64_t n = out.elements();
+  for (std::int64_t i = 0; i < n; ++i) {
+    if (e.op == Op::full) {
+      v.e.push_back(number(e.as<FullParams>().value, out.dtype));
+    } else if (e.op == Op::iota) {
+      std::int64_t left = i, inner = 1;
+      const int axis = e.as<IotaParams>().axis;
+      for (int d = axis + 1; d < out.shape.rank(); ++d) inner *= out.shape[static_cast<std::size_t>(d)];
+      left = left / inner % out.shape[static_cast<std::size_t>(axis)];
+      v.e.push_back(number(Scalar(left), out.dtype));
+    } else {
+      with_type(out.dtype, [&](auto zero) {
+        using T = decltype(zero);
+        v.e.push_back(number(Scalar(e.as<ConstantParams>().buffer->as<const T>()[i]), out.dtype));
+      });
+    }
+  }
+  return v;
+}
+
+Val Emitter::reduced(const GraphBody& g, const Equation& e, const Val& x) {
+  const Aval &from = g.aval(e.inputs[0]), &to = g.aval(e.outputs[0]);
+  const Axes& axes = e.as<AxesParams>().axes;
+  const Op op = e.op == Op::reduce_sum    ? Op::add
+                : e.op == Op::reduce_prod ? Op::mul
+                : e.op == Op::reduce_max  ? Op::max
+                : e.op == Op::reduce_min  ? Op::min
+                : e.op == Op::reduce_any  ? Op::or_
+                                          : Op::and_;
+  // 16-bit sums and products are made in f32.
+  const bool through_f32 = (op == Op::add || op == Op::mul) && (to.dtype == DType::f16 || to.dtype == DType::bf16);
+  const DType carried = through_f32 ? DType::f32 : to.dtype;
+  Val v;
+  v.e.resize(static_cast<std::size_t>(to.elements()));
+  std::size_t k = 0;
+  for (const std::int64_t place : reduced_elements(from.shape, axes)) {
+    Value& sum = v.e[static_cast<std::size_t>(place)];
+    Value next = x.e[k++];
+    if (through_f32) next = b_.convert(next, DType::f32);
+    if (op == Op::add && !sum && is_float(carried)) sum = b_.integer(carried, 0);  // of nothing but -0 it is +0
+    sum = sum ? apply(op, carried, {}, {sum, next}) : next;
+  }
+  for (Value& sum : v.e) {
+    if (!sum) {
+      const Reduce neutral = op == Op::add   ? Reduce::add
+                             : op == Op::mul ? Reduce::mul
+                             : op == Op::max ? Reduce::max
+                             : op == Op::min ? Reduce::min
+                             : op == Op::or_ ? Reduce::bit_or
+                                             : Reduce::bit_and;
+      sum = b_.identity(neutral, carried);
+    }
+    if (through_f32) sum = b_.convert(sum, to.dtype);
+  }
+  return v;
+}
+
+// The first place of the greatest or least element of each run; NaN wins.
+Val Emitter::position(const GraphBody& g, const Equation& e, const Val& x) {
+  const Aval& from = g.aval(e.inputs[0]);
+  const auto& p = e.as<ArgParams>();
+  const AxisRuns runs(from.shape, p.axis);
+  Val v;
+  for (std::int64_t n = 0; n < runs.count; ++n) {
+    Value best = x.e[static_cast<std::size_t>(runs.at(n, 0))], where = b_.integer(p.dtype, 0);
+    for (std::int64_t k = 1; k < runs.length; ++k) {
+      const Value next = x.e[static_cast<std::size_t>(runs.at(n, k))];
+      Value better = apply(e.op == Op::argmax ? Op::gt : Op::lt, DType::bool_, {}, {next, best});
+      if (is_float(from.dtype)) {
+        const Value no_better = apply(e.op == Op::argmax ? Op::le : Op::ge, DType::bool_, {}, {next, best});
+        better = b_.bit_and(b_.bit_not(no_better), b_.bit_not(b_.is_nan(best)));
+      }
+      best = either(better, next, best);
+      where = either(better, b_.integer(p.dtype, k), where);
+    }
+    v.e.push_back(where);
+  }
+  return v;
+}
+
+Val Emitter::running(const GraphBody& g, const Equation& e, const Val& x) {
+  const Aval& out = g.aval(e.outputs[0]);
+  const auto& p = e.as<CumulativeParams>();
+  const AxisRuns runs(out.shape, p.axis);
+  const RunningOp step(e.op, out.dtype, runs.length);
+  Val v = x;
+  for (std::int64_t n = 0; n < runs.count; ++n) {
+    Value so_far = step.op == Op::add && is_float(out.dtype) ? b_.integer(step.dtype, 0) : Value();  // of nothing but -0 it is +0
+    for (std::int64_t k = 0; k < runs.length; ++k) {
+      Value& element = v.e[static_cast<std::size_t>(runs.at(n, p.reverse ? runs.length - 1 - k : k))];
+      const Value next = b_.convert(element, step.dtype);
+      so_far = so_far ? apply(step.op, step.dtype, {}, {so_far, next}) : next;
+      element = b_.convert(so_far, out.dtype);
+    }
+  }
+  return v;
+}
+
+Val Emitter::product(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
+  const auto& p = e.as<DotParams>();
+  const bool half = p.dtype == DType::f16 || p.dtype == DType::bf16;
+  const DType carried = half ? DType::f32 : p.dtype;
+  const SmallProduct product(g, e);
+  Val v;
+  for (std::int64_t i = 0, count = g.aval(e.outputs[0]).elements(); i < count; ++i) {
+    Value sum{};
+    for (std::int64_t t = 0; t < product.terms(); ++t) {
+      const SmallProduct::Factors factors = product.at(i, t);
+      Value x = b_.convert(in[0].e[static_cast<std::size_t>(factors.lhs)], carried);
+      Value y = b_.convert(in[1].e[static_cast<std::size_t>(factors.rhs)], carried);
+      const int lanes = std::max({x.lanes, y.lanes, sum ? sum.lanes : 1});
+      const auto spread = [&](Value z) { return z.lanes == lanes ? z : b_.splat(z, lanes); };
+      sum = !sum                ? b_.mul(spread(x), spread(y))
+            : is_float(carried) ? b_.mul_add(spread(x), spread(y), spread(sum))
+                                : b_.add(spread(sum), b_.mul(spread(x), spread(y)));
+    }
+    if (!sum) sum = b_.integer(carried, 0);
+    v.e.push_back(half ? b_.convert(sum, p.dtype) : sum);
+  }
+  return v;
+}
+
+Val Emitter::concatenated(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
+  const auto axis = static_cast<std::size_t>(e.as<AxisParams>().axis);
+  const Shape& shape = g.aval(e.outputs[0]).shape;
+  std::int64_t outer = 1;
+  for (std::size_t d = 0; d < axis; ++d) outer *= shape[d];
+  Val v;
+  for (std::int64_t o = 0; o < outer; ++o)
+    for (const Val& part : in) {
+      const std::size_t run = part.e.size() / static_cast<std::size_t>(outer);
+      for (std::size_t i = 0; i < run; ++i) v.e.push_back(part.e[static_cast<std::size_t>(o) * run + i]);
+    }
+  return v;
+}
+
+// ---- places that are known at run time -------------------------------------------------------------------------------
+
+Value Emitter::clamped(Value start, std::int64_t most) {
+  // An unsigned or wide start is compared in its own type, before it is narrowed.
+  const Value top = b_.integer(start.dtype, largest(start.dtype, most), start.lanes);
+  start = b_.min(start, top);
+  if (!is_unsigned(start.dtype)) start = b_.max(start, b_.integer(start.dtype, 0, start.lanes));
+  return b_.convert(start, DType::i64);
+}
+
+std::int64_t Emitter::largest(DType d, std::int64_t most) {
+  const int bits = static_cast<int>(size_of(d)) * 8 - !is_unsigned(d);
+  return bits >= 63 ? most : std::min(most, (std::int64_t{1} << bits) - 1);
+}
+
+Value Emitter::linear(const Shape& shape, const Vec<Value>& index) {
+  Value p = index_number(0);
+  std::int64_t stride = 1;
+  for (std::size_t d = shape.size(); d-- > 0;) {
+    if (index[d]) p = sum(p, stride == 1 ? index[d] : b_.mul(index[d], b_.integer(DType::i64, stride, index[d].lanes)));
+    stride *= shape[d];
+  }
+  return p;
+}
+
+Vec<std::int64_t> Emitter::window(const Shape& shape, const Shape& sizes) {
+  Vec<std::int64_t> all;
+  for (std::int64_t k = 0; k < sizes.elements(); ++k) {
+    std::int64_t left = k, place = 0, stride = 1;
+    for (std::size_t d = shape.size(); d-- > 0;) {
+      place += left % sizes[d] * stride;
+      left /= sizes[d];
+      stride *= shape[d];
+    }
+    all.push_back(place);
+  }
+  return all;
+}
+
+Value Emitter::start_of(const Shape& shape, const Shape& sizes, std::span<const Val> starts) {
+  Vec<Value> index;
+  for (std::size_t d = 0; d < shape.size(); ++d) index.push_back(clamped(starts[d].e[0], shape[d] - sizes[d]));
+  return linear(shape, index);
+}
+
+Val Emitter::dynamic_slice(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
+  const Shape &shape = g.aval(e.inputs[0]).shape, &sizes = e.as<ShapeParams>().shape;
+  const Value start = start_of(shape, sizes, std::span<const Val>(in).subspan(1));
+  Val v;
+  for (const std::int64_t by : window(shape, sizes)) v.e.push_back(element_at(in[0], further(start, by)));
+  return v;
+}
+
+Val Emitter::dynamic_update_slice(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
+  const Shape &shape = g.aval(e.inputs[0]).shape, &sizes = g.aval(e.inputs[1]).shape;
+  const Value start = start_of(shape, sizes, std::span<const Val>(in).subspan(2));
+  const Vec<std::int64_t> places = window(shape, sizes);
+  Val v = in[0];
+  for (std::size_t k = 0; k < places.size(); ++k) {
+    const Value at_place = further(start, places[k]);
+    if (v.object >= 0) {
+      write(object(v), at_place, in[1].e[k]);
+      continue;
+    }
+    for (std::size_t i = 0; i < v.e.size(); ++i) v.e[i] = either(equals(at_place, static_cast<std::int64_t>(i)), in[1].e[k], v.e[i]);
+  }
+  return v;
+}
+
+// Where an element lies, and whether that is inside (none: it always is).
+Emitter::Target Emitter::target(const Shape& shape, const IndexedElement& at, IndexMode mode, const Val& indices) {
+  Vec<Value> place(shape.size());
+  for (std::size_t d = 0; d < shape.size(); ++d)
+    if (at.fixed[d] >= 0) place[d] = index_number(at.fixed[d]);
+  Target t{};
+  for (std::size_t k = 0; k < at.moved.size(); ++k) {
+    const auto d = static_cast<std::size_t>(at.moved[k]);
+    const Value start = indices.e[static_cast<std::size_t>(at.first) + k], moved = clamped(start, at.at_most[k]);
+    if (mode == IndexMode::fill) {
+      // Unchanged by clamping: inside.
+      const Value good = b_.compare(Compare::eq, b_.convert(moved, start.dtype), start);
+      t.inside = t.inside ? both_of(t.inside, good) : good;
+    }
+    place[d] = place[d] ? sum(place[d], moved) : moved;
+  }
+  t.place = linear(shape, place);
+  return t;
+}
+
+Val Emitter::gathered(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
+  Val v;
+  for (std::int64_t n = 0, count = g.aval(e.outputs[0]).elements(); n < count; ++n) {
+    const Target t = target(g.aval(e.inputs[0]).shape, gathered_element(g, e, n), e.as<GatherParams>().mode, in[1]);
+    Value x = element_at(in[0], t.place);
+    if (t.inside) x = either(t.inside, x, b_.integer(x.dtype, 0, x.lanes));
+    v.e.push_back(x);
+  }
+  return v;
+}
+
+Val Emitter::scattered(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
+  const Op combination = e.op == Op::scatter_add ? Op::add : e.op == Op::scatter_mul ? Op::mul : e.op == Op::scatter_min ? Op::min : Op::max;
+  Val v = in[0];
+  for (std::int64_t n = 0, count = g.aval(e.inputs[2]).elements(); n < count; ++n) {
+    const auto [to, inside] = target(g.aval(e.inputs[0]).shape, scattered_element(g, e, n), e.as<ScatterParams>().mode, in[1]);
+    const Value update = in[2].e[static_cast<std::size_t>(n)];
+    const DType dtype = g.aval(e.outputs[0]).dtype;
+    const auto combined = [&](Value old) { return e.op == Op::scatter ? update : apply(combination, dtype, {}, {old, update}); };
+    if (v.object < 0) {
+      for (std::size_t i = 0; i < v.e.size(); ++i) {
+        Value here = equals(to, static_cast<std::int64_t>(i));
+        if (inside) here = both_of(here, inside);
+        v.e[i] = either(here, combined(v.e[i]), v.e[i]);
+      }
+      continue;
+    }
+    // An update that is out of range writes back what is there.
+    const Value old = read(object(v), to);
+    const Value x = combined(old);
+    write(object(v), to, inside ? either(inside, x, old) : x);
+  }
+  return v;
+}
+
+}  // namespace vt::detail::cpu::register_emission
+
+#endif  // VT_HAS_LLVM_HEADERS

@@ -1,0 +1,144 @@
+// Finds libLLVM with dlopen, checks its version against the headers, and fills the function table.
+#include "llvm_library.hpp"
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <iterator>
+
+#include <vt/error.hpp>
+#include <vt/small_vec.hpp>
+
+#include "../../../trace/base/shared_library.hpp"
+
+namespace vt::detail::cpu {
+
+#if VT_HAS_LLVM_HEADERS
+
+namespace llvm_loading {
+
+struct Loaded {
+  Llvm table;
+  std::string reason;  // empty: the table is good
+};
+
+std::string version_text(unsigned major) { return std::to_string(major); }
+
+// RTLD_LOCAL keeps our libLLVM's symbols away from another copy in the process (graphics drivers bring one). No
+// RTLD_DEEPBIND: sanitizers refuse it, and distributions version LLVM's symbols anyway.
+std::string fill(const std::string& path, Llvm& table) {
+  std::string why;
+  void* handle = open_library(path, why);
+  if (!handle) return why;
+  constexpr std::size_t count = std::size(llvm_names::all);
+  void* pointers[count];
+  // The version first: an old library also lacks functions, and "wrong version" is the useful message.
+  if (void* get_version = ::dlsym(handle, "LLVMGetVersion")) {
+    unsigned major = 0, minor = 0, patch = 0;
+    reinterpret_cast<decltype(&::LLVMGetVersion)>(get_version)(&major, &minor, &patch);
+    if (major != LLVM_VERSION_MAJOR) {
+      ::dlclose(handle);
+      return path + " is LLVM " + version_text(major) + ", but vt was built with the headers of LLVM " + version_text(LLVM_VERSION_MAJOR);
+    }
+  } else {
+    ::dlclose(handle);
+    return path + " has no LLVMGetVersion: not a libLLVM of version 18 to 20";
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    pointers[i] = ::dlsym(handle, llvm_names::all[i]);
+    if (!pointers[i]) {
+      ::dlclose(handle);
+      return path + " lacks the function " + llvm_names::all[i];
+    }
+  }
+  std::memcpy(&table, pointers, sizeof(table));
+  return {};
+}
+
+Vec<std::string> candidates() {
+  if (const char* chosen = std::getenv("VT_LLVM_LIBRARY"); chosen && *chosen) return {chosen};  // the user's word is final
+  const std::string major = version_text(LLVM_VERSION_MAJOR);
+  return {"libLLVM.so." + major + ".1",
+          "libLLVM-" + major + ".so",
+          "libLLVM-" + major + ".so.1",
+          "/usr/lib/llvm-" + major + "/lib/libLLVM.so.1",
+          "/usr/lib/llvm-" + major + "/lib/libLLVM.so",
+          "/usr/lib/llvm" + major + "/lib/libLLVM.so",
+          "/usr/local/lib/libLLVM.so",
+          "libLLVM.dylib",
+          "/opt/homebrew/opt/llvm@" + major + "/lib/libLLVM.dylib"};
+}
+
+// Leaked on purpose: compiled code and LLVM itself must outlive every static destructor.
+const Loaded& loaded() {
+  static const Loaded* const result = [] {
+    auto* made = new Loaded;
+    std::string wrong;
+    const Vec<std::string> paths = candidates();
+    for (const std::string& path : paths) {
+      std::string why = fill(path, made->table);
+      if (why.empty()) {
+        // Registers this machine's target only; safe beside another user of the same library.
+        made->table.InitializeTargetInfo();
+        made->table.InitializeTarget();
+        made->table.InitializeTargetMC();
+        made->table.InitializeAsmPrinter();
+        return made;
+      }
+      // A library that exists but does not fit says more than the last path that does not exist.
+      if (wrong.empty() || why.find("cannot open shared object") == std::string::npos) wrong = std::move(why);
+    }
+    if (linked_statically()) {
+      made->reason = wrong;
+      return made;
+    }
+    made->reason = "LLVM " + version_text(LLVM_VERSION_MAJOR) + " is not usable: " + wrong + " (set VT_LLVM_LIBRARY to the path of libLLVM)";
+    return made;
+  }();
+  return *result;
+}
+
+}  // namespace llvm_loading
+
+const std::string& llvm_unavailable_reason() { return llvm_loading::loaded().reason; }
+
+std::string llvm_missing_reason() {
+  const char* chosen = std::getenv("VT_LLVM_LIBRARY");
+  if ((!chosen || !*chosen) && !linked_statically()) {
+    const std::string major = llvm_loading::version_text(LLVM_VERSION_MAJOR);
+    const std::string soname = "libLLVM.so." + major + ".1", older = "libLLVM-" + major + ".so";
+    for (const char* folder : {"/usr/lib/x86_64-linux-gnu/", "/usr/lib/aarch64-linux-gnu/", "/usr/lib64/", "/usr/lib/", "/usr/local/lib/"})
+      for (const std::string& name : {soname, older})
+        if (::access((folder + name).c_str(), R_OK) == 0) return {};
+    if (::access(("/usr/lib/llvm-" + major + "/lib/libLLVM.so.1").c_str(), R_OK) == 0) return {};
+  }
+  return llvm_unavailable_reason();
+}
+
+const Llvm& llvm() {
+  const llvm_loading::Loaded& loaded = llvm_loading::loaded();
+  if (!loaded.reason.empty()) throw Error(ErrorKind::backend, "vt: " + loaded.reason);
+  return loaded.table;
+}
+
+std::string llvm_try_library(const std::string& path) {
+  Llvm table;
+  return llvm_loading::fill(path, table);
+}
+
+#else
+
+const std::string& llvm_unavailable_reason() {
+  static const std::string reason = "built without LLVM headers (llvm-c/Core.h was not on the include path)";
+  return reason;
+}
+
+std::string llvm_missing_reason() { return llvm_unavailable_reason(); }
+
+std::string llvm_try_library(const std::string&) { return llvm_unavailable_reason(); }
+
+#endif
+
+}  // namespace vt::detail::cpu

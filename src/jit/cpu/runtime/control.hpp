@@ -1,0 +1,88 @@
+// ControlRunner: a cond, while or scan whose bodies are compiled programs, run from here round by round; or a call of a recursive function. Where
+// lanes decide for themselves, those that go the same way are brought together and run as one batch.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+
+#include <vt/small_vec.hpp>
+
+#include "../../../trace/ir/executable.hpp"
+#include "../../../trace/ir/graph.hpp"
+#include "../../../trace/base/hash_map.hpp"
+#include "backend.hpp"
+#include "../../fusion/fuse.hpp"
+#include "../../passes/scan_tiling.hpp"
+
+namespace vt::detail {
+
+class Program;
+
+/// VT_LANES=groups: lanes that go different ways are always grouped, never run side by side under masks.
+bool lanes_in_groups();
+
+class ControlRunner {
+ public:
+  /// Compiles the bodies. Throws: Error(backend).
+  ControlRunner(const Fusion&, const Equation&, const Backend&);
+  ~ControlRunner();
+  /// The equation's results. They own their memory, or are operands.
+  /// Operands that nobody else holds may be written over.
+  Vec<BufferRef> run(Vec<BufferRef> operands) const;
+  /// The bodies' programs.
+  void report(Report&, int depth) const;
+  /// What a run takes at most beside operands and results: scratch memory of the bodies and, of loops, the next state. Less than nothing where
+  /// results take the memory of operands that are `owned`, by nobody else. Of recursive calls only results count: how deep they go is not known.
+  std::int64_t scratch_bytes(const Vec<bool>& owned) const;
+
+ private:
+  using Buffers = Vec<BufferRef>;
+  /// A body, and its programs for groups of lanes, or parts of its rows, by their number (0: the body itself).
+  struct Body {
+    GraphRef graph;
+    mutable std::mutex mutex;
+    mutable HashMap<std::int64_t, std::shared_ptr<Program>> programs;
+  };
+  Program& program(std::size_t body, std::int64_t lanes = 0) const;
+  GraphBody graph_for(std::size_t body, std::int64_t lanes) const;
+  std::int64_t scratch_of_rounds(const Vec<bool>& owned) const;
+  std::int64_t scratch_of_parts() const;
+  std::int64_t scratch_of_branches() const;
+  std::int64_t scratch_of_queues() const;
+
+  Buffers run_recursive(std::span<const BufferRef> operands) const;
+  Buffers run_in_registers(Buffers operands) const;
+  Buffers run_cond(std::span<const BufferRef> operands) const;
+  Buffers run_while(Buffers values) const;
+  Buffers run_scan(Buffers values) const;
+  Buffers run_one_by_one(const Buffers& operands) const;
+  Buffers run_lane_cond(std::span<const BufferRef> operands) const;
+  Buffers run_lane_while(Buffers values) const;
+  struct LaneQueue {
+    std::int64_t first, last, places;
+    const Vec<PackedOperands>* packed;  ///< for groups of so many lanes; null: each packs for itself
+  };
+  void run_queue(const LaneQueue& queue, Buffers& values, const Buffers& results) const;
+  struct LaneQueues {
+    std::int64_t places, queues;
+  };
+  LaneQueues lane_queues() const;
+
+  Equation equation_;
+  GraphBody alone_;      ///< the equation by itself
+  Kernel in_registers_;  ///< all of it as one function, where it fits
+  bool runs_in_registers_ = false;
+  std::int64_t lane_count_ = -1;  ///< of that function
+  Vec<std::size_t> in_place_;     ///< carries that are updated in the result's memory
+  const Backend& backend_;
+  Lanes lanes_;
+  RowCut cut_;  ///< of a scan
+  std::size_t carries_ = 0;
+  Vec<bool> mapped_;  ///< per input of the bodies
+  Vec<Box<Body>> bodies_;
+};
+
+}  // namespace vt::detail

@@ -1,0 +1,350 @@
+// Program: building from a Graph. program_run.cpp runs it, runtime/program_report.cpp describes it.
+#include "program.hpp"
+
+#include <algorithm>
+
+#include <vt/small_vec.hpp>
+
+#include "../../../trace/record/node.hpp"
+#include "../../../trace/base/timeline.hpp"
+#include "../../services/background.hpp"
+#include "chain_products.hpp"
+#include "../../services/counters.hpp"
+#include "../../fusion/epilogue.hpp"
+#include "../../regions/lane_regions.hpp"
+#include "../../regions/register_loop.hpp"
+#include "../../passes/scan_fission.hpp"
+#include "../../services/threads.hpp"
+
+namespace vt::detail {
+
+namespace program_cost {
+
+// Of what wakes another thread, this much is worth sharing with one that is awake.
+constexpr double worth_threads = 0.25;
+constexpr std::uint64_t worth_a_range = 4096;
+
+std::uint64_t rounds_of(const Nest& nest, const SmallVec<int, 6>& loops) {
+  std::uint64_t n = 1;
+  for (int l : loops) {
+    const NestLoop& loop = nest.loops[static_cast<std::size_t>(l)];
+    n *= static_cast<std::uint64_t>(std::max<std::int64_t>(loop.extent, 0));
+  }
+  return n;
+}
+
+}  // namespace program_cost
+
+Program::Program(const GraphBody& graph, const Backend& backend, const OwnedInputs& owned)
+    : vector_bytes_(backend.vector_bytes()), costs_(backend.costs()), planned_(Planning::now()) {
+  const Span span("compile", "compile program");
+  {
+    const Span fusing("compile", "fuse");
+    fusion_ = fuse(form_lane_regions(move_out_of_scans(graph, most_in_frame)), {.matrix_products = true, .vector_bytes = backend.vector_bytes()});
+    chain_products(fusion_, backend);
+    prefer_owned(fusion_, owned);
+  }
+  compile_steps(backend);
+  plan_ = plan_buffers(fusion_, owned);
+  const GraphBody& g = fusion_.graph;
+  fixed_.assign(g.avals.size(), nullptr);
+  for (std::size_t v = 0; v < plan_.slots.size(); ++v) {
+    const BufferPlan::Slot& s = plan_.slots[v];
+    if (s.kind == BufferPlan::Slot::Kind::constant) fixed_[v] = g.equations[static_cast<std::size_t>(s.index)].as<ConstantParams>().buffer->data;
+    if (s.kind == BufferPlan::Slot::Kind::input && g.inputs[static_cast<std::size_t>(s.index)] != static_cast<Var>(v)) {
+      over_inputs_.emplace_back(static_cast<Var>(v), static_cast<std::size_t>(s.index));
+      overwritten_.push_back(static_cast<std::size_t>(s.index));
+    }
+    if (s.kind == BufferPlan::Slot::Kind::arena) placed_.push_back({static_cast<Var>(v), -1, s.offset});
+    if (s.kind == BufferPlan::Slot::Kind::in_output) placed_.push_back({static_cast<Var>(v), s.index, s.offset});
+  }
+  for (std::size_t i = 0; i < g.outputs.size(); ++i) {
+    const Var v = fusion_.storage[static_cast<std::size_t>(g.outputs[i])];
+    const BufferPlan::Slot& s = plan_.slots[static_cast<std::size_t>(v)];
+    outputs_.push_back({v, s.kind == BufferPlan::Slot::Kind::output && s.index == static_cast<int>(i) ? static_cast<int>(i) : -1});
+  }
+  for (std::size_t k = 0; k < steps_.size(); ++k) {
+    steps_[k].released = plan_.released[k];
+    steps_[k].handed_over = plan_.handed_over[k];
+    launches_ += steps_[k].kind == Step::Kind::kernel;
+    products_ += steps_[k].kind == Step::Kind::product;
+    products_ += steps_[k].chain != nullptr;
+    chains_ += steps_[k].chain != nullptr;
+    epilogues_ += steps_[k].has_epilogue();
+    interpreted_ += steps_[k].kind == Step::Kind::equation;
+    loops_ += steps_[k].kind == Step::Kind::control;
+    bytes_ += steps_[k].bytes;
+  }
+  makes_buffers_ = interpreted_ > 0 || loops_ > 0;
+  if (timeline_wanted()) name_steps();
+  if (planned_) return;
+  count(counters().programs);
+  backend.measure_costs();
+  if (!dump_folder().empty()) {
+    const std::string text = to_text(g);
+    dump_text(short_name(text) + ".program.txt", text + "\n" + explain());
+  }
+}
+
+void Program::compile_steps(const Backend& backend) {
+  const BackgroundPause pause;
+  const std::size_t count_of_steps = fusion_.steps.size();
+  steps_.resize(count_of_steps);
+  Vec<Schedule> schedules(count_of_steps);
+  // What the backend makes does not depend on each other: with several to make, threads share the work.
+  // Products first, which take longest.
+  Vec<Function<void()>> makes, kernels;
+  // Of little work in all, for which no other thread is woken, code runs unoptimised until the background thread has made better. Where there is
+  // more, that thread would take a processor from the first calls, and they would lose more than the first one gains.
+  std::uint64_t work = 0;
+  bool hurry = false;
+  const auto lanes_of = [&](DType d) { return static_cast<std::uint64_t>(backend.vector_bytes()) / size_of(d); };
+  const auto take_kernel = [this, &backend, &schedules, &hurry](std::size_t k, bool wait) {
+    const CodeLabelScope label(label_of(steps_[k], true));
+    Step& step = steps_[k];
+    step.kernel = backend.compile(fusion_.steps[k].nest, schedules[k], hurry, wait);
+    step.arguments.append(step.kernel.numbers.begin(), step.kernel.numbers.end());
+  };
+  const auto make_kernel = [&](std::size_t k) {
+    work += steps_[k].work / static_cast<std::uint64_t>(schedules[k].lanes);
+    kernels.push_back([take_kernel, k] { take_kernel(k, false); });
+  };
+  for (std::size_t k = 0; k < count_of_steps; ++k) {
+    const FusedStep& fused = fusion_.steps[k];
+    Step& step = steps_[k];
+    if (fused.equation < 0) {
+      schedules[k] = choose_schedule(fused.nest, vector_bytes_, costs_);
+      prepare_kernel(step, fused, schedules[k]);
+      make_kernel(k);
+      continue;
+    }
+    const Equation& e = fusion_.graph.equations[static_cast<std::size_t>(fused.equation)];
+    const GraphBody& g = fusion_.graph;
+    step.kind = Step::Kind::equation;
+    step.equation = fused.equation;
+    if (fused.row_loop >= 0) {
+      schedules[k] = schedule_epilogue(fused.nest, fused.row_loop, backend.vector_bytes());
+      prepare_kernel(step, fused, schedules[k]);
+      make_kernel(k);
+      step.bytes -= g.aval(e.outputs[0]).bytes();  // read while it is in the cache
+    }
+    for (Var v : e.outputs) step.bytes += g.aval(v).bytes();
+    for (Var v : e.inputs) step.bytes += g.aval(v).bytes();
+    if (fused.then >= 0) {
+      make_chain(step, fused, backend, makes);
+      work += least_waking_work;
+      continue;
+    }
+    if (is_control(e.op) || e.op == Op::recursive_call) {
+      step.kind = Step::Kind::control;
+      const CodeLabelScope label(label_of(step, false));
+      step.control = new_shared<const ControlRunner>(fusion_, e, backend);
+      continue;
+    }
+    if (e.op == Op::sort) {
+      prepare_sort(step, e);
+      fusion_.steps[k].writes_given_memory = true;
+    }
+    if (e.op == Op::fft) {
+      step.kind = Step::Kind::fft;
+      step.fft = fft_spec(e.as<FftParams>(), g.aval(e.inputs[0]));
+      step.operands.push_back(fusion_.storage[static_cast<std::size_t>(e.inputs[0])]);
+      step.operands.push_back(e.outputs[0]);
+      step.work = static_cast<std::uint64_t>(step.fft.operations());
+      step.alone = costs_.nanoseconds(step.work, 0);
+      share(step);
+      fusion_.steps[k].writes_given_memory = true;
+    }
+    if (family_of(e.op) == Family::linalg) {
+      makes.push_back([this, &step, &e, &backend, &hurry] { prepare_linalg(step, e, backend, hurry); });
+      const LinalgSpec spec = linalg_spec(g, e);
+      work += static_cast<std::uint64_t>(spec.operations() * spec.batch) / lanes_of(spec.dtype);
+      fusion_.steps[k].writes_given_memory = true;
+    }
+    if (e.op == Op::conv_general) {
+      work += least_waking_work;
+      makes.push_back([this, &step, &e, &backend] {
+        const std::optional<ConvPlan> conv = plan_conv(e.as<ConvParams>(), fusion_.graph.aval(e.inputs[0]).shape,
+                                                       fusion_.graph.aval(e.inputs[1]).shape, fusion_.graph.aval(e.inputs[0]).dtype);
+        const CodeLabelScope label(label_of(step, false));
+        if (!conv || conv->lhs_permutation || conv->spec.multiply_adds() == 0) return;
+        step.product = backend.convolution(conv->spec);
+        if (!step.product) return;
+        step.work = static_cast<std::uint64_t>(2 * conv->spec.multiply_adds());
+        step.row_bytes = conv->spec.columns.extent * static_cast<std::int64_t>(size_of(conv->spec.result));
+      });
+    }
+    if (e.op != Op::dot_general) continue;
+    MatmulPlan plan = plan_matmul(e.as<DotParams>(), g.aval(e.inputs[0]), g.aval(e.inputs[1]));
+    MatmulSpec& spec = plan.spec;
+    const bool empty = spec.batch * spec.m * spec.n * spec.k == 0;
+    // A vector's worth of element-wise work is about one of multiply-adds.
+    if (!empty && fused.row_loop >= 0) spec.work_after = static_cast<std::int64_t>(step.work) / (spec.batch * spec.m * spec.n);
+    if (empty || plan.lhs_permutation || plan.rhs_permutation) continue;
+    work += static_cast<std::uint64_t>(spec.batch * spec.m * spec.n * spec.k) / lanes_of(spec.accumulate);
+    makes.push_back([this, &step, spec, &backend, &hurry] {
+      const CodeLabelScope label(label_of(step, false));
+      step.product = backend.product(spec, hurry);
+      if (step.product) step.work = static_cast<std::uint64_t>(2 * spec.batch * spec.m * spec.n * spec.k);
+    });
+  }
+
+  hurry = work < least_waking_work;
+  for (Function<void()>& make : kernels)
+    if (!planned_) makes.push_back(std::move(make));
+  if (planned_) {  // nothing is compiled, and other threads do not know that
+    for (const Function<void()>& make : makes) make();
+    makes.clear();
+  }
+  parallel_ranges(
+      static_cast<std::int64_t>(makes.size()), 1,
+      [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t i = begin; i < end; ++i) makes[static_cast<std::size_t>(i)]();
+      },
+      static_cast<int>(makes.size()));
+  // Those for which another thread was making the code.
+  for (std::size_t k = 0; k < count_of_steps && !planned_; ++k)
+    if (!steps_[k].slots.empty() && !steps_[k].kernel) take_kernel(k, true);
+
+  for (std::size_t k = 0; k < count_of_steps; ++k) {
+    Step& step = steps_[k];
+    if (!step.product && !step.chain) continue;  // not one that the backend has a kernel for
+    step.kind = Step::Kind::product;
+    step.row_group = fusion_.steps[k].row_group;
+    step.rows_alone = fusion_.steps[k].rows_alone;
+    for (int equation : fusion_.steps[k].equations()) {
+      const Equation& e = fusion_.graph.equations[static_cast<std::size_t>(equation)];
+      for (Var v : {e.inputs[0], e.inputs[1], e.outputs[0]}) step.operands.push_back(fusion_.storage[static_cast<std::size_t>(v)]);
+    }
+    fusion_.steps[k].writes_given_memory = true;
+  }
+}
+
+void Program::make_chain(Step& step, const FusedStep& fused, const Backend& backend, Vec<Function<void()>>& makes) const {
+  const GraphBody& g = fusion_.graph;
+  const auto spec_of = [&](int equation) {
+    const Equation& e = g.equations[static_cast<std::size_t>(equation)];
+    return plan_matmul(e.as<DotParams>(), g.aval(e.inputs[0]), g.aval(e.inputs[1])).spec;
+  };
+  const MatmulSpec first = spec_of(fused.equation), second = spec_of(fused.then);
+  const Equation& then = g.equations[static_cast<std::size_t>(fused.then)];
+  step.then = fused.then;
+  // What lies between the products stays in caches.
+  step.bytes -= g.aval(g.equations[static_cast<std::size_t>(fused.equation)].outputs[0]).bytes() + g.aval(fused.handed_on).bytes();
+  step.bytes += g.aval(then.inputs[1]).bytes() + g.aval(then.outputs[0]).bytes();
+  makes.push_back([this, &step, &backend, first, second] {
+    const CodeLabelScope label(label_of(step, false));
+    step.chain = backend.chain(first, second);
+    step.work = static_cast<std::uint64_t>(2 * first.batch * first.m * (first.n * first.k + second.n * second.k));
+  });
+}
+
+void Program::prepare_sort(Step& step, const Equation& e) const {
+  step.kind = Step::Kind::sort;
+  step.sort = sort_spec(fusion_, e);
+  for (Var v : e.inputs) step.operands.push_back(fusion_.storage[static_cast<std::size_t>(v)]);
+  for (Var v : e.outputs) step.operands.push_back(v);
+}
+
+void Program::prepare_linalg(Step& step, const Equation& e, const Backend& backend, bool hurry) const {
+  using namespace program_cost;
+  const GraphBody& g = fusion_.graph;
+  step.kind = Step::Kind::linalg;
+  step.linalg = linalg_spec(g, e);
+  for (Var v : e.inputs) step.operands.push_back(fusion_.storage[static_cast<std::size_t>(v)]);
+  for (Var v : e.outputs) step.operands.push_back(v);
+  for (Var v : step.operands) {
+    const std::int64_t batch = std::max<std::int64_t>(step.linalg.batch, 1);
+    step.arguments.push_back(static_cast<std::int64_t>(g.aval(v).bytes()) / batch);
+  }
+  const CodeLabelScope label(label_of(step, false));
+  step.kernel = backend.compile_matrices(step.linalg, step.lanes, hurry);
+  const std::int64_t block = std::max(step.lanes, 1), each = std::max<std::int64_t>(step.linalg.operations() / block, 1);
+  step.work = static_cast<std::uint64_t>(each * step.linalg.batch);
+  step.rounds = step.linalg.batch / block * block;
+  step.grain = (std::max<std::int64_t>(static_cast<std::int64_t>(worth_a_range) / each, 1) + block - 1) / block * block;
+  step.alone = costs_.nanoseconds(step.work, 0);
+  share(step);
+}
+
+void Program::share(Step& step) const {
+  step.parallel = step.alone >= program_cost::worth_threads * costs_.worth_waking();
+  step.wakes = step.alone >= costs_.worth_waking();
+}
+
+void Program::prepare_kernel(Step& step, const FusedStep& fused, const Schedule& schedule) const {
+  using namespace program_cost;
+  const Nest& nest = fused.nest;
+  for (Var v : fused.buffers) step.slots.push_back(v);
+  for (const NestLoop& l : nest.loops)
+    if (l.runtime) step.arguments.push_back(l.block_of >= 0 ? l.total : l.extent);
+  step.arguments.append(fused.arguments.begin(), fused.arguments.end());
+  step.nest_text = nest.str() + schedule.str(nest);
+  step.fused = fused.fused;
+  step.partial = fused.partial;
+  for (Var v : fused.buffers) step.bytes += fusion_.graph.aval(v).bytes();
+  if (nest.stages.size() == 1 && nest.stores.size() == 1 && nest.reductions.empty()) {
+    const NestStore& s = nest.stores[0];
+    const NestValue& v = nest.values[static_cast<std::size_t>(s.value)];
+    if (v.kind == NestValue::Kind::load && v.index == s.index && s.mask < 0 && v.mask < 0 &&
+        v.dtype == nest.buffers[static_cast<std::size_t>(s.buffer)].dtype) {
+      step.copied_from = fused.buffers[static_cast<std::size_t>(v.buffer)];
+      step.copied_to = fused.buffers[static_cast<std::size_t>(s.buffer)];
+    }
+  }
+  const std::uint64_t shared = rounds_of(nest, nest.shared);
+  std::uint64_t most = 1;
+  for (const NestStage& s : nest.stages) most = std::max(most, rounds_of(nest, s.loops));
+  std::uint64_t weight = 1;
+  double cost = 1;  // the same by this machine's numbers
+  for (const NestValue& v : nest.values) {
+    if (v.kind != NestValue::Kind::op && v.kind != NestValue::Kind::load) continue;
+    weight += v.kind == NestValue::Kind::op ? static_cast<std::uint64_t>(op_weight(v.op, v.dtype)) : 1;
+    cost += v.kind == NestValue::Kind::op ? op_cost(v.op, v.dtype, costs_) : 1;
+  }
+  step.work = shared * most * weight;
+  const std::uint64_t vectors = step.work * static_cast<std::uint64_t>(schedule.registers) / static_cast<std::uint64_t>(schedule.lanes);
+  // Of large tables from which few elements are taken, what is taken counts.
+  std::uint64_t bytes = 0;
+  for (std::size_t b = 0; b < fused.buffers.size(); ++b) {
+    if (b < nest.buffers.size() && nest.buffers[b].local > 0) continue;
+    const Aval& a = fusion_.graph.aval(fused.buffers[b]);
+    bytes += std::min(static_cast<std::uint64_t>(a.bytes()), shared * most * nest.values.size() * size_of(a.dtype));
+  }
+  step.alone = costs_.nanoseconds(static_cast<std::uint64_t>(static_cast<double>(vectors) * cost / static_cast<double>(weight)), bytes);
+  if (!planned_) {
+    Counters& c = counters();
+    count(c.fused_ops, fused.fused.size());
+    count(c.stages, nest.stages.size());
+    for (const NestBuffer& b : nest.buffers) count(c.row_buffers, b.local > 0);
+    count(c.parallel_reductions, fused.partial);
+  }
+  if (schedule.parallel_loop < 0) {
+    step.rounds = 1;
+    return;
+  }
+  step.rounds = nest.loops[static_cast<std::size_t>(schedule.parallel_loop)].extent;
+  share(step);
+  const std::uint64_t per_round = std::max<std::uint64_t>(vectors / static_cast<std::uint64_t>(std::max<std::int64_t>(step.rounds, 1)), 1);
+  std::int64_t grain = std::max<std::int64_t>(static_cast<std::int64_t>(worth_a_range / per_round), 1);
+  for (const StageSchedule& s : schedule.stages)
+    if (s.vector_loop == schedule.parallel_loop || s.tile_loop == schedule.parallel_loop) {
+      // Vectors start at multiples of their length, which the emitter counts on; whole cache lines for each thread besides.
+      std::int64_t lanes = schedule.lanes;
+      for (const NestStore& w : nest.stores)
+        lanes = std::max(lanes, 64 / static_cast<std::int64_t>(size_of(nest.buffers[static_cast<std::size_t>(w.buffer)].dtype)));
+      // So do blocks read those of rows.
+      for (const NestValue& v : nest.values)
+        if (v.kind == NestValue::Kind::load && s.block_across > 1) lanes = std::max(lanes, 64 / static_cast<std::int64_t>(size_of(v.dtype)));
+      // In double: sizes that no memory holds are refused later, and must not overflow here.
+      const double rounds_per_vector = static_cast<double>(step.rounds) / std::max(static_cast<double>(vectors), 1.0);
+      grain = std::max<std::int64_t>(static_cast<std::int64_t>(static_cast<double>(worth_a_range) * rounds_per_vector), 1);
+      grain = (grain + lanes - 1) / lanes * lanes;
+      // Parts of rows that come from far are read the faster the longer they are.
+      const bool parts_of_rows = s.mode == StageSchedule::Mode::vertical || (s.tile_loop < 0 && s.order.size() > 1);
+      if (parts_of_rows && step.bytes > static_cast<std::uint64_t>(scheduling::beyond_near_caches)) step.ranges = 1;
+    }
+  step.grain = grain;
+}
+
+}  // namespace vt::detail

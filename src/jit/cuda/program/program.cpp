@@ -1,0 +1,283 @@
+// CudaProgram: building from a Graph, and running.
+#include "program.hpp"
+
+#include <algorithm>
+#include <exception>
+
+#include <vt/detail/message.hpp>
+
+#include "../../../trace/record/devices.hpp"
+#include "../../../trace/record/node.hpp"
+#include "../../../trace/base/timeline.hpp"
+#include "../../cpu/runtime/backend.hpp"
+#include "../../services/counters.hpp"
+#include "../../executables.hpp"
+#include "../../regions/lane_regions.hpp"
+#include "../../passes/lower_complex.hpp"
+#include "../../regions/register_loop.hpp"
+#include "../../passes/scan_fission.hpp"
+#include "../../services/threads.hpp"
+#include "../source/element_source.hpp"
+#include "masked_lanes.hpp"
+#include "../source/op_rows.hpp"
+#include "../products/product_epilogue.hpp"
+
+namespace vt::detail::cuda {
+
+CudaProgram::CudaProgram(const GraphBody& graph, const CudaDevice& device, bool keep_texts, const OwnedInputs& owned) : device_(device) {
+  const Span span("compile", "compile program for CUDA");
+  fusion_ = fuse(form_lane_regions(move_out_of_scans(mask_lanes(inline_calls(graph)), 0), device_limits()),
+                 {.matrix_products = true, .vector_bytes = 64, .on_host = false, .has_code = has_element_source});
+  attach_element_epilogues(fusion_, [&](const Equation& e) { return has_own_product(e); });
+  prefer_owned(fusion_, owned);
+  const GraphBody& g = fusion_.graph;
+  steps_.resize(fusion_.steps.size());
+  for (std::size_t k = 0; k < steps_.size(); ++k) {
+    FusedStep& fused = fusion_.steps[k];
+    Step& step = steps_[k];
+    if (fused.equation < 0) {
+      prepare_kernel(step, fused);
+      continue;
+    }
+    const Equation& e = g.equations[static_cast<std::size_t>(fused.equation)];
+    step.equation = fused.equation;
+    step.name = name_of(e.op);
+    if (e.where.file) step.lines.push_back(e.where);
+    for (Var v : e.inputs) step.bytes += g.aval(v).bytes();
+    for (Var v : e.outputs) step.bytes += g.aval(v).bytes();
+    const Family family = family_of(e.op);
+    if ((family == Family::contract && prepare_product(step, fused)) || (family == Family::linalg && prepare_matrices(step, e)) ||
+        (family == Family::spectral && prepare_transform(step, e))) {
+      fused.writes_given_memory = true;
+    } else if (e.op == Op::sort) {
+      fused.writes_given_memory = true;
+    } else if (is_control(e.op) && prepare_in_registers(step, e)) {
+      fused.writes_given_memory = true;
+    } else if (runs_on_device(g, e)) {
+      step.kind = Step::Kind::control;
+      step.control = new_shared<const DeviceControl>(g, e, device_, keep_texts);
+    } else {
+      step.kind = Step::Kind::host;
+      if (step.text.empty()) step.text = op_rows[e.op].on_host;
+      step.host = host_executable(alone(g, e));
+    }
+  }
+  plan_ = plan_buffers(fusion_, owned);
+  for (std::size_t v = 0; v < plan_.slots.size(); ++v)
+    if (lies_over_input(static_cast<Var>(v))) overwritten_.push_back(static_cast<std::size_t>(plan_.slots[v].index));
+  for (Step& step : steps_)
+    if (step.equation >= 0 && g.equations[static_cast<std::size_t>(step.equation)].op == Op::sort)
+      prepare_sort(step, g.equations[static_cast<std::size_t>(step.equation)]);
+  compile_kernels(keep_texts);
+  constants_.resize(g.avals.size());
+  for (std::size_t v = 0; v < plan_.slots.size(); ++v)
+    if (plan_.slots[v].kind == BufferPlan::Slot::Kind::constant)
+      constants_[v] = moved(g.equations[static_cast<std::size_t>(plan_.slots[v].index)].as<ConstantParams>().buffer, vt::cuda(device_.index()));
+  for (std::size_t k = 0; k < steps_.size(); ++k) {
+    steps_[k].released = plan_.released[k];
+    launches_ += steps_[k].launches.size();
+    epilogues_ += fusion_.steps[k].row_loop >= 0;
+    scratch_bytes_ = std::max(scratch_bytes_, static_cast<std::size_t>(steps_[k].scratch_bytes));
+    host_steps_ += steps_[k].kind == Step::Kind::host;
+    bytes_ += steps_[k].bytes;
+  }
+  replay_ = new_replay();
+  count(counters().programs);
+}
+
+// On all threads, as kernels do not depend on each other.
+void CudaProgram::compile_kernels(bool keep_texts) {
+  Vec<Launch*> all;
+  for (Step& step : steps_)
+    for (Launch& launch : step.launches)
+      if (!launch.library) all.push_back(&launch);
+  parallel_ranges(static_cast<std::int64_t>(all.size()), 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      Launch& launch = *all[static_cast<std::size_t>(i)];
+      launch.code = device_code(device_, launch.source, launch.name);
+      launch.code->allow_shared(launch.grid.shared_bytes);
+      // The driver knows how many blocks of this code fit on a multiprocessor, by its registers and shared memory.
+      if (launch.useful_blocks > 0)
+        launch.grid.blocks =
+            std::min(launch.useful_blocks, Mapping::times_over * device_.facts().multiprocessors * launch.code->resident_blocks(launch.grid));
+      if (!keep_texts) launch.source.clear();
+    }
+  });
+}
+
+Vec<BufferRef> CudaProgram::run(std::span<const BufferRef> given) {
+  const Span span("run", "run program on CUDA");
+  const GraphBody& g = fusion_.graph;
+  require_device(device_.index());
+  device_.enter();
+  const Vec<BufferRef> inputs = brought(given, vt::cuda(device_.index()));
+  Vec<BufferRef> results(g.outputs.size());
+  if (!replay(inputs, results)) run_steps(inputs, results);
+  Counters& c = counters();
+  count(c.programs_run);
+  count(c.launches, launches_);
+  count(c.bytes, bytes_);
+  if (epilogues_) count(c.product_epilogues, epilogues_);
+  if (host_steps_) count(c.host_steps, host_steps_);
+  return results;
+}
+
+void CudaProgram::run_steps(std::span<const BufferRef> inputs, Vec<BufferRef>& results) {
+  using Kind = BufferPlan::Slot::Kind;
+  const GraphBody& g = fusion_.graph;
+  Vec<DevicePtr> pointers(g.avals.size(), 0);
+  Vec<BufferRef> produced(g.avals.size());
+  for (std::size_t v = 0; v < constants_.size(); ++v)
+    if (constants_[v]) pointers[v] = address(*constants_[v]);
+  for (std::size_t i = 0; i < g.outputs.size(); ++i) {
+    const auto v = static_cast<std::size_t>(fusion_.storage[static_cast<std::size_t>(g.outputs[i])]);
+    const BufferPlan::Slot& s = plan_.slots[v];
+    if (s.kind != Kind::output || s.index != static_cast<int>(i)) continue;
+    results[i] = device_.allocate(s.bytes, "a result", &fusion_.graph);
+    pointers[v] = address(*results[i]);
+  }
+  const std::size_t arena_bytes = (plan_.arena_bytes + 255) / 256 * 256;
+  const BufferRef arena =
+      arena_bytes + scratch_bytes_ ? device_.allocate(arena_bytes + scratch_bytes_, "intermediate results", &fusion_.graph) : BufferRef();
+  const DevicePtr scratch = scratch_bytes_ ? address(*arena) + arena_bytes : 0;
+  for (std::size_t v = 0; v < plan_.slots.size(); ++v) {
+    const BufferPlan::Slot& s = plan_.slots[v];
+    if (s.kind == Kind::input) pointers[v] = address(*inputs[static_cast<std::size_t>(s.index)]);
+    if (s.kind == Kind::arena && arena) pointers[v] = address(*arena) + s.offset;
+    if (s.kind == Kind::in_output)
+      pointers[v] =
+          pointers[static_cast<std::size_t>(fusion_.storage[static_cast<std::size_t>(g.outputs[static_cast<std::size_t>(s.index)])])] + s.offset;
+  }
+  for (const Step& step : steps_) {
+    if (step.kind == Step::Kind::kernel) run_kernels(step, pointers, scratch);
+    else run_equation(step, pointers, produced, inputs);
+    for (Var v : step.released) produced[static_cast<std::size_t>(v)] = {};
+  }
+  for (std::size_t i = 0; i < g.outputs.size(); ++i) {
+    if (results[i]) continue;
+    const auto v = static_cast<std::size_t>(fusion_.storage[static_cast<std::size_t>(g.outputs[i])]);
+    const BufferPlan::Slot& s = plan_.slots[v];
+    if (s.kind == Kind::input) results[i] = inputs[static_cast<std::size_t>(s.index)];
+    else if (s.kind == Kind::constant) results[i] = constants_[v];
+    else if (s.kind == Kind::produced) results[i] = produced[v];
+    else results[i] = results[static_cast<std::size_t>(s.index)];
+  }
+}
+
+void CudaProgram::run_kernels(const Step& step, const Vec<DevicePtr>& pointers, DevicePtr scratch) const {
+  for (const Launch& launch : step.launches) {
+    const Span span("launch", launch.name);
+    SmallVec<DevicePtr, 16> addresses;
+    for (const Launch::Pointer& p : launch.pointers)
+      addresses.push_back((p.var < 0 ? scratch : pointers[static_cast<std::size_t>(p.var)]) + static_cast<DevicePtr>(p.offset));
+    if (launch.library) {
+      launch.library->run(device_, device_.stream(), {addresses.data(), addresses.size()});
+      continue;
+    }
+    SmallVec<void*, 24> parameters;
+    for (DevicePtr& a : addresses) parameters.push_back(&a);
+    for (const std::int64_t& n : launch.numbers) parameters.push_back(const_cast<std::int64_t*>(&n));
+    launch.code->launch(launch.grid, parameters.data());
+  }
+}
+
+BufferRef CudaProgram::at(Var v, const Vec<DevicePtr>& pointers, const Vec<BufferRef>& produced, std::span<const BufferRef> inputs) const {
+  const auto storage = static_cast<std::size_t>(fusion_.storage[static_cast<std::size_t>(v)]);
+  const BufferPlan::Slot& s = plan_.slots[storage];
+  if (s.kind == BufferPlan::Slot::Kind::input) return inputs[static_cast<std::size_t>(s.index)];
+  if (s.kind == BufferPlan::Slot::Kind::constant) return constants_[storage];
+  if (s.kind == BufferPlan::Slot::Kind::produced) return produced[storage];
+  BufferRef view = borrow_memory(reinterpret_cast<void*>(pointers[storage]), fusion_.graph.aval(v).bytes());
+  view->device = vt::cuda(device_.index());
+  return view;
+}
+
+void CudaProgram::run_equation(const Step& step, Vec<DevicePtr>& pointers, Vec<BufferRef>& produced, std::span<const BufferRef> inputs) const {
+  const Span span("run", step.name);
+  const GraphBody& g = fusion_.graph;
+  const Equation& e = g.equations[static_cast<std::size_t>(step.equation)];
+  Vec<BufferRef> operands;
+  for (Var v : e.inputs) operands.push_back(at(v, pointers, produced, inputs));
+  Vec<BufferRef> made;
+  if (step.control) {
+    made = step.control->run(operands);
+    // What a branch or a loop hands on may lie in memory that is written again.
+    for (BufferRef& b : made)
+      if (any_of(operands,
+                 [&](const BufferRef& o) { return address(*b) >= address(*o) && address(*b) < address(*o) + std::max<std::size_t>(o->bytes, 1); })) {
+        BufferRef copy = device_.allocate(b->bytes, "a result", &fusion_.graph);
+        device_.copy(address(*copy), address(*b), b->bytes);
+        b = std::move(copy);
+      }
+  } else {
+    for (BufferRef& b : operands) b = moved(b, vt::cpu());
+    made = step.host->run(operands);
+    for (BufferRef& b : made) b = moved(b, vt::cuda(device_.index()));
+  }
+  for (std::size_t i = 0; i < made.size(); ++i) {
+    const auto v = static_cast<std::size_t>(e.outputs[i]);
+    pointers[v] = address(*made[i]);
+    produced[v] = std::move(made[i]);
+  }
+}
+
+void CudaProgram::report(Report& report, int depth) const {
+  const DeviceFacts& f = device_.facts();
+  ReportStep head;
+  head.depth = depth;
+  head.title = worded("program on cuda({}), {}: {} kernels, {} steps on the host, {} bytes of scratch memory", device_.index(), f.name, launches_,
+                      host_steps_, plan_.arena_bytes + scratch_bytes_);
+  if (is_replayed()) head.title += "; replayed as one CUDA graph";
+  head.graph = &fusion_.graph;
+  report.push_back(std::move(head));
+  for (std::size_t k = 0; k < steps_.size(); ++k) {
+    const Step& step = steps_[k];
+    ReportStep r;
+    r.depth = depth;
+    r.name = step.name;
+    r.lines = step.lines;
+    r.bytes = step.bytes;
+    if (step.kind != Step::Kind::host) r.nest = step.text;
+    if (step.kind == Step::Kind::kernel && step.launches.size() != 1)
+      r.title = worded("step {}: {}, {} kernels, {} bytes", k, step.name, step.launches.size(), step.bytes);
+    else if (step.kind == Step::Kind::kernel && step.launches[0].library)
+      r.title = worded("step {}: {} by {}, {} bytes", k, step.name, step.launches[0].library->library(), step.bytes);
+    else if (step.kind == Step::Kind::kernel)
+      r.title = worded("step {}: {}, {} blocks of {} threads, {} bytes", k, step.name, step.launches[0].grid.blocks, step.launches[0].grid.threads,
+                       step.bytes);
+    else if (step.kind == Step::Kind::control) r.title = worded("step {}: {}, {}", k, step.name, step.control->describe());
+    else
+      r.title = worded("step {}: {} on the host ({}), its operands copied there and its results back, {} bytes", k, step.name, step.text, step.bytes);
+    report.push_back(std::move(r));
+    if (step.control) step.control->report(report, depth + 1);
+  }
+}
+
+// A result in the place of an input, which is not that input itself.
+bool CudaProgram::lies_over_input(Var v) const {
+  const BufferPlan::Slot& s = plan_.slots[static_cast<std::size_t>(v)];
+  return s.kind == BufferPlan::Slot::Kind::input && fusion_.graph.inputs[static_cast<std::size_t>(s.index)] != v;
+}
+
+Memory CudaProgram::memory() const {
+  using Kind = BufferPlan::Slot::Kind;
+  const GraphBody& g = fusion_.graph;
+  Memory m;
+  for (std::size_t v = 0; v < plan_.slots.size(); ++v) {
+    const BufferPlan::Slot& s = plan_.slots[v];
+    constexpr const char* places[] = {"", "input", "constant", "result", "scratch", "within a result", "own"};
+    if (s.kind == Kind::unused) continue;
+    const std::uint64_t bytes = s.bytes ? s.bytes : g.avals[v].bytes();
+    const bool over_input = lies_over_input(static_cast<Var>(v));
+    if (s.kind == Kind::input && !over_input) m.inputs += bytes;
+    if (s.kind == Kind::constant) m.constants += bytes;
+    if (s.kind == Kind::output) m.results += bytes;
+    if (s.kind == Kind::produced) m.scratch += bytes;
+    m.values.push_back(
+        {g.avals[v].str(), over_input ? "over an input" : places[static_cast<int>(s.kind)], bytes, 0, static_cast<int>(steps_.size()), {}});
+  }
+  m.scratch += plan_.arena_bytes + scratch_bytes_;
+  return m;
+}
+
+}  // namespace vt::detail::cuda

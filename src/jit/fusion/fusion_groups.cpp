@@ -1,0 +1,563 @@
+// Makes the groups of equations that become one kernel each: what is stored, and what is computed again on the spot.
+#include "fusion_groups.hpp"
+
+#include "../../trace/ir/effects.hpp"
+#include "../nest/cost_model.hpp"
+#include "../nest/schedule.hpp"
+#include "../cpu/runtime/sort_kernel.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
+#include <vt/small_vec.hpp>
+
+namespace vt::detail {
+
+namespace fusion_costs {
+
+// In op_weight's units.
+constexpr int worth_storing = 5;  // work that is not done twice
+constexpr int worth_storing_scalar = 15;
+constexpr int worth_storing_before_growth = 10;
+constexpr std::int64_t worth_a_kernel = 128;  // thousands of operations that storing saves
+constexpr int worth_vectors = 36;
+constexpr std::int64_t enough_for_vectors = 64;
+constexpr std::size_t many_parts = 16;  // of a concatenation: more are not worth code of their own each
+constexpr std::int64_t few_of = 4;  // a part of this many is read by single elements rather than made whole, in vectors
+
+// Inner products, one for each element of the result: reductions like others.
+bool is_inner_product(const GraphBody& graph, const Equation& e) {
+  if (e.op != Op::dot_general) return false;
+  const DotParams& p = e.as<DotParams>();
+  const Aval &lhs = graph.aval(e.inputs[0]), &rhs = graph.aval(e.inputs[1]);
+  const int axes = static_cast<int>(p.lhs_batch.size() + p.lhs_contract.size());
+  return (p.dtype == DType::f32 || p.dtype == DType::f64) && lhs.dtype == p.dtype && rhs.dtype == p.dtype && lhs.shape.rank() == axes &&
+         rhs.shape.rank() == axes && !p.lhs_batch.empty();
+}
+
+// Products of a matrix that no cache near a core holds and a vector: what counts is to read the matrix once, at full speed, which is what a nest's
+// reductions are made for; and what the matrix is computed from is fused with it.
+bool streams_matrix(const GraphBody& graph, const Equation& e) {
+  constexpr std::int64_t worth_streaming = std::int64_t{2} << 20;  // bytes
+  if (e.op != Op::dot_general) return false;
+  const DType d = e.as<DotParams>().dtype;
+  const Aval &lhs = graph.aval(e.inputs[0]), &rhs = graph.aval(e.inputs[1]);
+  if ((d != DType::f32 && d != DType::f64) || lhs.dtype != d || rhs.dtype != d) return false;
+  const std::int64_t results = graph.aval(e.outputs[0]).elements();
+  const auto beside = [&](const Aval& vector, const Aval& matrix) {
+    return matrix.elements() == vector.elements() * results && matrix.elements() * static_cast<std::int64_t>(size_of(d)) >= worth_streaming;
+  };
+  return results > 0 && (beside(lhs, rhs) || beside(rhs, lhs));
+}
+
+}  // namespace fusion_costs
+
+constexpr int most_reduced_rank = 20;  // loops of a nest are few, also after they are split
+
+// Bodies of user reductions become part of the loop: scalar operations only.
+bool is_scalar_body(const GraphBody& body) {
+  for (const Aval& a : body.avals)
+    if (a.shape.rank() != 0) return false;
+  for (const Equation& e : body.equations)
+    if (!is_elementwise(e.op) && e.op != Op::full && e.op != Op::constant) return false;
+  return body.equations.size() <= static_cast<std::size_t>(most_fused_weight / 4);
+}
+
+// Scans that are carried lane by lane instead of round by round; see build_scan.
+bool runs_one_by_one(const GraphBody& graph, const Equation& e) {
+  if (e.op == Op::reduce || e.op == Op::cumlogsumexp) return true;
+  const DType d = graph.aval(e.inputs[0]).dtype;
+  return (e.op == Op::cumprod && is_float(d)) || (e.op == Op::cumsum && d == DType::f64);
+}
+
+// Loop nests hold these; everything else is a step of its own.
+bool writes_window(const GraphBody& graph, const Equation& e) {
+  if (e.op >= Op::scatter && e.op <= Op::scatter_max) return true;
+  constexpr std::int64_t few = 4;  // one in so many
+  return e.op == Op::dynamic_update_slice &&
+         graph.aval(e.inputs[0]).elements() >= few * std::max<std::int64_t>(graph.aval(e.inputs[1]).elements(), 1);
+}
+
+bool can_fuse(const GraphBody& graph, const Equation& e) {
+  switch (family_of(e.op)) {
+    case Family::unary:
+    case Family::binary:
+    case Family::select:
+    case Family::leaf: return true;
+    case Family::reduce:
+      return graph.aval(e.inputs[0]).shape.rank() <= most_reduced_rank && (e.op != Op::reduce || is_scalar_body(*e.as<ReduceParams>().body));
+    case Family::cumulative: return graph.aval(e.inputs[0]).shape.rank() <= most_reduced_rank;
+    case Family::shape: return true;
+    case Family::window: return graph.aval(e.inputs[0]).shape.rank() <= most_reduced_rank;
+    case Family::index:
+      return !writes_window(graph, e) && (e.op == Op::slice || e.op == Op::dynamic_slice || e.op == Op::dynamic_update_slice || e.op == Op::gather);
+    case Family::contract: return e.op == Op::dot_general;
+    default: return false;
+  }
+}
+
+bool is_sorted_place(const GraphBody& graph, const Equation& sort, int definition) {
+  if (sort.op != Op::sort || definition < 0) return false;
+  const Equation& e = graph.equations[static_cast<std::size_t>(definition)];
+  return e.op == Op::iota && e.as<IotaParams>().axis == sort.as<SortParams>().axis && can_be_place(graph.aval(e.outputs[0]).dtype);
+}
+
+FusionPlanner::FusionPlanner(const GraphBody& graph, const FuseOptions& options) : graph_(graph), options_(options) {
+  const std::size_t vars = graph.avals.size();
+  source.graph = &graph;
+  source.definition.assign(vars, -1);
+  source.stored.assign(vars, 0);
+  source.storage.resize(vars);
+  std::iota(source.storage.begin(), source.storage.end(), 0);
+  uses_.resize(vars);
+  is_output_.assign(vars, 0);
+  cost_.assign(vars, -1);
+  reads_windows_.assign(vars, -1);
+  kept.assign(vars, 0);
+  place_.resize(vars);
+  definer_.assign(vars, -1);
+}
+
+void FusionPlanner::run() {
+  classify();
+  mark_stored();
+  make_groups();
+  merge_all();
+  mark_kept();
+  sort_groups();
+}
+
+void FusionPlanner::classify() {
+  const std::size_t count = graph_.equations.size();
+  inlined_.assign(count, 0);
+  reduction_.assign(count, 0);
+  pieces_.assign(count, 0);
+  for (std::size_t i = 0; i < count; ++i) {
+    const Equation& e = graph_.equations[i];
+    for (Var v : e.outputs) source.definition[static_cast<std::size_t>(v)] = static_cast<int>(i);
+    for (Var v : e.inputs) {
+      auto& list = uses_[static_cast<std::size_t>(v)];
+      if (list.empty() || list.back() != static_cast<int>(i)) list.push_back(static_cast<int>(i));
+    }
+    if (!can_fuse(graph_, e) || !has_code(e) ||
+        (e.op == Op::dot_general && options_.matrix_products && !fusion_costs::streams_matrix(graph_, e) &&
+         !fusion_costs::is_inner_product(graph_, e)))
+      continue;
+    const bool reduces = family_of(e.op) == Family::reduce || family_of(e.op) == Family::cumulative || e.op == Op::dot_general ||
+                         (e.op == Op::overlap_add && overlap_rounds(e.as<WindowParams>()).elements() > 1);
+    (reduces ? reduction_ : inlined_)[i] = 1;
+  }
+  for (Var v : graph_.inputs) source.stored[static_cast<std::size_t>(v)] = 1;
+}
+
+bool FusionPlanner::has_code(const Equation& e) const {
+  if (!options_.has_code) return true;
+  if (e.op == Op::reduce) return all_of(e.as<ReduceParams>().body->equations, [&](const Equation& inner) { return has_code(inner); });
+  return !is_elementwise(e.op) || options_.has_code(e.op);
+}
+
+// Reshapes and gradient stops share the buffer of what they reshape.
+Var FusionPlanner::base_of(Var v) const {
+  for (;;) {
+    const int d = source.definition[static_cast<std::size_t>(v)];
+    if (d < 0) return v;
+    const Equation& e = graph_.equations[static_cast<std::size_t>(d)];
+    if (e.op != Op::reshape && e.op != Op::stop_gradient) return v;
+    v = e.inputs[0];
+  }
+}
+
+void FusionPlanner::mark(Var v) {
+  const Var base = base_of(v);
+  source.storage[static_cast<std::size_t>(v)] = base;
+  source.stored[static_cast<std::size_t>(v)] = source.stored[static_cast<std::size_t>(base)] = 1;
+}
+
+int FusionPlanner::cost(Var v) {
+  int& known = cost_[static_cast<std::size_t>(v)];
+  if (known >= 0) return known;
+  // Equations come in order, so operands have their cost when this is asked for in order.
+  const int d = source.definition[static_cast<std::size_t>(v)];
+  if (d < 0 || source.stored[static_cast<std::size_t>(v)] || !inlined_[static_cast<std::size_t>(d)]) return known = 1;
+  const Equation& e = graph_.equations[static_cast<std::size_t>(d)];
+  int sum = op_weight(e.op, graph_.aval(v).dtype);
+  for (Var o : e.inputs) sum += cost(o);
+  return known = std::min(sum, 1 << 20);
+}
+
+void FusionPlanner::mark_stored() {
+  again.assign(graph_.avals.size(), 0);
+  for (Var v : graph_.outputs) {
+    is_output_[static_cast<std::size_t>(base_of(v))] = 1;
+    mark(v);
+  }
+  for (std::size_t i = 0; i < graph_.equations.size(); ++i) {
+    const Equation& e = graph_.equations[i];
+    const bool own_step = !inlined_[i] && !reduction_[i];
+    if (own_step || reduction_[i])
+      for (Var v : e.outputs) source.stored[static_cast<std::size_t>(v)] = 1;
+    if (own_step) {
+      for (std::size_t k = 0; k < e.inputs.size(); ++k) {
+        // What a scatter starts from is copied anyway: a constant need not be laid out before.
+        const int d = source.definition[static_cast<std::size_t>(e.inputs[k])];
+        const bool constant = k == 0 && family_of(e.op) == Family::index && d >= 0 && graph_.equations[static_cast<std::size_t>(d)].op == Op::full;
+        if (!constant && !is_sorted_place(graph_, e, d)) mark(e.inputs[k]);
+      }
+    }
+    if (e.op == Op::constant && graph_.aval(e.outputs[0]).elements() != 1) source.stored[static_cast<std::size_t>(e.outputs[0])] = 1;
+    if (own_step) continue;
+    // Operands that are read more often than they have elements are not computed again each time.
+    for (std::size_t k = 0; k < e.inputs.size(); ++k) {
+      const Var o = e.inputs[k];
+      if (source.stored[static_cast<std::size_t>(o)] || source.definition[static_cast<std::size_t>(o)] < 0) continue;
+      const int c = cost(o);
+      bool store = c > most_fused_weight;
+      if ((e.op == Op::dot_general && !fusion_costs::is_inner_product(graph_, e)) || (e.op == Op::gather && k == 0 && !takes_parts(o)))
+        store = store || c > 2;
+      if (reduction_[i] && runs_one_by_one(graph_, e)) store = store || c > fusion_costs::worth_storing_before_growth;
+      if (e.op == Op::gather && k == 1) store = store || c > fusion_costs::worth_storing_before_growth;
+      // Windows that overlap, or are looked at twice, read the same elements again; they themselves are never laid out.
+      if (e.op == Op::windows &&
+          (graph_.aval(e.outputs[0]).elements() > graph_.aval(o).elements() || uses_[static_cast<std::size_t>(e.outputs[0])].size() > 1))
+        store = store || c > fusion_costs::worth_storing;
+      if (e.op == Op::broadcast_in_dim && graph_.aval(o).elements() > 1 && graph_.aval(e.outputs[0]).elements() > graph_.aval(o).elements()) {
+        const BroadcastParams& p = e.as<BroadcastParams>();
+        bool leading = true, stretched = false;  // its value stays the same in the inner loops, so it is computed outside them
+        Shape own = Shape::filled(static_cast<std::size_t>(p.shape.rank()), 1);
+        for (std::size_t a = 0; a < p.axes.size(); ++a) own[static_cast<std::size_t>(p.axes[a])] = graph_.aval(o).shape[a];
+        for (std::size_t a = 0; a < own.size(); ++a) {
+          leading = leading && (own[a] == 1 || !stretched);
+          stretched = stretched || own[a] != p.shape[a];
+        }
+        // Otherwise it is computed again for each element, or stored by a kernel of its own.
+        const bool much = c >= fusion_costs::worth_storing && c * (graph_.aval(e.outputs[0]).elements() >> 10) >= fusion_costs::worth_a_kernel;
+        store = store || (!leading && (c >= fusion_costs::worth_storing_before_growth || much));
+        // What is laid out along short axes first (split_short_axes).
+        const int d = source.definition[static_cast<std::size_t>(o)];
+        store = store || (!leading && graph_.equations[static_cast<std::size_t>(d)].op == Op::broadcast_in_dim);
+        // … but as a single number each time, next to few elements: what outweighs those goes faster in vectors of its own.
+        const std::int64_t times = graph_.aval(e.outputs[0]).elements() / graph_.aval(o).elements();
+        store = store || (graph_.aval(o).elements() >= fusion_costs::enough_for_vectors && c >= fusion_costs::worth_vectors && c > 4 * times);
+      }
+      if (store) {
+        again[static_cast<std::size_t>(base_of(o))] = c;
+        mark(o);
+        cost_[static_cast<std::size_t>(o)] = 1;
+      }
+    }
+    if (e.op == Op::concatenate) {
+      int sum = 0;
+      for (Var o : e.inputs) sum += cost(o);
+      const bool in_parts =
+          woven(e)
+              ? joins_its_parts(e)
+              : e.inputs.size() > 4 || (sum > 10 && graph_.aval(e.outputs[0]).elements() >= 256);
+      if (in_parts) {
+        pieces_[i] = 1;
+        source.stored[static_cast<std::size_t>(e.outputs[0])] = 1;
+      }
+    }
+    for (Var v : e.outputs) {
+      if (source.stored[static_cast<std::size_t>(v)]) continue;
+      const int limit = graph_.aval(v).elements() == 1 ? fusion_costs::worth_storing_scalar : fusion_costs::worth_storing;
+      const bool view = e.op == Op::reshape || e.op == Op::stop_gradient || e.op == Op::windows;
+      if (!view && uses_[static_cast<std::size_t>(v)].size() > 1 && cost(v) > limit && !takes_parts(v)) {
+        again[static_cast<std::size_t>(v)] = cost(v);
+        source.stored[static_cast<std::size_t>(v)] = 1;
+        cost_[static_cast<std::size_t>(v)] = 1;
+      }
+    }
+  }
+  // What was marked through a reshape after its consumers were looked at.
+  for (std::size_t v = 0; v < source.stored.size(); ++v)
+    if (source.stored[v] && base_of(static_cast<Var>(v)) != static_cast<Var>(v)) mark(static_cast<Var>(v));
+}
+
+// Gathers that take few of its elements compute those alone: image[i][j] of many i and j lays out no rows. Slices that share out its elements
+// compute each of them once, where each has one reader.
+bool FusionPlanner::takes_parts(Var v) const {
+  std::int64_t taken = 0;
+  for (int i : uses_[static_cast<std::size_t>(v)]) {
+    const Equation& e = graph_.equations[static_cast<std::size_t>(i)];
+    const auto part = [&] { return graph_.aval(e.outputs[0]).elements(); };  // effects have no outputs
+    if (e.op == Op::gather && e.inputs[0] == v && e.inputs[1] != v) {
+      taken += part() * fusion_costs::few_of;
+    } else if (e.op == Op::slice) {
+      Var read = e.outputs[0];
+      for (;;) {
+        const auto& readers = uses_[static_cast<std::size_t>(read)];
+        if (readers.size() != 1 || is_output_[static_cast<std::size_t>(read)]) return false;
+        const Equation& next = graph_.equations[static_cast<std::size_t>(readers[0])];
+        if (next.op != Op::reshape) break;
+        read = next.outputs[0];
+      }
+      taken += part();
+    } else {
+      return false;
+    }
+  }
+  return taken <= graph_.aval(v).elements();
+}
+
+// Single elements beside each other: stored together by one body.
+bool FusionPlanner::woven(const Equation& e) const {
+  const int last = graph_.aval(e.outputs[0]).shape.rank() - 1;
+  return options_.on_host && e.as<AxisParams>().axis == last && static_cast<std::int64_t>(e.inputs.size()) <= most_woven &&
+         all_of(e.inputs, [&](Var v) { return graph_.aval(v).shape[static_cast<std::size_t>(last)] == 1; });
+}
+
+// Whether what is woven has parts that each read a value which is stored over computed again: part
+// by part, without the last axis, they are stored by the kernel that computes those.
+bool FusionPlanner::joins_its_parts(const Equation& e) const {
+  return all_of(e.inputs, [&](Var woven) {
+    const Var part = without_last_axis(woven);
+    Vec<Var> pending, seen;
+    if (part != woven) pending.push_back(part);
+    while (!pending.empty()) {
+      const Var v = pending.back();
+      pending.pop_back();
+      if (std::find(seen.begin(), seen.end(), v) != seen.end()) continue;
+      seen.push_back(v);
+      if (again[static_cast<std::size_t>(v)] > 0 && graph_.aval(v).shape == graph_.aval(part).shape)
+        return true;
+      const int d = source.definition[static_cast<std::size_t>(v)];
+      if (d < 0 || source.stored[static_cast<std::size_t>(v)] ||
+          !is_elementwise(graph_.equations[static_cast<std::size_t>(d)].op))
+        continue;
+      for (Var o : graph_.equations[static_cast<std::size_t>(d)].inputs) pending.push_back(o);
+    }
+    return false;
+  });
+}
+
+// What a last axis of one element was added to, or v.
+Var FusionPlanner::without_last_axis(Var v) const {
+  const int d = source.definition[static_cast<std::size_t>(v)];
+  if (d < 0 || graph_.equations[static_cast<std::size_t>(d)].op != Op::reshape) return v;
+  const Var o = graph_.equations[static_cast<std::size_t>(d)].inputs[0];
+  Shape shape = graph_.aval(o).shape;
+  shape.push_back(1);
+  return shape == graph_.aval(v).shape ? o : v;
+}
+
+bool FusionPlanner::reads_windows(Var v) {
+  signed char& known = reads_windows_[static_cast<std::size_t>(v)];
+  if (known >= 0) return known != 0;
+  const int d = source.definition[static_cast<std::size_t>(v)];
+  bool reads = false;
+  if (d >= 0 && !source.stored[static_cast<std::size_t>(v)]) {
+    const Equation& e = graph_.equations[static_cast<std::size_t>(d)];
+    reads = e.op == Op::windows;
+    for (Var o : e.inputs) reads = reads || reads_windows(o);
+  }
+  known = reads;
+  return reads;
+}
+
+Shape FusionPlanner::kept_shape(const FusionGroup& g) const {
+  Shape s;
+  for (int a = 0; a < g.domain.rank(); ++a)
+    if (!g.reduced.contains(a)) s.push_back(g.domain[static_cast<std::size_t>(a)]);
+  return s;
+}
+
+void FusionPlanner::walk(Var v, bool regular, const SmallVec<int, 6>& axes, Vec<FusionRead>& reads, bool root) {
+  const auto k = static_cast<std::size_t>(v);
+  const int d = source.definition[k];
+  SmallVec<int, 6> key = axes;
+  key.push_back(regular ? -2 : -3);
+  for (const auto& [var, seen] : walked_)
+    if (var == v && seen == key) return;
+  walked_.push_back({v, key});
+  if (!root && source.stored[k]) {
+    // A reshape of a stored Var reads that Var's buffer; its own axes say nothing about the other's, unless it is the same shape.
+    const Var base = source.storage[k];
+    reads.push_back({base, regular && graph_.aval(base).shape == graph_.aval(v).shape, axes});
+    return;
+  }
+  if (d < 0) return;
+  const Equation& e = graph_.equations[static_cast<std::size_t>(d)];
+  if (is_elementwise(e.op)) {
+    for (Var o : e.inputs) walk(o, regular, graph_.aval(o).shape.rank() == 0 ? SmallVec<int, 6>{} : axes, reads, false);
+    return;
+  }
+  SmallVec<int, 6> inner;
+  if (regular && e.op == Op::transpose) {
+    const Axes& permutation = e.as<PermutationParams>().permutation;
+    inner.resize(axes.size(), -1);
+    for (std::size_t i = 0; i < axes.size(); ++i) inner[static_cast<std::size_t>(permutation[i])] = axes[i];
+    walk(e.inputs[0], true, inner, reads, false);
+    return;
+  }
+  if (regular && e.op == Op::broadcast_in_dim) {
+    const BroadcastParams& p = e.as<BroadcastParams>();
+    for (std::size_t i = 0; i < p.axes.size(); ++i)
+      inner.push_back(graph_.aval(e.inputs[0]).shape[i] == 1 ? -1 : axes[static_cast<std::size_t>(p.axes[i])]);
+    walk(e.inputs[0], true, inner, reads, false);
+    return;
+  }
+  if (regular && e.op == Op::reshape) {  // that only adds or drops axes of extent 1
+    const Shape& from = graph_.aval(e.inputs[0]).shape;
+    const Shape& to = graph_.aval(v).shape;
+    std::size_t i = 0;
+    bool units = true;
+    for (std::size_t j = 0; j < from.size() && units; ++j) {
+      if (from[j] == 1) {
+        inner.push_back(-1);
+        continue;
+      }
+      while (i < to.size() && to[i] == 1) ++i;
+      units = i < to.size() && to[i] == from[j];
+      if (units) inner.push_back(axes[i++]);
+    }
+    walk(e.inputs[0], units, units ? inner : SmallVec<int, 6>{}, reads, false);
+    return;
+  }
+  for (Var o : e.inputs) walk(o, false, {}, reads, false);
+}
+
+void FusionPlanner::make_groups() {
+  const auto all_axes = [](int rank) {
+    SmallVec<int, 6> axes;
+    for (int a = 0; a < rank; ++a) axes.push_back(a);
+    return axes;
+  };
+  const auto add_elementwise = [&](FusionRoot root, const Shape& domain) {
+    FusionGroup g;
+    g.domain = domain;
+    FusionStage stage;
+    stage.full.push_back(root);
+    walked_.clear();
+    // A part of a concatenation that is stored itself is read; anything else is computed by this group.
+    const bool copies = root.axis >= 0 && source.stored[static_cast<std::size_t>(root.value)];
+    walk(root.value, true, all_axes(domain.rank()), stage.full_reads, !copies);
+    g.stages.push_back(std::move(stage));
+    g.weight = std::max(cost_[static_cast<std::size_t>(root.value)], 1);
+    const int d = source.definition[static_cast<std::size_t>(root.value)];
+    if (d >= 0 && !copies) {
+      g.weight = op_weight(graph_.equations[static_cast<std::size_t>(d)].op, graph_.aval(root.value).dtype);
+      for (Var o : graph_.equations[static_cast<std::size_t>(d)].inputs) g.weight += cost(o);
+    }
+    (root.axis < 0 ? g.defines : g.parts_of).push_back(root.target);
+    groups.push_back(std::move(g));
+    const int id = static_cast<int>(groups.size() - 1);
+    if (root.axis >= 0) return;
+    definer_[static_cast<std::size_t>(root.target)] = id;
+    place_[static_cast<std::size_t>(root.value)] = {id, 0, Place::Kind::full};
+  };
+  int last_effect = -1;
+  for (std::size_t i = 0; i < graph_.equations.size(); ++i) {
+    const Equation& e = graph_.equations[i];
+    if (!inlined_[i] && !reduction_[i]) {
+      FusionGroup g;
+      g.equation = static_cast<int>(i);
+      FusionStage stage;
+      for (Var o : e.inputs) stage.full_reads.push_back({source.storage[static_cast<std::size_t>(o)], false, {}});
+      g.stages.push_back(std::move(stage));
+      for (Var v : e.outputs) g.defines.push_back(v);
+      groups.push_back(std::move(g));
+      const int id = static_cast<int>(groups.size() - 1);
+      for (Var v : e.outputs) definer_[static_cast<std::size_t>(v)] = id;
+      if (has_effect(e)) {
+        groups.back().before = last_effect;
+        if (last_effect >= 0) groups[static_cast<std::size_t>(last_effect)].after = id;
+        last_effect = id;
+      }
+      continue;
+    }
+    const Var out = e.outputs[0];
+    if (reduction_[i]) {
+      FusionGroup g;
+      FusionStage stage;
+      g.has_reductions = true;
+      stage.reductions.push_back(static_cast<int>(i));
+      walked_.clear();
+      if (e.op == Op::dot_general) {
+        const DotParams& p = e.as<DotParams>();
+        const Shape& lhs = graph_.aval(e.inputs[0]).shape;
+        g.domain = graph_.aval(out).shape;
+        for (std::size_t k = 0; k < p.lhs_contract.size(); ++k) {
+          g.reduced.push_back(g.domain.rank());
+          g.domain.push_back(lhs[static_cast<std::size_t>(p.lhs_contract[k])]);
+        }
+        for (Var o : e.inputs) walk(o, false, {}, stage.full_reads, false);
+        g.weight = 2 + cost(e.inputs[0]) + cost(e.inputs[1]);
+      } else if (e.op == Op::overlap_add) {
+        const WindowParams& p = e.as<WindowParams>();
+        g.domain = graph_.aval(out).shape;
+        for (std::int64_t rounds : overlap_rounds(p)) {
+          g.reduced.push_back(g.domain.rank());
+          g.domain.push_back(rounds);
+        }
+        walk(e.inputs[0], false, {}, stage.full_reads, false);
+        g.weight = 2 + 4 * static_cast<int>(p.axes.size()) + cost(e.inputs[0]);
+        g.slides = true;
+      } else {
+        g.domain = graph_.aval(e.inputs[0]).shape;
+        g.lone = runs_one_by_one(graph_, e);
+        g.weight = 2;
+        if (e.op == Op::argmax || e.op == Op::argmin) {
+          g.reduced = Axes(e.as<ArgParams>().axis);
+          g.direction = 1;  // the first of equals wins
+        } else if (e.op == Op::reduce) {
+          g.reduced = e.as<ReduceParams>().axes;
+          g.direction = 1;
+          g.weight += static_cast<int>(e.as<ReduceParams>().body->equations.size());
+        } else if (family_of(e.op) == Family::cumulative) {
+          g.reduced = Axes(e.as<CumulativeParams>().axis);
+          g.direction = e.as<CumulativeParams>().reverse ? -1 : 1;
+        } else {
+          g.reduced = e.as<AxesParams>().axes;
+        }
+        for (Var o : e.inputs) {
+          // Operands at every point; what a user's reduction starts from is one number.
+          walk(o, true, all_axes(graph_.aval(o).shape.rank()), stage.full_reads, false);
+          g.slides = g.slides || reads_windows(o);
+          g.weight += cost(o);
+        }
+      }
+      g.stages.push_back(std::move(stage));
+      for (Var v : e.outputs) g.defines.push_back(v);
+      groups.push_back(std::move(g));
+      const int id = static_cast<int>(groups.size() - 1);
+      for (Var v : e.outputs) {
+        definer_[static_cast<std::size_t>(v)] = id;
+        place_[static_cast<std::size_t>(v)] = {id, 0, place_kind(e)};
+      }
+      continue;
+    }
+    if (!source.stored[static_cast<std::size_t>(out)] || base_of(out) != out || graph_.aval(out).elements() == 0) continue;
+    if (e.op == Op::constant) continue;
+    if (pieces_[i]) {
+      const int axis = e.as<AxisParams>().axis;
+      const bool is_woven = woven(e), of_many = e.inputs.size() > fusion_costs::many_parts;
+      std::int64_t offset = 0;
+      FusionGroup join;
+      join.equation = static_cast<int>(i);
+      join.joins = true;
+      for (Var o : e.inputs) {
+        const Var part = is_woven ? without_last_axis(o) : o;
+        if (graph_.aval(o).elements() > 0) {
+          join.parts.push_back(static_cast<int>(groups.size()));
+          add_elementwise({part, out, axis, offset, of_many}, graph_.aval(part).shape);
+        }
+        offset += graph_.aval(o).shape[static_cast<std::size_t>(axis)];
+      }
+      join.defines.push_back(out);
+      groups.push_back(std::move(join));
+      definer_[static_cast<std::size_t>(out)] = static_cast<int>(groups.size() - 1);
+      continue;
+    }
+    add_elementwise({out, out, -1, 0}, graph_.aval(out).shape);
+  }
+  leader_.resize(groups.size());
+  std::iota(leader_.begin(), leader_.end(), 0);
+  first_ = latest_ = leader_;  // groups are made in the Graph's order: each reads what earlier ones define
+  readers_.resize(graph_.avals.size());
+  for (std::size_t g = 0; g < groups.size(); ++g)
+    for (const FusionStage& s : groups[g].stages)
+      for (const FusionRead& r : s.full_reads) readers_[static_cast<std::size_t>(r.var)].push_back(static_cast<int>(g));
+}
+
+}  // namespace vt::detail

@@ -1,0 +1,354 @@
+// Work that need not be done round by round: products of a scan's sequences move in front of it, as one product for all rounds;
+// sums over the rounds of products move behind it, out of whatever else is added to the same carry. For a recurrent cell the first is the product of
+// its input with the weights, the second the gradient of the weights: few large matrix products instead of many small ones, and no sum of matrices
+// per round.
+#include "scan_fission.hpp"
+
+#include <algorithm>
+#include <memory>
+
+#include <vt/small_vec.hpp>
+
+#include "../../trace/record/batching.hpp"
+#include "../../trace/ir/effects.hpp"
+#include "../../trace/base/hash_map.hpp"
+#include "../regions/register_loop.hpp"
+
+namespace vt::detail {
+
+namespace scan_motion {
+
+// A product of fewer multiply-adds is not worth a sequence of its own.
+constexpr std::int64_t worth_moving = 4096;
+constexpr std::size_t largest_sequence = std::size_t{1} << 30;  // bytes
+
+std::size_t at(Var v) { return static_cast<std::size_t>(v); }
+
+std::int64_t multiply_adds(const GraphBody& g, const Equation& e) {
+  std::int64_t n = g.aval(e.outputs[0]).elements();
+  for (int axis : e.as<DotParams>().lhs_contract) n *= g.aval(e.inputs[0]).shape[static_cast<std::size_t>(axis)];
+  return n;
+}
+
+Aval stacked(const Aval& a, std::int64_t length) {
+  Aval all(a.dtype, Shape{length});
+  all.shape.append(a.shape.begin(), a.shape.end());
+  return all;
+}
+
+/// One scan being taken apart, and the Graph around it being written.
+class Mover {
+ public:
+  Mover(GraphBody& outer, const Equation& e) : outer_(outer), e_(e), p_(e.as<ScanParams>()), body_(*p_.body) {
+    const auto carries = static_cast<std::size_t>(p_.carries), looped = carries + static_cast<std::size_t>(p_.sequences);
+    for (std::size_t i = 0; i < e.inputs.size(); ++i)
+      (i < carries ? carried_ : i < looped ? sequences_ : rest_).push_back({body_.inputs[i], e.inputs[i]});
+  }
+
+  /// Writes the scan and what goes in front and behind. Is there any? Else it is the scan that was
+  /// there.
+  bool run() {
+    const bool in_front = move_products_in_front();
+    find_makers();
+    const Vec<Behind> behind = find_sums();
+    if (!in_front && behind.empty()) outer_.equations.push_back(e_);
+    else write(behind);
+    return in_front || !behind.empty();
+  }
+
+ private:
+  struct Pair {
+    Var inner, outer;
+  };
+  /// A product of the body, or a sum, that is added to a carry: over all rounds at once it can be added to the last one.
+  struct Behind {
+    std::size_t carry;
+    Equation product;
+    ParamsRef turned;  ///< a transposition of its result, or null
+    Where where;
+  };
+
+  void find_makers() {
+    made_by_.assign(body_.avals.size(), -1);
+    uses_.assign(body_.avals.size(), 0);
+    for (std::size_t i = 0; i < body_.equations.size(); ++i) {
+      for (Var o : body_.equations[i].outputs) made_by_[at(o)] = static_cast<int>(i);
+      for (Var v : body_.equations[i].inputs) ++uses_[at(v)];
+    }
+    for (Var o : body_.outputs) ++uses_[at(o)];
+    is_rest_.assign(body_.avals.size(), 0);
+    for (const Pair& r : rest_) is_rest_[at(r.inner)] = 1;
+    becomes_sequence_.assign(body_.avals.size(), 0);
+    for (const Equation& e : body_.equations)
+      if (e.op == Op::dot_general && worth_it(e) && uses(e.outputs[0]) == 1)
+        for (Var v : e.inputs) becomes_sequence_[at(v)] = 1;
+  }
+  int maker(Var v) const { return made_by_[at(v)]; }
+  int uses(Var v) const { return uses_[at(v)]; }
+
+  // ---- in front ------------------------------------------------------------------------------------------------------------
+  bool move_products_in_front() {
+    Vec<bool> from_carry(body_.avals.size()), from_sequence(body_.avals.size());
+    for (const Pair& c : carried_) from_carry[at(c.inner)] = true;
+    for (const Pair& s : sequences_) from_sequence[at(s.inner)] = true;
+    Vec<Var> moved;
+    for (const Equation& e : body_.equations) {
+      bool carry = is_control(e.op), sequence = false;
+      for (Var v : e.inputs) {
+        carry = carry || from_carry[at(v)];
+        sequence = sequence || from_sequence[at(v)];
+      }
+      for (Var v : e.outputs) {
+        from_carry[at(v)] = carry;
+        from_sequence[at(v)] = sequence;
+      }
+      if (e.op != Op::dot_general || carry || !sequence || multiply_adds(body_, e) < worth_moving) continue;
+      if (stacked(body_.aval(e.outputs[0]), p_.length).bytes() <= largest_sequence) moved.push_back(e.outputs[0]);
+    }
+    if (moved.empty()) return false;
+    // What they are made of, as a function of the sequences' elements and the rest.
+    GraphBody front;
+    front.avals = body_.avals;
+    Vec<bool> mapped, needed(body_.avals.size());
+    Vec<Var> operands;
+    for (const Pair& s : sequences_) {
+      front.inputs.push_back(s.inner);
+      operands.push_back(s.outer);
+      mapped.push_back(true);
+    }
+    for (const Pair& r : rest_) {
+      front.inputs.push_back(r.inner);
+      operands.push_back(r.outer);
+      mapped.push_back(false);
+    }
+    for (Var v : moved) needed[at(v)] = true;
+    for (auto e = body_.equations.rbegin(); e != body_.equations.rend(); ++e)
+      if (any_of(e->outputs, [&](Var v) { return needed[at(v)]; })) {
+        front.equations.push_back(*e);
+        for (Var v : e->inputs) needed[at(v)] = true;
+      }
+    Vec<Equation> ordered(front.equations.rbegin(), front.equations.rend());
+    front.equations.clear();
+    for (Equation& e : ordered) front.equations.push_back(std::move(e));
+    front.outputs = moved;
+    const Vec<Var> made = inlined(simplify(batch_body(front, mapped, p_.length), SimplifyFor::running), operands);
+    // In the loop they are elements of sequences.
+    Vec<Equation> left;
+    for (const Equation& e : body_.equations)
+      if (std::find(moved.begin(), moved.end(), e.outputs[0]) == moved.end()) left.push_back(e);
+    body_.equations.clear();
+    for (Equation& e : left) body_.equations.push_back(std::move(e));
+    for (std::size_t k = 0; k < moved.size(); ++k) sequences_.push_back({moved[k], made[k]});
+    return true;
+  }
+
+  Vec<Var> inlined(const GraphBody& g, const Vec<Var>& operands) {
+    Vec<Var> names(g.avals.size(), -1);
+    for (std::size_t i = 0; i < g.inputs.size(); ++i) names[at(g.inputs[i])] = operands[i];
+    for (const Equation& e : g.equations) {
+      Equation copy = e;
+      for (Var& v : copy.inputs) v = names[at(v)];
+      for (Var& v : copy.outputs) {
+        names[at(v)] = outer_.fresh(g.aval(v));
+        v = names[at(v)];
+      }
+      outer_.equations.push_back(std::move(copy));
+    }
+    Vec<Var> results;
+    for (Var v : g.outputs) results.push_back(names[at(v)]);
+    return results;
+  }
+
+  // ---- behind --------------------------------------------------------------------------------------------------------------
+  /// Those of one carry follow each other; `left_` becomes what a round makes of the carries without them.
+  Vec<Behind> find_sums() {
+    Vec<Behind> found;
+    left_ = body_.outputs;
+    for (std::size_t k = 0; k < carried_.size(); ++k) {
+      const Var in = carried_[k].inner, out = body_.outputs[k];
+      const int sum = maker(out);
+      const DType d = body_.aval(out).dtype;
+      // 16-bit sums are rounded round by round; sums behind would not be.
+      if (sum < 0 || uses(in) != 1 || uses(out) != 1 || !is_float(d) || d == DType::f16 || d == DType::bf16) continue;
+      Vec<Var> added, others;
+      find_added(out, added);
+      if (std::find(added.begin(), added.end(), in) == added.end()) continue;
+      const Where where = body_.equations[static_cast<std::size_t>(sum)].where;
+      const std::size_t before = found.size();
+      for (Var v : added)
+        if (v != in && !find_term(v, k, where, found)) others.push_back(v);
+      if (found.size() == before) continue;
+      left_[k] = in;
+      for (Var v : others) left_[k] = sum_of(body_, left_[k], v, where);
+    }
+    return found;
+  }
+  /// What is added up to `v`, which nobody else uses.
+  void find_added(Var out, Vec<Var>& added) const {
+    const Shape& shape = body_.aval(out).shape;
+    const auto same_shape = [&](Var v) { return body_.aval(v).shape == shape; };
+    Vec<Var> pending{out};  // the next one last: chains may be long
+    while (!pending.empty()) {
+      const Var v = pending.back();
+      pending.pop_back();
+      const Equation* e = maker(v) < 0 ? nullptr : &body_.equations[at(maker(v))];
+      if (e && uses(v) == 1 && e->op == Op::add && same_shape(e->inputs[0]) && same_shape(e->inputs[1])) {
+        pending.push_back(e->inputs[1]);
+        pending.push_back(e->inputs[0]);
+      } else {
+        added.push_back(v);
+      }
+    }
+  }
+  /// Notes `v`, which is added to carry k, where it is better added up behind the loop.
+  bool find_term(Var v, std::size_t k, Where where, Vec<Behind>& found) const {
+    ParamsRef turned;
+    int made = maker(v);
+    if (made >= 0 && uses(v) == 1 && body_.equations[static_cast<std::size_t>(made)].op == Op::transpose) {
+      turned = body_.equations[static_cast<std::size_t>(made)].params;
+      v = body_.equations[static_cast<std::size_t>(made)].inputs[0];
+      made = maker(v);
+    }
+    if (made < 0 || uses(v) != 1) return false;
+    const Equation& product = body_.equations[static_cast<std::size_t>(made)];
+    // A sum of what another product behind needs as a sequence anyway costs nothing more in the loop.
+    const bool is_cheap_sum = product.op == Op::reduce_sum && becomes_sequence_[at(product.inputs[0])];
+    if (product.op == Op::dot_general ? !worth_it(product) : !is_cheap_sum) return false;
+    found.push_back({k, product, turned, where});
+    return true;
+  }
+  static Var sum_of(GraphBody& g, Var a, Var b, Where where, Var sum = -1) {
+    if (sum < 0) sum = g.fresh(Aval(g.aval(a)));
+    Equation add;
+    add.op = Op::add;
+    add.where = where;
+    add.inputs.push_back(a);
+    add.inputs.push_back(b);
+    add.outputs.push_back(sum);
+    g.equations.push_back(std::move(add));
+    return sum;
+  }
+  bool worth_it(const Equation& e) const {
+    if (is_rest_[at(e.inputs[0])] || is_rest_[at(e.inputs[1])]) return false;
+    const std::int64_t operands = body_.aval(e.inputs[0]).elements() + body_.aval(e.inputs[1]).elements();
+    const std::size_t bytes = body_.aval(e.inputs[0]).bytes() + body_.aval(e.inputs[1]).bytes();
+    return operands <= 2 * body_.aval(e.outputs[0]).elements() && bytes * static_cast<std::size_t>(p_.length) <= largest_sequence &&
+           multiply_adds(body_, e) >= worth_moving;
+  }
+
+  void write(const Vec<Behind>& behind) {
+    const std::size_t carries = carried_.size();
+    const auto moves = [&](std::size_t k) { return left_[k] == carried_[k].inner && left_[k] != body_.outputs[k]; };  // it needs no loop any more
+    ScanParams q = p_;
+    auto body = new_shared<GraphBody>(body_);
+    Equation scan = e_;
+    body->inputs.clear();
+    body->outputs.clear();
+    scan.inputs.clear();
+    scan.outputs.clear();
+    const auto add_inputs = [&](const Vec<Pair>& pairs, bool all) {
+      for (std::size_t k = 0; k < pairs.size(); ++k) {
+        if (!all && moves(k)) continue;
+        body->inputs.push_back(pairs[k].inner);
+        scan.inputs.push_back(pairs[k].outer);
+      }
+    };
+    add_inputs(carried_, false);
+    q.carries = static_cast<int>(body->inputs.size());
+    add_inputs(sequences_, true);
+    q.sequences = static_cast<int>(sequences_.size());
+    add_inputs(rest_, true);
+    Vec<Var> last;  // of the carries, without what moves behind
+    for (std::size_t i = 0; i < body_.outputs.size(); ++i) {
+      const bool whole = left_[i] == body_.outputs[i];
+      if (i < carries) last.push_back(whole ? e_.outputs[i] : moves(i) ? carried_[i].outer : outer_.fresh(body_.aval(left_[i])));
+      if (i < carries && moves(i)) continue;
+      body->outputs.push_back(left_[i]);
+      scan.outputs.push_back(i < carries ? last[i] : e_.outputs[i]);
+    }
+    // The operands of what moves behind, as sequences.
+    HashMap<Var, Var> sequence_of;
+    for (const Pair& s : sequences_) sequence_of.emplace(s.inner, s.outer);
+    for (std::size_t i = carries; i < body_.outputs.size(); ++i) sequence_of.emplace(body_.outputs[i], e_.outputs[i]);
+    for (const Behind& b : behind)
+      for (Var v : b.product.inputs) {
+        if (sequence_of.contains(v)) continue;
+        const Var all = outer_.fresh(stacked(body_.aval(v), p_.length));
+        sequence_of.emplace(v, all);
+        body->outputs.push_back(v);
+        scan.outputs.push_back(all);
+      }
+    q.body = new_shared<const GraphBody>(simplify(*body, SimplifyFor::running));
+    scan.params = make_params(std::move(q));
+    outer_.equations.push_back(std::move(scan));
+    for (std::size_t i = 0; i < behind.size(); ++i) {
+      const std::size_t k = behind[i].carry;
+      const bool ends = i + 1 == behind.size() || behind[i + 1].carry != k;
+      last[k] = sum_of(outer_, last[k], over_all_rounds(behind[i], sequence_of), behind[i].where, ends ? e_.outputs[k] : -1);
+    }
+  }
+
+  Var over_all_rounds(const Behind& b, const HashMap<Var, Var>& sequence_of) {
+    Equation all = b.product;
+    all.where = b.where;
+    for (Var& v : all.inputs) v = sequence_of.at(v);
+    if (all.op == Op::dot_general) {
+      DotParams d = b.product.as<DotParams>();
+      for (Axes* axes : {&d.lhs_contract, &d.rhs_contract, &d.lhs_batch, &d.rhs_batch})
+        for (int& a : *axes) ++a;
+      d.lhs_contract.insert(d.lhs_contract.begin(), 0);
+      d.rhs_contract.insert(d.rhs_contract.begin(), 0);
+      all.params = make_params(std::move(d));
+    } else {
+      Axes axes{0};
+      for (int a : b.product.as<AxesParams>().axes) axes.push_back(a + 1);
+      all.params = make_params(AxesParams{axes});
+    }
+    const Var sum = outer_.fresh(body_.aval(b.product.outputs[0]));
+    all.outputs[0] = sum;
+    outer_.equations.push_back(std::move(all));
+    if (!b.turned) return sum;
+    Equation t;
+    t.op = Op::transpose;
+    t.params = b.turned;
+    t.where = b.where;
+    t.inputs.push_back(sum);
+    const Var result = outer_.fresh(body_.aval(body_.outputs[b.carry]));
+    t.outputs.push_back(result);
+    outer_.equations.push_back(std::move(t));
+    return result;
+  }
+
+  GraphBody& outer_;
+  const Equation& e_;
+  const ScanParams& p_;
+  GraphBody body_;
+  Vec<Pair> carried_, sequences_, rest_;
+  // Per Var of the body as it was found:
+  Vec<int> made_by_, uses_;
+  Vec<char> is_rest_;
+  Vec<char> becomes_sequence_;  ///< a product that may move behind needs it in all rounds
+  Vec<Var> left_;  ///< per result of the body: itself, or a carry after a round without what moves behind
+};
+
+}  // namespace scan_motion
+
+GraphBody move_out_of_scans(const GraphBody& graph, std::int64_t frame) {
+  const auto movable = [&](const Equation& e) {
+    return e.op == Op::scan && e.as<ScanParams>().length > 1 && !has_effect(e) && !register_form(alone(graph, e), frame);
+  };
+  if (none_of(graph.equations, movable)) return graph;
+  GraphBody moved;
+  moved.avals = graph.avals;
+  moved.inputs = graph.inputs;
+  moved.outputs = graph.outputs;
+  bool any = false;
+  for (const Equation& e : graph.equations) {
+    if (movable(e)) any = scan_motion::Mover(moved, e).run() || any;
+    else moved.equations.push_back(e);
+  }
+  if (!any) return graph;
+  return simplify(moved, SimplifyFor::running);
+}
+
+}  // namespace vt::detail

@@ -1,0 +1,153 @@
+// Sums over rows or columns of a matrix product are taken of its operand: Σ over m of (a · b) = (Σ over m of a) · b.
+//
+// Derivatives by what is shared between the rows of a batch (a bias, a mean) come out as such sums, and the product is never
+// needed. In floats the terms are added in another order, as in every product and every cut reduction; 16-bit floats, whose sums
+// would be rounded before they are multiplied, and products of a wider dtype than their operands stay as they are.
+#include <algorithm>
+#include <optional>
+
+#include <vt/small_vec.hpp>
+
+#include "../../trace/ir/axis_map.hpp"
+#include "../fusion/fuse.hpp"
+
+namespace vt::detail {
+
+namespace product_sums {
+
+std::size_t at(Var v) { return static_cast<std::size_t>(v); }
+
+// A sum, the product it is taken of, and what lies between them: transposes and an odd or even number of negations.
+struct Match {
+  int product = -1;
+  Vec<int> between;  // equations, from the sum to the product
+  Axes axes;         // summed, of the product's result
+  Axes kept;         // the product's axes along those of the sum's result
+  bool negated = false;
+};
+
+class Rewriter {
+ public:
+  explicit Rewriter(const GraphBody& graph) : graph_(graph), maker_(graph.avals.size(), -1), uses_(graph.avals.size(), 0) {
+    for (Var v : graph.outputs) ++uses_[at(v)];
+    for (std::size_t i = 0; i < graph.equations.size(); ++i) {
+      for (Var v : graph.equations[i].inputs) ++uses_[at(v)];
+      for (Var v : graph.equations[i].outputs) maker_[at(v)] = static_cast<int>(i);
+    }
+  }
+
+  std::optional<GraphBody> run() {
+    Vec<std::optional<Match>> matches(graph_.equations.size());
+    Vec<char> gone(graph_.equations.size(), 0);
+    bool any = false;
+    for (std::size_t i = 0; i < graph_.equations.size(); ++i) {
+      matches[i] = match(graph_.equations[i]);
+      if (!matches[i]) continue;
+      any = true;
+      gone[static_cast<std::size_t>(matches[i]->product)] = 1;
+      for (int e : matches[i]->between) gone[static_cast<std::size_t>(e)] = 1;
+    }
+    if (!any) return std::nullopt;
+    result_.avals = graph_.avals;
+    result_.inputs = graph_.inputs;
+    result_.outputs = graph_.outputs;
+    for (std::size_t i = 0; i < graph_.equations.size(); ++i) {
+      if (matches[i]) rewrite(graph_.equations[i], *matches[i]);
+      else if (!gone[i]) result_.equations.push_back(graph_.equations[i]);
+    }
+    return std::move(result_);
+  }
+
+ private:
+  const Equation* maker(Var v, int* index) const {
+    *index = uses_[at(v)] == 1 ? maker_[at(v)] : -1;
+    return *index < 0 ? nullptr : &graph_.equations[static_cast<std::size_t>(*index)];
+  }
+
+  std::optional<Match> match(const Equation& sum) const {
+    if (sum.op != Op::reduce_sum) return std::nullopt;
+    Match m;
+    m.axes = sum.as<AxesParams>().axes;
+    for (int i = 0; i < graph_.aval(sum.inputs[0]).shape.rank(); ++i)
+      if (!m.axes.contains(i)) m.kept.push_back(i);
+    const Equation* e = maker(sum.inputs[0], &m.product);
+    for (; e && (e->op == Op::neg || e->op == Op::transpose); e = maker(e->inputs[0], &m.product)) {
+      m.between.push_back(m.product);
+      if (e->op == Op::neg) m.negated = !m.negated;
+      else
+        for (Axes* axes : {&m.axes, &m.kept})
+          for (int& axis : *axes) axis = e->as<PermutationParams>().permutation[axis_index(axis)];
+    }
+    if (!e || e->op != Op::dot_general) return std::nullopt;
+    const DotParams& p = e->as<DotParams>();
+    const Aval &lhs = graph_.aval(e->inputs[0]), &rhs = graph_.aval(e->inputs[1]);
+    if (p.dtype == DType::f16 || p.dtype == DType::bf16 || lhs.dtype != p.dtype || rhs.dtype != p.dtype) return std::nullopt;
+    const bool own = all_of(m.axes, [&](int axis) { return axis >= static_cast<int>(p.lhs_batch.size()); });
+    return own && !m.axes.empty() ? std::optional(m) : std::nullopt;
+  }
+
+  Var add(Op op, ParamsRef params, std::initializer_list<Var> inputs, const Aval& aval, Where where) {
+    Equation e;
+    e.op = op;
+    e.where = where;
+    e.params = std::move(params);
+    for (Var v : inputs) e.inputs.push_back(v);
+    e.outputs.push_back(result_.fresh(aval));
+    result_.equations.push_back(std::move(e));
+    return result_.equations.back().outputs[0];
+  }
+
+  // Sums the operand over its free axes number `summed` and renumbers the others.
+  Var summed_operand(Var operand, const Axes& summed, Axes& contract, Axes& batch, Where where) {
+    if (summed.empty()) return operand;
+    const Aval& aval = graph_.aval(operand);
+    const Axes free = free_axes(aval.shape.rank(), contract, batch);
+    Axes axes, kept;
+    for (int i : summed) axes.push_back(free[axis_index(i)]);
+    insertion_sort(axes);
+    for (int i = 0; i < aval.shape.rank(); ++i)
+      if (!axes.contains(i)) kept.push_back(i);
+    for (Axes* list : {&contract, &batch})
+      for (int& axis : *list) axis = static_cast<int>(std::find(kept.begin(), kept.end(), axis) - kept.begin());
+    return add(Op::reduce_sum, make_params(AxesParams{axes}), {operand}, Aval(aval.dtype, picked(aval.shape, kept), aval.weak), where);
+  }
+
+  void rewrite(const Equation& sum, const Match& m) {
+    const Equation& product = graph_.equations[static_cast<std::size_t>(m.product)];
+    DotParams p = product.as<DotParams>();
+    const int batch = static_cast<int>(p.lhs_batch.size());
+    const int left = graph_.aval(product.inputs[0]).shape.rank() - batch - static_cast<int>(p.lhs_contract.size());
+    Axes of_lhs, of_rhs;
+    for (int axis : m.axes) {
+      if (axis < batch + left) of_lhs.push_back(axis - batch);
+      else of_rhs.push_back(axis - batch - left);
+    }
+    const Var a = summed_operand(product.inputs[0], of_lhs, p.lhs_contract, p.lhs_batch, sum.where);
+    const Var b = summed_operand(product.inputs[1], of_rhs, p.rhs_contract, p.rhs_batch, sum.where);
+    Axes kept = m.kept;
+    insertion_sort(kept);
+    const Aval& whole = graph_.aval(product.outputs[0]);
+    Var x = add(Op::dot_general, make_params(std::move(p)), {a, b}, Aval(whole.dtype, picked(whole.shape, kept), whole.weak), product.where);
+    Axes permutation;
+    for (int axis : m.kept) permutation.push_back(static_cast<int>(std::find(kept.begin(), kept.end(), axis) - kept.begin()));
+    const Aval& aval = graph_.aval(sum.outputs[0]);
+    if (!is_identity(permutation)) x = add(Op::transpose, make_params(PermutationParams{permutation}), {x}, aval, sum.where);
+    if (m.negated) x = add(Op::neg, {}, {x}, aval, sum.where);
+    // Whoever reads the sum reads this instead.
+    result_.equations.back().outputs[0] = sum.outputs[0];
+  }
+
+  const GraphBody& graph_;
+  Vec<int> maker_, uses_;
+  GraphBody result_;
+};
+
+}  // namespace product_sums
+
+GraphBody sum_before_products(GraphBody graph) {
+  // Sums of sums of products: what one walk makes, the next may find.
+  while (std::optional<GraphBody> better = product_sums::Rewriter(graph).run()) graph = std::move(*better);
+  return graph;
+}
+
+}  // namespace vt::detail

@@ -1,0 +1,64 @@
+// Lanes in plain equations: an axis along which every element is computed in the same way and apart from the others, and what one of these
+// elements sees of the equations: the inverse of vmap.
+#pragma once
+
+#include <optional>
+
+#include <vt/small_vec.hpp>
+
+#include "../../trace/ir/graph.hpp"
+
+namespace vt::detail {
+
+struct RegisterLimits;
+
+/// A control-flow equation as one of its lanes sees it.
+struct LaneForm {
+  GraphBody lane;           ///< the (only) equation, all types as one lane has them
+  std::int64_t count = -1;  ///< lanes; −1: none
+  Vec<int> axes = {};       ///< per operand, then per result: where its lanes are in memory; −1: it is the same for all
+  /// Per operand: the integer that all its elements are, if that is known; empty: none is. What bounds a loop's counter is often that.
+  Vec<std::optional<std::int64_t>> known = {};
+  /// Values of at most so many elements are taken apart into registers. Larger ones stay in memory, where single elements are read (dynamic_slice,
+  /// slice, gather) and, in what a loop carries, overwritten (dynamic_update_slice, scatter).
+  std::int64_t most_in_registers = 32;
+  bool in_registers(const Aval& a) const { return a.elements() <= most_in_registers; }
+  explicit operator bool() const { return count >= 0; }
+};
+
+/// Which axes of a Graph's values run in step. Two belong to one class if elements of one value are made of those elements of the other
+/// that have the same index there.
+class LaneAxes {
+ public:
+  explicit LaneAxes(const GraphBody&);
+  /// Takes two axes for one class besides; nothing where their extents differ.
+  void join(Var a, int axis, Var b, int other);
+  int class_of(Var v, int axis);
+  /// Of all values; classes have numbers below.
+  std::size_t axes() const { return parent_.size(); }
+
+  /// From now on, the lanes are this class.
+  void choose(int of_class);
+  /// Where the lanes are in a value; −1: nowhere, as it is the same for all.
+  int axis(Var v) const { return axis_[static_cast<std::size_t>(v)]; }
+  /// Has the value several axes of the class?
+  bool ambiguous(Var v) const { return ambiguous_[static_cast<std::size_t>(v)]; }
+  Aval aval(Var v) const;
+  /// An equation of the Graph for one lane, if lanes do not meet in it.
+  std::optional<Equation> equation(const Equation&) const;
+
+ private:
+  std::size_t node(Var v, int axis) const { return static_cast<std::size_t>(first_[static_cast<std::size_t>(v)] + axis); }
+
+  const GraphBody* graph_;
+  Vec<int> first_, parent_, axis_;
+  Vec<bool> ambiguous_;
+};
+
+/// The axes over which a reduction goes whose elements can be put together one by one; none of other equations.
+Axes reduced_axes(const Equation&);
+
+/// A scan whose rounds do the same along one axis of all that it carries, takes and gives, without lanes meeting.
+std::optional<LaneForm> lanes_of_scan(const GraphBody& alone, const RegisterLimits& limits);
+
+}  // namespace vt::detail

@@ -1,0 +1,262 @@
+// explain's page: one file of HTML without scripts, well-formed as XML too.
+#include <algorithm>
+#include <chrono>
+#include <iterator>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include <vt/detail/message.hpp>
+#include <vt/execution.hpp>
+#include <vt/small_vec.hpp>
+
+#include "../../trace/ir/executable.hpp"
+#include "../cpu/runtime/backend.hpp"
+#include "../services/step_time.hpp"
+#include "../services/threads.hpp"
+
+namespace vt::detail {
+
+namespace report_page {
+
+constexpr char style[] = R"(
+:root{--ink:#1c2330;--faint:#687385;--line:#dfe4ec;--paper:#fff;--panel:#f5f7fa;--time:#3b6fd4;--roof:#2f9e6e;--poor:#d98a29}
+@media(prefers-color-scheme:dark){:root{--ink:#e4e8ef;--faint:#94a0b3;--line:#333c4b;--paper:#161b24;--panel:#1f2632;--time:#6d9bf1;--roof:#4cc290;--poor:#e6a04a}}
+*{box-sizing:border-box}
+body{margin:0 auto;max-width:1180px;padding:2rem 1.5rem 4rem;background:var(--paper);color:var(--ink);font:15px/1.5 system-ui,sans-serif}
+h1{font-size:1.5rem;margin:0}h2{font-size:1.1rem;margin:2.4rem 0 .6rem}p{margin:.3rem 0}.faint{color:var(--faint)}
+code,pre{font:12.5px/1.45 ui-monospace,Consolas,monospace}pre{margin:.4rem 0;padding:.7rem .9rem;background:var(--panel);border-radius:6px;overflow-x:auto}
+.tiles{display:flex;flex-wrap:wrap;gap:.7rem;margin:1.2rem 0}.tile{background:var(--panel);border-radius:8px;padding:.6rem 1rem;min-width:8.5rem}
+.tile b{display:block;font-size:1.25rem}.tile span{color:var(--faint);font-size:.85rem}
+table{border-collapse:collapse;width:100%}th{font-weight:500;font-size:.85rem;color:var(--faint);text-align:left;padding:.3rem .6rem;border-bottom:1px solid var(--line)}
+td{padding:.5rem .6rem;border-bottom:1px solid var(--line);vertical-align:top}td.n,th.n{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}
+td small{color:var(--faint);display:block}tr.head td{background:var(--panel);font-weight:500}
+.bar{display:block;height:6px;border-radius:3px;background:var(--line);margin-top:.3rem;width:7rem;margin-left:auto}.bar i{display:block;height:6px;border-radius:3px;background:var(--time)}
+.bar.roof i{background:var(--roof)}.bar.poor i{background:var(--poor)}
+summary{cursor:pointer;color:var(--faint);font-size:.85rem}.src{display:block;white-space:pre-wrap}.src em{font-style:normal;color:var(--faint)}
+)";
+
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '<') out += "&lt;";
+    else if (c == '>') out += "&gt;";
+    else if (c == '&') out += "&amp;";
+    else if (c == '"') out += "&quot;";
+    else if (static_cast<unsigned char>(c) >= 0x20 || c == '\n' || c == '\t') out += c;
+  }
+  return out;
+}
+
+// Three digits and a unit.
+std::string quantity(double x, double step, const char* const* units, int count) {
+  int k = 0;
+  for (; k + 1 < count && x >= step; ++k) x /= step;
+  return worded(x >= 100 ? "{:.0f} {}" : x >= 10 ? "{:.1f} {}" : "{:.3g} {}", x, units[k]);
+}
+std::string bytes_text(double x) {
+  constexpr const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  return quantity(x, 1024, units, 5);
+}
+std::string count_text(double x, const char* unit) {
+  const std::string names[] = {unit, std::string("k") + unit, std::string("M") + unit, std::string("G") + unit, std::string("T") + unit};
+  const char* units[] = {names[0].c_str(), names[1].c_str(), names[2].c_str(), names[3].c_str(), names[4].c_str()};
+  return quantity(x, 1000, units, 5);
+}
+std::string time_text(double seconds) {
+  constexpr const char* units[] = {"ns", "µs", "ms", "s"};
+  return quantity(seconds * 1e9, 1000, units, 4);
+}
+std::string percent(double share) {
+  if (share < 0.0005) return "under 0.1 %";
+  return worded(share < 0.0995 ? "{:.1f} %" : "{:.0f} %", 100 * share);
+}
+std::string bar(const char* kind, double share) {
+  return worded("<span class=\"bar {}\"><i style=\"width:{:.1f}%\"></i></span>", kind, 100 * std::clamp(share, 0.0, 1.0));
+}
+
+// The line as it stands in the user's file, if that can be read.
+std::string source_of(Where w) {
+  std::FILE* file = std::fopen(w.file, "r");
+  std::string text;
+  int line = 1;
+  for (int c; file && line <= w.line && (c = std::fgetc(file)) != EOF;) {
+    if (c == '\n') ++line;
+    else if (line == w.line) text += static_cast<char>(c);
+  }
+  if (file) std::fclose(file);
+  const std::size_t first = text.find_first_not_of(" \t");
+  return first == std::string::npos ? "" : text.substr(first);
+}
+std::string place_of(Where w) {
+  const std::string_view path = w.file ? w.file : "";
+  return std::string(path.substr(path.rfind('/') + 1)) + ":" + std::to_string(w.line);
+}
+
+// The least time that the machine needs for what a step reads, writes and computes.
+struct Bound {
+  double memory = 0, arithmetic = 0;
+  double seconds() const { return std::max(memory, arithmetic); }
+};
+Bound bound_of(const ReportStep& s, const MachineLimits& m) {
+  if (m.operations == 0) return {};
+  std::size_t level = 0;
+  while (level + 1 < std::size(MachineLimits::sizes) && s.bytes > MachineLimits::sizes[level]) ++level;
+  const auto runs = static_cast<double>(std::max<std::uint64_t>(s.runs, 1));
+  return {runs * static_cast<double>(s.bytes) / m.bandwidth[level], runs * static_cast<double>(s.work) * (s.wide ? 2 : 1) / m.operations};
+}
+
+struct Measured {
+  double seconds = 0;
+  int runs = 0;
+};
+// Runs until the fastest one is known well enough.
+Measured measure(Executable& executable, std::span<const BufferRef> inputs) {
+  using Clock = std::chrono::steady_clock;
+  static std::mutex one;
+  static std::uint64_t number = 0;
+  const std::lock_guard hold(one);
+  Measured m;
+  executable.run(inputs);
+  wait_compiled();
+  struct End {
+    ~End() { measured_run() = 0; }
+  } end;
+  const auto start = Clock::now();
+  for (; m.runs < 3 || (m.runs < 200 && Clock::now() - start < std::chrono::milliseconds(300)); ++m.runs) {
+    measured_run() = ++number;
+    const auto since = Clock::now();
+    executable.run(inputs);
+    const double seconds = std::chrono::duration<double>(Clock::now() - since).count();
+    if (m.runs == 0 || seconds < m.seconds) m.seconds = seconds;
+  }
+  return m;
+}
+
+// `note`: a sentence before the text.
+std::string details(const std::string& summary, const std::string& text, const std::string& note = "") {
+  return "<details><summary>" + escaped(summary) + "</summary>" + (note.empty() ? "" : "<p>" + escaped(note) + "</p>") +
+         (text.empty() ? "" : "<pre>" + escaped(text) + "</pre>") + "</details>";
+}
+int equations_in(const std::string& graph) {
+  int n = 0;
+  for (std::size_t at = 0; (at = graph.find(" = ", at)) != std::string::npos; ++at) ++n;
+  return n;
+}
+std::string tile(const std::string& value, const std::string& meaning) {
+  return "<div class=\"tile\"><b>" + escaped(value) + "</b><span>" + escaped(meaning) + "</span></div>";
+}
+
+// A step that steps in the report make up. (A loop that is one function is none: its work is not known.)
+bool made_of_others(const Report& steps, std::size_t i) { return i + 1 < steps.size() && steps[i + 1].depth > steps[i].depth; }
+
+// `inner`: the steps that it is made of are rows too.
+std::string row(const ReportStep& s, bool inner, double whole, const MachineLimits& machine) {
+  const std::string indent = s.depth > 0 ? " style=\"padding-left:" + std::to_string(10 + 22 * s.depth) + "px\"" : "";
+  if (s.name.empty())
+    return "<tr class=\"head\"><td colspan=\"6\"" + indent + ">" + escaped(s.title) + (s.nest.empty() ? "" : details("equations", s.nest)) +
+           "</td></tr>\n";
+  std::string lines;
+  for (const Where& w : s.lines) lines += "<code class=\"src\"><em>" + escaped(place_of(w)) + "</em> " + escaped(source_of(w)) + "</code>";
+  const Bound bound = bound_of(s, machine);
+  const double least = bound.seconds(), runs = static_cast<double>(s.runs);
+  const auto rate = [&](double each, const char* unit) {
+    return s.seconds > 0 ? "<small>" + count_text(each * runs / s.seconds, unit) + "/s</small>" : "";
+  };
+  std::string text =
+      "<tr><td" + indent + "><b>" + escaped(s.name) + "</b>" +
+      details(s.title.substr(0, s.title.find(':')) + (s.nest.empty() ? "" : ", with its loop nest"), s.nest, s.title.substr(s.title.find(':') + 1)) +
+      "</td><td>" + lines;
+  text += "</td><td class=\"n\">";
+  if (s.seconds > 0) {
+    text += time_text(s.seconds) + (s.runs > 1 ? "<small>" + std::to_string(s.runs) + " rounds</small>" : "");
+    if (whole > 0) text += "<small>" + percent(s.seconds / whole) + "</small>" + bar("", s.seconds / whole);
+  } else {
+    text += "–";
+  }
+  text += "</td><td class=\"n\">" + bytes_text(static_cast<double>(s.bytes)) + rate(static_cast<double>(s.bytes), "B");
+  text += "</td><td class=\"n\">" + (s.work ? count_text(static_cast<double>(s.work), "op") + rate(static_cast<double>(s.work), "op") : "–");
+  text += "</td><td class=\"n\">";
+  if (s.seconds > 0 && least > 0 && !inner)
+    text += percent(least / s.seconds) + "<small>" + (bound.memory >= bound.arithmetic ? "memory" : "arithmetic") + "</small>" +
+            bar(least / s.seconds < 0.5 ? "poor" : "roof", least / s.seconds);
+  else text += "–";
+  return text + "</td></tr>\n";
+}
+
+std::string machine_table(const MachineLimits& m) {
+  std::string text = "<h2>The machine</h2><p>Measured once with " + std::to_string(thread_count()) + " threads: " + count_text(m.operations, "op") +
+                     "/s in f32 (half of it in f64; a multiply-add is two), and reading again and again</p><table><tr>";
+  for (const std::uint64_t size : MachineLimits::sizes) text += "<th class=\"n\">" + bytes_text(static_cast<double>(size)) + "</th>";
+  text += "</tr><tr>";
+  for (const double rate : m.bandwidth) text += "<td class=\"n\">" + count_text(rate, "B") + "/s</td>";
+  return text +
+         "</tr></table><p class=\"faint\">A step needs at least the time for its bytes, at the rate at which so many of them are read, or for its "
+         "operations, whichever is longer. "
+         "“Of the roofline” is that time as a share of the measured one. Operations of kernels are in additions: an exp counts as some. What lies in "
+         "the "
+         "nearest cache when a step begins can be read faster than this says.</p>\n";
+}
+
+}  // namespace report_page
+
+std::string explain_page(Executable& executable, std::span<const BufferRef> inputs, bool runs, const Vec<LoggedGraph>& graphs, Where title) {
+  using namespace report_page;
+  const Measured measured = runs ? measure(executable, inputs) : Measured();
+  Report steps;
+  executable.report(steps, 0);
+  double bytes = 0, work = 0, least = 0;
+  MachineLimits machine;
+  // What was measured while the machine was busy with other things is mended when something is faster.
+  for (const bool again : {false, true}) {
+    machine = machine_limits(again);
+    bytes = work = least = 0;
+    bool beyond = false;
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      const ReportStep& s = steps[i];
+      if (s.name.empty() || made_of_others(steps, i)) continue;
+      const double bound = bound_of(s, machine).seconds(), rounds = static_cast<double>(std::max<std::uint64_t>(s.runs, 1));
+      bytes += rounds * static_cast<double>(s.bytes);
+      work += rounds * static_cast<double>(s.work);
+      least += bound;
+      beyond = beyond || (s.seconds > 0 && bound > 1.02 * s.seconds);
+    }
+    if (!beyond) break;
+  }
+  const std::string place = title.file ? place_of(title) : "a function";
+  std::string page =
+      "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/><meta name=\"viewport\" content=\"width=device-width\"/><title>vt: " +
+      escaped(place) + "</title><style>" + style + "</style></head><body>\n<h1>" + escaped(place) + "</h1>";
+  if (title.file) page += "<p><code>" + escaped(source_of(title)) + "</code></p>";
+  page += "\n<div class=\"tiles\">";
+  if (runs) page += tile(time_text(measured.seconds), "a call, the fastest of " + std::to_string(measured.runs));
+  page += tile(bytes_text(bytes), "read and written") + tile(count_text(work, "op"), "operations");
+  if (runs && least > 0) page += tile(percent(least / measured.seconds), "of the roofline");
+  const Memory memory = executable.memory();
+  page += tile(bytes_text(static_cast<double>(memory.peak())), "of memory at most") + tile(std::to_string(thread_count()), "threads") + "</div>\n";
+  if (!runs) page += "<p>Not measured: this function prints, checks, or calls the host.</p>";
+  page +=
+      "<h2>Steps, in the order in which they run</h2>\n<table><tr><th>what</th><th>from your lines</th><th class=\"n\">time</th><th "
+      "class=\"n\">bytes</th>"
+      "<th class=\"n\">operations</th><th class=\"n\">of the roofline</th></tr>\n";
+  for (std::size_t i = 0; i < steps.size(); ++i) page += row(steps[i], made_of_others(steps, i), measured.seconds, machine);
+  page +=
+      "</table>\n<p class=\"faint\">In loop nests b are buffers, d loops, v values, r results of reductions. What runs on "
+      "several threads inside of "
+      "loops is not measured by itself.</p>\n";
+  page += "<h2>Memory</h2>\n" + details("what lies in memory, and when", memory.str()) + "\n";
+  if (machine.operations > 0) page += machine_table(machine);
+  page += "<h2>Graphs, from your function to the program</h2>\n";
+  for (std::size_t i = 0; i < graphs.size(); ++i) {
+    bool again = false;
+    for (std::size_t k = 0; k < i; ++k) again = again || graphs[k].text == graphs[i].text;
+    const std::string number = i + 1 < graphs.size() ? "recorded by " + graphs[i].title : graphs[i].title;
+    page += again ? "<p class=\"faint\">" + escaped(number) + ": the same as one above</p>\n"
+                  : details(number + ", " + std::to_string(equations_in(graphs[i].text)) + " equations", graphs[i].text) + "\n";
+  }
+  for (const ReportStep& s : steps)
+    if (s.graph && s.depth == 0) page += details("as it was compiled", to_text(*s.graph, true)) + "\n";
+  return page + "</body></html>\n";
+}
+
+}  // namespace vt::detail

@@ -1,0 +1,248 @@
+// Threads through Eigen's non-blocking pool; the only file that includes it.
+#include "threads.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <system_error>
+#include <thread>
+
+// Eigen's pool is a template-free part of its unsupported tensor module and needs nothing else of Eigen.
+#if __has_include(<unsupported/Eigen/CXX11/ThreadPool>)
+#include <unsupported/Eigen/CXX11/ThreadPool>
+#else
+#include <eigen3/unsupported/Eigen/CXX11/ThreadPool>  // where distributions put it, for prototypes with a single -I
+#endif
+
+#include <vt/execution.hpp>
+
+#include "../../trace/base/environment.hpp"
+#include "../../trace/ir/graph.hpp"
+#include "../../trace/base/timeline.hpp"
+#include "../../trace/base/warnings.hpp"
+#include "background.hpp"
+
+namespace vt::detail {
+
+namespace kernel_threads {
+
+constexpr int most_threads = 1024;
+
+int default_count() {
+  const auto usual = static_cast<std::int64_t>(std::clamp(std::thread::hardware_concurrency(), 1u, 256u));
+  return static_cast<int>(number_from_environment("VT_NUM_THREADS", 1, most_threads, usual));
+}
+
+thread_local bool inside = false;
+
+void pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+// Ranges are taken from a shared counter, so that a thread that is late takes fewer.
+struct Work {
+  std::atomic<std::int64_t> next{0};
+  std::int64_t total, step;
+  RangeBody body;
+  void* context;
+  Span::Label label;               ///< in timelines
+  std::atomic<std::int64_t> left;  // not yet done; the caller returns at 0, whether or not every thread has turned up
+  // Of what ranges have thrown, that of the first one in order; those behind it are not begun any more.
+  std::mutex mutex;
+  std::atomic<std::int64_t> thrown_at{std::numeric_limits<std::int64_t>::max()};
+  std::exception_ptr thrown;
+
+  void failed(std::int64_t begin) {
+    const std::lock_guard lock(mutex);
+    if (begin > thrown_at) return;
+    thrown = std::current_exception();
+    thrown_at = begin;
+  }
+
+  void take() {
+    const bool before = inside;
+    inside = true;
+    for (std::int64_t begin; (begin = next.fetch_add(step, std::memory_order_relaxed)) < total;) {
+      const std::int64_t end = std::min(begin + step, total);
+      if (begin < thrown_at.load(std::memory_order_relaxed)) {
+        const Span span(label);
+        try {
+          body(context, begin, end);
+        } catch (...) {
+          failed(begin);
+        }
+      }
+      if (left.fetch_sub(end - begin, std::memory_order_acq_rel) == end - begin) left.notify_one();
+    }
+    inside = before;
+  }
+
+  // `since`: when the launch began.
+  void wait(std::chrono::steady_clock::time_point since) {
+    // The others take ranges until there are none, so they are soon through: waking up takes longer than that, unless the
+    // ranges are long. After half the time that the launch has taken so far it is better to sleep.
+    for (int i = 0; i < 100; ++i, pause())
+      if (left.load(std::memory_order_acquire) == 0) return;
+    const auto now = std::chrono::steady_clock::now();
+    const auto until = now + (now - since) / 2 + std::chrono::microseconds(10);
+    for (int i = 1; left.load(std::memory_order_acquire) != 0; ++i) {
+      pause();
+      if (i % 32 == 0 && std::chrono::steady_clock::now() > until) break;
+    }
+    for (std::int64_t n; (n = left.load(std::memory_order_acquire)) != 0;) left.wait(n, std::memory_order_acquire);
+  }
+};
+
+// Where launches are announced to threads that have just finished one: most come in quick succession, and waking a sleeping
+// thread takes longer than a small kernel.
+struct Board {
+  std::atomic<std::uint64_t> launches{0};
+  std::atomic<int> lookers{0};  ///< threads that will see the next launch
+  std::mutex mutex;
+  std::shared_ptr<Work> newest;
+
+  void announce(const std::shared_ptr<Work>& work) {
+    {
+      std::lock_guard lock(mutex);
+      newest = work;
+    }
+    launches.fetch_add(1);
+  }
+
+  // Works on `work`, then on what is announced within a while after.
+  void serve(std::shared_ptr<Work> work) {
+    for (;;) {
+      const std::uint64_t seen = launches.load();
+      work->take();
+      work.reset();
+      lookers.fetch_add(1);
+      const auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(100);
+      for (int i = 0; launches.load() == seen; ++i) {
+        pause();
+        if (i % 32 == 0 && std::chrono::steady_clock::now() > until) break;
+      }
+      lookers.fetch_sub(1);
+      // Asked after it has stopped to count as a looker: whoever announces a launch sees one or the other.
+      if (launches.load() == seen) return;
+      std::lock_guard lock(mutex);
+      work = newest;
+    }
+  }
+};
+
+// How Eigen's pool gets its threads. One that the system refuses is left out: the others, and the caller, take its ranges.
+struct Threads {
+  struct Task {
+    std::function<void()> f;
+  };
+  class EnvThread {
+   public:
+    explicit EnvThread(std::function<void()> f) : thread_(std::move(f)) {}
+    ~EnvThread() { thread_.join(); }
+    void OnCancel() {}
+
+   private:
+    std::thread thread_;
+  };
+  EnvThread* CreateThread(std::function<void()> f) {
+    try {
+      return new EnvThread(std::move(f));
+    } catch (const std::system_error& e) {
+      warn_once(std::string("kernels run on fewer threads than asked for: the system starts no more: ") + e.what());
+      return nullptr;
+    }
+  }
+  Task CreateTask(std::function<void()> f) { return {std::move(f)}; }
+  void ExecuteTask(const Task& t) { t.f(); }
+};
+using Pool = Eigen::ThreadPoolTempl<Threads>;
+
+// The pool is made at the first parallel launch and again after set_num_threads; a launch in flight keeps the old one alive.
+struct State {
+  std::mutex mutex;
+  std::atomic<int> wanted{default_count()};
+  std::shared_ptr<Pool> pool;
+  std::shared_ptr<Board> board;  ///< of the pool's threads
+  int pool_count = 0;
+};
+State& state() {
+  // Never destroyed: kernels may run in other static objects' destructors, and joining threads there can hang.
+  static State* const s = new State;
+  return *s;
+}
+
+struct Team {
+  std::shared_ptr<Pool> pool;
+  std::shared_ptr<Board> board;
+};
+Team team_of(int count) {
+  State& s = state();
+  std::lock_guard lock(s.mutex);
+  if (!s.pool || s.pool_count != count) {
+    const SignalsBlocked quiet;
+    s.pool = new_shared<Pool>(count - 1);
+    s.board = new_shared<Board>();
+    s.pool_count = count;
+  }
+  return {s.pool, s.board};
+}
+
+}  // namespace kernel_threads
+
+int thread_count() { return kernel_threads::state().wanted.load(std::memory_order_relaxed); }
+
+bool others_ready() {
+  if (kernel_threads::inside) return false;
+  kernel_threads::State& s = kernel_threads::state();
+  std::lock_guard lock(s.mutex);
+  return s.board && s.board->lookers.load() > 0;
+}
+
+void parallel_ranges(std::int64_t total, std::int64_t grain, RangeBody body, void* context, int ranges) {
+  using namespace kernel_threads;
+  grain = std::max<std::int64_t>(grain, 1);
+  const std::int64_t grains = (total + grain - 1) / grain;
+  const int count = static_cast<int>(std::min<std::int64_t>(thread_count(), grains));
+  if (count <= 1 || inside) {
+    if (total > 0) body(context, 0, total);
+    return;
+  }
+  const auto since = std::chrono::steady_clock::now();
+  const Team team = team_of(thread_count());
+  const std::int64_t step = std::max<std::int64_t>(grains / (std::int64_t{count} * ranges), 1) * grain;
+  auto work = new_shared<Work>();
+  work->total = total;
+  work->step = step;
+  work->body = body;
+  work->context = context;
+  if (timeline_wanted()) work->label = Span::innermost();
+  work->left.store(total, std::memory_order_relaxed);
+  team.board->announce(work);
+  for (int i = 1 + team.board->lookers.load(); i < count; ++i) team.pool->Schedule([work, board = team.board] { board->serve(work); });
+  work->take();
+  work->wait(since);
+  if (work->thrown) std::rethrow_exception(work->thrown);
+}
+
+}  // namespace vt::detail
+
+namespace vt {
+
+void set_num_threads(Param<int> count, Where where) {
+  if (count < 1 || count > detail::kernel_threads::most_threads)
+    detail::fail(ErrorKind::value, "vt::set_num_threads: " + std::to_string(count) + " is not between 1 and 1024", where);
+  detail::kernel_threads::state().wanted.store(count, std::memory_order_relaxed);
+}
+
+int num_threads() { return detail::thread_count(); }
+
+}  // namespace vt

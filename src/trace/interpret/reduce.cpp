@@ -1,0 +1,190 @@
+// Interpreter rules of the reductions, of argmax and argmin, and of the cumulative ops. All but `reduce` widen their operand,
+// work on doubles or 64-bit integers, and round once at the end.
+#include <cmath>
+#include <utility>
+
+#include <vt/small_vec.hpp>
+
+#include "../base/accumulate.hpp"
+#include "interpreter.hpp"
+
+namespace vt::detail {
+
+namespace interp_reduce {
+
+Lanes gather_lanes(const Frame& frame, BufferRef elements, DType dtype, const Shape& shape, const Axes& axes) {
+  const Shape own = row_major_strides(shape);
+  Lanes lanes;
+  Shape dims, strides;
+  for (bool reduced : {false, true})
+    for (int axis = 0; axis < shape.rank(); ++axis) {
+      if (axes.contains(axis) != reduced) continue;
+      dims.push_back(shape[static_cast<std::size_t>(axis)]);
+      strides.push_back(own[static_cast<std::size_t>(axis)]);
+      (reduced ? lanes.length : lanes.count) *= dims.back();
+    }
+  if (strides == own) {
+    lanes.buffer = std::move(elements);  // in that order already
+  } else {
+    lanes.buffer = frame.scratch(static_cast<std::size_t>(shape.elements()) * size_of(dtype));
+    copy_region(dtype, dims, elements->data, 0, strides, lanes.buffer->data, 0, row_major_strides(dims));
+  }
+  return lanes;
+}
+
+Lanes wide_lanes(const Frame& frame, const Axes& axes) {
+  return gather_lanes(frame, frame.widened(), wide_of(frame.in().dtype), frame.in().shape, axes);
+}
+
+template <template <class> class State>
+void run(Frame& frame) {
+  const Lanes lanes = wide_lanes(frame, frame.params<AxesParams>().axes);
+  BufferRef results = frame.scratch(static_cast<std::size_t>(frame.out().elements()) * 8);
+  with_wide_type(frame.in().dtype, [&](auto tag) {
+    using W = decltype(tag);
+    W* out = results->as<W>();
+    for (std::int64_t i = 0; i < lanes.count; ++i) {
+      State<W> state;
+      const W* lane = lanes.lane<W>(i);
+      for (std::int64_t k = 0; k < lanes.length; ++k) state.add(lane[k]);
+      out[i] = state.value();
+    }
+  });
+  frame.narrow(std::move(results));
+}
+
+/// Sums and products have no meaning for bool; the frontends widen it first.
+void need_numbers(const Frame& frame) {
+  if (is_bool(frame.in().dtype)) refuse_dtype(frame);
+}
+
+void sum(Frame& frame) {
+  need_numbers(frame);
+  run<accumulate::Sum>(frame);
+}
+void prod(Frame& frame) {
+  need_numbers(frame);
+  run<accumulate::Prod>(frame);
+}
+void max(Frame& frame) { run<accumulate::Max>(frame); }
+void min(Frame& frame) { run<accumulate::Min>(frame); }
+
+// Of bools as 0 and 1: the greatest and the least; of none at all 0 and not 0.
+void any(Frame& frame) {
+  if (!is_bool(frame.in().dtype)) refuse_dtype(frame);
+  run<accumulate::Max>(frame);
+}
+void all(Frame& frame) {
+  if (!is_bool(frame.in().dtype)) refuse_dtype(frame);
+  run<accumulate::Min>(frame);
+}
+
+template <class W>
+bool is_nan(W x) {
+  if constexpr (std::is_floating_point_v<W>) return __builtin_isnan(x);
+  else return false;
+}
+
+/// The first position of the greatest element (`sign` 1) or the least one (−1); the first NaN wins over all.
+void arg(Frame& frame, int sign) {
+  const auto& params = frame.params<ArgParams>();
+  const Lanes lanes = wide_lanes(frame, Axes(params.axis));
+  const auto n = static_cast<std::size_t>(frame.out().elements());
+  const BufferRef found = frame.scratch(n * sizeof(std::int64_t));
+  with_wide_type(frame.in().dtype, [&](auto tag) {
+    using W = decltype(tag);
+    for (std::int64_t i = 0; i < lanes.count; ++i) {
+      const W* lane = lanes.lane<W>(i);
+      std::int64_t best = 0;
+      for (std::int64_t k = 1; k < lanes.length; ++k)
+        if (!is_nan(lane[best]) && (is_nan(lane[k]) || (sign > 0 ? lane[k] > lane[best] : lane[k] < lane[best]))) best = k;
+      found->as<std::int64_t>()[i] = best;
+    }
+  });
+  void* out = frame.make_bytes();
+  convert_elements(found->data, DType::i64, out, frame.out().dtype, n);
+}
+
+void argmax(Frame& frame) { arg(frame, 1); }
+void argmin(Frame& frame) { arg(frame, -1); }
+
+/// (operands…, inits…): runs the body on (results so far…, elements…) for one element after the other.
+void reduce(Frame& frame) {
+  const auto& params = frame.params<ReduceParams>();
+  const std::size_t count = frame.inputs.size() / 2;
+  Vec<Lanes> lanes;
+  for (std::size_t i = 0; i < count; ++i) {
+    lanes.push_back(gather_lanes(frame, frame.inputs[i], frame.in(i).dtype, frame.in(i).shape, params.axes));
+    frame.make_bytes(i);
+  }
+  Vec<BufferRef> arguments(2 * count);
+  for (std::int64_t lane = 0; lane < lanes[0].count; ++lane) {
+    Vec<BufferRef> results(frame.inputs.begin() + static_cast<std::ptrdiff_t>(count), frame.inputs.end());
+    for (std::int64_t k = 0; k < lanes[0].length; ++k) {
+      for (std::size_t i = 0; i < count; ++i) {
+        const std::size_t size = size_of(frame.in(i).dtype);
+        arguments[i] = std::move(results[i]);
+        arguments[count + i] = borrow_memory(lanes[i].lane<std::byte>(0) + static_cast<std::size_t>(lane * lanes[i].length + k) * size, size);
+      }
+      results = interpret(*params.body, arguments);
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::size_t size = size_of(frame.out(i).dtype);
+      std::memcpy(frame.outputs[i]->as<std::byte>() + static_cast<std::size_t>(lane) * size, results[i]->data, size);
+    }
+  }
+}
+
+}  // namespace interp_reduce
+
+namespace interp_cumulative {
+
+/// One lane after the other; `make` gives a fresh state.
+template <class W, class Make>
+void run(Frame& frame, Make make) {
+  const auto& params = frame.params<CumulativeParams>();
+  const Shape& shape = frame.in().shape;
+  const auto axis = static_cast<std::size_t>(params.axis);
+  const std::int64_t n = shape[axis], inner = row_major_strides(shape)[axis];
+  const std::int64_t lanes = n == 0 ? 0 : shape.elements() / n;
+  const std::int64_t step = params.reverse ? -inner : inner, begin = params.reverse ? (n - 1) * inner : 0;
+  const BufferRef wide = frame.widened();
+  BufferRef results = frame.scratch(static_cast<std::size_t>(shape.elements()) * 8);
+  const W* in = wide->as<const W>();
+  W* out = results->as<W>();
+  for (std::int64_t lane = 0; lane < lanes; ++lane) {
+    auto state = make();
+    std::int64_t p = lane / inner * (n * inner) + lane % inner + begin;
+    for (std::int64_t i = 0; i < n; ++i, p += step) {
+      state.add(in[p]);
+      out[p] = state.value();
+    }
+  }
+  frame.narrow(std::move(results));
+}
+
+template <template <class> class State>
+void run_wide(Frame& frame) {
+  with_wide_type(frame.in().dtype, [&](auto tag) {
+    using W = decltype(tag);
+    run<W>(frame, [] { return State<W>(); });
+  });
+}
+
+void sum(Frame& frame) {
+  interp_reduce::need_numbers(frame);
+  run_wide<accumulate::Sum>(frame);
+}
+void prod(Frame& frame) {
+  interp_reduce::need_numbers(frame);
+  run_wide<accumulate::Prod>(frame);
+}
+void max(Frame& frame) { run_wide<accumulate::Max>(frame); }
+void min(Frame& frame) { run_wide<accumulate::Min>(frame); }
+void logsumexp(Frame& frame) {
+  if (!is_float(frame.in().dtype)) refuse_dtype(frame);
+  run<double>(frame, [] { return accumulate::LogSumExp(); });
+}
+
+}  // namespace interp_cumulative
+}  // namespace vt::detail

@@ -1,0 +1,313 @@
+// Reductions and scans along an axis: sum … argmin, the moments, logsumexp, norms, and reduce with a user's function.
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include <vt/detail/message.hpp>
+#include <vt/small_vec.hpp>
+
+#include "promote.hpp"
+#include "../record/scope.hpp"
+
+namespace vt::detail::reductions {
+
+/// Puts the reduced axes back with size 1.
+inline Tensor kept(const Tensor& reduced, const Shape& before, const Axes& axes, bool keepdims, Where where) {
+  if (!keepdims || axes.empty()) return reduced;
+  Shape shape = before;
+  for (int axis : axes) shape[static_cast<std::size_t>(axis)] = 1;
+  return spread(reduced, shape, other_axes(axes, before.rank()), where);
+}
+
+inline Tensor simple(Op op, std::string_view name, Operand& x, const ReduceAxes& axes, bool keepdims) {
+  const Axes over = reduction_axes(name, axes, x.tensor, x.where);
+  const Shape before = aval_of(x.tensor).shape;
+  return kept(reduced(op, x.tensor, over, x.where), before, over, keepdims, x.where);
+}
+
+/// Sums and products: narrow integers widen, and a sum of bools holds their count.
+inline Tensor totals(Op op, std::string_view name, Operand& x, const ReduceAxes& axes, bool keepdims) {
+  need(name, x.tensor, x.where);
+  const Aval& a = aval_of(x.tensor);
+  const bool counts = is_bool(a.dtype) && op == Op::reduce_sum;
+  const DType d =
+      counts ? count_dtype(extent_along(a.shape, reduction_axes(name, axes, x.tensor, x.where)))
+             : sum_dtype(a.dtype);
+  if (d != aval_of(x.tensor).dtype) x.tensor = cast(std::move(x.tensor), d, x.where);
+  return simple(op, name, x, axes, keepdims);
+}
+
+inline Tensor extremes(Op op, Op of_bools, std::string_view name, Operand& x, const ReduceAxes& axes, bool keepdims) {
+  need(name, x.tensor, x.where);
+  const Axes over = reduction_axes(name, axes, x.tensor, x.where);
+  const Shape before = aval_of(x.tensor).shape;
+  if (!over.empty() && extent_along(before, over) == 0)
+    refuse(ErrorKind::shape, name, "no elements to choose from along axes " + over.str(), x.tensor, x.where);
+  if (is_bool(aval_of(x.tensor).dtype)) op = of_bools;
+  return kept(reduced(op, x.tensor, over, x.where), before, over, keepdims, x.where);
+}
+
+inline Tensor truths(Op op, std::string_view name, Operand& x, const ReduceAxes& axes, bool keepdims) {
+  need(name, x.tensor, x.where);
+  x.tensor = to_bool(std::move(x.tensor), x.where);
+  return simple(op, name, x, axes, keepdims);
+}
+
+inline Tensor arg(Op op, std::string_view name, Operand& x, std::optional<int> axis, bool keepdims) {
+  need(name, x.tensor, x.where);
+  const Shape before = x.tensor.shape();
+  Tensor t = is_bool(x.tensor.dtype()) ? cast(x.tensor, u8, x.where) : x.tensor;
+  Axes over = Axes::first(before.rank());
+  int along = 0;
+  if (axis) {
+    along = normal_axis(name, *axis, x.tensor, x.where);
+    over = Axes(along);
+  } else {
+    t = reshaped(t, Shape{before.elements()}, x.where);
+  }
+  if (extent(t.shape(), along) == 0) refuse(ErrorKind::shape, name, "no elements to choose from", x.tensor, x.where);
+  return kept(
+      emit(op, make_params(ArgParams{along, count_dtype(extent(t.shape(), along))}), {t}, x.where),
+      before, over, keepdims, x.where);
+}
+
+/// The operand of a float reduction, the axes, and the dtype to give back.
+struct Real {
+  Tensor x;
+  Axes axes;
+  DType result;
+  double count;
+};
+inline Real real_operand(std::string_view name, Operand& x, const ReduceAxes& axes) {
+  need(name, x.tensor, x.where);
+  const Axes over = reduction_axes(name, axes, x.tensor, x.where);
+  const Tensor t = to_float(x.tensor, x.where);
+  return {widened(t, x.where), over, t.dtype(), static_cast<double>(extent_along(t.shape(), over))};
+}
+inline Tensor finished(const Tensor& result, const Real& r, bool keepdims, Where where) {
+  return kept(cast(result, r.result, aval_of(result).weak, where), r.x.shape(), r.axes, keepdims, where);
+}
+/// `part` (r.x without the reduced axes) stretched back over them.
+inline Tensor restored(const Tensor& part, const Real& r, Where where) { return spread(part, r.x.shape(), other_axes(r.axes, r.x.rank()), where); }
+
+/// Two passes: the mean first, then the squares of what is left. Real, of complex numbers too.
+inline Tensor variance(const Real& r, int ddof, Where where) {
+  const Tensor middle = reduced(Op::reduce_sum, r.x, r.axes, where) / r.count;
+  const Tensor squares = squared_magnitude(r.x - restored(middle, r, where), where);
+  return reduced(Op::reduce_sum, squares, r.axes, where) / std::max(r.count - ddof, 0.0);
+}
+
+/// x^exponent of x ≥ 0, for lengths: at 0 all its derivatives are 0, those of sums of them too.
+inline Tensor length_power(const Tensor& x, double exponent) {
+  const Tensor none = x == 0, elsewhere = where(none, 1.0, x);
+  return where(none, std::pow(0.0, exponent), exponent == 0.5 ? sqrt(elsewhere) : pow(elsewhere, exponent));
+}
+
+inline Tensor scan(Op op, std::string_view name, Operand& x, int axis, bool reverse) {
+  CumulativeParams p;
+  p.axis = normal_axis(name, axis, x.tensor, x.where);
+  p.reverse = reverse;
+  return emit(op, make_params(p), {x.tensor}, x.where);
+}
+inline Tensor running_total(Op op, std::string_view name, Operand& x, int axis, bool reverse) {
+  need(name, x.tensor, x.where);
+  const bool counts = is_bool(x.tensor.dtype()) && op == Op::cumsum;
+  const DType d = counts ? count_dtype(x.tensor.dim(normal_axis(name, axis, x.tensor, x.where)))
+                         : sum_dtype(x.tensor.dtype());
+  if (d != x.tensor.dtype()) x.tensor = cast(x.tensor, d, x.where);
+  return scan(op, name, x, axis, reverse);
+}
+
+/// The body of a general reduction may not look outside; values known now become constants of it.
+inline GraphRef closed_body(Recorded recorded, Where where) {
+  GraphBody& g = recorded.graph;
+  if (recorded.captured.empty()) return new_shared<const GraphBody>(std::move(g));
+  RecycledVec<Equation> constants;
+  const std::size_t explicit_inputs = g.inputs.size() - recorded.captured.size();
+  for (std::size_t i = 0; i < recorded.captured.size(); ++i) {
+    const Tensor& t = recorded.captured[i];
+    if (is_tracer(t))
+      refuse(ErrorKind::transform, "reduce", "the function may use its two arguments and constants, not other values that are being traced", t,
+             where);
+    Equation e;
+    e.op = Op::constant;
+    e.where = where;
+    e.params = make_params(ConstantParams{value_of(t, where), aval_of(t)});
+    e.outputs.push_back(g.inputs[explicit_inputs + i]);
+    constants.push_back(std::move(e));
+  }
+  g.inputs.resize(explicit_inputs);
+  for (Equation& e : g.equations) constants.push_back(std::move(e));
+  g.equations = std::move(constants);
+  debug_check(g, "vt::reduce");
+  return new_shared<const GraphBody>(std::move(g));
+}
+
+}  // namespace vt::detail::reductions
+
+namespace vt {
+
+namespace rd = detail::reductions;
+
+Tensor sum(Operand x, const ReduceAxes& axes, bool keepdims) { return rd::totals(detail::Op::reduce_sum, "sum", x, axes, keepdims); }
+Tensor prod(Operand x, const ReduceAxes& axes, bool keepdims) { return rd::totals(detail::Op::reduce_prod, "prod", x, axes, keepdims); }
+Tensor max(Operand x, const ReduceAxes& axes, bool keepdims) {
+  return rd::extremes(detail::Op::reduce_max, detail::Op::reduce_any, "max", x, axes, keepdims);
+}
+Tensor min(Operand x, const ReduceAxes& axes, bool keepdims) {
+  return rd::extremes(detail::Op::reduce_min, detail::Op::reduce_all, "min", x, axes, keepdims);
+}
+Tensor any(Operand x, const ReduceAxes& axes, bool keepdims) { return rd::truths(detail::Op::reduce_any, "any", x, axes, keepdims); }
+Tensor all(Operand x, const ReduceAxes& axes, bool keepdims) { return rd::truths(detail::Op::reduce_all, "all", x, axes, keepdims); }
+Tensor argmax(Operand x, std::optional<Param<int>> axis, bool keepdims) { return rd::arg(detail::Op::argmax, "argmax", x, axis, keepdims); }
+Tensor argmin(Operand x, std::optional<Param<int>> axis, bool keepdims) { return rd::arg(detail::Op::argmin, "argmin", x, axis, keepdims); }
+
+Tensor mean(Operand x, const ReduceAxes& axes, bool keepdims) {
+  const detail::UserLine line(x.where);
+  const rd::Real r = rd::real_operand("mean", x, axes);
+  return rd::finished(detail::reduced(detail::Op::reduce_sum, r.x, r.axes, x.where) / r.count, r, keepdims, x.where);
+}
+Tensor var(Operand x, const ReduceAxes& axes, Param<int> ddof, bool keepdims) {
+  const detail::UserLine line(x.where);
+  rd::Real r = rd::real_operand("var", x, axes);
+  r.result = real_dtype(r.result);
+  return rd::finished(rd::variance(r, ddof, x.where), r, keepdims, x.where);
+}
+Tensor std(Operand x, const ReduceAxes& axes, Param<int> ddof, bool keepdims) {
+  const detail::UserLine line(x.where);
+  rd::Real r = rd::real_operand("std", x, axes);
+  r.result = real_dtype(r.result);
+  return rd::finished(rd::length_power(rd::variance(r, ddof, x.where), 0.5), r, keepdims, x.where);
+}
+
+Tensor logsumexp(Operand x, const ReduceAxes& axes, bool keepdims) {
+  const detail::UserLine line(x.where);
+  const rd::Real r = rd::real_operand("logsumexp", x, axes);
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  if (r.count == 0) return rd::finished(detail::reduced(detail::Op::reduce_sum, r.x, r.axes, x.where) - infinity, r, keepdims, x.where);
+  // Relative to the largest element, if there is one to be relative to. The shift cancels, so no gradient flows through it.
+  const Tensor size = is_complex(r.x.dtype()) ? real(r.x) : r.x;  // of exp(x)
+  Tensor largest = stop_gradient(detail::reduced(detail::Op::reduce_max, size, r.axes, x.where));
+  largest = where(isfinite(largest), largest, 0.0);
+  const Tensor total = detail::reduced(detail::Op::reduce_sum, exp(r.x - rd::restored(largest, r, x.where)), r.axes, x.where);
+  // All −inf: the sum is 0 and its logarithm has no derivative; the answer is −inf, with none.
+  const Tensor none = total == 0;
+  const Tensor result = where(none, -infinity, log(where(none, 1.0, total)) + largest);
+  return rd::finished(result, r, keepdims, x.where);
+}
+
+Tensor count_nonzero(Operand x, const ReduceAxes& axes, bool keepdims) {
+  const detail::UserLine line(x.where);
+  detail::need("count_nonzero", x.tensor, x.where);
+  return sum(detail::to_bool(x.tensor, x.where), axes, keepdims);
+}
+
+Tensor norm(Operand x, const ReduceAxes& axes, Param<double> order, bool keepdims) {
+  const double ord = order;
+  const detail::UserLine line(x.where);
+  rd::Real r = rd::real_operand("norm", x, axes);
+  r.result = real_dtype(r.result);
+  const Where w = x.where;
+  auto total = [&](const Tensor& t) { return detail::reduced(detail::Op::reduce_sum, t, r.axes, w); };
+  Tensor result;
+  if (__builtin_isnan(ord)) detail::refuse(ErrorKind::value, "norm", "ord is NaN", x.tensor, w);
+  if (__builtin_isinf(ord)) {
+    if (r.count == 0) detail::refuse(ErrorKind::shape, "norm", "no elements to choose from", x.tensor, w);
+    result = detail::reduced(ord > 0 ? detail::Op::reduce_max : detail::Op::reduce_min, abs(r.x), r.axes, w);
+  } else if (ord == 2.0) {
+    result = rd::length_power(total(detail::squared_magnitude(r.x, w)), 0.5);
+  } else if (ord == 1.0) {
+    result = total(abs(r.x));
+  } else if (ord == 0.0) {
+    result = total(detail::cast(r.x != 0, real_dtype(r.x.dtype()), w));
+  } else if (ord > 0 && ord < 0x1p30 && std::fmod(ord, 2.0) == 0) {  // a polynomial, which is smooth where elements are 0
+    result = rd::length_power(total(integer_pow(detail::squared_magnitude(r.x, w), static_cast<int>(ord / 2))), 1.0 / ord);
+  } else {
+    result = rd::length_power(total(rd::length_power(abs(r.x), ord)), 1.0 / ord);
+  }
+  return rd::finished(result, r, keepdims, w);
+}
+
+Tensor ptp(Operand x, const ReduceAxes& axes, bool keepdims) {
+  const detail::UserLine line(x.where);
+  detail::need("ptp", x.tensor, x.where);
+  x.tensor = detail::to_number(x.tensor, x.where);
+  return rd::extremes(detail::Op::reduce_max, detail::Op::reduce_max, "ptp", x, axes, keepdims) -
+         rd::extremes(detail::Op::reduce_min, detail::Op::reduce_min, "ptp", x, axes, keepdims);
+}
+
+Tensor average(Operand x, Operand weights, const ReduceAxes& axes) {
+  const detail::UserLine line(x.where);
+  detail::need("average", x.tensor, x.where);
+  detail::need("average", weights.tensor, x.where);
+  const detail::Common c = detail::common_dtype(detail::aval_of(x.tensor), detail::aval_of(weights.tensor));
+  Operand t(detail::cast(x.tensor, c.dtype, x.where), x.where.file, x.where.line);
+  if (!detail::stretches(weights.tensor.shape(), t.tensor.shape()))
+    detail::refuse(ErrorKind::shape, "average", "the weights do not broadcast to the data", x.tensor, weights.tensor, x.where);
+  const rd::Real r = rd::real_operand("average", t, axes);
+  const Tensor w = detail::broadcast(detail::cast(weights.tensor, r.x.dtype(), x.where), r.x.shape(), x.where);
+  auto total = [&](const Tensor& values) { return detail::reduced(detail::Op::reduce_sum, values, r.axes, x.where); };
+  return rd::finished(total(r.x * w) / total(w), r, false, x.where);
+}
+
+Tensor detail::reduce_with(const char* name, Operand x, Operand init, void* context, FlatBinary body, const ReduceAxes& axes) {
+  const Where w = user_line(x.where);
+  need(name, x.tensor, w);
+  need(name, init.tensor, w);
+  if (init.tensor.rank() != 0) refuse(ErrorKind::shape, name, "the initial value must be a scalar", x.tensor, init.tensor, w);
+  const Common c = common_dtype(aval_of(x.tensor), aval_of(init.tensor));
+  check_literals(name, {&init.tensor, 1}, c.dtype, Literal::value, w);
+  const Tensor operand = cast(x.tensor, c.dtype, w), start = cast(init.tensor, c.dtype, w);
+  const Axes over = reduction_axes(name, axes, operand, w);
+  const Aval scalar(c.dtype, Shape{});
+  const Aval avals[2] = {scalar, scalar};
+  const FlatFunction f = [&](std::span<const Tensor> arguments) {
+    std::vector<Tensor> out = body(context, arguments);
+    const Aval& got = aval_of(out.at(0));
+    const bool narrows = !got.weak && promote(got.dtype, c.dtype) != c.dtype;
+    if (!got.shape.empty() || narrows || (got.weak && category(got.dtype) > category(c.dtype)))
+      fail(ErrorKind::shape,
+           worded("vt::{}: the function must map {} and {} to {}, not to {}", name, scalar.str(), scalar.str(), scalar.str(), got.str()), w);
+    out[0] = cast(out[0], c.dtype, w);
+    return out;
+  };
+  RecordOptions options;
+  options.kind = ScopeKind::branch;
+  options.transform = "vt::reduce";
+  options.where = w;
+  ReduceParams p;
+  p.axes = over;
+  p.body = reductions::closed_body(record(f, avals, options), w);
+  return emit(Op::reduce, make_params(std::move(p)), {operand, start}, w);
+}
+
+Tensor cumsum(Operand x, Param<int> axis, bool reverse) { return rd::running_total(detail::Op::cumsum, "cumsum", x, axis, reverse); }
+Tensor cumprod(Operand x, Param<int> axis, bool reverse) { return rd::running_total(detail::Op::cumprod, "cumprod", x, axis, reverse); }
+Tensor cummax(Operand x, Param<int> axis, bool reverse) {
+  detail::need("cummax", x.tensor, x.where);
+  return rd::scan(detail::Op::cummax, "cummax", x, axis, reverse);
+}
+Tensor cummin(Operand x, Param<int> axis, bool reverse) {
+  detail::need("cummin", x.tensor, x.where);
+  return rd::scan(detail::Op::cummin, "cummin", x, axis, reverse);
+}
+Tensor cumlogsumexp(Operand x, Param<int> axis, bool reverse) {
+  detail::need("cumlogsumexp", x.tensor, x.where);
+  x.tensor = detail::to_float(std::move(x.tensor), x.where);
+  return rd::scan(detail::Op::cumlogsumexp, "cumlogsumexp", x, axis, reverse);
+}
+
+Tensor diff(Operand x, Param<int> n, Param<int> axis) {
+  const detail::UserLine line(x.where);
+  detail::need("diff", x.tensor, x.where);
+  if (n < 0) detail::refuse(ErrorKind::value, "diff", detail::worded("cannot take {} differences", n), x.tensor, x.where);
+  const int along = detail::normal_axis("diff", axis, x.tensor, x.where);
+  Tensor t = x.tensor;
+  for (int i = 0; i < n && t.dim(along) > 0; ++i) {
+    const Tensor later = detail::sliced(t, along, 1, t.dim(along), 1, x.where), sooner = detail::sliced(t, along, 0, t.dim(along) - 1, 1, x.where);
+    t = is_bool(t.dtype()) ? not_equal(later, sooner) : later - sooner;
+  }
+  return t;
+}
+
+}  // namespace vt

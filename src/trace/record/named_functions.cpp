@@ -1,0 +1,276 @@
+// FunctionCache: records the functions that users name, once for each signature; those that call themselves as often as it takes to know
+// what they give.
+#include <algorithm>
+#include <exception>
+#include <limits>
+
+#include <vt/detail/message.hpp>
+
+#include "../ir/effects.hpp"
+#include "named_axes.hpp"
+#include "../ops/promote.hpp"
+#include "../base/recent_map.hpp"
+#include "recursion.hpp"
+#include "signature_changes.hpp"
+#include "state.hpp"
+#include "thread_state.hpp"
+
+namespace vt::detail {
+
+namespace named_functions {
+
+/// One signature.
+struct Entry {
+  GraphRef body;  ///< of the arguments, the variables, and what is captured
+  CalledRef function;
+  std::vector<Tensor> captured;
+  Vec<OwnState> states;
+  MetNumbers met;
+  std::shared_ptr<void> kept;
+  RecursionParams recursive;  ///< if it calls itself
+};
+using EntryRef = std::shared_ptr<const Entry>;
+
+bool is_alive(const Tensor& t) {
+  const Node* n = t.node();
+  const ThreadState& state = thread_state();
+  return n->level == 0 || (n->level <= state.scopes.size() && state.scopes[n->level - 1u].id == n->scope);
+}
+bool same_tensor(const Tensor& a, const Tensor& b) { return a.node() == b.node() && a.output() == b.output(); }
+
+void append_aval(std::string& key, const Aval& a) {
+  key += a.str();
+  key += a.weak ? '~' : ';';
+}
+
+/// Arguments, what the variables hold (or what changes nothing in those that only accumulate), and what is captured.
+std::vector<Tensor> operands_of(std::span<const Tensor> arguments, const Entry& entry, Where where) {
+  std::vector<Tensor> operands(arguments.begin(), arguments.end());
+  for (const OwnState& s : entry.states)
+    operands.push_back(s.updated && accumulates(s.kind) ? neutral(s.kind, s.variable->aval) : read_state(s.variable, where));
+  return operands;
+}
+
+}  // namespace named_functions
+
+/// A function that is being recorded.
+struct FunctionRecording {
+  const void* cache;
+  const std::string& key;
+  named_functions::Entry assumed = {};  ///< what the last recording found; unknown until there was one
+  bool known = false;
+  bool referenced = false;                                       ///< it calls itself
+  std::size_t lowest = std::numeric_limits<std::size_t>::max();  ///< the outermost recording that was referred to
+  std::shared_ptr<RecursiveFamily> family = new_shared<RecursiveFamily>();
+  /// Functions that call this one: what was recorded of them holds for this recording only.
+  Vec<std::pair<std::pair<const void*, std::string>, named_functions::EntryRef>> inner = {};
+
+  FunctionRecording(const void* c, const std::string& k) : cache(c), key(k) {
+    thread_state().functions.push_back(this);
+    loop = std::exchange(thread_state().loop, nullptr);
+  }
+  ~FunctionRecording() {
+    thread_state().functions.pop_back();
+    thread_state().loop = loop;
+  }
+  FunctionRecording(const FunctionRecording&) = delete;
+  FunctionRecording& operator=(const FunctionRecording&) = delete;
+
+ private:
+  LoopTypes* loop;
+};
+
+struct FunctionCache::State {
+  std::string name;
+  const char* kind;
+  int max_depth;
+  std::mutex mutex;
+  RecentMap<std::string, named_functions::EntryRef> entries{256};
+  SignatureChanges changes;
+
+  [[noreturn]] void refuse(ErrorKind error, const std::string& what, Where where) const {
+    fail(error, worded("{}: {} {}", kind, name, what), user_line(where));
+  }
+};
+
+FunctionCache::FunctionCache(std::string name, const char* kind, int max_depth, Where where) : state_(new_box<State>()) {
+  state_->name = std::move(name);
+  state_->kind = kind;
+  state_->max_depth = max_depth;
+  if (state_->name.empty()) fail(ErrorKind::value, worded("{}: the name is empty", kind), user_line(where));
+}
+FunctionCache::~FunctionCache() = default;
+
+void FunctionCache::defined_twice(Where where) const { state_->refuse(ErrorKind::value, "has been defined already", where); }
+void FunctionCache::undefined(Where where) const { state_->refuse(ErrorKind::value, "is called, but has not been defined", where); }
+
+namespace named_functions {
+
+constexpr int most_recordings = 8;
+
+/// The call of a function inside of its own recording.
+std::vector<Tensor> refer(std::size_t at, std::span<const Tensor> arguments, std::shared_ptr<void>& kept, Where where) {
+  ThreadState& state = thread_state();
+  FunctionRecording& r = *state.functions[at];
+  r.referenced = true;
+  ++state.references;
+  for (std::size_t k = at; k < state.functions.size(); ++k) state.functions[k]->lowest = std::min(state.functions[k]->lowest, at);
+  if (!r.known) throw UnknownResult{at, where};
+  kept = r.assumed.kept;
+  std::vector<Tensor> operands = operands_of(arguments, r.assumed, where);
+  operands.insert(operands.end(), r.assumed.captured.begin(), r.assumed.captured.end());
+  return emit_recursive(r.assumed.recursive, operands, where);
+}
+
+/// Puts the captured inputs of a Graph in the order of `wanted`.
+void order_captured(Recorded& r, std::span<const Tensor> wanted) {
+  const std::size_t own = r.graph.inputs.size() - r.captured.size();
+  const Vec<Var> old = r.graph.inputs;
+  for (std::size_t i = 0; i < wanted.size(); ++i)
+    for (std::size_t k = 0; k < wanted.size(); ++k)
+      if (same_tensor(wanted[i], r.captured[k])) r.graph.inputs[own + i] = old[own + k];
+  r.captured.assign(wanted.begin(), wanted.end());
+}
+
+/// Is this recording what the calls in it took it for?
+bool is_as_assumed(const Recorded& r, const Vec<OwnState>& states, const FunctionRecording& recording) {
+  const Entry& assumed = recording.assumed;
+  if (!recording.known || r.captured.size() != assumed.captured.size() || states.size() != assumed.states.size()) return false;
+  const RecursiveFunction& f = *assumed.recursive.function;
+  if (r.graph.outputs.size() != f.outputs.size() || has_effects(r.graph) != f.effects) return false;
+  for (std::size_t i = 0; i < f.outputs.size(); ++i)
+    if (r.graph.aval(r.graph.outputs[i]) != f.outputs[i]) return false;
+  for (std::size_t i = 0; i < states.size(); ++i)
+    if (states[i].variable != assumed.states[i].variable) return false;
+  return all_of(r.captured, [&](const Tensor& t) { return any_of(assumed.captured, [&](const Tensor& u) { return same_tensor(t, u); }); });
+}
+
+}  // namespace named_functions
+
+std::vector<Tensor> FunctionCache::call(std::span<const Tensor> arguments, const StaticKey& static_key, const FlatFunction& f,
+                                        FunctionRef<std::shared_ptr<void>()> keep, std::shared_ptr<void>& kept, Where given_where) {
+  using namespace named_functions;
+  State& own = *state_;
+  const Where where = user_line(given_where);
+  ThreadState& state = thread_state();
+  std::string key = static_key.bytes;
+  Vec<Aval> avals;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (!arguments[i].defined()) fail(ErrorKind::value, worded("{}: argument leaf {} of {} is an empty Tensor", own.kind, i, own.name), where);
+    avals.push_back(aval_of(arguments[i]));
+    append_aval(key, avals.back());
+  }
+  const std::size_t depth = state.functions.size();
+  for (std::size_t k = 0; k < depth; ++k)
+    if (state.functions[k]->cache == &own && state.functions[k]->key == key) return refer(k, arguments, kept, where);
+
+  EntryRef entry;
+  {
+    const std::lock_guard lock(own.mutex);
+    if (const EntryRef* const found = own.entries.find(key)) entry = *found;
+  }
+  for (std::size_t k = 0; k < depth && !entry; ++k)
+    for (const auto& [name, known] : state.functions[k]->inner)
+      if (name.first == &own && name.second == key) {
+        entry = known;
+        for (std::size_t j = k; j < depth; ++j) state.functions[j]->lowest = std::min(state.functions[j]->lowest, k);
+        ++state.references;
+      }
+  // What was captured in a trace that has ended cannot be captured again.
+  if (entry && !all_of(entry->captured, is_alive)) entry = nullptr;
+  if (!entry) {
+    // The function's scope, and those of a branch and of what it calls in there.
+    if (const std::string fault = too_deep(3); !fault.empty())
+      own.refuse(ErrorKind::transform,
+                 worded("is recorded inside of {} others, nested {}; if they call themselves with "
+                        "arguments of other types each time, such a recursion has no end",
+                        depth, fault),
+                 where);
+    FunctionRecording recording(&own, key);
+    auto fresh = new_shared<Entry>();
+    Recorded r;
+    bool lanes_of_one = false;
+    for (int round = 0;; ++round) {
+      recording.referenced = false;
+      recording.lowest = std::numeric_limits<std::size_t>::max();
+      recording.inner.clear();
+      fresh->states.clear();
+      const OuterAxes axes;
+      try {
+        r = record(with_states(f, fresh->states), avals, {.kind = ScopeKind::branch, .transform = own.kind, .stateful = true});
+      } catch (const UnknownResult& u) {
+        if (u.recording != depth) throw;
+        own.refuse(ErrorKind::transform, "calls itself whatever its arguments are; a branch of vt::cond must end the recursion", u.where);
+      }
+      fresh->kept = keep();
+      lanes_of_one = axes.used();
+      if (!recording.referenced) break;
+      close_values(r);  // those made inside are others in each recording
+      if (lanes_of_one) own.refuse(ErrorKind::transform, "calls itself, so that the lanes of a named axis cannot meet in it", where);
+      for (const OwnState& s : fresh->states)
+        if (s.updated)
+          own.refuse(ErrorKind::transform, worded("calls itself, so that it may not update {}; return the value instead", s.variable->name), s.where);
+      if (is_as_assumed(r, fresh->states, recording)) break;
+      if (round == most_recordings)
+        own.refuse(ErrorKind::dtype, "gives results of other types than its calls inside; convert them with astype", where);
+      Entry& assumed = recording.assumed;
+      if (!assumed.recursive.function) {
+        RecursiveFunction& made = recording.family->add(own.name);
+        if (own.max_depth) made.max_depth = own.max_depth;
+        assumed.recursive.function = &made;
+      }
+      RecursiveFunction& made = *recording.family->functions[0];
+      made.outputs.clear();
+      for (Var v : r.graph.outputs) made.outputs.push_back(r.graph.aval(v));
+      made.effects = has_effects(r.graph);
+      assumed.kept = fresh->kept;
+      assumed.states = fresh->states;
+      assumed.captured = r.captured;
+      recording.known = true;
+    }
+    fresh->function = called_function(own.name);
+    if (recording.referenced) {
+      order_captured(r, recording.assumed.captured);
+      RecursiveFunction& made = *recording.family->functions[0];
+      for (Var v : r.graph.inputs) made.inputs.push_back(r.graph.aval(v));
+      finish_recursive(made, std::move(r.graph));
+      fresh->body = made.body;
+      fresh->recursive = {&made, recording.family};
+    } else {
+      fresh->body = new_shared<const GraphBody>(std::move(r.graph));
+    }
+    fresh->captured = std::move(r.captured);
+    fresh->met = std::move(r.met);
+    entry = fresh;
+    if (recording.lowest < depth) {
+      state.functions[recording.lowest]->inner.push_back({{&own, key}, entry});
+    } else if (!lanes_of_one) {  // lanes that have a name are those of one vmap
+      Vec<EntryRef> gone;  // until the lock has gone
+      const std::lock_guard lock(own.mutex);
+      own.changes.add(own.kind + (" " + own.name), "is recorded anew", arguments, static_key, where);
+      EntryRef& kept_entry = *own.entries.emplace(key, entry, gone);
+      if (kept_entry != entry) gone.push_back(std::exchange(kept_entry, entry));
+    }
+  }
+  if (have_misfit(arguments, entry->met)) {  // f says what that means
+    std::vector<Tensor> results = f(arguments);
+    kept = keep();
+    return results;
+  }
+  kept = entry->kept;
+  std::vector<Tensor> operands = operands_of(arguments, *entry, where);
+  if (entry->recursive.function) {
+    operands.insert(operands.end(), entry->captured.begin(), entry->captured.end());
+    return emit_recursive(entry->recursive, operands, where);
+  }
+  const SmallVec<Tensor, 1> made = emit_call({entry->body, entry->captured, entry->function}, std::move(operands), where);
+  std::vector<Tensor> results(made.begin(), made.end());
+  const auto updated = count_if(entry->states, [](const OwnState& s) { return s.updated; });
+  std::size_t next = results.size() - static_cast<std::size_t>(updated);
+  for (const OwnState& s : entry->states)
+    if (s.updated) update_state({s.variable, s.kind, results[next++], s.where});
+  results.resize(results.size() - static_cast<std::size_t>(updated));
+  return results;
+}
+
+}  // namespace vt::detail

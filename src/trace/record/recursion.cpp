@@ -1,0 +1,165 @@
+// Recursive functions: deriving them, without owning themselves; how deep they may run.
+#include "recursion.hpp"
+
+#include <algorithm>
+#include <limits>
+#if defined(__linux__)
+#include <pthread.h>
+#endif
+
+#include <vt/detail/message.hpp>
+
+#include "../ir/effects.hpp"
+#include "thread_state.hpp"
+
+namespace vt::detail {
+
+namespace recursion {
+
+/// Members of families come and go under it. Recursive, as deriving one function derives those that it calls.
+std::recursive_mutex& mutex() {
+  static std::recursive_mutex m;
+  return m;
+}
+
+bool owns(const GraphBody& g, const void* family) {
+  return any_of(g.equations, [&](const Equation& e) {
+    if (e.op == Op::recursive_call) return e.as<RecursionParams>().owner.get() == family;
+    if (family_of(e.op) != Family::structure) return false;
+    const Vec<GraphRef> bodies = bodies_of(e.params);
+    return any_of(bodies, [&](const GraphRef& body) { return owns(*body, family); });
+  });
+}
+
+/// Equations that refer to the family no longer own it.
+void disown(GraphBody& g, const void* family) {
+  for (Equation& e : g.equations) {
+    if (e.op == Op::recursive_call) {
+      if (e.as<RecursionParams>().owner.get() == family) e.params = make_params(RecursionParams{e.as<RecursionParams>().function});
+      continue;
+    }
+    if (family_of(e.op) != Family::structure) continue;
+    Vec<GraphRef> bodies = bodies_of(e.params);
+    bool changed = false;
+    for (GraphRef& body : bodies) {
+      if (!owns(*body, family)) continue;
+      auto own = new_shared<GraphBody>(*body);
+      disown(*own, family);
+      body = std::move(own);
+      changed = true;
+    }
+    if (changed) e.params = with_bodies(e.params, bodies);
+  }
+}
+
+/// Takes back what was derived since there were `count` functions.
+void forget(RecursiveFamily& family, std::size_t count) {
+  const auto is_dead = [&](const RecursiveFunction* f) {
+    return std::any_of(family.functions.begin() + static_cast<std::ptrdiff_t>(count), family.functions.end(),
+                       [&](const auto& dead) { return dead.get() == f; });
+  };
+  for (const auto& f : family.functions) erase_if(f->derived, [&](const auto& entry) { return is_dead(entry.second); });
+  family.functions.resize(count);
+}
+
+}  // namespace recursion
+
+RecursiveFunction& RecursiveFamily::add(std::string name) {
+  functions.push_back(new_box<RecursiveFunction>());
+  functions.back()->name = std::move(name);
+  functions.back()->family = this;
+  return *functions.back();
+}
+
+void finish_recursive(RecursiveFunction& f, GraphBody&& body) {
+  if (recursion::owns(body, f.family)) recursion::disown(body, f.family);
+  f.body = new_shared<const GraphBody>(std::move(body));
+}
+
+RecursionParams derive_recursive(const RecursionParams& p, const DerivedKey& key, Vec<Aval> outputs, bool effects, FunctionRef<Recorded()> make) {
+  const std::lock_guard lock(recursion::mutex());
+  auto& source = const_cast<RecursiveFunction&>(*p.function);  // the lock is held
+  const std::string text = key.str();
+  for (const auto& [known, made] : source.derived)
+    if (known == text) return {made, p.owner};
+  if (!source.body)
+    fail(ErrorKind::transform,
+         worded("vt::Recursive: {} is transformed (vt::{}) inside of itself, before all of it is known; transform it where it is called from outside",
+                source.name, key.transform()),
+         thread_state().where);
+  RecursiveFamily& family = *source.family;
+  const std::size_t before = family.functions.size();
+  RecursiveFunction& made = family.add(source.name + "." + key.transform());
+  made.max_depth = source.max_depth;
+  made.effects = effects;
+  made.outputs = std::move(outputs);
+  source.derived.emplace_back(text, &made);
+  try {
+    finish_recursive(made, closed(make()));
+  } catch (...) {
+    recursion::forget(family, before);
+    throw;
+  }
+  for (Var v : made.body->inputs) made.inputs.push_back(made.body->aval(v));
+  return {&made, p.owner};
+}
+
+std::vector<Tensor> emit_recursive(const RecursionParams& p, std::span<const Tensor> operands, Where where) {
+  const SmallVec<Tensor, 1> out = emit_all(Op::recursive_call, make_params(p), operands, where);
+  return {out.begin(), out.end()};
+}
+
+RecursionParams without_effects(const RecursionParams& p) {
+  if (!p.function->effects) return p;
+  Vec<Aval> outputs = p.function->outputs;
+  return derive_recursive(p, DerivedKey("quiet"), std::move(outputs), false, [&] { return Recorded{*without_effects(p.function->body)}; });
+}
+
+// --- depth -----------------------------------------------------------------------------------------------------------
+
+std::size_t stack_left() {
+#if defined(__linux__)
+  static thread_local const char* lowest = [] {
+    pthread_attr_t attributes;
+    void* begin = nullptr;
+    std::size_t size = 0;
+    if (pthread_getattr_np(pthread_self(), &attributes) == 0) {
+      pthread_attr_getstack(&attributes, &begin, &size);
+      pthread_attr_destroy(&attributes);
+    }
+    return static_cast<const char*>(begin);
+  }();
+  // Not the address of a variable: AddressSanitizer keeps those elsewhere.
+  const char* here = static_cast<const char*>(__builtin_frame_address(0));
+  if (lowest) return here < lowest ? 0 : static_cast<std::size_t>(here - lowest);
+#endif
+  return std::numeric_limits<std::size_t>::max();
+}
+
+void need_stack(Where where) {
+  // An op at the innermost level, or an error.
+#if defined(__SANITIZE_ADDRESS__)
+  constexpr std::size_t needed = 128 * 1024;
+#else
+  constexpr std::size_t needed = 48 * 1024;
+#endif
+  if (stack_left() < needed)
+    fail(ErrorKind::transform,
+         "vt: bodies and transforms are nested deeper than the stack of this thread holds; write "
+         "a loop (vt::fori_loop, vt::while_loop, vt::scan) in place of the nesting, or call from a "
+         "thread with a larger stack",
+         where);
+}
+
+RecursionGuard::RecursionGuard(const RecursiveFunction& f, Where where) {
+  int& depth = thread_state().recursion;
+  if (depth >= f.max_depth)
+    fail(ErrorKind::value,
+         worded("vt::Recursive: {} calls itself more than {} deep; if that is no mistake, give it a greater max_depth", f.name, depth), where);
+  if (stack_left() < stack_to_record)
+    fail(ErrorKind::value, worded("vt::Recursive: {} calls itself {} deep, and the stack of the thread holds no more", f.name, depth), where);
+  ++depth;
+}
+RecursionGuard::~RecursionGuard() { --thread_state().recursion; }
+
+}  // namespace vt::detail

@@ -1,0 +1,400 @@
+// Recording scopes: opening, closing into a Graph, replaying a Graph into the current scope.
+#include "scope.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <string>
+#include <utility>
+
+#include <vt/small_vec.hpp>
+
+#include "../base/hash_map.hpp"
+#include "recursion.hpp"
+#include "thread_state.hpp"
+#include "../base/timeline.hpp"
+#include "../base/warnings.hpp"
+
+namespace vt::detail {
+
+namespace rounding_of_thread {
+
+// Start-up code of a program linked with -ffast-math sets this for all its threads; the compiled code and
+// the interpreter run under it, as the processor does.
+bool flushes_subnormals() {
+#if defined(__x86_64__)
+  return (__builtin_ia32_stmxcsr() & 0x8040u) != 0;  // flush to zero, denormals are zero
+#elif defined(__aarch64__) && defined(__GNUC__)
+  std::uint64_t control = 0;
+  __asm__("mrs %0, fpcr" : "=r"(control));
+  return (control & (std::uint64_t{1} << 24)) != 0;
+#else
+  return false;
+#endif
+}
+
+}  // namespace rounding_of_thread
+
+ThreadState& make_thread_state() {
+  if (rounding_of_thread::flushes_subnormals())
+    warn_once(
+        "a thread that uses vt flushes subnormal numbers to zero (a program linked with -ffast-math or "
+        "-Ofast does so from its start): results below the least normal number become 0; link without it");
+  // Ops may run after the thread's own objects have gone, in the destructors of the process's; such a state is never freed.
+  struct End {
+    ~End() { delete std::exchange(state_of_thread, nullptr); }
+  };
+  state_of_thread = new ThreadState;
+  static thread_local End end;
+  static_cast<void>(end);
+  return *state_of_thread;
+}
+
+int current_level() { return static_cast<int>(thread_state().scopes.size()); }
+
+WhereScope::WhereScope(Where where) : before_(std::exchange(thread_state().where, where)) {}
+WhereScope::~WhereScope() { thread_state().where = before_; }
+
+namespace nesting {
+
+// What passes over recorded bodies take of the stack for each level that these are nested: at
+// most 3.8 KiB were measured (a while, compiled), 6 KiB without optimisation.
+#if defined(__SANITIZE_ADDRESS__)
+constexpr std::size_t bytes_of_a_level = 24 * 1024;
+#elif defined(__OPTIMIZE__)
+constexpr std::size_t bytes_of_a_level = 5 * 1024;
+#else
+constexpr std::size_t bytes_of_a_level = 8 * 1024;
+#endif
+
+}  // namespace nesting
+
+std::string too_deep(int levels) {
+  using nesting::bytes_of_a_level;
+  // Threads with small stacks record what is nested little, as ever.
+  constexpr std::size_t unasked = 32;
+  // The stack left outside of all scopes, where most passes begin.
+  constinit static thread_local std::size_t at_first = 0;
+  const std::size_t open = thread_state().scopes.size(), left = stack_left();
+  if (open == 0) at_first = left;
+  const std::size_t level = open + static_cast<std::size_t>(levels - 1);
+  if (level >= std::size_t{deepest_nesting}) return "more than " + std::to_string(deepest_nesting) + " deep";
+  if (open >= unasked && (left < stack_to_record || at_first < stack_to_record + level * bytes_of_a_level))
+    return "deeper than the stack of this thread holds";
+  return {};
+}
+
+namespace nesting {
+
+void check(const ThreadState& state, const RecordOptions& options) {
+  const std::string fault = too_deep(1);
+  if (fault.empty()) return need_stack(options.where);
+  Where line = options.where;
+  for (std::size_t i = state.scopes.size(); i-- > 0 && !line.file;) line = state.scopes[i].where;
+  fail(ErrorKind::transform,
+       std::string(options.transform) + ": bodies and transforms are nested " + fault +
+           "; write a loop (vt::fori_loop, vt::while_loop, vt::scan) in place of the nesting",
+       line);
+}
+
+}  // namespace nesting
+
+RecordingScope::RecordingScope(const RecordOptions& options) {
+  static std::atomic<std::uint64_t> last_id{0};
+  ThreadState& state = thread_state();
+  nesting::check(state, options);
+  ScopeState scope;
+  scope.id = ++last_id;
+  scope.kind = options.kind;
+  scope.transform = options.transform;
+  scope.where = options.where;
+  const bool pinned = options.kind == ScopeKind::jit || options.kind == ScopeKind::branch;
+  scope.floor = pinned ? static_cast<int>(state.scopes.size()) + 1 : state.floor;
+  scope.concrete.assign(options.concrete.begin(), options.concrete.end());
+  scope.axis = options.axis;
+  scope.stateful = options.stateful;
+  state.named_axes += scope.axis != nullptr;
+  state.scopes.push_back(std::move(scope));
+  state.floor = state.scopes.back().floor;
+}
+
+namespace scope_captures {
+
+/// Which value a Tensor is.
+struct Value {
+  const Node* node;
+  int output;
+  bool operator==(const Value&) const = default;
+  friend std::size_t key_hash(const Value& v) { return detail::key_hash(static_cast<const void*>(v.node)) * 31 + static_cast<std::size_t>(v.output); }
+};
+Value which(const Tensor& t) { return {t.node(), t.output()}; }
+
+}  // namespace scope_captures
+
+namespace scope_close {
+
+void pop() {
+  ThreadState& state = thread_state();
+  ScopeState dead = std::move(state.scopes.back());
+  state.scopes.pop_back();
+  state.named_axes -= dead.axis != nullptr;
+  state.floor = state.scopes.empty() ? 0 : state.scopes.back().floor;
+  for (Node* n : dead.nodes) {
+    for (Tensor& in : n->inputs)
+      if (in.node()->level == n->level) in.forget();  // borrowed; all of them before the first node goes
+  }
+  for (auto it = dead.nodes.rbegin(); it != dead.nodes.rend(); ++it) release(*it);
+}
+
+// Builds the Graph of the top scope. lazy_mutex() is held, so scratch fields of outer nodes are ours as well.
+class Closer {
+ public:
+  explicit Closer(ScopeState& scope, int level) : scope_(scope), level_(level), epoch_(next_epoch()) {}
+
+  Recorded close(std::span<const Tensor> outputs) {
+    mark_live(outputs);
+    GraphBody& g = result_.graph;
+    for (const Tensor& t : scope_.inputs) {
+      Node* n = t.node();
+      n->live = epoch_;
+      n->first_var = g.fresh(n->avals[0]);
+      g.inputs.push_back(n->first_var);
+    }
+    for (Node* n : scope_.nodes) {
+      if (n->live != epoch_ || n->op == Op::input) continue;
+      add_equation(n);
+    }
+    for (const Tensor& t : outputs) g.outputs.push_back(var_of(t));
+    return std::move(result_);
+  }
+
+ private:
+  void mark_live(std::span<const Tensor> outputs) {
+    std::size_t live = 0;
+    for (const Tensor& t : outputs)
+      if (t.node()->level == level_) t.node()->live = epoch_;
+    for (auto it = scope_.nodes.rbegin(); it != scope_.nodes.rend(); ++it) {
+      if ((*it)->effect) (*it)->live = epoch_;
+      if ((*it)->live != epoch_) continue;
+      ++live;
+      for (const Tensor& in : (*it)->inputs)
+        if (in.node()->level == level_) in.node()->live = epoch_;
+    }
+    result_.graph.equations.reserve(live);
+    result_.graph.avals.reserve(live + scope_.inputs.size() + 8);
+  }
+
+  void add_equation(Node* n) {
+    GraphBody& g = result_.graph;
+    // A literal operand adds its own equation, which must come first.
+    for (const Tensor& in : n->inputs)
+      if (in.node()->level != level_) var_of(in);
+    Equation& e = g.equations.emplace_back();
+    e.op = n->op;
+    e.where = n->where;
+    // A node that only the scope holds goes with it.
+    if (n->level == level_ && n->references.load(std::memory_order_acquire) == 1) e.params = std::move(n->params);
+    else e.params = n->params;
+    e.inputs.reserve(n->inputs.size());
+    for (const Tensor& in : n->inputs) e.inputs.push_back(var_of(in));
+    n->live = epoch_;
+    n->first_var = static_cast<Var>(g.avals.size());
+    for (const Aval& a : n->avals) e.outputs.push_back(g.fresh(a));
+  }
+
+  // A leaf that belongs to no scope: an equation of this Graph, and one for all equal numbers (each mention of `2.0f` is a node).
+  void add_leaf(Node* n) {
+    if (n->op != Op::full || !n->avals[0].shape.empty()) return add_equation(n);
+    const Scalar& value = n->params->as<FullParams>().value;
+    Number& known = numbers_[(value.natural * 0x9e3779b97f4a7c15u) >> (64 - numbers_bits)];
+    if (known.var >= 0 && known.value == value && known.weak == n->avals[0].weak) {
+      n->live = epoch_;
+      n->first_var = known.var;
+      return;
+    }
+    add_equation(n);
+    known = {value, n->avals[0].weak, n->first_var};
+  }
+
+  Var var_of(const Tensor& t) {
+    Node* n = t.node();
+    if (n->level == level_) return n->first_var + t.output();
+    if (n->op == Op::full || n->op == Op::iota) {
+      if (n->live != epoch_) add_leaf(n);
+      return n->first_var;
+    }
+    // A Tensor of an outer scope, or a value: a captured input, once.
+    if (t.output() == 0 && n->live == epoch_) return n->first_var;
+    if (t.output() != 0)
+      if (const auto* known = captured_results_.find(scope_captures::which(t)); known != captured_results_.end()) return known->second;
+    const Var v = result_.graph.fresh(aval_of(t));
+    if (t.output() == 0) {
+      n->live = epoch_;
+      n->first_var = v;
+    } else {
+      captured_results_.emplace(scope_captures::which(t), v);
+    }
+    result_.graph.inputs.push_back(v);
+    result_.captured.push_back(t);
+    return v;
+  }
+
+  struct Number {
+    Scalar value;
+    bool weak = false;
+    Var var = -1;
+  };
+  static constexpr int numbers_bits = 5;
+
+  ScopeState& scope_;
+  int level_;
+  std::uint32_t epoch_;
+  Number numbers_[1 << numbers_bits];  // by hash; of two that collide, the later one stays
+  HashMap<scope_captures::Value, Var> captured_results_;  // of nodes with several, but for their first
+  Recorded result_;
+};
+
+}  // namespace scope_close
+
+RecordingScope::~RecordingScope() {
+  if (open_) scope_close::pop();
+}
+
+Tensor RecordingScope::input(const Aval& aval) {
+  ThreadState& state = thread_state();
+  ScopeState& scope = state.scopes.back();
+  Node* n = place_node(Op::input, {}, {}, static_cast<int>(state.scopes.size()), state.where.file ? state.where : scope.where);
+  n->avals.push_back(aval);
+  Tensor t = Tensor::adopt(n);
+  scope.inputs.push_back(t);
+  return t;
+}
+
+Recorded RecordingScope::finish(std::span<const Tensor> outputs) {
+  ThreadState& state = thread_state();
+  refuse_updates(state.scopes.back().transform);
+  const Where line = state.where.file ? state.where : state.scopes.back().where;
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (!outputs[i].defined())
+      fail(ErrorKind::tree, std::string(state.scopes.back().transform) + ": result " + std::to_string(i) + " of the function is an empty Tensor",
+           line);
+    check_alive(outputs[i], line);
+  }
+  Recorded recorded;
+  {
+    std::lock_guard lock(lazy_mutex());
+    recorded = scope_close::Closer(state.scopes.back(), static_cast<int>(state.scopes.size())).close(outputs);
+  }
+  const char* transform = state.scopes.back().transform;
+  recorded.met = std::move(state.scopes.back().met);
+  open_ = false;
+  scope_close::pop();
+  debug_check(recorded.graph, transform);
+  return recorded;
+}
+
+Vec<LoggedGraph>*& graph_log() {
+  constinit static thread_local Vec<LoggedGraph>* log = nullptr;
+  return log;
+}
+
+Recorded record(const FlatFunction& f, std::span<const Aval> avals, const RecordOptions& options) {
+  // The user's ops carry their own lines, also when a pass calls this while it transforms an equation.
+  WhereScope own_lines(Where{});
+  const std::string line = timeline_wanted() ? json_line(options.where) : "";
+  const Span span("record", options.transform, line);
+  RecordingScope scope(options);
+  std::vector<Tensor> arguments;
+  arguments.reserve(avals.size());
+  for (const Aval& a : avals) arguments.push_back(scope.input(a));
+  if (options.axis) thread_state().scopes.back().lane = arguments.back();
+  const std::vector<Tensor> outputs = f(arguments);
+  arguments.clear();
+  Recorded r = scope.finish(outputs);
+  if (graph_log() && options.kind != ScopeKind::branch) graph_log()->push_back({options.transform, to_text(r.graph, true)});
+  return r;
+}
+
+std::vector<Tensor> share_captures(std::span<Recorded* const> parts) {
+  using scope_captures::Value;
+  std::vector<Tensor> all;
+  HashMap<Value, bool> seen;
+  for (const Recorded* part : parts)
+    for (const Tensor& t : part->captured)
+      if (seen.emplace(scope_captures::which(t), true).fresh) all.push_back(t);
+  for (Recorded* part : parts) {
+    GraphBody& g = part->graph;
+    const auto own = static_cast<std::ptrdiff_t>(g.inputs.size() - part->captured.size());
+    Vec<Var> inputs(g.inputs.begin(), g.inputs.begin() + own);
+    HashMap<Value, Var> known;
+    for (std::size_t i = 0; i < part->captured.size(); ++i)
+      known.emplace(scope_captures::which(part->captured[i]), g.inputs[static_cast<std::size_t>(own) + i]);
+    for (const Tensor& t : all) {
+      const auto* at = known.find(scope_captures::which(t));
+      inputs.push_back(at == known.end() ? g.fresh(aval_of(t)) : at->second);
+    }
+    g.inputs = std::move(inputs);
+    part->captured = all;
+  }
+  return all;
+}
+
+void close_values(Recorded& r) {
+  GraphBody& g = r.graph;
+  const std::size_t own = g.inputs.size() - r.captured.size();
+  const Vec<Var> inputs(g.inputs.begin() + static_cast<std::ptrdiff_t>(own), g.inputs.end());
+  const std::vector<Tensor> captured = std::exchange(r.captured, {});
+  RecycledVec<Equation> equations;
+  g.inputs.resize(own);
+  for (std::size_t k = 0; k < captured.size(); ++k) {
+    if (is_tracer(captured[k])) {
+      g.inputs.push_back(inputs[k]);
+      r.captured.push_back(captured[k]);
+      continue;
+    }
+    Equation& e = equations.emplace_back();
+    e.op = Op::constant;
+    e.params = make_params(ConstantParams{value_of(captured[k], {}), Aval(g.aval(inputs[k]).dtype, g.aval(inputs[k]).shape)});
+    e.outputs.push_back(inputs[k]);
+  }
+  if (equations.empty()) return;
+  for (Equation& e : g.equations) equations.push_back(std::move(e));
+  g.equations = std::move(equations);
+}
+
+GraphBody closed(Recorded&& r) {
+  close_values(r);
+  if (!r.captured.empty()) value_of(r.captured[0], {});  // says what a tracer is, and where from
+  return std::move(r.graph);
+}
+
+Node* repeated(const GraphBody& graph, const Equation& e, std::span<const Tensor> operands) {
+  Node* n = place_node(e.op, e.params, operands, level_for(e.op, e.params, operands, e.where), e.where);
+  n->avals.reserve(e.outputs.size());
+  for (Var v : e.outputs) n->avals.push_back(graph.aval(v));
+  if (n->effect) {
+    try {
+      run_effect(n, e.where);
+    } catch (...) {
+      release(n);
+      throw;
+    }
+  }
+  return n;
+}
+
+std::vector<Tensor> replay(const GraphBody& graph, std::span<const Tensor> arguments) {
+  RecycledVec<Tensor> values(graph.avals.size());
+  for (std::size_t i = 0; i < graph.inputs.size(); ++i) values[static_cast<std::size_t>(graph.inputs[i])] = arguments[i];
+  Borrowed operands;
+  for (const Equation& e : graph.equations) {
+    operands.clear();
+    for (Var v : e.inputs) operands.add(values[static_cast<std::size_t>(v)]);
+    repeat(graph, e, operands, [&](Var v, Tensor t) { values[static_cast<std::size_t>(v)] = std::move(t); });
+  }
+  std::vector<Tensor> results;
+  results.reserve(graph.outputs.size());
+  for (Var v : graph.outputs) results.push_back(values[static_cast<std::size_t>(v)]);
+  return results;
+}
+
+}  // namespace vt::detail

@@ -1,0 +1,190 @@
+// Rewrites that only loops have: what no round changes moves in front of the loop, and carries that are always alike become one.
+#include <algorithm>
+
+#include <vt/small_vec.hpp>
+
+#include "../base/hash_map.hpp"
+#include "control.hpp"
+
+namespace vt::detail::simplification {
+
+namespace loop_parts {
+
+/// A value that is computed once and kept instead of computed anew is no larger than what it is made from, or small.
+constexpr std::size_t small = 64 * 1024;  // bytes
+
+inline std::size_t at(Var v) { return static_cast<std::size_t>(v); }
+
+/// Is such an equation among those of `e` or of its sub-graphs?
+template <class Is>
+bool contains(const Equation& e, const Is& is) {
+  if (is(e.op)) return true;
+  if (family_of(e.op) != Family::structure) return false;
+  for (const GraphRef& body : bodies_of(e.params))
+    for (const Equation& inner : body->equations)
+      if (contains(inner, is)) return true;
+  return false;
+}
+
+/// Numbers that are the same for Vars of the same value, given such numbers for the inputs: a Var's own or that of an earlier one.
+Vec<Var> value_numbers(const GraphBody& g, Vec<Var> numbers) {
+  HashMap<std::size_t, SmallVec<const Equation*, 1>> known;
+  const auto same_inputs = [&](const Equation& a, const Equation& b) {
+    const auto number = [&](const Equation& e, std::size_t i) { return numbers[at(e.inputs[i])]; };
+    bool straight = a.inputs.size() == b.inputs.size();
+    for (std::size_t i = 0; straight && i < a.inputs.size(); ++i) straight = number(a, i) == number(b, i);
+    return straight || (commutes(a.op) && number(a, 0) == number(b, 1) && number(a, 1) == number(b, 0));
+  };
+  for (const Equation& e : g.equations) {
+    if (has_effect(e)) continue;
+    SmallVec<Var, 4> inputs;
+    for (Var v : e.inputs) inputs.push_back(numbers[at(v)]);
+    const std::size_t hash = hash_equation(e.op, e.params, {inputs.data(), inputs.size()});
+    const Equation* same = nullptr;
+    SmallVec<const Equation*, 1>& candidates = known[hash];
+    for (const Equation* k : candidates)
+      if (!same && k->op == e.op && same_inputs(*k, e) && equal(k->params, e.params)) same = k;
+    if (!same) {
+      candidates.push_back(&e);
+      continue;
+    }
+    for (std::size_t i = 0; i < e.outputs.size(); ++i) numbers[at(e.outputs[i])] = numbers[at(same->outputs[i])];
+  }
+  return numbers;
+}
+
+}  // namespace loop_parts
+
+/// Carries that begin with one value and go on alike as long as they are alike.
+bool ControlRewrite::merge_carries() {
+  using loop_parts::at;
+  if (!is_loop()) return false;
+  // Per carry: the first one that it is taken to equal; taken back where a round would tell them apart.
+  Vec<std::size_t> like(carries_);
+  bool any = false;
+  HashMap<Var, std::size_t> first;  // by the value before the loop
+  for (std::size_t i = 0; i < carries_; ++i) {
+    like[i] = is_carry(i) ? first.emplace(operands_[i].outer, i).entry->second : i;
+    any = any || like[i] != i;
+  }
+  if (!any) return false;
+  const GraphBody& g = step_body();
+  Vec<Var> own(g.avals.size());
+  for (std::size_t v = 0; v < own.size(); ++v) own[v] = static_cast<Var>(v);
+  for (bool split = true; split;) {
+    split = false;
+    Vec<Var> numbers = own;
+    for (std::size_t i = 0; i < carries_; ++i)
+      if (is_carry(i)) numbers[at(operands_[i].inner[step()])] = operands_[like[i]].inner[step()];
+    numbers = loop_parts::value_numbers(g, std::move(numbers));
+    const auto next = [&](std::size_t i) { return numbers[at(results_[i].inner[0])]; };
+    const Vec<std::size_t> before = like;
+    HashMap<std::uint64_t, std::size_t> told_apart;  // by what they were like, and the value after a round
+    for (std::size_t i = 0; i < carries_; ++i) {
+      if (before[i] == i || next(i) == next(before[i])) continue;
+      split = true;
+      like[i] = told_apart.emplace(std::uint64_t{before[i]} << 32 | static_cast<std::uint32_t>(next(i)), i).entry->second;
+    }
+  }
+  bool merged = false;
+  for (std::size_t i = 0; i < carries_; ++i) {
+    if (like[i] == i) continue;
+    for (std::size_t b = 0; b < bodies_.size(); ++b) rename(b, operands_[i].inner[b], operands_[like[i]].inner[b]);
+    operands_[i].role = Role::gone;
+    if (results_[i].is_open()) {
+      results_[like[i]].wanted = true;
+      results_[i].same_as = static_cast<int>(like[i]);
+    }
+    merged = true;
+  }
+  return merged;
+}
+
+/// May the equation run once before the loop instead of in each round? Not what might never end where the loop may have no
+/// rounds; nor derivative rules of the user's, which would see the sum of all rounds' cotangents, and may be in recursive functions.
+bool ControlRewrite::may_move(const Equation& e) const {
+  if (has_effect(e)) return false;
+  return !loop_parts::contains(e, [&](Op op) {
+    return op == Op::custom_jvp || op == Op::custom_vjp || op == Op::custom_vmap || op == Op::recursive_call ||
+           (op == Op::while_ && op_ == Op::while_);
+  });
+}
+
+bool ControlRewrite::move_out_of(std::size_t body) {
+  using loop_parts::at;
+  const GraphBody& g = bodies_[body].get();
+  Vec<bool> fixed(g.avals.size());             // the same in all rounds
+  Vec<std::size_t> source(g.avals.size(), 0);  // bytes of the largest operand that it is made from
+  GraphBody front;
+  Vec<Var> outer;
+  for (const Operand& o : operands_) {
+    if (o.role != Role::rest || o.mapped) continue;
+    const Var v = o.inner[body];
+    fixed[at(v)] = true;
+    source[at(v)] = g.aval(v).bytes();
+    front.inputs.push_back(v);
+    outer.push_back(o.outer);
+  }
+  Vec<bool> moves(g.equations.size());
+  for (std::size_t k = 0; k < g.equations.size(); ++k) {
+    const Equation& e = g.equations[k];
+    if (!all_of(e.inputs, [&](Var v) { return fixed[at(v)]; }) || !may_move(e)) continue;
+    front.equations.push_back(e);
+    std::size_t from = 0, made = 0;
+    for (Var v : e.inputs) from = std::max(from, source[at(v)]);
+    for (Var v : e.outputs) {
+      fixed[at(v)] = true;
+      source[at(v)] = from;
+      made += g.aval(v).bytes();
+    }
+    moves[k] = family_of(e.op) != Family::leaf && e.op != Op::broadcast_in_dim && made <= std::max(from, loop_parts::small);
+  }
+  if (front.equations.empty()) return false;
+
+  // What stays needs some of what moves; a scan's result that is the same in all rounds need not be made there.
+  Vec<bool> needed(g.avals.size());
+  Vec<std::size_t> settled;
+  for (Var v : g.outputs) needed[at(v)] = true;
+  if (op_ == Op::scan) {
+    for (std::size_t i = 0; i < results_.size(); ++i)
+      if (!is_carry(i) && is_given(i) && fixed[at(results_[i].inner[0])]) settled.push_back(i);
+    for (std::size_t i : settled) needed[at(results_[i].inner[0])] = false;
+    for (std::size_t i = 0; i < results_.size(); ++i)
+      if (is_carry(i)) needed[at(results_[i].inner[0])] = true;
+  }
+  for (std::size_t k = g.equations.size(); k-- > 0;) {
+    const Equation& e = g.equations[k];
+    if (moves[k]) continue;
+    if (!has_effect(e) && none_of(e.outputs, [&](Var v) { return needed[at(v)]; })) continue;
+    for (Var v : e.inputs) needed[at(v)] = true;
+  }
+  Vec<Var> moved;
+  for (std::size_t k = 0; k < g.equations.size(); ++k)
+    if (moves[k])
+      for (Var v : g.equations[k].outputs)
+        if (needed[at(v)]) moved.push_back(v);
+  if (moved.empty() && settled.empty()) return false;
+
+  front.avals = g.avals;
+  front.outputs = moved;
+  for (std::size_t i : settled) front.outputs.push_back(results_[i].inner[0]);
+  const Vec<Var> values = inlined(front, outer);
+  for (std::size_t i = 0; i < settled.size(); ++i) settle(results_[settled[i]], with_first_axis(values[moved.size() + i], length_));
+  for (std::size_t i = 0; i < moved.size(); ++i) {
+    const Aval type = front.aval(moved[i]);
+    Operand o{Role::rest, values[i], false, {}};
+    for (std::size_t b = 0; b < bodies_.size(); ++b) o.inner.push_back(edit(b).fresh(type));
+    rename(body, moved[i], o.inner[body]);
+    ++pass_.uses_[at(values[i])];
+    operands_.push_back(std::move(o));
+  }
+  return true;
+}
+
+bool ControlRewrite::move_out() {
+  bool moved = false;
+  for (std::size_t b = 0; is_loop() && b < bodies_.size(); ++b) moved = move_out_of(b) || moved;
+  return moved;
+}
+
+}  // namespace vt::detail::simplification

@@ -1,0 +1,39 @@
+// What a dataset is to do, step by step: made by dataset.cpp, run by the streams of dataset/streams.cpp.
+#pragma once
+
+#include <vt/dataset.hpp>
+#include <vt/small_vec.hpp>
+
+#include "../../trace/base/buffer.hpp"
+
+namespace vt::detail {
+
+/// Steps that only choose rows come first, then maps, which are moved behind them, and behind batches; see the functions that make plans.
+struct DatasetPlan {
+  enum class Kind : std::uint8_t { rows, shuffle, part, repeat, map, batch, prefetch, progress } kind;
+  PlanRef from;
+  std::int64_t count = 0, skip = 0;  ///< part: first, how many (−1: the rest); repeat, batch, prefetch: how many
+  bool drop_remainder = false;
+  bool vectorized = false;  ///< map: of every example of a batch
+  ElementLeaves arrays;     ///< rows
+  Vec<BufferRef> values;
+  Tensor key;                                   ///< shuffle
+  FlatFunction f;                               ///< map, compiled
+  std::shared_ptr<const FlatFunction> element;  ///< map, as it was given, or for a batch
+  std::string label;
+  double interval = 0;
+  Where where;  ///< batch, shuffle: the user's line
+};
+
+namespace dataset_parts {
+
+using Kind = DatasetPlan::Kind;
+
+inline bool chooses_rows(const DatasetPlan& p) {
+  return p.kind == Kind::rows || p.kind == Kind::shuffle || p.kind == Kind::part || p.kind == Kind::repeat;
+}
+inline bool all_choose_rows(const PlanRef& p) { return chooses_rows(*p) && (!p->from || all_choose_rows(p->from)); }
+
+}  // namespace dataset_parts
+
+}  // namespace vt::detail

@@ -1,0 +1,65 @@
+// The derivatives of cond, while and scan: forward, and as linear calls whose transposes run the loops backwards.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include <vt/small_vec.hpp>
+
+#include "../../../trace/ir/dependence.hpp"
+#include "../linear_call.hpp"
+
+namespace vt::detail {
+
+/// An equation at a point: its results, and its derivative as a call that can be pushed through and pulled back.
+struct ControlLinear {
+  std::vector<Tensor> results;
+  LinearCall call;
+};
+
+namespace control_linear {
+
+using Flags = Dependence::Flags;
+
+/// Dependence through what has a derivative: floats, and ops whose derivative is not zero everywhere.
+Dependence differentiable();
+
+/// The equation with tangents beside its values. Where each operand and its tangent went among its operands, and each result and its tangent
+/// among its results; −1: no tangent. Operands whose tangents are zero have one where the equation makes others of theirs.
+struct TangentForm {
+  ParamsRef params;
+  std::vector<Tensor> operands;
+  Vec<int> value_at, tangent_at, result_at, result_tangent_at;
+};
+/// `t`: one per operand, undefined: zero.
+TangentForm with_tangents(const Equation&, std::span<const Tensor> x, std::span<const Tensor> t);
+
+/// Emits the equation with tangents beside its values: results, then tangents (undefined: zero). `t`: one per operand.
+void forward(const Equation&, std::span<const Tensor> x, std::span<const Tensor> t, std::vector<Tensor>& results, std::vector<Tensor>& tangents);
+
+/// Emits the equation so that what its transpose needs is kept. `wanted`: which operands have a tangent.
+ControlLinear linearize(const Equation&, std::span<const Tensor> x, const Flags& wanted);
+
+// By op. control/cond.cpp
+ControlLinear linearize_cond(const Equation&, std::span<const Tensor> x, const Flags& wanted);
+// control/linear.cpp
+ControlLinear linearize_scan(const Equation&, std::span<const Tensor> x, const Flags& wanted);
+// control/while_rules.cpp
+ControlLinear linearize_while(const Equation&, std::span<const Tensor> x, const Flags& wanted);
+
+// What these files share.
+GraphRef shared(GraphBody&&);
+Tensor or_zeros(const Tensor&, const Aval&);
+inline bool has_derivative(const Aval& a) { return is_inexact(a.dtype); }
+/// The types of a Graph's inputs.
+Vec<Aval> input_avals(const GraphBody&);
+/// With lanes in front, where there are some.
+Aval with_lanes(const Lanes&, const Aval&);
+std::vector<Tensor> emitted(Op, ParamsRef, std::span<const Tensor> operands, Where);
+/// A cotangent of an operand that all lanes share: summed over them.
+Tensor summed_lanes(const Tensor&);
+/// push of a linear call: the equation is run again, with tangents.
+LinearRule forward_push(const Equation&, const Flags& wanted);
+
+}  // namespace control_linear
+}  // namespace vt::detail

@@ -1,0 +1,109 @@
+// jvp rules of ops that move elements, of the scatters and of products.
+#include "../build.hpp"
+#include "../jvp.hpp"
+
+namespace vt::detail::jvp_rules {
+
+/// Linear in operand 0; the others are indices or none.
+Tensor same_op(const JvpCall& c) {
+  SmallVec<Tensor, 4> operands(c.x.begin(), c.x.end());
+  operands[0] = c.t[0];
+  return emit(c.equation.op, c.equation.params, std::span<const Tensor>(operands.data(), operands.size()), {});
+}
+
+/// Linear in all float operands jointly: missing tangents are zeros of the operand's shape.
+Tensor with_zeros(const JvpCall& c) {
+  SmallVec<Tensor, 4> operands(c.x.begin(), c.x.end());
+  for (std::size_t i = 0; i < operands.size(); ++i)
+    if (is_inexact(operands[i].dtype())) operands[i] = c.has(i) ? c.t[i] : grad_build::zeros_like(c.x[i]);
+  return emit(c.equation.op, c.equation.params, std::span<const Tensor>(operands.data(), operands.size()), {});
+}
+
+Tensor met_by_updates(const ScatterParams& p, const Tensor& operand, const Tensor& indices, const Shape& updates) {
+  const Shape& shape = operand.shape();
+  if (shape.elements() == 0) return grad_build::zeros(Aval(operand.dtype(), updates));  // no window fits in it
+  GatherParams g;
+  g.offset_dims = p.update_window_dims;
+  g.collapsed_slice_dims = p.inserted_window_dims;
+  g.start_index_map = p.scatter_dims_to_operand_dims;
+  g.operand_batching_dims = p.operand_batching_dims;
+  g.indices_batching_dims = p.indices_batching_dims;
+  g.mode = p.mode;
+  std::size_t window = 0;
+  for (int d = 0; d < shape.rank(); ++d) {
+    const bool absent = p.inserted_window_dims.contains(d) || p.operand_batching_dims.contains(d);
+    g.slice_sizes.push_back(absent ? 1 : updates[static_cast<std::size_t>(p.update_window_dims[window++])]);
+  }
+  return emit(Op::gather, make_params(std::move(g)), {operand, indices}, {});
+}
+
+ScatterParams scatter_of(const GatherParams& g) {
+  ScatterParams p;
+  p.update_window_dims = g.offset_dims;
+  p.inserted_window_dims = g.collapsed_slice_dims;
+  p.scatter_dims_to_operand_dims = g.start_index_map;
+  p.operand_batching_dims = g.operand_batching_dims;
+  p.indices_batching_dims = g.indices_batching_dims;
+  p.mode = g.mode;
+  return p;
+}
+
+namespace scatter_parts {
+using namespace grad_build;
+
+inline Tensor scattered(Op op, const JvpCall& c, const Tensor& operand, const Tensor& updates) {
+  return emit(op, c.equation.params, {operand, c.x[1], updates}, {});
+}
+inline Tensor gathered(const JvpCall& c, const Tensor& operand) { return met_by_updates(c.as<ScatterParams>(), operand, c.x[1], c.x[2].shape()); }
+}  // namespace scatter_parts
+
+// The factor of an update is the operand times all other updates of the same element. With several updates of one element it
+// is the product of the nonzero ones over its own, with zeros counted apart, so that zeros give no 0/0. (The second derivative
+// between two updates of one element that are both exactly zero is the one case that this form gets as 0.)
+Tensor scatter_mul(const JvpCall& c) {
+  using namespace scatter_parts;
+  Tensor sum;
+  if (c.has(0)) sum = scattered(Op::scatter_mul, c, c.t[0], c.x[2]);
+  if (!c.has(2)) return sum;
+  const DType d = c.y.dtype();
+  const Tensor zero = scalar(d, 0), one = scalar(d, 1);
+  Val factor = gathered(c, c.x[0]);
+  if (!c.as<ScatterParams>().unique) {
+    const Val update = c.x[2];
+    const Tensor is_zero = binary(Op::eq, update, zero);
+    const Val nonzero = choose(is_zero, one, update);
+    const Tensor zeros_met = gathered(c, scattered(Op::scatter_add, c, zeros_like(c.x[0]), convert_to(is_zero, d)));
+    const Val product = gathered(c, scattered(Op::scatter_mul, c, filled(aval_of(c.x[0]), 1), nonzero));
+    const Tensor others_nonzero = binary(Op::eq, zeros_met, convert_to(is_zero, d));
+    factor = factor * Val(choose(others_nonzero, product / nonzero, zero));
+  }
+  return sum_of(sum, scattered(Op::scatter_add, c, zeros_like(c.x[0]), Val(c.t[2]) * factor));
+}
+
+// All that equal the result share its tangent: the operand's element and updates alike.
+Tensor scatter_extremum(const JvpCall& c) {
+  using namespace scatter_parts;
+  const DType d = c.y.dtype();
+  const Val operand_wins = convert_to(binary(Op::eq, c.x[0], c.y), d);
+  const Val update_wins = convert_to(binary(Op::eq, c.x[2], gathered(c, c.y)), d);
+  const Val winners = scattered(Op::scatter_add, c, operand_wins, update_wins);
+  Tensor sum;
+  if (c.has(0)) sum = Val(c.t[0]) * (operand_wins / winners);
+  if (c.has(2)) {
+    // An update that was dropped met nobody; 1 keeps its (unused) share finite.
+    const Tensor met = gathered(c, winners);
+    const Val share = update_wins / Val(choose(binary(Op::gt, met, scalar(d, 0)), met, scalar(d, 1)));
+    sum = sum_of(sum, scattered(Op::scatter_add, c, zeros_like(c.x[0]), Val(c.t[2]) * share));
+  }
+  return sum;
+}
+
+/// Products: the op of either operand's tangent with the other operand.
+Tensor bilinear(const JvpCall& c) {
+  Tensor sum;
+  if (c.has(0)) sum = emit(c.equation.op, c.equation.params, {c.t[0], c.x[1]}, {});
+  if (c.has(1)) sum = grad_build::sum_of(sum, emit(c.equation.op, c.equation.params, {c.x[0], c.t[1]}, {}));
+  return sum;
+}
+
+}  // namespace vt::detail::jvp_rules

@@ -1,0 +1,318 @@
+// The table of transpose rules, with the element-wise ones and those of functions.
+#include "../transpose.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include <vt/small_vec.hpp>
+
+#include "../build.hpp"
+#include "../call_rules.hpp"
+#include "../linear_call.hpp"
+
+namespace vt::detail {
+
+namespace transpose_rules {
+
+using namespace grad_build;
+
+void refuse(const TransposeCall& c) {
+  fail(ErrorKind::transform,
+       "vt::" + std::string(name_of(c.equation.op)) +
+           " is used on a tangent or cotangent in a way that is not linear, so it cannot be transposed; what custom rules make of tangents "
+           "and cotangents must be linear in them",
+       c.equation.where);
+}
+
+/// Sums what was spread: a cotangent of the result's shape brought to operand i, which may be a scalar.
+inline Tensor onto(const TransposeCall& c, std::size_t i, Tensor ct) { return c.shape(i).rank() == 0 ? sum_all(ct) : std::move(ct); }
+
+/// An operand that does not depend on a tangent should be zero here, and is: zeros that custom rules were given in place of
+/// symbolic ones, times something.
+inline void add(const TransposeCall& c) {
+  for (std::size_t i : {0u, 1u})
+    if (c.linear(i)) c.cotangents[i] = onto(c, i, c.ct());
+}
+inline void sub(const TransposeCall& c) {
+  add(c);
+  if (c.linear(1)) c.cotangents[1] = unary(Op::neg, c.cotangents[1]);
+}
+inline void mul(const TransposeCall& c) {
+  if (c.linear(0) && c.linear(1)) refuse(c);
+  const std::size_t i = c.linear(0) ? 0 : 1;
+  const Tensor& factor = c.x[1 - i];
+  // A scalar factor is applied after the sum, to one number.
+  const bool late = c.shape(i).rank() == 0 && factor.rank() == 0;
+  c.cotangents[i] = late ? binary(Op::mul, onto(c, i, c.ct()), factor) : onto(c, i, binary(Op::mul, c.ct(), factor));
+}
+inline void div(const TransposeCall& c) {
+  if (c.linear(1)) refuse(c);
+  c.cotangents[0] = onto(c, 0, binary(Op::div, c.ct(), c.x[1]));
+}
+inline void select(const TransposeCall& c) {
+  const Tensor zero = scalar(c.ct().dtype(), 0);
+  if (c.linear(1)) c.cotangents[1] = onto(c, 1, choose(c.x[0], c.ct(), zero));
+  if (c.linear(2)) c.cotangents[2] = onto(c, 2, choose(c.x[0], zero, c.ct()));
+}
+inline void integer_pow(const TransposeCall& c) {
+  if (c.as<IntegerPowParams>().exponent != 1) refuse(c);
+  c.cotangents[0] = c.ct();
+}
+/// Real numbers that became complex ones see the real part of the cotangent.
+inline void convert(const TransposeCall& c) {
+  const DType own = c.operand(0).dtype;
+  const bool dropped = is_complex(c.ct().dtype()) && !is_complex(own);
+  c.cotangents[0] = convert_to(dropped ? unary(Op::real, c.ct()) : c.ct(), own);
+}
+
+// Cotangents go with tangents by the real part of the plain product, without conjugation: the cotangent of z stands for
+// ∂/∂re z − i·∂/∂im z, and linear maps of complex numbers are transposed as they are.
+inline void real(const TransposeCall& c) { c.cotangents[0] = binary(Op::complex, c.ct(), scalar(c.ct().dtype(), 0)); }
+inline void imag(const TransposeCall& c) { c.cotangents[0] = binary(Op::complex, scalar(c.ct().dtype(), 0), unary(Op::neg, c.ct())); }
+inline void conj(const TransposeCall& c) { c.cotangents[0] = unary(Op::conj, c.ct()); }
+inline void complex(const TransposeCall& c) {
+  if (c.linear(0)) c.cotangents[0] = onto(c, 0, unary(Op::real, c.ct()));
+  if (c.linear(1)) c.cotangents[1] = onto(c, 1, unary(Op::neg, unary(Op::imag, c.ct())));
+}
+inline void reduce_precision(const TransposeCall& c) { c.cotangents[0] = emit(Op::reduce_precision, c.equation.params, {c.ct()}, {}); }
+
+/// Of the sum of what all lanes make of it: psum and all_to_all are their own transposes.
+inline void psum(const TransposeCall& c) { c.cotangents[0] = emit(c.equation.op, c.equation.params, {c.ct()}, {}); }
+inline void all_gather(const TransposeCall& c) { c.cotangents[0] = sum_over(emit(Op::all_to_all, c.equation.params, {c.ct()}, {}), Axes{0}); }
+inline void ppermute(const TransposeCall& c) {
+  const auto& p = c.as<CollectiveParams>();
+  CollectiveParams back{p.axis, Vec<std::int64_t>(p.sources.size(), -1)};
+  for (std::size_t i = 0; i < p.sources.size(); ++i)
+    if (p.sources[i] >= 0) back.sources[static_cast<std::size_t>(p.sources[i])] = static_cast<std::int64_t>(i);
+  c.cotangents[0] = emit(Op::ppermute, make_params(std::move(back)), {c.ct()}, {});
+}
+
+// A call is transposed as if its equations stood here. Rules of custom functions do not apply: they speak of the function, and
+// what is transposed here is a derivative of which that function is a part.
+inline void inlined(const TransposeCall& c) {
+  const GraphBody& body = *c.as<CallParams>().body;
+  // transpose_graph wants the linear inputs first.
+  GraphBody ordered = body;
+  ordered.inputs.clear();
+  std::vector<Tensor> rest;
+  Vec<std::size_t> linear;
+  for (std::size_t i = 0; i < c.x.size(); ++i) {
+    if (!c.linear(i)) continue;
+    linear.push_back(i);
+    ordered.inputs.push_back(body.inputs[i]);
+  }
+  for (std::size_t i = 0; i < c.x.size(); ++i) {
+    if (c.linear(i)) continue;
+    ordered.inputs.push_back(body.inputs[i]);
+    rest.push_back(c.x[i]);
+  }
+  const std::vector<Tensor> cts = transpose_graph(ordered, linear.size(), rest, c.results);
+  for (std::size_t k = 0; k < linear.size(); ++k) c.cotangents[linear[k]] = cts[k];
+}
+inline void custom_jvp(const TransposeCall& c) {
+  const auto& p = c.as<CallParams>();
+  if (!p.rule->transpose) return inlined(c);
+  const auto linear = static_cast<std::size_t>(p.rule->linear);
+  std::vector<Tensor> arguments;
+  for (std::size_t i = 0; i < c.results.size(); ++i)
+    arguments.push_back(c.results[i].defined() ? c.results[i] : zeros(c.graph.aval(c.equation.outputs[i])));
+  for (std::size_t i = linear; i < c.x.size(); ++i) {
+    if (c.linear(i)) refuse(c);
+    if (i < static_cast<std::size_t>(p.explicit_operands)) arguments.push_back(c.x[i]);
+  }
+  const std::vector<Tensor> cts = p.rule->transpose(arguments);
+  for (std::size_t i = 0; i < linear; ++i)
+    if (c.linear(i)) c.cotangents[i] = cts[i];
+}
+inline void custom_vjp(const TransposeCall& c) {
+  const auto& p = c.as<CallParams>();
+  const std::shared_ptr<const OwnDerivative>& own = p.rule->own;
+  const auto count = static_cast<std::size_t>(p.explicit_operands);
+  bool known = own && own->transpose;
+  for (std::size_t i = 0; known && i < c.x.size(); ++i) known = (i >= own->first_linear && i < count) || !c.linear(i);
+  if (!known) return inlined(c);
+  const std::vector<Tensor> cts = own->transpose(c.x.first(count), c.results);
+  for (std::size_t i = 0; i < cts.size(); ++i)
+    if (c.linear(i)) c.cotangents[i] = cts[i];
+}
+inline void call(const TransposeCall& c) {
+  if (!is_linear_call(c.equation)) return called(c);
+  std::vector<Tensor> results(c.results.begin(), c.results.end());
+  const std::vector<Tensor> cts = pull_linear_call(c.equation, c.x, results);
+  for (std::size_t i = 0; i < cts.size(); ++i) c.cotangents[i] = cts[i];
+}
+
+inline constexpr auto table = rule_table<TransposeRule>({
+    {Op::input, not_linear},
+    {Op::constant, not_linear},
+    {Op::full, not_linear},
+    {Op::iota, not_linear},
+
+    {Op::neg, [](const TransposeCall& c) { c.cotangents[0] = unary(Op::neg, c.ct()); }},
+    {Op::abs, not_linear},
+    {Op::sign, not_linear},
+    {Op::floor, not_linear},
+    {Op::ceil, not_linear},
+    {Op::round, not_linear},
+    {Op::trunc, not_linear},
+    {Op::exp, not_linear},
+    {Op::exp2, not_linear},
+    {Op::expm1, not_linear},
+    {Op::log, not_linear},
+    {Op::log1p, not_linear},
+    {Op::log2, not_linear},
+    {Op::sqrt, not_linear},
+    {Op::rsqrt, not_linear},
+    {Op::cbrt, not_linear},
+    {Op::sin, not_linear},
+    {Op::cos, not_linear},
+    {Op::tan, not_linear},
+    {Op::asin, not_linear},
+    {Op::acos, not_linear},
+    {Op::atan, not_linear},
+    {Op::sinh, not_linear},
+    {Op::cosh, not_linear},
+    {Op::tanh, not_linear},
+    {Op::asinh, not_linear},
+    {Op::acosh, not_linear},
+    {Op::atanh, not_linear},
+    {Op::sigmoid, not_linear},
+    {Op::erf, not_linear},
+    {Op::erfc, not_linear},
+    {Op::erf_inv, not_linear},
+    {Op::lgamma, not_linear},
+    {Op::digamma, not_linear},
+    {Op::gamma, not_linear},
+    {Op::erfcx, not_linear},
+    {Op::erfc_inv, not_linear},
+    {Op::ndtr, not_linear},
+    {Op::log_ndtr, not_linear},
+    {Op::dawsn, not_linear},
+    {Op::expi, not_linear},
+    {Op::spence, not_linear},
+    {Op::fresnel_sin, not_linear},
+    {Op::fresnel_cos, not_linear},
+    {Op::bessel_i0e, not_linear},
+    {Op::bessel_i1e, not_linear},
+    {Op::bessel_k0e, not_linear},
+    {Op::bessel_k1e, not_linear},
+    {Op::bessel_j0, not_linear},
+    {Op::bessel_j1, not_linear},
+    {Op::bessel_y0, not_linear},
+    {Op::bessel_y1, not_linear},
+    {Op::real, real},
+    {Op::imag, imag},
+    {Op::conj, conj},
+    {Op::is_finite, not_linear},
+    {Op::is_nan, not_linear},
+    {Op::is_inf, not_linear},
+    {Op::integer_pow, integer_pow},
+    {Op::not_, not_linear},
+    {Op::popcount, not_linear},
+    {Op::clz, not_linear},
+    {Op::convert, convert},
+    {Op::bitcast, not_linear},
+    {Op::reduce_precision, reduce_precision},
+    {Op::stop_gradient, [](const TransposeCall&) {}},
+
+    {Op::add, add},
+    {Op::sub, sub},
+    {Op::mul, mul},
+    {Op::div, div},
+    {Op::rem, not_linear},
+    {Op::pow, not_linear},
+    {Op::max, not_linear},
+    {Op::min, not_linear},
+    {Op::atan2, not_linear},
+    {Op::nextafter, not_linear},
+    {Op::zeta, not_linear},
+    {Op::eq, not_linear},
+    {Op::ne, not_linear},
+    {Op::lt, not_linear},
+    {Op::le, not_linear},
+    {Op::gt, not_linear},
+    {Op::ge, not_linear},
+    {Op::and_, not_linear},
+    {Op::or_, not_linear},
+    {Op::xor_, not_linear},
+    {Op::shift_left, not_linear},
+    {Op::shift_right_logical, not_linear},
+    {Op::shift_right_arithmetic, not_linear},
+    {Op::threefry, not_linear},
+    {Op::complex, complex},
+    {Op::select, select},
+
+    {Op::reduce_sum, reduce_sum},
+    {Op::reduce_prod, not_linear},
+    {Op::reduce_max, not_linear},
+    {Op::reduce_min, not_linear},
+    {Op::reduce_any, not_linear},
+    {Op::reduce_all, not_linear},
+    {Op::argmax, not_linear},
+    {Op::argmin, not_linear},
+    {Op::reduce, not_linear},
+    {Op::cumsum, cumsum},
+    {Op::cumprod, not_linear},
+    {Op::cummax, not_linear},
+    {Op::cummin, not_linear},
+    {Op::cumlogsumexp, not_linear},
+
+    {Op::sort, not_linear},
+
+    {Op::reshape, reshape},
+    {Op::transpose, transpose},
+    {Op::broadcast_in_dim, broadcast_in_dim},
+    {Op::concatenate, concatenate},
+    {Op::pad, pad},
+    {Op::rev, rev},
+    {Op::slice, slice},
+    {Op::dynamic_slice, dynamic_slice},
+    {Op::dynamic_update_slice, dynamic_update_slice},
+    {Op::gather, gather},
+    {Op::scatter, scatter},
+    {Op::scatter_add, scatter_add},
+    {Op::scatter_mul, scatter_mul},
+    {Op::scatter_min, not_linear},
+    {Op::scatter_max, not_linear},
+    {Op::windows, windows},
+    {Op::overlap_add, overlap_add},
+    {Op::dot_general, dot_general},
+    {Op::conv_general, conv_general},
+
+    {Op::fft, fft},
+    {Op::cholesky, not_linear},
+    {Op::triangular_solve, triangular_solve},
+    {Op::lu, not_linear},
+    {Op::solve, solve},
+    {Op::qr, not_linear},
+    {Op::eigh, not_linear},
+    {Op::svd, not_linear},
+    {Op::eig, not_linear},
+    {Op::tridiagonal_solve, tridiagonal_solve},
+    {Op::psum, psum},
+    {Op::pmax, not_linear},
+    {Op::pmin, not_linear},
+    {Op::all_gather, all_gather},
+    {Op::all_to_all, psum},
+    {Op::ppermute, ppermute},
+
+    {Op::call, call},
+    {Op::recursive_call, recursive_call},
+    {Op::custom_jvp, custom_jvp},
+    {Op::custom_vjp, custom_vjp},
+    {Op::custom_vmap, inlined},
+    {Op::checkpoint, inlined},
+    {Op::cond, control},
+    {Op::while_, control},
+    {Op::scan, control},
+    {Op::debug_print, not_linear},
+    {Op::check, not_linear},
+    {Op::callback, not_linear},
+});
+static_assert(RuleMissingFor<first_without_rule(table)>::ok);
+
+}  // namespace transpose_rules
+
+const TransposeRule& transpose_rule(Op op) { return transpose_rules::table[op]; }
+
+}  // namespace vt::detail

@@ -1,0 +1,400 @@
+// Batch rules of equations that own a sub-graph: the body is batched and stays a body, and custom derivative rules are batched
+// with it, so that differentiating afterwards still uses them.
+#include <memory>
+#include <mutex>
+
+#include "../../../trace/ir/dependence.hpp"
+#include "../../../trace/record/recursion.hpp"
+#include "../../../trace/record/thread_state.hpp"
+#include "../lanes.hpp"
+
+namespace vt::detail::batch_rules {
+
+namespace structure_batch {
+
+using MappedAxes = Vec<MappedAxis>;
+
+struct BatchedBody {
+  Recorded recorded;
+  MappedAxes axes;  // of the results
+};
+
+// The body for all lanes, as a Graph of the equation's operands. `all_mapped`: every result gets a lane axis.
+BatchedBody batch_body(const BatchCall& c, bool all_mapped) {
+  Vec<Aval> avals;
+  for (const Batched& x : c.operands) avals.push_back(aval_of(x.value));
+  BatchedBody result;
+  result.recorded = record(
+      [&](std::span<const Tensor> tracers) {
+        Vec<Batched> inputs;
+        for (std::size_t i = 0; i < tracers.size(); ++i) inputs.push_back({tracers[i], c.operands[i].axis});
+        std::vector<Tensor> outputs;
+        for (Batched& out : batch_graph(*c.as<CallParams>().body, inputs, c.lanes, c.axis)) {
+          if (all_mapped && !out.axis) out = {lanes::spread(out.value, c.lanes, 0, c.where()), 0};
+          result.axes.push_back(out.axis);
+          outputs.push_back(std::move(out.value));
+        }
+        return outputs;
+      },
+      avals, {.kind = ScopeKind::branch, .transform = "vt::vmap"});
+  return result;
+}
+
+BatchedList emit_body(const BatchCall& c, BatchedBody body, std::shared_ptr<const CustomRule> rule) {
+  std::vector<Tensor> operands;
+  for (const Batched& x : c.operands) operands.push_back(x.value);
+  operands.insert(operands.end(), body.recorded.captured.begin(), body.recorded.captured.end());
+  CallParams p = c.as<CallParams>();
+  p.body = new_shared<const GraphBody>(std::move(body.recorded.graph));
+  p.rule = std::move(rule);
+  BatchedList results;
+  std::size_t k = 0;
+  for (Tensor& t : emit_all(c.equation.op, make_params(std::move(p)), operands, c.where())) results.push_back({std::move(t), body.axes[k++]});
+  return results;
+}
+
+MappedAxes explicit_axes(const BatchCall& c) {
+  MappedAxes axes;
+  for (int i = 0; i < c.as<CallParams>().explicit_operands; ++i) axes.push_back(c.operands[static_cast<std::size_t>(i)].axis);
+  return axes;
+}
+
+// A cotangent as its operand needs it: lanes at the operand's axis, or summed when all lanes share the operand.
+Tensor cotangent_for(const Batched& cotangent, const MappedAxis& axis, std::int64_t lanes, Where where) {
+  if (axis) return lanes::at_axis(cotangent, *axis, lanes, where);
+  if (!is_inexact(cotangent.value.dtype())) return full_tensor(Scalar(false).converted(cotangent.value.dtype()), lanes::lane_aval(cotangent));
+  if (cotangent.axis) return emit(Op::reduce_sum, make_params(AxesParams{Axes{*cotangent.axis}}), {cotangent.value}, where);
+  const DType dtype = cotangent.value.dtype();  // every lane gives the same
+  return emit(Op::mul, {}, {cotangent.value, full_tensor(Scalar(static_cast<double>(lanes)).converted(dtype), Aval(dtype, Shape{}))}, where);
+}
+
+// A derivative rule has run on the wrong number of values: the user's, or of the transform that calls it.
+void check_count(const CustomRule& rule, const char* part, std::size_t got, std::size_t wanted, Where where) {
+  if (got == wanted) return;
+  fail(ErrorKind::tree,
+       "vt::vmap: the " + std::string(part) + " rule of " + (rule.name.empty() ? "a custom function" : rule.name) + " gave " + std::to_string(got) +
+           " values, not " + std::to_string(wanted),
+       where);
+}
+
+}  // namespace structure_batch
+
+BatchedList call(const BatchCall& c) {
+  using namespace structure_batch;
+  const auto& p = c.as<CallParams>();
+  // With a name the lanes are those of one vmap only.
+  if (!p.function || c.axis) return emit_body(c, batch_body(c, false), p.rule);
+  DerivedKey key("vmap");
+  std::vector<Tensor> operands;
+  key.add(c.lanes).add(thread_state().must_vectorize);
+  for (const Batched& x : c.operands) {
+    key.add(x.axis.value_or(-1));
+    operands.push_back(x.value);
+  }
+  const DerivedRef d = derive(p, key, [&] {
+    BatchedBody body = batch_body(c, false);
+    DerivedFunction made = derived_of(std::move(body.recorded));
+    for (const MappedAxis& axis : body.axes) made.places.push_back(axis.value_or(-1));
+    return made;
+  });
+  BatchedList results;
+  for (Tensor& t : emit_call(*d, std::move(operands), c.where())) {
+    const int axis = d->places[results.size()];
+    results.push_back({std::move(t), axis < 0 ? std::nullopt : MappedAxis(axis)});
+  }
+  return results;
+}
+
+// The body for all lanes, which lie at axis 0 of what they differ in. Where they part inside, vt::cond sends each its own way: to calls of
+// the function for one lane, which the executor brings together again.
+BatchedList recursive_call(const BatchCall& c) {
+  const auto& p = c.as<RecursionParams>();
+  const RecursiveFunction& f = *p.function;
+  Dependence::Flags mapped;
+  std::vector<Tensor> operands;
+  for (const Batched& x : c.operands) {
+    mapped.push_back(x.axis.has_value());
+    operands.push_back(x.axis ? lanes::at_axis(x, 0, c.lanes, c.where()) : x.value);
+  }
+  const Dependence::Flags out = Dependence().results(c.graph, c.equation, mapped);
+  const auto of_lanes = [&](const Vec<Aval>& avals, const Dependence::Flags& flags) {
+    Vec<Aval> all;
+    for (std::size_t i = 0; i < avals.size(); ++i)
+      all.push_back(flags[i] ? Aval(avals[i].dtype, lanes::inserted(avals[i].shape, 0, c.lanes)) : avals[i]);
+    return all;
+  };
+  const DerivedKey key = DerivedKey("vmap").add(c.lanes).add(thread_state().must_vectorize).add_all(mapped);
+  const RecursionParams d = derive_recursive(p, key, of_lanes(f.outputs, out), f.effects, [&] {
+    return record(
+        [&](std::span<const Tensor> in) {
+          Vec<Batched> inputs;
+          for (std::size_t i = 0; i < in.size(); ++i) inputs.push_back({in[i], mapped[i] ? MappedAxis(0) : std::nullopt});
+          std::vector<Tensor> results;
+          for (const Batched& b : batch_graph(*f.body, inputs, c.lanes))
+            results.push_back(out[results.size()] ? lanes::at_axis(b, 0, c.lanes, c.where()) : b.value);
+          return results;
+        },
+        of_lanes(f.inputs, mapped), {.kind = ScopeKind::branch, .transform = "vt::vmap"});
+  });
+  BatchedList results;
+  for (Tensor& t : emit_recursive(d, operands, c.where())) {
+    const bool own = out[results.size()];
+    results.push_back({std::move(t), own ? MappedAxis(0) : std::nullopt});
+  }
+  return results;
+}
+
+BatchedList custom_jvp(const BatchCall& c) {
+  using namespace structure_batch;
+  BatchedBody body = batch_body(c, true);
+  auto batched = new_shared<CustomRule>(*c.as<CallParams>().rule);
+  batched->jvp = [rule = c.as<CallParams>().rule, in_axes = explicit_axes(c), out_axes = body.axes, lanes = c.lanes, axis = c.axis,
+                  where = c.where()](std::span<const Tensor> arguments) {
+    // A tangent has its primal's lanes.
+    Vec<Batched> inputs;
+    for (std::size_t i = 0; i < arguments.size(); ++i) inputs.push_back({arguments[i], in_axes[i % in_axes.size()]});
+    std::vector<Tensor> results;
+    for (const Batched& out : batch_function(rule->jvp, inputs, lanes, "vt::vmap", axis))
+      results.push_back(lanes::at_axis(out, *out_axes[results.size() % out_axes.size()], lanes, where));
+    check_count(*rule, "jvp", results.size(), 2 * out_axes.size(), where);
+    return results;
+  };
+  if (batched->transpose)
+    batched->transpose = [rule = c.as<CallParams>().rule, in_axes = explicit_axes(c), out_axes = body.axes, lanes = c.lanes, axis = c.axis,
+                          where = c.where()](std::span<const Tensor> arguments) {
+      const auto linear = static_cast<std::size_t>(rule->linear);
+      Vec<Batched> inputs;
+      for (std::size_t i = 0; i < arguments.size(); ++i)
+        inputs.push_back({arguments[i], i < out_axes.size() ? out_axes[i] : in_axes[linear + i - out_axes.size()]});
+      std::vector<Tensor> results;
+      for (const Batched& out : batch_function(rule->transpose, inputs, lanes, "vt::vmap", axis))
+        results.push_back(cotangent_for(out, in_axes[results.size()], lanes, where));
+      return results;
+    };
+  return emit_body(c, std::move(body), std::move(batched));
+}
+
+namespace structure_batch {
+
+// The rules of an equation that knows its derivatives itself, for all lanes. Tensors that are zero (undefined) stay so.
+struct OwnLanes {
+  std::shared_ptr<const OwnDerivative> own;
+  MappedAxes in, out;
+  std::int64_t lanes;
+  AxisRef axis;
+  Where where;
+
+  /// rule(a, b) for all lanes: `a` and `b` have theirs at those axes. Results that are zero are empty.
+  Vec<Batched> run(const LinearRule& rule, std::span<const Tensor> a, const MappedAxes& a_axes, std::span<const Tensor> b,
+                   const MappedAxes& b_axes) const {
+    Vec<Batched> inputs;
+    Vec<bool> given, made;
+    const auto add = [&](std::span<const Tensor> tensors, const MappedAxes& axes) {
+      for (std::size_t i = 0; i < tensors.size(); ++i) {
+        given.push_back(tensors[i].defined());
+        if (given.back()) inputs.push_back({tensors[i], axes[i]});
+      }
+    };
+    add(a, a_axes);
+    add(b, b_axes);
+    const FlatFunction of_lane = [&](std::span<const Tensor> in) {
+      std::vector<Tensor> all, kept;
+      std::size_t next = 0;
+      for (bool g : given) all.push_back(g ? in[next++] : Tensor());
+      made.clear();
+      for (Tensor& t : rule(std::span<const Tensor>(all).first(a.size()), std::span<const Tensor>(all).subspan(a.size()))) {
+        made.push_back(t.defined());
+        if (t.defined()) kept.push_back(std::move(t));
+      }
+      return kept;
+    };
+    const Vec<Batched> results = batch_function(of_lane, inputs, lanes, "vt::vmap", axis);
+    Vec<Batched> all;
+    std::size_t next = 0;
+    for (bool m : made) all.push_back(m ? results[next++] : Batched());
+    return all;
+  }
+  /// A result or its tangent with lanes where they belong.
+  Tensor placed(const Batched& x, const MappedAxis& at) const {
+    if (!x.value.defined()) return {};
+    if (at) return lanes::at_axis(x, *at, lanes, where);
+    if (x.axis) fail(ErrorKind::transform, "internal: a value that lanes share has a derivative that they do not", where);
+    return x.value;
+  }
+  std::vector<Tensor> placed(const Vec<Batched>& all) const {
+    std::vector<Tensor> values;
+    for (const Batched& x : all) values.push_back(placed(x, out[values.size() % out.size()]));
+    return values;
+  }
+  std::vector<Tensor> cotangents(const Vec<Batched>& all) const {
+    std::vector<Tensor> values;
+    for (const Batched& x : all) values.push_back(x.value.defined() ? cotangent_for(x, in[values.size()], lanes, where) : Tensor());
+    return values;
+  }
+  /// The cotangents of results, of which those that lanes share are given to the first lane alone: what the lanes make of them is summed.
+  std::vector<Tensor> of_one_lane(std::span<const Tensor> cts, MappedAxes& axes) const {
+    std::vector<Tensor> values(cts.begin(), cts.end());
+    axes = out;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (axes[i] || !values[i].defined()) continue;
+      const Aval one(values[i].dtype(), lanes::inserted(values[i].shape(), 0, 1));
+      PadParams p{Shape::filled(one.shape.size(), 0), Shape::filled(one.shape.size(), 0), Shape::filled(one.shape.size(), 0)};
+      p.high[0] = lanes - 1;
+      const Tensor zero = full_tensor(Scalar(0.0).converted(one.dtype), Aval(one.dtype, Shape{}));
+      values[i] = emit(Op::pad, make_params(std::move(p)), {emit(Op::reshape, make_params(ShapeParams{one.shape}), {values[i]}, where), zero}, where);
+      axes[i] = 0;
+    }
+    return values;
+  }
+
+  Linearization linearized(std::span<const Tensor> x, const Vec<bool>& wanted) const {
+    auto lane = new_shared<Linearization>();
+    const LinearRule at_point = [&](std::span<const Tensor> primals, std::span<const Tensor>) {
+      *lane = own->linearize(primals, wanted);
+      std::vector<Tensor> all = std::move(lane->results);
+      all.insert(all.end(), lane->residuals.begin(), lane->residuals.end());
+      lane->residuals.clear();
+      return all;
+    };
+    const Vec<Batched> made = run(at_point, x, in, {}, {});
+    Linearization l;
+    MappedAxes saved;
+    for (std::size_t i = 0; i < made.size(); ++i) {
+      if (i < out.size()) {
+        l.results.push_back(placed(made[i], out[i]));
+        continue;
+      }
+      l.residuals.push_back(made[i].value);
+      saved.push_back(made[i].axis);
+    }
+    l.tangents = lane->tangents;
+    l.push = [self = *this, lane, saved](std::span<const Tensor> residuals, std::span<const Tensor> t) {
+      return self.placed(self.run(lane->push, residuals, saved, t, self.in));
+    };
+    l.pull = [self = *this, lane, saved](std::span<const Tensor> residuals, std::span<const Tensor> cts) {
+      MappedAxes axes;
+      const std::vector<Tensor> given = self.of_one_lane(cts, axes);
+      return self.cotangents(self.run(lane->pull, residuals, saved, given, axes));
+    };
+    return l;
+  }
+};
+
+std::shared_ptr<const CustomRule> own_rule(const CustomRule& rule, const OwnLanes& lanes) {
+  auto batched = new_shared<CustomRule>(rule);
+  auto own = new_shared<OwnDerivative>(*rule.own);
+  OwnLanes self = lanes;
+  self.own = rule.own;
+  own->forward = [self](std::span<const Tensor> x, std::span<const Tensor> t) {
+    return self.placed(self.run(self.own->forward, x, self.in, t, self.in));
+  };
+  own->linearize = [self](std::span<const Tensor> x, const Vec<bool>& wanted) { return self.linearized(x, wanted); };
+  if (own->transpose)
+    own->transpose = [self](std::span<const Tensor> x, std::span<const Tensor> cts) {
+      MappedAxes axes;
+      const std::vector<Tensor> given = self.of_one_lane(cts, axes);
+      return self.cotangents(self.run(self.own->transpose, x, self.in, given, axes));
+    };
+  batched->own = std::move(own);
+  if (rule.quiet) batched->quiet = own_rule(*rule.quiet, lanes);
+  return batched;
+}
+
+}  // namespace structure_batch
+
+BatchedList custom_vjp(const BatchCall& c) {
+  using namespace structure_batch;
+  if (const auto& rule = c.as<CallParams>().rule; rule->own) {
+    BatchedBody body = batch_body(c, false);
+    OwnLanes lanes{rule->own, explicit_axes(c), body.axes, c.lanes, c.axis, c.where()};
+    return emit_body(c, std::move(body), own_rule(*rule, lanes));
+  }
+  BatchedBody body = batch_body(c, true);
+  // Where the lanes of the residuals lie, found when the forward rule runs. The same on every run, so any of them may tell.
+  struct Residuals {
+    std::mutex mutex;
+    MappedAxes axes;
+  };
+  auto residuals = new_shared<Residuals>();
+  auto batched = new_shared<CustomRule>(*c.as<CallParams>().rule);
+  const auto rule = c.as<CallParams>().rule;
+  batched->forward = [rule, residuals, in_axes = explicit_axes(c), out_axes = body.axes, lanes = c.lanes, axis = c.axis,
+                      where = c.where()](std::span<const Tensor> primals) {
+    Vec<Batched> inputs;
+    for (std::size_t i = 0; i < primals.size(); ++i) inputs.push_back({primals[i], in_axes[i]});
+    std::vector<Tensor> results;
+    MappedAxes axes;
+    for (Batched& out : batch_function(rule->forward, inputs, lanes, "vt::vmap", axis)) {
+      if (results.size() < out_axes.size()) {
+        results.push_back(lanes::at_axis(out, *out_axes[results.size()], lanes, where));
+      } else {
+        axes.push_back(out.axis);
+        results.push_back(std::move(out.value));
+      }
+    }
+    std::lock_guard lock(residuals->mutex);
+    residuals->axes = std::move(axes);
+    return results;
+  };
+  batched->backward = [rule, residuals, in_axes = explicit_axes(c), out_axes = body.axes, lanes = c.lanes, axis = c.axis,
+                       where = c.where()](std::span<const Tensor> arguments) {
+    MappedAxes axes;
+    {
+      std::lock_guard lock(residuals->mutex);
+      axes = residuals->axes;
+    }
+    axes.append(out_axes.begin(), out_axes.end());
+    check_count(*rule, "forward", axes.size(), arguments.size(), where);
+    Vec<Batched> inputs;
+    for (std::size_t i = 0; i < arguments.size(); ++i) inputs.push_back({arguments[i], axes[i]});
+    const Vec<Batched> cotangents = batch_function(rule->backward, inputs, lanes, "vt::vmap", axis);
+    check_count(*rule, "backward", cotangents.size(), in_axes.size(), where);
+    std::vector<Tensor> results;
+    for (std::size_t i = 0; i < cotangents.size(); ++i) results.push_back(cotangent_for(cotangents[i], in_axes[i], lanes, where));
+    return results;
+  };
+  return emit_body(c, std::move(body), std::move(batched));
+}
+
+BatchedList custom_vmap(const BatchCall& c) {
+  using namespace structure_batch;
+  const auto& p = c.as<CallParams>();
+  // The user's rule knows nothing of captured values; when lanes differ in one of those, the body decides.
+  for (std::size_t i = static_cast<std::size_t>(p.explicit_operands); i < c.operands.size(); ++i)
+    if (c.mapped(i)) return call(c);
+  Vec<bool> mapped, out_mapped;
+  std::vector<Tensor> arguments;
+  for (int i = 0; i < p.explicit_operands; ++i) {
+    const Batched& x = c.operands[static_cast<std::size_t>(i)];
+    mapped.push_back(x.axis.has_value());
+    arguments.push_back(x.axis ? lanes::moved(x.value, *x.axis, 0, c.where()) : x.value);
+  }
+  const std::string name = "the rule of " + (p.rule->name.empty() ? std::string("vt::custom_vmap") : p.rule->name);
+  std::vector<Tensor> values;
+  {
+    const WhereScope own_lines(Where{});
+    values = p.rule->batch(c.lanes, mapped, arguments, out_mapped);
+  }
+  const std::size_t count = c.equation.outputs.size();
+  if (values.size() != count || out_mapped.size() != count)
+    fail(ErrorKind::tree,
+         "vt::vmap: " + name + " gave " + std::to_string(values.size()) + " results and " + std::to_string(out_mapped.size()) +
+             " out_mapped flags; the function has " + std::to_string(count) + " results",
+         c.where());
+  BatchedList results;
+  for (std::size_t k = 0; k < count; ++k) {
+    const Aval& lane = c.result_aval(k);
+    const Aval wanted = out_mapped[k] ? Aval(lane.dtype, lanes::inserted(lane.shape, 0, c.lanes)) : lane;
+    if (!values[k].defined()) fail(ErrorKind::tree, "vt::vmap: " + name + " gave an empty Tensor as result " + std::to_string(k), c.where());
+    const Aval& got = aval_of(values[k]);
+    if (got.dtype != wanted.dtype || got.shape != wanted.shape)
+      fail(ErrorKind::shape,
+           "vt::vmap: " + name + " gave result " + std::to_string(k) + " as " + got.str() + "; " + std::to_string(c.lanes) +
+               " lanes of the function's " + lane.str() + (out_mapped[k] ? " are " : ", unmapped, are ") + wanted.str(),
+           c.where());
+    results.push_back({values[k], out_mapped[k] ? MappedAxis(0) : std::nullopt});
+  }
+  return results;
+}
+
+}  // namespace vt::detail::batch_rules
